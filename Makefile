@@ -1,0 +1,39 @@
+# make demo    compile a real model and compare it with ONNX Runtime
+# make test    everything CI checks: format, lint, types, layers, tests
+# make lint    the same without the tests
+# make clean   remove caches and built things (not .venv)
+#
+# Needs Python 3.11 or newer and nothing else: each target makes .venv for itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.stamp-demo
+	$(BIN)/python examples/demo.py
+
+test: lint
+	$(BIN)/pytest -n auto --maxprocesses=2 --hypothesis-profile=ci
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find tilewright tests -type d -name __pycache__ -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "Tilewright needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp an extra; both are redone when the dependencies change.
+$(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@

@@ -1,0 +1,185 @@
+"""Measure the roofs of this machine: multiply-adds a second in f32, and bytes a second.
+
+    python benchmarks/roofline.py [--threads 1,2] [--json roofs.json]
+
+The kernels are LLVM IR, compiled here for the host: a loop of independent fused multiply-adds that
+stay in registers (the arithmetic roof), and copy and triad over arrays far larger than the caches
+(the memory roof). Copy counts two arrays moved and triad three; the reads a store into a cold line
+causes are not counted. A call releases Python's lock, so plain threads run at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+
+CHAINS = 12  # independent sums: more than latency times units, fewer than any host has registers
+FMA_STEPS = 20_000_000
+REPEATS = 7
+ARRAY_MIB = 256
+VECTOR_BITS = (("avx512f", 512), ("avx", 256))  # the first feature the host has decides; else 128
+
+Kernel = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Roof:
+    """One measured ceiling."""
+
+    what: str
+    threads: int
+    best: float
+    median: float
+    unit: str
+
+
+def vector_lanes() -> int:
+    """How many f32 lanes the host's widest registers hold."""
+    features = llvm.get_host_cpu_features()
+    return next((bits for name, bits in VECTOR_BITS if features.get(name)), 128) // 32
+
+
+def fma_kernel(lanes: int) -> str:
+    """LLVM text of `fma(steps, data)`: CHAINS sums `acc += x * y` kept in registers.
+
+    The sums start from and go back to memory, each apart, so that none is merged or dropped; the
+    sum is the addend, since AArch64's instruction adds to its destination.
+    """
+    vector, ids = f"<{lanes} x float>", range(CHAINS)
+    fma = f"@llvm.fma.v{lanes}f32"
+    lines = [f"declare {vector} {fma}({vector}, {vector}, {vector})"]
+    lines += ["define void @fma(i64 %steps, ptr %data) {\nentry:"]
+    for i in ids:
+        lines.append(f"  %p{i} = getelementptr {vector}, ptr %data, i64 {i}")
+        lines.append(f"  %start{i} = load {vector}, ptr %p{i}, align 4")
+    lines += ["  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
+    lines += [f"  %a{i} = phi {vector} [ %start{i}, %entry ], [ %b{i}, %loop ]" for i in ids]
+    factors = f"{vector} %start0, {vector} %start1"
+    lines += [f"  %b{i} = call {vector} {fma}({factors}, {vector} %a{i})" for i in ids]
+    lines += ["  %next = add i64 %i, 1\n  %more = icmp ult i64 %next, %steps"]
+    lines += ["  br i1 %more, label %loop, label %done\ndone:"]
+    lines += [f"  store {vector} %b{i}, ptr %p{i}, align 4" for i in ids]
+    return "\n".join([*lines, "  ret void\n}"])
+
+
+def stream_kernel(name: str, lanes: int, triad: bool) -> str:
+    """LLVM text of `name(n, out, x, y)`: `out = x`, or with `triad` `out = x + 3 y`."""
+    vector, unroll = f"<{lanes} x float>", 4
+    lines = [f"define void @{name}(i64 %n, ptr noalias %out, ptr noalias %x, ptr noalias %y) {{"]
+    lines += ["entry:\n  br label %loop\nloop:"]
+    lines += ["  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
+    for j in range(unroll):
+        lines.append(f"  %k{j} = add i64 %i, {j * lanes}")
+        for array in "xy" if triad else "x":
+            lines.append(f"  %p{array}{j} = getelementptr float, ptr %{array}, i64 %k{j}")
+            lines.append(f"  %{array}{j} = load {vector}, ptr %p{array}{j}, align 4")
+        if triad:
+            three = f"splat (float 3.0), {vector} %x{j})"
+            fma = f"call {vector} @llvm.fma.v{lanes}f32({vector} %y{j}, {vector} {three}"
+            lines.append(f"  %r{j} = {fma}")
+        lines.append(f"  %q{j} = getelementptr float, ptr %out, i64 %k{j}")
+        lines.append(f"  store {vector} %{'r' if triad else 'x'}{j}, ptr %q{j}, align 4")
+    lines += [f"  %next = add i64 %i, {unroll * lanes}\n  %more = icmp ult i64 %next, %n"]
+    lines += ["  br i1 %more, label %loop, label %done\ndone:\n  ret void\n}"]
+    return "\n".join(lines)
+
+
+def compile_kernels(lanes: int) -> tuple[dict[str, Kernel], llvm.ExecutionEngine]:
+    """Compile the kernels for this host; the engine must live as long as they do."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+    text = [fma_kernel(lanes), stream_kernel("copy", lanes, False)]
+    module = llvm.parse_assembly("\n".join([*text, stream_kernel("triad", lanes, True)]))
+    module.verify()
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    long, pointer = ctypes.c_int64, ctypes.c_void_p
+    signatures = {name: (long, pointer, pointer, pointer) for name in ("copy", "triad")}
+    signatures["fma"] = (long, pointer)
+    kernels = {
+        name: ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
+        for name, arguments in signatures.items()
+    }
+    return kernels, engine
+
+
+def seconds_at_once(kernel: Kernel, calls: Sequence[tuple[int, ...]]) -> float:
+    """Run one thread a call, all starting together; seconds until the last is done."""
+    gate = threading.Barrier(len(calls) + 1)
+
+    def body(arguments: tuple[int, ...]) -> None:
+        gate.wait()
+        kernel(*arguments)
+
+    threads = [threading.Thread(target=body, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    gate.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
+
+
+def roof(
+    what: str, unit: str, amount: float, kernel: Kernel, calls: Sequence[tuple[int, ...]]
+) -> Roof:
+    """Measure how fast `calls` together do `amount` (in 1e9): best and median of the repeats."""
+    seconds = sorted(seconds_at_once(kernel, calls) for _ in range(REPEATS))
+    return Roof(what, len(calls), amount / seconds[0], amount / seconds[REPEATS // 2], unit)
+
+
+def measure(threads: int, kernels: dict[str, Kernel], lanes: int) -> list[Roof]:
+    """All roofs at one thread count."""
+    sums = [np.full(CHAINS * lanes, 0.5, np.float32) for _ in range(threads)]
+    flops = 2 * CHAINS * lanes * FMA_STEPS * threads / 1e9
+    calls = [(FMA_STEPS, data.ctypes.data) for data in sums]
+    roofs = [roof("f32 multiply-add", "GFLOP/s", flops, kernels["fma"], calls)]
+    size = ARRAY_MIB * 2**20 // 4
+    arrays = [np.ones(size, np.float32) for _ in range(3)]
+    share = size // threads // (4 * lanes) * (4 * lanes)
+    parts = [(share, *(array[i * share :].ctypes.data for array in arrays)) for i in range(threads)]
+    moved = share * threads * 4 / 1e9
+    roofs.append(roof("copy", "GB/s", 2 * moved, kernels["copy"], parts))
+    roofs.append(roof("triad", "GB/s", 3 * moved, kernels["triad"], parts))
+    return roofs
+
+
+def main() -> None:
+    """Print the roofs at each thread count."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", default="1,2", help="comma separated thread counts")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
+    arguments = parser.parse_args()
+    lanes = vector_lanes()
+    kernels, engine = compile_kernels(lanes)
+    print(f"{llvm.get_host_cpu_name()}, {lanes} f32 lanes")
+    roofs: list[Roof] = []
+    for threads in map(int, arguments.threads.split(",")):
+        for one in measure(threads, kernels, lanes):
+            print(
+                f"{one.what:<18} {one.threads} threads {one.best:8.1f} {one.unit:<8}"
+                f" (median {one.median:.1f})",
+                flush=True,
+            )
+            roofs.append(one)
+    engine.close()
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(one) for one in roofs], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What all tests share: their own cache, hypothesis profiles, golden texts, machine markers."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+from llvmlite import binding
+
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+
+# A deadline would fail on a busy machine; in CI the same examples are tried every time.
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile("ci" if "CI" in os.environ else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden texts anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Set before anything of the package is imported, and so also for processes that tests start.
+    os.environ["TW_VERIFY"] = "2"
+    if not hasattr(config, "workerinput"):  # the workers of xdist share the controller's cache
+        os.environ["TW_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilewright-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["TW_CACHE_DIR"], ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not _has_gpu():
+        pytest.skip("no NVIDIA GPU here")
+    for marker in item.iter_markers("isa"):
+        missing = [name for name in marker.args if not _host_features().get(name)]
+        if missing:
+            pytest.skip(f"this processor has no {', '.join(missing)}")
+
+
+@functools.cache
+def _has_gpu() -> bool:
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+    except OSError:
+        return False
+
+
+@functools.cache
+def _host_features() -> dict[str, bool]:
+    return dict(binding.get_host_cpu_features())
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`golden(text)` compares with `tests/golden/<test file>/<test name>.txt`.
+
+    A test with several texts names them: `golden(text, "after-fusion")`.
+    """
+    update = request.config.getoption("--update-golden")
+    folder = GOLDEN / request.path.relative_to(TESTS).with_suffix("")
+
+    def compare(text: str, name: str | None = None) -> None:
+        __tracebackhide__ = True
+        stem = re.sub(r"[^\w.-]+", "-", name or request.node.name).strip("-")
+        path = folder / f"{stem}.txt"
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.rstrip("\n") + "\n")
+        if not path.exists():
+            pytest.fail(f"{path} is missing: make it with --update-golden and read it")
+        # The assertion of whole texts lets pytest show their difference.
+        expected = path.read_text().rstrip("\n")
+        assert text.rstrip("\n") == expected, f"{path} differs; --update-golden if this is right"
+
+    return compare

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
+from tilewright.core.errors import Error
+
+RNG = np.random.default_rng(22)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 21])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((1, 3, 7, 8), (4, 3, 3, 3), {}),
+        ((2, 3, 7, 8), (4, 3, 3, 2), {"pads": (1, 0, 2, 1), "strides": (2, 3)}),
+        ((1, 4, 7, 8), (6, 2, 3, 3), {"group": 2, "kernel_shape": (3, 3), "dilations": (2, 1)}),
+        ((1, 4, 6, 6), (4, 1, 3, 3), {"group": 4, "auto_pad": "VALID"}),
+        ((1, 3, 9), (4, 3, 4), {"auto_pad": "SAME_UPPER", "strides": (2,)}),
+        ((1, 3, 9), (4, 3, 4), {"auto_pad": "SAME_LOWER", "strides": (3,)}),
+        ((1, 2, 4, 5, 3), (3, 2, 2, 2, 2), {"pads": (1, 1, 1, 0, 0, 0)}),
+    ],
+)
+def test_conv(
+    opset: int, bias: bool, x: tuple[int, ...], w: tuple[int, ...], attributes: dict
+) -> None:
+    inputs = [normal(*x), normal(*w), *([normal(w[0])] if bias else [])]
+    check_node("Conv", inputs, opset=opset, constants=(1, 2), **attributes)
+
+
+def test_bias_may_be_computed() -> None:
+    check_node("Conv", [normal(1, 3, 5, 5), normal(4, 3, 3, 3), normal(4)])
+
+
+def test_constant_bias_is_one_addition() -> None:
+    inputs = [normal(1, 3, 5, 5), normal(4, 3, 3, 3), normal(4)]
+    graph = imported("Conv", inputs, constants=(1, 2))
+    assert [n.op for n in graph.nodes] == ["conv", "add"]
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+def test_automatic_padding_of_dynamic_sizes(strides: tuple[int, int], kind: str) -> None:
+    kw = {"auto_pad": kind, "strides": strides, "constants": (1,)}
+    w = normal(4, 3, 3, 2)
+    for size in ((6, 7), (7, 9), (8, 5)):
+        inputs = [normal(2, 3, *size), w]
+        fixed = run_node("Conv", inputs, **kw)[0]
+        dynamic = run_node("Conv", inputs, **kw, dims={0: ("N", 3, "H", "W")})[0]
+        np.testing.assert_array_equal(fixed, dynamic)
+    check_node("Conv", inputs, **kw)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 21])
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((1, 3, 4, 5), (3, 2, 3, 3), {}),
+        ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": (2, 2), "pads": (1, 1, 1, 1)}),
+        ((1, 3, 4, 5), (3, 2, 3, 2), {"strides": (3, 2), "output_padding": (1, 1)}),
+        ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": (2, 2), "output_shape": (9, 10)}),
+        ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": (2, 2), "auto_pad": "SAME_UPPER"}),
+        ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": (2, 2), "auto_pad": "SAME_LOWER"}),
+        ((1, 4, 5), (4, 3, 3), {"group": 2, "dilations": (2,)}),
+    ],
+)
+def test_conv_transpose(
+    opset: int, x: tuple[int, ...], w: tuple[int, ...], attributes: dict
+) -> None:
+    bias = normal(w[1] * attributes.get("group", 1))
+    check_node("ConvTranspose", [normal(*x), normal(*w), bias], opset=opset, **attributes)
+
+
+def test_refusals() -> None:
+    x, w = normal(1, 3, 5, 5), normal(4, 3, 3, 3)
+    with pytest.raises(Error, match="auto_pad"):
+        imported("Conv", [x, w], auto_pad="SAME")
+    with pytest.raises(Error, match="kernel_shape"):
+        imported("Conv", [x, w], kernel_shape=(3, 2))
+    with pytest.raises(Error, match="do not fit 2 spatial"):
+        imported("Conv", [x, w], strides=(1,))
+    with pytest.raises(Error, match="do not fit 3 input") as caught:
+        imported("Conv", [x, normal(4, 2, 3, 3)])
+    assert caught.value.loc.node == "node"
+    with pytest.raises(Error, match="dynamic size"):
+        imported(
+            "ConvTranspose",
+            [normal(1, 4, 5, 5), w],
+            strides=(2, 2),
+            auto_pad="SAME_UPPER",
+            dims={0: (1, 4, "H", "W")},
+            output_shape=(9, 9),
+        )

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
+from tilewright.core.dtypes import F32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.passes.eliminate_dead import eliminate_dead
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_graphs_keep_their_meaning(seed):
+    graph = random_graph(seed)
+    after = eliminate_dead(graph)
+    assert_same_results(graph, after)
+    assert eliminate_dead(after) is after
+
+
+def test_dead_nodes_and_constants_go():
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 2))
+    g.input("unused", tensor(F32, 2))
+    c, d = (g.constant(np.ones(2, np.float32)) for _ in range(2))
+    dead = g.add("add", x, c)
+    g.add("relu", dead)
+    y = g.add("mul", x, d, name="y")
+    after = eliminate_dead(g.graph(y))
+    assert [n.op for n in after.nodes] == ["mul"]
+    assert [k.name for k in after.constants] == [d]
+    assert [v.name for v in after.inputs] == ["x", "unused"]
+
+
+def test_a_node_with_one_used_output_stays():
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 5))
+    _, indices = g.add_many("topk", x, attrs=make_attrs("topk", {"k": 2}))
+    graph = g.graph(indices)
+    assert eliminate_dead(graph) is graph

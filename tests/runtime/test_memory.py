@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.runtime.memory import ALIGNMENT, address, aligned_empty
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(3, np.float32),
+        np.zeros((2, 0), np.int8),
+        np.zeros((), np.bool_),
+        np.zeros(4, ml_dtypes.bfloat16),
+        np.arange(9)[2:],
+        np.frombuffer(b"read-only", np.uint8),
+        np.broadcast_to(np.float32(1), (4, 4)),
+    ],
+    ids=["f32", "empty", "scalar", "bf16", "slice", "read-only", "broadcast"],
+)
+def test_address(array: np.ndarray) -> None:
+    assert address(array) == array.ctypes.data
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (1000,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
+def test_aligned_empty(shape: tuple[int, ...], dtype: type) -> None:
+    array, where = aligned_empty(shape, np.dtype(dtype))
+    assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
+    assert where == array.ctypes.data
+    assert where % ALIGNMENT == 0
+    array[...] = 1
+    assert array.flags.c_contiguous
+    assert array.flags.writeable

@@ -1,0 +1,1 @@
+"""Scalar and index expressions: nodes, text, rewrite rules, bounds, affine forms, isl."""

@@ -1,0 +1,493 @@
+"""Scalar expressions: the one expression language of all three IRs.
+
+Index arithmetic (dtype `i64`) and element arithmetic share these nodes. Nodes are interned: equal
+expressions are the same object, so compare with `is`. Python operators build *folded* expressions
+(`x + 0` is `x`); the classes build exactly the node asked for, which the parser relies on.
+
+Meaning: integers wrap; `floordiv` and `mod` round toward minus infinity (Python's), `div`
+truncates on integers and is IEEE division on floats, `rem` is C's remainder; a `Load` whose mask is
+false reads nothing and is zero.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform
+from weakref import WeakKeyDictionary
+
+from tilewright.core.dtypes import BOOL, I64, DType
+from tilewright.core.node import Interned, children
+
+T = TypeVar("T")
+Number = int | float | bool
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def expr(cls: type[T]) -> type[T]:
+    """Make `cls` an interned expression class."""
+    return dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)(cls)
+
+
+class Expr(metaclass=Interned):
+    """Base of all expressions; `dtype` is the element type, `lanes` > 1 marks a vector value."""
+
+    __slots__ = ()
+    dtype: DType
+
+    @property
+    def lanes(self) -> int:
+        """How many elements the value has: 1 for scalars."""
+        found = _LANES.get(self)
+        if found is None:
+            # Kept, because expressions share parts: a walk without memory is exponential.
+            found = _LANES[self] = max((c.lanes for c in children(self, Expr)), default=1)
+        return found
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Expr | Number) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Expr | Number) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Expr | Number) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Expr | Number) -> Expr:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: Expr | Number) -> Expr:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Expr | Number) -> Expr:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: Expr | Number) -> Expr:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: Expr | Number) -> Expr:
+        return binary("mod", other, self)
+
+    def __and__(self, other: Expr | Number) -> Expr:
+        return binary("and", self, other)
+
+    def __or__(self, other: Expr | Number) -> Expr:
+        return binary("or", self, other)
+
+    def __xor__(self, other: Expr | Number) -> Expr:
+        return binary("xor", self, other)
+
+    def __lshift__(self, other: Expr | Number) -> Expr:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Expr | Number) -> Expr:
+        return binary("shr", self, other)
+
+    def __lt__(self, other: Expr | Number) -> Expr:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Expr | Number) -> Expr:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Expr | Number) -> Expr:
+        return binary("lt", other, self)
+
+    def __ge__(self, other: Expr | Number) -> Expr:
+        return binary("le", other, self)
+
+    def eq(self, other: Expr | Number) -> Expr:
+        """The comparison `self == other` (the Python operator stays identity)."""
+        return binary("eq", self, other)
+
+    def ne(self, other: Expr | Number) -> Expr:
+        """The comparison `self != other`."""
+        return binary("ne", self, other)
+
+    def __neg__(self) -> Expr:
+        return unary("neg", self)
+
+    def __str__(self) -> str:
+        from tilewright.arith.text import print_expr
+
+        return print_expr(self)
+
+    def __repr__(self) -> str:
+        return f"`{self}`"
+
+
+_LANES: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
+
+
+@expr
+class Const(Expr):
+    """A literal; its value is a Python `bool`, `int` or `float` according to the dtype."""
+
+    value: Number
+    dtype: DType = I64
+
+    @classmethod
+    def intern_key(cls, value: Number, dtype: DType = I64) -> tuple[Any, ...]:
+        """Floats by bit pattern: 0.0 and -0.0 differ, a NaN equals itself."""
+        exact = struct.pack("<d", value) if isinstance(value, float) else int(value)
+        return (cls, exact, dtype)
+
+
+@expr
+class Var(Expr):
+    """A loop variable, block iterator or symbolic size, referred to by name."""
+
+    name: str
+    dtype: DType = I64
+
+
+@expr
+class Binary(Expr):
+    """`op` applied to two operands of equal dtype; see `BINARY` for the operators."""
+
+    op: str
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", BOOL if self.op in COMPARISONS else self.a.dtype)
+
+
+@expr
+class Unary(Expr):
+    """`neg` or `not` (logical on bool, bitwise on integers)."""
+
+    op: str
+    a: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+
+@expr
+class Call(Expr):
+    """A mathematical function of `CALLS` on its arguments, e.g. `exp(x)` or `fma(a, b, c)`."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@expr
+class Cast(Expr):
+    """The value converted: float to integer truncates and saturates, to bool tests for non-zero."""
+
+    dtype: DType
+    a: Expr
+
+
+@expr
+class Bitcast(Expr):
+    """The same bits read as another dtype of equal width."""
+
+    dtype: DType
+    a: Expr
+
+
+@expr
+class Select(Expr):
+    """`a` where `cond` holds, else `b`; both are evaluated."""
+
+    cond: Expr
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+
+@expr
+class Load(Expr):
+    """The element of a named buffer; zero, and no access, where `mask` is false."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    dtype: DType
+    mask: Expr | None = None
+
+
+@expr
+class Reduce(Expr):
+    """Tensor expressions only: `op` over all values of `axes` (pairs of variable and extent)."""
+
+    op: str
+    axes: tuple[tuple[Var, Expr], ...]
+    body: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.body.dtype)
+
+
+@expr
+class Ramp(Expr):
+    """The index vector `base, base + stride, ...` of `count` lanes."""
+
+    base: Expr
+    stride: int
+    count: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.base.dtype)
+
+    @property
+    def lanes(self) -> int:
+        """How many elements the value has."""
+        return self.count
+
+
+@expr
+class Broadcast(Expr):
+    """A scalar repeated over `count` lanes."""
+
+    a: Expr
+    count: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def lanes(self) -> int:
+        """How many elements the value has."""
+        return self.count
+
+
+def _truncated(a: Number, b: Number) -> Number:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+COMPARISONS = ("lt", "le", "eq", "ne")
+# The operators with their meaning on Python integers, used to fold constants.
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _truncated,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "rem": lambda a, b: a - b * _truncated(a, b),
+    "min": min,
+    "max": max,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "shr": lambda a, b: a >> b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+DIVISIONS = ("div", "floordiv", "mod", "rem")
+_SHIFTS = ("shl", "shr")
+
+# Functions of one or more floats and their number of arguments; `trunc`, `floor`, `ceil`,
+# `round_even`, `abs`, `sqrt`, `fma`, `copysign` map to instructions, the others are expanded.
+CALLS: dict[str, int] = {
+    **dict.fromkeys(
+        ("abs", "sqrt", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign"), 1
+    ),
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sigmoid", "erf"), 1),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "gelu"), 1),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 1),
+    **dict.fromkeys(("pow", "copysign", "atan2"), 2),
+    "fma": 3,
+}
+
+# Reductions: the operator that combines, and the neutral element.
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
+COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def const(value: Number, dtype: DType = I64) -> Const:
+    """A literal of `dtype`, its value brought to the Python type that the dtype stores."""
+    if dtype.is_float:
+        return Const(float(value), dtype)
+    return Const(bool(value) if dtype == BOOL else int(value), dtype)
+
+
+TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
+
+
+def lowest(dtype: DType) -> Const:
+    """The least value of `dtype`: the neutral element of `max`."""
+    if dtype.is_float:
+        return const(-math.inf, dtype)
+    return const(0 if dtype.kind != "int" else -(1 << (dtype.bits - 1)), dtype)
+
+
+def highest(dtype: DType) -> Const:
+    """The greatest value of `dtype`: the neutral element of `min`."""
+    if dtype.is_float:
+        return const(math.inf, dtype)
+    if dtype == BOOL:
+        return TRUE
+    return const((1 << (dtype.bits - (dtype.kind == "int"))) - 1, dtype)
+
+
+def neutral(reduction: str, dtype: DType) -> Const:
+    """The value a reduction starts from."""
+    table: dict[str, Callable[[DType], Const]] = {
+        "sum": lambda d: const(0, d),
+        "prod": lambda d: const(1, d),
+        "max": lowest,
+        "min": highest,
+        "any": lambda d: const(0, d),
+        "all": lambda d: const(1, d),
+    }
+    return table[reduction](dtype)
+
+
+def as_expr(value: Expr | Number, like: DType = I64) -> Expr:
+    """`value` as an expression; Python numbers become literals of dtype `like`."""
+    return value if isinstance(value, Expr) else const(value, like)
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """`value` as the integer type stores it: the bits that fit."""
+    value &= (1 << dtype.bits) - 1
+    return value - (1 << dtype.bits) if dtype.kind == "int" and value >> (dtype.bits - 1) else value
+
+
+_IDENTITY = {
+    "add": (0, 0),
+    "sub": (None, 0),
+    "mul": (1, 1),
+    "floordiv": (None, 1),
+    "div": (None, 1),
+}
+
+
+def _fold_identity(op: str, a: Expr, b: Expr) -> Expr | None:
+    """`x + 0`, `x * 1` and the like on integers, `x & true` and `x | false` on bool."""
+    left, right = _IDENTITY.get(op, (None, None))
+    if right is not None and isinstance(b, Const) and b.value == right:
+        return a
+    if left is not None and isinstance(a, Const) and a.value == left:
+        return b
+    if op == "mul" and any(isinstance(x, Const) and x.value == 0 for x in (a, b)):
+        return _widen(const(0, a.dtype), a, b)
+    if op in ("and", "or") and a.dtype == BOOL:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Const):
+                return y if x.value == (op == "and") else _widen(x, y)
+    return None
+
+
+def _widen(value: Expr, *operands: Expr) -> Expr:
+    """What an operation folded to, as a vector where its operands are."""
+    lanes = max(operand.lanes for operand in operands)
+    return value if value.lanes == lanes else Broadcast(value, lanes)
+
+
+def binary(op: str, a: Expr | Number, b: Expr | Number) -> Expr:
+    """`op(a, b)`, with Python numbers promoted and integer and bool constants folded."""
+    if not isinstance(a, Expr):
+        a = as_expr(a, b.dtype if isinstance(b, Expr) else I64)
+    b = as_expr(b, a.dtype)
+    assert a.dtype is b.dtype or a.dtype == b.dtype, f"{op} of {a.dtype} and {b.dtype}"
+    if a.dtype.is_float:
+        return Binary(op, a, b)
+    if isinstance(b, Const):
+        if isinstance(a, Const) and _is_defined(op, a, b):
+            value = BINARY[op](a.value, b.value)
+            if op in COMPARISONS or a.dtype == BOOL:
+                return const(value, BOOL)
+            return const(wrap(value, a.dtype), a.dtype)
+    elif not isinstance(a, Const):
+        return Binary(op, a, b)
+    return _fold_identity(op, a, b) or Binary(op, a, b)
+
+
+def _is_defined(op: str, a: Const, b: Const) -> bool:
+    """Whether the operator has a value on these integers."""
+    if op in DIVISIONS:
+        return b.value != 0
+    return op not in _SHIFTS or 0 <= b.value < a.dtype.bits
+
+
+def unary(op: str, a: Expr) -> Expr:
+    """`neg` or `not`, folded on integer and bool constants."""
+    if isinstance(a, Const) and not a.dtype.is_float:
+        if a.dtype == BOOL:
+            return const(not a.value, BOOL)
+        return const(wrap(-int(a.value) if op == "neg" else ~int(a.value), a.dtype), a.dtype)
+    return Unary(op, a)
+
+
+def call(fn: str, *args: Expr) -> Call:
+    """A function of `CALLS`; it has the first argument's dtype (bool for `isnan`, `isinf`)."""
+    assert CALLS[fn] == len(args), fn
+    return Call(fn, args, BOOL if fn in ("isnan", "isinf") else args[0].dtype)
+
+
+def cast(dtype: DType, a: Expr) -> Expr:
+    """`a` converted to `dtype`; nothing where it has it already."""
+    if a.dtype == dtype:
+        return a
+    if isinstance(a, Const) and a.dtype.is_integer and dtype.is_float:
+        return const(a.value, dtype)
+    return Cast(dtype, a)
+
+
+def select(cond: Expr, a: Expr | Number, b: Expr | Number) -> Expr:
+    """`a` where `cond` holds else `b`, folded when the condition is constant."""
+    if not isinstance(a, Expr):
+        a = as_expr(a, b.dtype if isinstance(b, Expr) else I64)
+    b = as_expr(b, a.dtype)
+    if isinstance(cond, Const):
+        return _widen(a if cond.value else b, a, b)
+    return _widen(a, cond, a) if a is b else Select(cond, a, b)
+
+
+def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The lesser operand (a NaN operand gives NaN)."""
+    return binary("min", a, b)
+
+
+def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The greater operand (a NaN operand gives NaN)."""
+    return binary("max", a, b)
+
+
+def ceildiv(a: Expr | int, b: Expr | int) -> Expr:
+    """`a / b` rounded up."""
+    a, b = as_expr(a), as_expr(b)
+    return (a + (b - 1)) // b
+
+
+def product(factors: Iterator[Expr] | tuple[Expr, ...]) -> Expr:
+    """The product of index expressions; 1 for none."""
+    result: Expr = const(1)
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+def as_int(e: Expr) -> int | None:
+    """The value of an integer literal, `None` for anything else."""
+    return int(e.value) if isinstance(e, Const) and not e.dtype.is_float else None

@@ -1,0 +1,140 @@
+"""Walking and rebuilding expressions: substitution, free variables, loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tilewright.arith.expr import (
+    Binary,
+    Bitcast,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Ramp,
+    Reduce,
+    Select,
+    Unary,
+    Var,
+    binary,
+    cast,
+    select,
+    unary,
+)
+from tilewright.arith.memo import Memo
+from tilewright.core.node import children
+
+Rewrite = Callable[[Expr], Expr]
+
+
+def _load(e: Load, f: Rewrite) -> Expr:
+    mask = None if e.mask is None else f(e.mask)
+    if isinstance(mask, Const) and mask.value:
+        mask = None
+    return Load(e.buffer, tuple(f(i) for i in e.indices), e.dtype, mask)
+
+
+# How to rebuild a node of each class from rewritten children, folding constants on the way.
+_REBUILD: dict[type, Callable[..., Expr]] = {
+    Const: lambda e, f: e,
+    Var: lambda e, f: e,
+    Binary: lambda e, f: binary(e.op, f(e.a), f(e.b)),
+    Unary: lambda e, f: unary(e.op, f(e.a)),
+    Call: lambda e, f: Call(e.fn, tuple(f(a) for a in e.args), e.dtype),
+    Cast: lambda e, f: cast(e.dtype, f(e.a)),
+    Bitcast: lambda e, f: Bitcast(e.dtype, f(e.a)),
+    Select: lambda e, f: select(f(e.cond), f(e.a), f(e.b)),
+    Load: _load,
+    Reduce: lambda e, f: Reduce(e.op, tuple((v, f(n)) for v, n in e.axes), f(e.body)),
+    Ramp: lambda e, f: Ramp(f(e.base), e.stride, e.count),
+    Broadcast: lambda e, f: Broadcast(f(e.a), e.count),
+}
+
+
+def map_children(e: Expr, f: Rewrite) -> Expr:
+    """`e` with `f` applied to each direct child; the same object where nothing changed."""
+    return _REBUILD[type(e)](e, f)
+
+
+def rewrite(e: Expr, f: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild bottom-up; `f` gives a replacement for a rebuilt node, or `None` to keep it."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(x: Expr) -> Expr:
+        if x not in memo:
+            rebuilt = map_children(x, go)
+            replaced = f(rebuilt)
+            memo[x] = rebuilt if replaced is None else replaced
+        return memo[x]
+
+    return go(e)
+
+
+def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """`e` with its free variables replaced by name, constants folded."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(x: Expr) -> Expr:
+        if isinstance(x, Var):
+            return values.get(x.name, x)
+        if x not in memo:
+            if free_vars(x).isdisjoint(values):
+                memo[x] = x
+            elif isinstance(x, Reduce):
+                memo[x] = _substitute_reduce(x, values)
+            else:
+                memo[x] = map_children(x, go)
+        return memo[x]
+
+    return go(e)
+
+
+def _substitute_reduce(e: Reduce, values: Mapping[str, Expr]) -> Expr:
+    hidden = {v.name for v, _ in e.axes}
+    inner = {name: value for name, value in values.items() if name not in hidden}
+    axes = tuple((v, substitute(n, values)) for v, n in e.axes)
+    return Reduce(e.op, axes, substitute(e.body, inner))
+
+
+def subexpressions(e: Expr) -> Iterator[Expr]:
+    """Every distinct node of `e`, parents before children."""
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        yield x
+        stack.extend(_children(x))
+
+
+def _children(e: Expr) -> Iterator[Expr]:
+    yield from children(e, Expr)
+    if isinstance(e, Reduce):
+        yield from (extent for _, extent in e.axes)
+
+
+def free_vars(e: Expr) -> frozenset[str]:
+    """Names of the variables that occur in `e`, reduction axes within their body excepted."""
+    found = _FREE.get(e)
+    return found if found is not None else _FREE.keep(e, _free_vars(e))
+
+
+_FREE: Memo[Expr, frozenset[str]] = Memo()
+
+
+def _free_vars(e: Expr) -> frozenset[str]:
+    if isinstance(e, Var):
+        return frozenset((e.name,))
+    if isinstance(e, Reduce):
+        inner = free_vars(e.body).difference(v.name for v, _ in e.axes)
+        return inner.union(*(free_vars(extent) for _, extent in e.axes))
+    return frozenset().union(*map(free_vars, _children(e)))
+
+
+def loads(e: Expr) -> Iterator[Load]:
+    """Every distinct load in `e`."""
+    return (x for x in subexpressions(e) if isinstance(x, Load))

@@ -1,0 +1,1 @@
+"""Plain loops to LLVM text, and LLVM text to objects."""

@@ -1,0 +1,97 @@
+"""A function under construction: lines of LLVM IR, fresh names, basic blocks, declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tilewright.arith.expr import Expr
+
+
+class ModuleText:
+    """Collects function definitions, and declarations each once."""
+
+    def __init__(self) -> None:
+        self.definitions: list[str] = []
+        self.declarations: dict[str, str] = {}
+
+    def declare(self, name: str, signature: str) -> None:
+        """Declare an external function: `declare("llvm.fma.f32", "float (float, float, float)")`."""
+        result, params = signature.split(" (", 1)
+        self.declarations[name] = f"declare {result} @{name}({params}"
+
+    def text(self) -> str:
+        """The module."""
+        return "\n\n".join(["\n".join(self.declarations.values()), *self.definitions]) + "\n"
+
+
+class FunctionText:
+    """Lines of one function body.
+
+    `known` remembers the registers of expressions already computed, innermost scope last; an entry
+    is valid in its basic block and those nested in it, which `scope` keeps track of.
+    """
+
+    def __init__(self, module: ModuleText, name: str, params: Sequence[tuple[str, str]]) -> None:
+        self.module = module
+        self.name = name
+        self.params = params
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.known: list[dict[Expr, str]] = [{}]
+        self.block = "entry"
+        self._count = 0
+
+    def fresh(self, hint: str = "t") -> str:
+        """A register name not used before."""
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def label(self, hint: str) -> str:
+        """A basic-block name not used before."""
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def emit(self, line: str) -> None:
+        """Append an instruction."""
+        self.lines.append(f"  {line}")
+
+    def let(self, instruction: str, hint: str = "t") -> str:
+        """Append an instruction that has a result; returns its register."""
+        name = self.fresh(hint)
+        self.emit(f"{name} = {instruction}")
+        return name
+
+    def at_entry(self, instruction: str, hint: str) -> str:
+        """Append an instruction to the entry block, where stack allocations belong."""
+        name = self.fresh(hint)
+        self.entry.append(f"  {name} = {instruction}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is forgotten at the end."""
+        self.known.append({})
+        yield
+        self.known.pop()
+
+    def lookup(self, e: Expr) -> str | None:
+        """The register that holds `e`, if it is known here."""
+        for scope in reversed(self.known):
+            if e in scope:
+                return scope[e]
+        return None
+
+    def finish(self, attributes: str = "", result: str = "void") -> None:
+        """Close the function, returning `result` (`void` or `type value`), and give it over."""
+        params = ", ".join(f"{kind} {name}" for name, kind in self.params)
+        body = "\n".join([*self.entry, *self.lines])
+        self.module.definitions.append(
+            f"define {result.split()[0]} @{self.name}({params}) {attributes} {{\n"
+            f"entry:\n{body}\n  ret {result}\n}}"
+        )

@@ -1,0 +1,62 @@
+"""LLVM text → optimised object code, through llvmlite."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from tilewright.core.errors import CodegenError
+from tilewright.target.cpu import Target
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def target_machine(target: Target) -> llvm.TargetMachine:
+    """The LLVM back end for a target; code is position independent so that it can be a library."""
+    _initialize()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=",".join(target.features), opt=2, reloc="pic", codemodel="small"
+    )
+
+
+def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
+    """Parse, verify and optimise a module.
+
+    LLVM's own vectorisers stay off: schedules have vectorised already, and the time they take is
+    most of the pipeline's.
+    """
+    header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    try:
+        module = llvm.parse_assembly(header + text)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError("codegen.llvm", f"LLVM refuses the generated code: {error}") from error
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def compile_object(text: str, target: Target) -> bytes:
+    """A module as an object file."""
+    machine = target_machine(target)
+    return machine.emit_object(optimize(text, machine, target))
+
+
+def compile_assembly(text: str, target: Target) -> str:
+    """A module as assembly, for people."""
+    machine = target_machine(target)
+    return machine.emit_assembly(optimize(text, machine, target))
+
+
+def optimized_llvm(text: str, target: Target) -> str:
+    """A module as LLVM sees it after its passes, for people."""
+    return str(optimize(text, target_machine(target), target))

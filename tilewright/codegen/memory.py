@@ -1,0 +1,149 @@
+"""Loads and stores → LLVM instructions: contiguous vectors, masks, gathers and scatters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.arith.expr import Expr, Load, Ramp
+from tilewright.codegen.types import intrinsic_suffix, literal, memory_type, register_type
+from tilewright.core.dtypes import BOOL, I64, DType
+from tilewright.ir.loop.nodes import Store
+
+if TYPE_CHECKING:
+    from tilewright.codegen.expressions import ExprEmitter
+
+
+def emit_load(em: ExprEmitter, e: Load) -> str:
+    """The register that holds a loaded value."""
+    (index,) = e.indices
+    if e.lanes == 1:
+        return _scalar_load(em, e, index)
+    if isinstance(index, Ramp) and index.stride == 1:
+        return _vector_load(em, e, index)
+    return _gather(em, e, index)
+
+
+def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
+    """A masked scalar load reads element 0 instead where the mask is false, and drops it."""
+    kind = memory_type(e.dtype)
+    if e.mask is None:
+        pointer = em.element_pointer(e.buffer, e.dtype, index)
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+        return em.to_register(loaded, e.dtype, 1)
+    mask = em.value(e.mask)
+    safe = em.fn.let(f"select i1 {mask}, i64 {em.value(index)}, i64 0")
+    pointer = em.fn.let(f"getelementptr inbounds {kind}, ptr {em.pointers[e.buffer]}, i64 {safe}")
+    loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+    value = em.to_register(loaded, e.dtype, 1)
+    register = register_type(e.dtype)
+    return em.fn.let(f"select i1 {mask}, {register} {value}, {register} {literal(0, e.dtype)}")
+
+
+def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
+    lanes = index.count
+    kind = memory_type(e.dtype, lanes)
+    pointer = em.element_pointer(e.buffer, e.dtype, index.base)
+    if e.mask is None:
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+        return em.to_register(loaded, e.dtype, lanes)
+    flags = register_type(BOOL, lanes)
+    name = f"llvm.masked.load.{_memory_suffix(e.dtype, lanes)}.p0"
+    em.fn.module.declare(name, f"{kind} (ptr, {flags}, {kind})")
+    mask = em.vector(e.mask, lanes)
+    loaded = em.fn.let(
+        f"call {kind} @{name}(ptr align {e.dtype.bytes} {pointer}, {flags} {mask}, "
+        f"{kind} zeroinitializer)"
+    )
+    return em.to_register(loaded, e.dtype, lanes)
+
+
+def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
+    """Element by element; the lanes' addresses come from the index vector."""
+    lanes = e.lanes
+    kind = memory_type(e.dtype)
+    indices = em.vector(index, lanes)
+    mask = None if e.mask is None else em.vector(e.mask, lanes)
+    if mask is not None:
+        wide = register_type(I64, lanes)
+        indices = em.fn.let(
+            f"select {register_type(BOOL, lanes)} {mask}, {wide} {indices}, {wide} zeroinitializer"
+        )
+    result = "poison"
+    for lane in range(lanes):
+        position = em.lane(indices, register_type(I64, lanes), lane)
+        pointer = em.fn.let(
+            f"getelementptr inbounds {kind}, ptr {em.pointers[e.buffer]}, i64 {position}"
+        )
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+        result = em.fn.let(
+            f"insertelement {memory_type(e.dtype, lanes)} {result}, {kind} {loaded}, i64 {lane}"
+        )
+    value = em.to_register(result, e.dtype, lanes)
+    if mask is None:
+        return value
+    register = register_type(e.dtype, lanes)
+    flags = register_type(BOOL, lanes)
+    return em.fn.let(f"select {flags} {mask}, {register} {value}, {register} zeroinitializer")
+
+
+def _memory_suffix(dtype: DType, lanes: int) -> str:
+    return f"v{lanes}i8" if dtype == BOOL else intrinsic_suffix(dtype, lanes)
+
+
+def emit_store(em: ExprEmitter, s: Store) -> None:
+    """Write a value; a masked scalar store is the statement emitter's branch."""
+    (index,) = s.indices
+    lanes = max(s.value.lanes, index.lanes)
+    dtype = s.value.dtype
+    value = em.to_memory(em.vector(s.value, lanes), dtype, lanes)
+    if index.lanes == 1:
+        pointer = em.element_pointer(s.buffer, dtype, index)
+        em.fn.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {dtype.bytes}")
+    elif isinstance(index, Ramp) and index.stride == 1:
+        _vector_store(em, s, index, value)
+    else:
+        _scatter(em, s, index, value)
+
+
+def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
+    dtype, lanes = s.value.dtype, index.count
+    kind = memory_type(dtype, lanes)
+    pointer = em.element_pointer(s.buffer, dtype, index.base)
+    if s.mask is None:
+        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {dtype.bytes}")
+        return
+    flags = register_type(BOOL, lanes)
+    name = f"llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
+    em.fn.module.declare(name, f"void ({kind}, ptr, {flags})")
+    mask = em.vector(s.mask, lanes)
+    em.fn.emit(
+        f"call void @{name}({kind} {value}, ptr align {dtype.bytes} {pointer}, {flags} {mask})"
+    )
+
+
+def _scatter(em: ExprEmitter, s: Store, index: Expr, value: str) -> None:
+    """Element by element, in lane order; a masked lane is skipped by a branch."""
+    dtype, lanes = s.value.dtype, index.lanes
+    kind = memory_type(dtype)
+    indices = em.value(index)
+    mask = None if s.mask is None else em.vector(s.mask, lanes)
+    for lane in range(lanes):
+        item = em.lane(value, memory_type(dtype, lanes), lane)
+        position = em.lane(indices, register_type(I64, lanes), lane)
+        pointer = em.fn.let(
+            f"getelementptr inbounds {kind}, ptr {em.pointers[s.buffer]}, i64 {position}"
+        )
+        store = f"store {kind} {item}, ptr {pointer}, align {dtype.bytes}"
+        if mask is None:
+            em.fn.emit(store)
+        else:
+            _guarded(em, em.lane(mask, register_type(BOOL, lanes), lane), store)
+
+
+def _guarded(em: ExprEmitter, condition: str, instruction: str) -> None:
+    then, done = em.fn.label("lane"), em.fn.label("next")
+    em.fn.emit(f"br i1 {condition}, label %{then}, label %{done}")
+    em.fn.start(then)
+    em.fn.emit(instruction)
+    em.fn.emit(f"br label %{done}")
+    em.fn.start(done)

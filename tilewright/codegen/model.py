@@ -1,0 +1,144 @@
+"""The model's native entry points: `tw_main` calls the kernels in order, with no Python between.
+
+    i32  tw_main(ptr inputs, ptr outputs, ptr dims, ptr arena, ptr weights)
+    i32  tw_main_profiled(..., ptr ns)          adds each call's nanoseconds to ns[call]
+    i64  tw_arena_size(ptr dims)
+    void tw_output_shapes(ptr dims, ptr shapes) all output dimensions, one after another
+
+`dims` holds the value of every symbolic size, in the order of `ModelCode.symbols`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.bounds import Interval
+from tilewright.arith.expr import Expr, const
+from tilewright.codegen.expressions import ExprEmitter
+from tilewright.codegen.function import FunctionText, ModuleText
+from tilewright.core.node import node
+from tilewright.ir.types import Shape
+
+MAIN_PARAMS = (
+    ("%inputs", "ptr"),
+    ("%outputs", "ptr"),
+    ("%dims", "ptr"),
+    ("%arena", "ptr"),
+    ("%weights", "ptr"),
+)
+
+
+@node
+class Place:
+    """Where an argument lives: `space` is input, output, arena or weights.
+
+    `offset` is the number of the input or output, or the byte offset into the arena or weights.
+    """
+
+    space: str
+    offset: Expr
+
+
+@node
+class KernelCall:
+    """One step of the model: a kernel, its buffers and the sizes it is given."""
+
+    kernel: str
+    buffers: tuple[Place, ...]
+    sizes: tuple[str, ...]
+
+
+@node
+class ModelCode:
+    """Everything the entry points are made of."""
+
+    symbols: tuple[str, ...]
+    calls: tuple[KernelCall, ...]
+    arena_size: Expr
+    output_shapes: tuple[Shape, ...]
+
+
+def emit_model(code: ModelCode) -> str:
+    """The LLVM module with the entry points; kernels are declared, not defined."""
+    module = ModuleText()
+    for call in code.calls:
+        params = ", ".join(["ptr"] * len(call.buffers) + ["i64"] * len(call.sizes))
+        module.declare(call.kernel, f"void ({params})")
+    _emit_main(module, code, profiled=False)
+    _emit_main(module, code, profiled=True)
+    _emit_arena_size(module, code)
+    _emit_output_shapes(module, code)
+    return module.text()
+
+
+def _start(
+    module: ModuleText, name: str, params: Sequence[tuple[str, str]], symbols: Sequence[str]
+) -> ExprEmitter:
+    """A function that begins by reading the symbolic sizes."""
+    fn = FunctionText(module, name, params)
+    values = {}
+    for index, symbol in enumerate(symbols):
+        slot = fn.let(f"getelementptr inbounds i64, ptr %dims, i64 {index}")
+        values[symbol] = fn.let(f"load i64, ptr {slot}, align 8", "dim")
+    emitter = ExprEmitter(fn, values, {})
+    emitter.ranges = {s: Interval(0, None) for s in symbols}
+    return emitter
+
+
+def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
+    params = [*MAIN_PARAMS, ("%ns", "ptr")] if profiled else list(MAIN_PARAMS)
+    em = _start(module, "tw_main_profiled" if profiled else "tw_main", params, code.symbols)
+    before = _now(em) if profiled else ""
+    for number, call in enumerate(code.calls):
+        args = [f"ptr {_address(em, place)}" for place in call.buffers]
+        args += [f"i64 {em.values[s]}" for s in call.sizes]
+        em.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
+        if profiled:
+            after = _now(em)
+            _add_elapsed(em, number, before, after)
+            before = after
+    em.fn.finish("nounwind", "i32 0")
+
+
+def _address(em: ExprEmitter, place: Place) -> str:
+    if place.space in ("arena", "weights"):
+        return em.fn.let(
+            f"getelementptr inbounds i8, ptr %{place.space}, i64 {em.value(place.offset)}", "p"
+        )
+    slot = em.fn.let(
+        f"getelementptr inbounds ptr, ptr %{place.space}s, i64 {em.value(place.offset)}"
+    )
+    return em.fn.let(f"load ptr, ptr {slot}, align 8", "p")
+
+
+def _now(em: ExprEmitter) -> str:
+    em.fn.module.declare("tw_now", "i64 ()")
+    return em.fn.let("call i64 @tw_now()", "now")
+
+
+def _add_elapsed(em: ExprEmitter, number: int, before: str, after: str) -> None:
+    fn = em.fn
+    slot = fn.let(f"getelementptr inbounds i64, ptr %ns, i64 {number}")
+    sofar = fn.let(f"load i64, ptr {slot}, align 8")
+    elapsed = fn.let(f"sub i64 {after}, {before}")
+    fn.emit(f"store i64 {fn.let(f'add i64 {sofar}, {elapsed}')}, ptr {slot}, align 8")
+
+
+def _emit_arena_size(module: ModuleText, code: ModelCode) -> None:
+    em = _start(module, "tw_arena_size", [("%dims", "ptr")], code.symbols)
+    em.fn.finish("nounwind", f"i64 {em.value(code.arena_size)}")
+
+
+def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
+    params = [("%dims", "ptr"), ("%shapes", "ptr")]
+    em = _start(module, "tw_output_shapes", params, code.symbols)
+    dims = [d for shape in code.output_shapes for d in shape]
+    for index, dim in enumerate(dims):
+        slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")
+        em.fn.emit(f"store i64 {em.value(dim)}, ptr {slot}, align 8")
+    em.fn.finish("nounwind")
+
+
+def place(space: str, offset: Expr | int) -> Place:
+    """A place with the offset promoted to an expression."""
+    return Place(space, offset if isinstance(offset, Expr) else const(offset))

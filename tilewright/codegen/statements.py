@@ -1,0 +1,189 @@
+"""Plain loops → LLVM functions.
+
+A kernel becomes `void @name(buffers..., sizes...)`. A parallel loop becomes a function of its own,
+`void @name.pN(ptr context, i64 begin, i64 end)`, which the thread pool calls with a share of the
+iterations; everything it mentions travels in the context, an array of 8-byte slots on the caller's
+stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.bounds import Interval
+from tilewright.arith.expr import Const, as_int
+from tilewright.arith.walk import free_vars
+from tilewright.codegen.expressions import ExprEmitter
+from tilewright.codegen.function import FunctionText, ModuleText
+from tilewright.codegen.memory import emit_store
+from tilewright.codegen.types import memory_type
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store
+from tilewright.ir.loop.walk import accesses, expressions, loops
+
+# Stack memory is aligned for the widest vectors of any target.
+STACK_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of an emitted kernel, in order: buffer names, then size names."""
+
+    buffers: tuple[str, ...]
+    sizes: tuple[str, ...]
+
+
+def emit_func(module: ModuleText, func: Func, sizes: Sequence[str]) -> Signature:
+    """Emit a finalized function into `module`.
+
+    Pointers are not marked as distinct: an output may share its memory with an input.
+    """
+    signature = Signature(tuple(p.name for p in func.params), tuple(sizes))
+    params = [(f"%b{i}", "ptr") for i in range(len(signature.buffers))]
+    params += [(f"%s{i}", "i64") for i in range(len(sizes))]
+    fn = FunctionText(module, func.name, params)
+    emitter = ExprEmitter(
+        fn,
+        {name: f"%s{i}" for i, name in enumerate(sizes)},
+        {name: f"%b{i}" for i, name in enumerate(signature.buffers)},
+    )
+    emitter.ranges = {name: Interval(0, None) for name in sizes}
+    StatementEmitter(emitter, func.name).emit(func.body)
+    fn.finish("nounwind")
+    return signature
+
+
+def _mentioned(loop: For) -> tuple[set[str], set[str]]:
+    """The buffers and variables that a loop's body uses and does not define."""
+    buffers = {access.buffer for access in accesses(loop.body)}
+    names = {name for e in expressions(loop.body) for name in free_vars(e)}
+    return buffers, names - {loop.name, *(inner.name for inner in loops(loop.body))}
+
+
+class StatementEmitter:
+    """Emits statements into one function; parallel loops start functions of their own."""
+
+    def __init__(self, expressions: ExprEmitter, kernel: str) -> None:
+        self.expressions = expressions
+        self.fn = expressions.fn
+        self.kernel = kernel
+
+    def emit(self, stmt: Stmt) -> None:
+        """Emit one statement."""
+        match stmt:
+            case Seq(stmts):
+                for s in stmts:
+                    self.emit(s)
+            case For(kind="parallel"):
+                self._parallel(stmt)
+            case For():
+                self._loop(stmt)
+            case If(cond, then, orelse):
+                self.expressions.begin_statement()
+                self._branch(self.expressions.value(cond), then, orelse)
+            case Store(mask=mask) if mask is not None and stmt.indices[0].lanes == 1:
+                self.expressions.begin_statement()
+                condition = self.expressions.value(mask)
+                self._branch(condition, Store(stmt.buffer, stmt.indices, stmt.value), None)
+            case Store():
+                self.expressions.begin_statement()
+                emit_store(self.expressions, stmt)
+            case Alloc(buffer, body):
+                self.expressions.pointers[buffer.name] = self._stack(buffer)
+                self.emit(body)
+            case _:
+                raise CodegenError(
+                    "codegen.statement", f"cannot emit {type(stmt).__name__}; finalize comes first"
+                )
+
+    def _stack(self, buffer: Buffer) -> str:
+        size = as_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
+        if size is None:
+            raise CodegenError("codegen.stack", f"local buffer {buffer} must have a constant size")
+        kind = memory_type(buffer.dtype)
+        return self.fn.at_entry(f"alloca [{max(size, 1)} x {kind}], align {STACK_ALIGNMENT}", "a")
+
+    def _loop(self, loop: For) -> None:
+        extent = self.expressions.value(loop.extent)
+        if isinstance(loop.extent, Const) and loop.extent.value == 1:
+            self._bind(loop, "0")
+            self.emit(loop.body)
+            return
+        self._count(loop, "0", extent)
+
+    def _bind(self, loop: For, register: str) -> None:
+        self.expressions.values[loop.name] = register
+        extent = as_int(loop.extent)
+        self.expressions.ranges[loop.name] = Interval(0, None if extent is None else extent - 1)
+
+    def _count(self, loop: For, begin: str, end: str) -> None:
+        """A loop tested at the top, so that an empty range runs nothing."""
+        fn = self.fn
+        before, head, body, done = fn.block, fn.label("head"), fn.label("body"), fn.label("done")
+        counter, following = fn.fresh("i"), fn.fresh("n")
+        fn.emit(f"br label %{head}")
+        fn.start(head)
+        latch = len(fn.lines)
+        fn.emit("")
+        again = fn.let(f"icmp slt i64 {counter}, {end}")
+        fn.emit(f"br i1 {again}, label %{body}, label %{done}")
+        fn.start(body)
+        with fn.scope():
+            self._bind(loop, counter)
+            self.emit(loop.body)
+        fn.emit(f"{following} = add nuw nsw i64 {counter}, 1")
+        fn.emit(f"br label %{head}")
+        fn.lines[latch] = (
+            f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{fn.block} ]"
+        )
+        fn.start(done)
+
+    def _branch(self, condition: str, then: Stmt, orelse: Stmt | None) -> None:
+        fn = self.fn
+        yes, no, done = fn.label("then"), fn.label("else"), fn.label("end")
+        fn.emit(f"br i1 {condition}, label %{yes}, label %{no if orelse else done}")
+        for label, branch in ((yes, then), (no, orelse)):
+            if branch is not None:
+                fn.start(label)
+                with fn.scope():
+                    self.emit(branch)
+                fn.emit(f"br label %{done}")
+        fn.start(done)
+
+    def _parallel(self, loop: For) -> None:
+        """Outline the body, pack what it needs into the context, call the pool."""
+        ex, fn = self.expressions, self.fn
+        buffers, names = _mentioned(loop)
+        pointers = {b: p for b, p in ex.pointers.items() if b in buffers}
+        values = {n: v for n, v in ex.values.items() if n in names}
+        slots = len(pointers) + len(values)
+        context = fn.at_entry(f"alloca [{max(slots, 1)} x i64], align 8", "ctx")
+        for index, (kind, register) in enumerate(
+            [("ptr", p) for p in pointers.values()] + [("i64", v) for v in values.values()]
+        ):
+            slot = fn.let(f"getelementptr inbounds i64, ptr {context}, i64 {index}")
+            fn.emit(f"store {kind} {register}, ptr {slot}, align 8")
+        name = f"{self.kernel}.{fn.label('p')}"
+        self._outline(loop, name, list(pointers), list(values))
+        fn.module.declarations["tw_parallel"] = "declare void @tw_parallel(ptr, ptr, i64)"
+        extent = ex.value(loop.extent)
+        fn.emit(f"call void @tw_parallel(ptr @{name}, ptr {context}, i64 {extent})")
+
+    def _outline(self, loop: For, name: str, pointers: list[str], values: list[str]) -> None:
+        """The function of a parallel loop: unpack the context, run a share of the iterations."""
+        span = [("%context", "ptr"), ("%begin", "i64"), ("%end", "i64")]
+        worker = FunctionText(self.fn.module, name, span)
+        kinds = ["ptr"] * len(pointers) + ["i64"] * len(values)
+        registers = []
+        for index, kind in enumerate(kinds):
+            slot = worker.let(f"getelementptr inbounds i64, ptr %context, i64 {index}")
+            registers.append(worker.let(f"load {kind}, ptr {slot}, align 8"))
+        emitter = ExprEmitter(
+            worker,
+            dict(zip(values, registers[len(pointers) :], strict=True)),
+            dict(zip(pointers, registers, strict=False)),
+        )
+        emitter.ranges = dict(self.expressions.ranges)
+        StatementEmitter(emitter, name)._count(loop, "%begin", "%end")
+        worker.finish("nounwind")

@@ -1,0 +1,71 @@
+"""How element types and literals are spelled in LLVM IR.
+
+A value has a register type (`i1` for bool) and a memory type (`i8` for bool).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.core.dtypes import BOOL, DType
+from tilewright.core.errors import CodegenError
+
+_REGISTER = {
+    "bool": "i1",
+    "f16": "half",
+    "bf16": "bfloat",
+    "f32": "float",
+    "f64": "double",
+    **{f"{s}{n}": f"i{n}" for s in "iu" for n in (8, 16, 32, 64)},
+}
+
+
+def register_type(dtype: DType, lanes: int = 1) -> str:
+    """The LLVM type of a value in a register."""
+    if dtype.name not in _REGISTER:
+        raise CodegenError(
+            "codegen.dtype",
+            f"no machine type for {dtype}",
+            help=f"supported: {', '.join(_REGISTER)}",
+        )
+    scalar = _REGISTER[dtype.name]
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def memory_type(dtype: DType, lanes: int = 1) -> str:
+    """The LLVM type of a value in memory."""
+    scalar = "i8" if dtype == BOOL else register_type(dtype)
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def intrinsic_suffix(dtype: DType, lanes: int = 1) -> str:
+    """The type suffix in an intrinsic's name: `f32`, `v4f32`, `i64`."""
+    name = dtype.name if dtype.is_float else register_type(dtype)
+    return name if lanes == 1 else f"v{lanes}{name}"
+
+
+def literal(value: int | float | bool, dtype: DType) -> str:
+    """A scalar literal; floats by bit pattern, so that every value is exact."""
+    if dtype == BOOL:
+        return "true" if value else "false"
+    if dtype.name in ("f32", "f64"):
+        # LLVM writes an f32 literal as the f64 of equal value.
+        wide = float(np.float32(value)) if dtype.name == "f32" else float(value)
+        return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
+    if dtype.name == "f16":
+        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+    if dtype.name == "bf16":
+        return f"0xR{int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)):04X}"
+    return str(int(value))
+
+
+def splat(value: int | float | bool, dtype: DType, lanes: int) -> str:
+    """A literal repeated over `lanes`."""
+    scalar = literal(value, dtype)
+    if lanes == 1:
+        return scalar
+    item = f"{register_type(dtype)} {scalar}"
+    return f"<{', '.join([item] * lanes)}>"

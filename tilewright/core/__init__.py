@@ -1,0 +1,1 @@
+"""What every layer stands on: nodes, text, errors, registry, config, dtypes, cache."""

@@ -1,0 +1,1 @@
+"""compile(): the pass lists, kernels, the model's native main, explanations."""

@@ -1,0 +1,132 @@
+"""`tw.compile`: a model in, an executable out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.core.cache import open_cache
+from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
+from tilewright.driver.explain import explain_build
+from tilewright.driver.identity import model_key
+from tilewright.driver.manifest import make_manifest
+from tilewright.driver.pipeline import GRAPH_PASSES
+from tilewright.frontends.onnx.importer import import_onnx
+from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.manager import PassLog, run_passes
+from tilewright.runtime.container import (
+    Container,
+    assemble_weights,
+    read_container,
+    write_container,
+)
+from tilewright.runtime.executable import Executable
+from tilewright.target.cpu import Target, resolve
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Timings:
+    """Seconds spent in each stage of a compilation, and in each graph pass."""
+
+    stages: dict[str, float] = field(default_factory=dict)
+    passes: PassLog = field(default_factory=PassLog)
+
+    def add(self, stage: str, start: float) -> None:
+        """Count the time since `start` for `stage`."""
+        self.stages[stage] = self.stages.get(stage, 0.0) + time.perf_counter() - start
+
+    def table(self) -> str:
+        """One line a stage, then one a pass."""
+        lines = [f"{name:28} {seconds * 1e3:9.1f} ms" for name, seconds in self.stages.items()]
+        return "\n".join([*lines, "", self.passes.table()])
+
+
+def compile(  # noqa: A001
+    source: Any,
+    *,
+    target: str = "native",
+    threads: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    cache: bool = True,
+    timings: Timings | None = None,
+    progress: Progress = lambda stage: None,
+) -> Executable:
+    """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
+
+    `dims` gives symbolic sizes a value. The result is kept on disk and used again for the same
+    model, target and options, unless `cache` is false.
+    """
+    compiler = _Compiler(source, resolve(target), dict(dims or {}), timings or Timings(), progress)
+    store = open_cache() if cache else None
+    key = None if store is None else model_key(source, compiler.target, compiler.dims, store)
+    if store is None or key is None:
+        return Executable(compiler.container(), threads=threads)
+    path = store.get_or_put(key, compiler.write)
+    return Executable(read_container(path), threads=threads)
+
+
+def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
+    """Import and optimise a model: the graph whose nodes are kernels."""
+    start = time.perf_counter()
+    graph = source if isinstance(source, Graph) else import_onnx(source, dict(dims))
+    timings.add("import", start)
+    start = time.perf_counter()
+    graph = run_passes(graph, GRAPH_PASSES, timings.passes)
+    timings.add("graph passes", start)
+    return graph
+
+
+class _Compiler:
+    """One compilation, from the source to the parts of a container."""
+
+    def __init__(
+        self,
+        source: Any,
+        target: Target,
+        dims: dict[str, int],
+        timings: Timings,
+        progress: Progress,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.dims = dims
+        self.timings = timings
+        self.progress = progress
+
+    def write(self, path: Path) -> None:
+        """Compile into a file."""
+        build, objects, manifest = self._parts()
+        start = time.perf_counter()
+        self.progress("write")
+        write_container(path, manifest, objects, build.weights.items())
+        self.timings.add("pack and write weights", start)
+
+    def container(self) -> Container:
+        """Compile in memory."""
+        build, objects, manifest = self._parts()
+        start = time.perf_counter()
+        weights = assemble_weights(build.weights.items(), build.weights.size)
+        self.timings.add("pack weights", start)
+        return Container(manifest, objects, weights)
+
+    def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
+        self.progress("graph")
+        graph = lower_to_graph(self.source, self.dims, self.timings)
+        self.progress("kernels")
+        start = time.perf_counter()
+        build = build_model(graph, self.target)
+        self.timings.add("lower and schedule kernels", start)
+        start = time.perf_counter()
+        texts = emit_modules(build)
+        self.timings.add("emit LLVM", start)
+        self.progress("machine code")
+        start = time.perf_counter()
+        objects = compile_modules(texts, self.target)
+        self.timings.add("LLVM", start)
+        counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
+        return build, objects, make_manifest(build, explain_build(build), counters)

@@ -1,0 +1,67 @@
+"""The identity of a compilation: the same key means the same result.
+
+It covers the model's bytes (external data included), the target, the options and the compiler's own
+source, so that no version ever uses what another one made.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+import tilewright
+from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file
+from tilewright.core.errors import FrontendError
+
+from tilewright.target.cpu import Target
+
+
+def model_key(
+    source: Any, target: Target, dims: Mapping[str, int], store: DiskCache
+) -> str | None:
+    """The key of a compilation; `None` for sources that have no stable identity."""
+    if isinstance(source, str | os.PathLike):
+        content = _file_content(Path(source), store)
+    elif isinstance(source, onnx.ModelProto):
+        content = fingerprint(source.SerializeToString(deterministic=True))
+    else:
+        return None
+    options = json.dumps([repr(target), sorted(dims.items()), compiler_fingerprint()])
+    return fingerprint(content, options)
+
+
+@cache
+def compiler_fingerprint() -> str:
+    """A digest of the compiler's source code."""
+    root = Path(tilewright.__file__).parent
+    files = sorted(root.rglob("*.py"))
+    return fingerprint(*(part for f in files for part in (str(f.relative_to(root)), f.read_bytes())))
+
+
+def _file_content(path: Path, store: DiskCache) -> str:
+    try:
+        main = fingerprint_file(path, store)
+        if not _mentions_external_data(path):
+            return main
+    except OSError as error:
+        raise FrontendError(
+            "onnx.unreadable",
+            f"cannot read {path}: {error.strerror or error}",
+            help="give the path of an ONNX model",
+        ) from error
+    return fingerprint(main, *(fingerprint_file(f, store) for f in external_files(path)))
+
+
+def _mentions_external_data(path: Path) -> bool:
+    """Whether the file may refer to others; a cheap search, false alarms only cost time."""
+    if path.stat().st_size == 0:
+        return False
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b"\x0a\x08location") >= 0

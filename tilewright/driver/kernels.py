@@ -1,0 +1,147 @@
+"""A fused group → a kernel: lower, schedule, finalize; equal groups share one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tilewright.arith.expr import Expr, const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars, loads
+from tilewright.core.errors import Error
+from tilewright.finalize.pipeline import finalize
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.loop.nodes import Buffer, Func, Layout
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import expressions, loops
+from tilewright.ir.tensor.nodes import Program
+from tilewright.ir.types import TensorType
+from tilewright.lower.collapse import collapse
+from tilewright.lower.loops import program_func
+from tilewright.lower.program import group_program
+from tilewright.ops.table import op_row
+from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.target.cpu import Target
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One compiled function of the model and everything `explain` says about it."""
+
+    name: str
+    func: Func
+    plain: Func
+    trace: str
+    rule: str
+    sizes: tuple[str, ...]
+    workspaces: tuple[Buffer, ...]
+    layouts: dict[int, Layout]
+    in_place: tuple[int, ...]
+    flops: Expr
+    bytes: Expr
+
+
+class KernelLibrary:
+    """The kernels of a model; asking for an equal group again gives the same kernel."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.kernels: dict[str, Kernel] = {}
+        self._names: set[str] = set()
+
+    def kernel(self, node: Node, packable: frozenset[int]) -> Kernel:
+        """The kernel for a fused node; `packable` inputs are constants whose layout it may choose."""
+        group = node.regions[0]
+        try:
+            program = collapse(group_program(group))
+            func = program_func(program)
+            key = f"{print_func(func)}{sorted(packable)}"
+            if key not in self.kernels:
+                self.kernels[key] = self._build(group, program, func, packable)
+        except Error as error:
+            raise error.at(node.loc) from None
+        return self.kernels[key]
+
+    def _build(
+        self, group: Graph, program: Program, func: Func, packable: frozenset[int]
+    ) -> Kernel:
+        name = self._name(group.name)
+        func = replace(func, name=name)
+        constants = frozenset(program.inputs[i].name for i in packable)
+        scheduled: ScheduledFunc = schedule_func(func, constants, self.target)
+        plain = finalize(scheduled.func)
+        inputs = [p.name for p in func.params]
+        return Kernel(
+            name,
+            scheduled.func,
+            plain,
+            str(scheduled.trace),
+            scheduled.rule,
+            _sizes(plain),
+            plain.params[len(func.params) :],
+            {inputs.index(n): layout for n, layout in scheduled.func.layouts},
+            in_place_inputs(program),
+            group_flops(group),
+            group_bytes(group),
+        )
+
+    def _name(self, title: str) -> str:
+        name, count = title[:60], 1
+        while name in self._names:
+            count += 1
+            name = f"{title[:60]}.{count}"
+        self._names.add(name)
+        return name
+
+
+def _sizes(func: Func) -> tuple[str, ...]:
+    """The symbolic sizes a plain function mentions: free variables that no loop binds."""
+    bound = {loop.name for loop in loops(func.body)}
+    used: set[str] = set()
+    for e in expressions(func.body):
+        used |= free_vars(e)
+    for p in func.params:
+        for d in p.shape:
+            used |= free_vars(d)
+    return tuple(sorted(used - bound))
+
+
+def in_place_inputs(program: Program) -> tuple[int, ...]:
+    """Inputs whose memory the (single) output may take: read only at the element being written."""
+    if len(program.outputs) != 1:
+        return ()
+    identity = {program.outputs[0]}
+    blocked: set[str] = set()
+    for stage in reversed(program.stages):
+        for load in loads(stage.body):
+            plain = (
+                stage.name in identity - blocked
+                and not stage.is_reduction
+                and load.indices == stage.indices
+                and load.mask is None
+            )
+            (identity if plain else blocked).add(load.buffer)
+    output = next(s for s in program.stages if s.name == program.outputs[0])
+    return tuple(
+        i
+        for i, t in enumerate(program.inputs)
+        if t.name in identity - blocked and t.shape == output.shape and t.dtype == output.dtype
+    )
+
+
+def group_flops(group: Graph) -> Expr:
+    """The arithmetic operations of all operators in a group."""
+    total: Expr = const(0)
+    for n in group.nodes:
+        ins = [group.types[i] if i else None for i in n.inputs]
+        total = total + op_row(n.op).cost(n.attrs, ins, n.types)
+    return simplify(total)
+
+
+def group_bytes(group: Graph) -> Expr:
+    """The bytes a group must read and write: its inputs and outputs, each once."""
+    total: Expr = const(0)
+    for name in (*(v.name for v in group.inputs), *group.outputs):
+        t = group.types[name]
+        if isinstance(t, TensorType):
+            total = total + t.elements * t.dtype.bytes
+    return simplify(total)

@@ -1,0 +1,31 @@
+"""The passes that a model goes through, in order.
+
+The model's outputs keep their order; their names may change on the way, so whoever needs the names
+that the model came with takes them before.
+"""
+
+from __future__ import annotations
+
+from tilewright.passes.channels_last import channels_last
+from tilewright.passes.decompose import decompose
+from tilewright.passes.distinct_outputs import distinct_outputs
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.eliminate_noop import eliminate_noop
+from tilewright.passes.fold_constants import fold_constants
+from tilewright.passes.fuse import fuse
+from tilewright.passes.manager import GraphPass
+from tilewright.passes.merge_equal import merge_equal
+from tilewright.passes.sink_transposes import sink_transposes
+
+GRAPH_PASSES: tuple[GraphPass, ...] = (
+    GraphPass("decompose", decompose),
+    GraphPass("eliminate_noop", eliminate_noop),
+    GraphPass("fold_constants", fold_constants),
+    GraphPass("merge_equal", merge_equal),
+    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("channels_last", channels_last),
+    GraphPass("sink_transposes", sink_transposes),
+    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("distinct_outputs", distinct_outputs),
+    GraphPass("fuse", fuse),
+)

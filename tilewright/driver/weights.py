@@ -1,0 +1,62 @@
+"""Constants → the bytes that kernels read: packed into the layouts they chose, aligned, streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from tilewright.arith.expr import as_int
+from tilewright.ir.graph.nodes import Constant
+from tilewright.ir.loop.nodes import Layout
+from tilewright.runtime.container import WEIGHT_ALIGNMENT
+
+
+def pack(data: np.ndarray, layout: Layout) -> np.ndarray:
+    """`data` rearranged as `layout` says; elements beyond the logical shape are zero."""
+    data = data.reshape([as_int(d) for d in layout.logical])
+    blocks = {axis: block for axis, block, _ in layout.parts if block}
+    padding = [(0, -size % blocks.get(axis, 1)) for axis, size in enumerate(data.shape)]
+    if any(after for _, after in padding):
+        data = np.pad(data, padding)
+    split: list[int] = []
+    position: dict[tuple[int, int], int] = {}
+    for axis, size in enumerate(data.shape):
+        position[axis, 0] = len(split)
+        block = blocks.get(axis)
+        split += [size] if block is None else [size // block, block]
+        position[axis, 1] = len(split) - 1
+    order = [position[axis, part] for axis, _, part in layout.parts]
+    return np.ascontiguousarray(data.reshape(split).transpose(order))
+
+
+class WeightTable:
+    """Gives every constant (in each layout it is used in) an offset; packs only when written."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, Layout | None], tuple[int, Constant, Layout | None]] = {}
+        self.size = 0
+
+    def offset(self, constant: Constant, layout: Layout | None) -> int:
+        """The byte offset of a constant in the weights."""
+        key = (id(constant.data), layout)
+        if key not in self._entries:
+            self._entries[key] = (self.size, constant, layout)
+            self.size += -(-_packed_bytes(constant.data, layout) // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
+        return self._entries[key][0]
+
+    def items(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The tensors with their offsets, made one at a time."""
+        for offset, constant, layout in self._entries.values():
+            data = constant.data
+            yield offset, np.ascontiguousarray(data) if layout is None else pack(data, layout)
+
+
+def _packed_bytes(data: np.ndarray, layout: Layout | None) -> int:
+    elements = data.size
+    if layout is not None:
+        blocks = {axis: block for axis, block, _ in layout.parts if block}
+        logical = [int(as_int(d) or 0) for d in layout.logical]
+        elements = prod(-(-n // blocks.get(a, 1)) * blocks.get(a, 1) for a, n in enumerate(logical))
+    return elements * data.dtype.itemsize

@@ -1,0 +1,14 @@
+"""Mathematical functions → the arithmetic that computes them; see `finalize/math`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.finalize.math.expand import expand_math
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.walk import map_exprs
+
+
+def expand_functions(func: Func) -> Func:
+    """`func` with every call that has an expansion expanded."""
+    return replace(func, body=map_exprs(func.body, expand_math))

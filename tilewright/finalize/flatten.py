@@ -1,0 +1,67 @@
+"""Buffers become one-dimensional: `A[i, j]` → `A[i * N + j]`.
+
+Allocations that are not on the stack become parameters: memory that the caller provides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, Load, const, product
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import rewrite
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.walk import buffers, map_stmt
+from tilewright.ir.types import Shape
+
+Extents = Mapping[str, Expr]
+
+
+def flatten(func: Func) -> Func:
+    """`func` with flat buffers; its workspaces are appended to the parameters."""
+    shapes = {name: b.shape for name, b in buffers(func).items()}
+    workspaces: list[Buffer] = []
+    body = _Flattener(shapes, workspaces).stmt(func.body, {})
+    params = tuple(_flat(p) for p in func.params)
+    return replace(func, params=(*params, *workspaces), body=body)
+
+
+def _flat(b: Buffer) -> Buffer:
+    return Buffer(b.name, b.dtype, (simplify(product(b.shape)),), b.scope)
+
+
+class _Flattener:
+    def __init__(self, shapes: Mapping[str, Shape], workspaces: list[Buffer]) -> None:
+        self.shapes = shapes
+        self.workspaces = workspaces
+
+    def stmt(self, s: Stmt, extents: Extents) -> Stmt:
+        if isinstance(s, For):
+            extents = {**extents, s.name: s.extent}
+        if isinstance(s, Alloc):
+            body = self.stmt(s.body, extents)
+            if s.buffer.scope != "global":
+                return Alloc(_flat(s.buffer), body)
+            self.workspaces.append(_flat(s.buffer))
+            return body
+        s = map_stmt(s, lambda c: self.stmt(c, extents), lambda e: self.expr(e, extents))
+        if isinstance(s, Store):
+            index = self.index(s.buffer, s.indices, extents)
+            return Store(s.buffer, (index,), s.value, s.mask)
+        return s
+
+    def expr(self, e: Expr, extents: Extents) -> Expr:
+        def load(x: Expr) -> Expr | None:
+            if not isinstance(x, Load):
+                return None
+            mask = None if x.mask is None else simplify(x.mask, extents)
+            return Load(x.buffer, (self.index(x.buffer, x.indices, extents),), x.dtype, mask)
+
+        return rewrite(e, load)
+
+    def index(self, buffer: str, indices: Sequence[Expr], extents: Extents) -> Expr:
+        flat: Expr = const(0)
+        for size, i in zip(self.shapes[buffer], indices, strict=True):
+            flat = flat * size + i
+        return simplify(flat, extents)

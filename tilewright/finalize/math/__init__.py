@@ -1,0 +1,1 @@
+"""Mathematical functions written out in primitive expressions, so that they vectorise."""

@@ -1,0 +1,30 @@
+"""`expand_math`: every call that has an expansion becomes primitive arithmetic."""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Call, Expr, cast
+from tilewright.arith.walk import rewrite
+from tilewright.core.dtypes import BF16, BOOL, F16, F32
+from tilewright.finalize.math.table import EXPANSIONS
+
+
+def _expanded(e: Expr) -> Expr | None:
+    if not isinstance(e, Call):
+        return None
+    dtype = e.args[0].dtype
+    direct = EXPANSIONS.get((e.fn, dtype.name))
+    if direct is not None:
+        return direct(*e.args)
+    wide = EXPANSIONS.get((e.fn, F32.name))
+    if dtype not in (F16, BF16) or wide is None:
+        return None
+    result = wide(*(cast(F32, a) for a in e.args))
+    return result if e.dtype == BOOL else cast(e.dtype, result)
+
+
+def expand_math(e: Expr) -> Expr:
+    """`e` with the functions of `EXPANSIONS` written out.
+
+    exp(x)  -->  a polynomial of `fma`s, times a power of two made with a shift
+    """
+    return rewrite(e, _expanded)

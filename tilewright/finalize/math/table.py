@@ -1,0 +1,64 @@
+"""Which functions are expanded, for which element type, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.arith.expr import Expr, cast
+from tilewright.core.dtypes import DTYPES, F32, F64
+from tilewright.finalize.math.classification import isinf, sign
+from tilewright.finalize.math.error_function import erf, gelu
+from tilewright.finalize.math.exponential import exp, exp2, expm1, sigmoid
+from tilewright.finalize.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from tilewright.finalize.math.inverse_trigonometric import acos, asin, atan, atan2
+from tilewright.finalize.math.logarithm import log, log1p, log2
+from tilewright.finalize.math.power import power, rsqrt
+from tilewright.finalize.math.trigonometric import cos, sin, tan
+
+Expansion = Callable[..., Expr]
+
+
+def through_f64(expansion: Expansion) -> Expansion:
+    """The f32 function computed in f64: for functions too rare to be worth their own code."""
+    return lambda *args: cast(F32, expansion(*(cast(F64, a) for a in args)))
+
+
+# Functions whose code serves f32 and f64.
+BOTH: dict[str, Expansion] = {
+    "acos": acos,
+    "asin": asin,
+    "atan": atan,
+    "atan2": atan2,
+    "erf": erf,
+    "exp": exp,
+    "exp2": exp2,
+    "expm1": expm1,
+    "gelu": gelu,
+    "log": log,
+    "log1p": log1p,
+    "log2": log2,
+    "pow": power,
+    "rsqrt": rsqrt,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}
+RARE: dict[str, Expansion] = {
+    "acosh": acosh,
+    "asinh": asinh,
+    "atanh": atanh,
+    "cosh": cosh,
+    "sinh": sinh,
+}
+NUMBERS = [d for d in DTYPES.values() if d.is_float or d.is_integer]
+
+# (function, dtype) -> expansion; f16 and bf16 go through f32 except where they stand here.
+EXPANSIONS: dict[tuple[str, str], Expansion] = {
+    **{(fn, "f32"): expansion for fn, expansion in BOTH.items()},
+    **{(fn, "f64"): expansion for fn, expansion in (BOTH | RARE).items()},
+    **{(fn, "f32"): through_f64(expansion) for fn, expansion in RARE.items()},
+    ("sin", "f32"): sin,
+    ("cos", "f32"): cos,
+    ("tan", "f32"): tan,
+    **{("isinf", d.name): isinf for d in NUMBERS if d.is_float},
+    **{("sign", d.name): sign for d in NUMBERS},
+}

@@ -1,0 +1,118 @@
+"""A loop whose guard holds for all but its last iterations is cut in two, so that the main part
+runs without the guard.
+
+    for i.0 in serial((N + 3) // 4) {                 for i.0 in serial(N // 4) {
+      for i.1 in vectorize(4) {                         for i.1 in vectorize(4) { A }
+        if i.0 * 4 + i.1 < N { A }               →    }
+      }                                               for i.0.tail in serial((N + 3) // 4 - N // 4) {
+    }                                                   ... guarded, at iteration N // 4 + i.0.tail
+                                                      }
+
+Only guards that depend on a vectorised loop are worth a copy of the code: a guard on a scalar costs
+one predictable branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tilewright.arith.affine import stride_of
+from tilewright.arith.bounds import upper
+from tilewright.arith.expr import TRUE, Binary, Expr, Var, as_int, const, maximum, minimum
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars, rewrite
+from tilewright.ir.loop.nodes import For, Func, If, Stmt
+from tilewright.ir.loop.walk import map_stmt, rewrite_stmts, seq, statements, substitute_stmt
+
+Extents = Mapping[str, Expr]
+
+
+def partition(func: Func) -> Func:
+    """`func` with the guards of vectorised loops hoisted out of the main iterations."""
+    return replace(func, body=_partition(func.body))
+
+
+def _partition(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind not in ("vectorize", "unroll"):
+        guard = next(_guards(stmt), None)
+        if guard is not None:
+            return _cut(stmt, *guard)
+    return map_stmt(stmt, _partition)
+
+
+def _guards(loop: For) -> Iterator[tuple[Expr, Expr]]:
+    """Guards `a < b` in the loop that grow with it, with the iterations for which they must hold."""
+    for path, stmt in statements(loop.body):
+        if not isinstance(stmt, If):
+            continue
+        inner = {s.name: s.extent for s in path if isinstance(s, For)}
+        vectors = {s.name for s in path if isinstance(s, For) and s.kind == "vectorize"}
+        for condition in conjuncts(stmt.cond):
+            if free_vars(condition) & vectors:
+                main = _main_extent(loop, condition, inner)
+                if main is not None:
+                    yield condition, main
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The parts of a conjunction."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*conjuncts(condition.a), *conjuncts(condition.b))
+    return (condition,)
+
+
+def _main_extent(loop: For, condition: Expr, inner: Extents) -> Expr | None:
+    """How many iterations from the first on satisfy `condition` whatever the inner loops do."""
+    if not isinstance(condition, Binary) or condition.op != "lt":
+        return None
+    step = stride_of(condition.a, loop.name)
+    if not step or step < 0 or loop.name in free_vars(condition.b):
+        return None
+    rest = simplify(condition.a - Var(loop.name) * step)
+    if loop.name in free_vars(rest):
+        return None
+    greatest = upper(rest, inner)
+    if greatest is None or free_vars(greatest) & set(inner):
+        return None
+    return simplify((condition.b - greatest + (step - 1)) // step)
+
+
+def _cut(loop: For, condition: Expr, main: Expr) -> Stmt:
+    count = simplify(minimum(maximum(main, const(0)), loop.extent))
+    if as_int(main) is None and as_int(loop.extent) is None:
+        # Sizes are not negative, so the guard of a split loop gives 0 <= main <= extent.
+        count = main
+    first = For(loop.name, count, loop.kind, _without(loop.body, condition), loop.annotations)
+    rest = simplify(loop.extent - count)
+    if as_int(rest) == 0:
+        return _partition(first)
+    name = f"{loop.name}.tail"
+    moved = _renamed(substitute_stmt(loop.body, {loop.name: count + Var(name)}))
+    tail = For(name, rest, "serial" if loop.kind == "parallel" else loop.kind, moved)
+    if as_int(count) == 0:
+        return map_stmt(tail, _partition)
+    return seq(_partition(first), tail)
+
+
+def _renamed(stmt: Stmt) -> Stmt:
+    """The copy's loops get names of their own."""
+    names = {s.name: f"{s.name}.tail" for _, s in statements(stmt) if isinstance(s, For)}
+
+    def rename(s: Stmt) -> Stmt | None:
+        return replace(s, name=names[s.name]) if isinstance(s, For) else None
+
+    copied = substitute_stmt(stmt, {old: Var(new) for old, new in names.items()})
+    return rewrite_stmts(copied, rename)
+
+
+def _without(stmt: Stmt, condition: Expr) -> Stmt:
+    """`stmt` where `condition` is known to hold."""
+
+    def drop(s: Stmt) -> Stmt | None:
+        if not isinstance(s, If):
+            return None
+        cond = rewrite(s.cond, lambda e: TRUE if e is condition else None)
+        return s.then if cond is TRUE else replace(s, cond=cond)
+
+    return rewrite_stmts(stmt, drop)

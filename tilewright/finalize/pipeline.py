@@ -1,0 +1,31 @@
+"""The order of finalization, one literal list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.finalize.compact import compact
+from tilewright.finalize.expand_math import expand_functions
+from tilewright.finalize.flatten import flatten
+from tilewright.finalize.lower_blocks import lower_blocks
+from tilewright.finalize.partition import partition
+from tilewright.finalize.unroll import unroll
+from tilewright.finalize.vectorize import vectorize
+from tilewright.ir.loop.nodes import Func
+
+STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
+    ("lower-blocks", lower_blocks),
+    ("compact", compact),
+    ("flatten", flatten),
+    ("partition", partition),
+    ("vectorize", vectorize),
+    ("unroll", unroll),
+    ("expand-math", expand_functions),
+)
+
+
+def finalize(func: Func) -> Func:
+    """Plain loops over flat buffers, ready for the emitter."""
+    for _, step in STEPS:
+        func = step(func)
+    return func

@@ -1,0 +1,104 @@
+"""Vectorised loops → vector statements.
+
+    for j in vectorize(4) { C[i * 8 + j] = A[j] + b }  →  C[ramp(i * 8, 1, 4)] = A[ramp(0, 1, 4)] + b
+
+A guard that depends on the loop becomes the mask of the stores and loads under it. The loop's body
+may hold stores, guards, and unrolled or serial loops whose extents do not depend on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.affine import stride_of
+from tilewright.arith.expr import Expr, Load, Ramp, Var, as_int, const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars, map_children, substitute
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Alloc, For, Func, If, Seq, Stmt, Store
+from tilewright.ir.loop.walk import map_stmt, substitute_stmt
+
+
+def vectorize(func: Func) -> Func:
+    """`func` with every vectorised loop turned into vector statements."""
+    return replace(func, body=_outside(func.body))
+
+
+def _outside(stmt: Stmt) -> Stmt:
+    if not (isinstance(stmt, For) and stmt.kind == "vectorize"):
+        return map_stmt(stmt, _outside)
+    lanes = as_int(stmt.extent)
+    if lanes is None:
+        return map_stmt(replace(stmt, kind="serial"), _outside)
+    if lanes == 1:
+        return _outside(substitute_stmt(stmt.body, {stmt.name: const(0)}))
+    return _Vectorizer(stmt.name, lanes).stmt(stmt.body, None)
+
+
+class _Vectorizer:
+    """Rewrites the body of one vectorised loop."""
+
+    def __init__(self, loop: str, lanes: int) -> None:
+        self.loop = loop
+        self.lanes = lanes
+        self.memo: dict[tuple[Expr, Expr | None], Expr] = {}
+
+    def stmt(self, s: Stmt, mask: Expr | None) -> Stmt:
+        match s:
+            case Seq(stmts):
+                return Seq(tuple(self.stmt(c, mask) for c in stmts))
+            case For() if self.loop not in free_vars(s.extent):
+                return replace(s, body=self.stmt(s.body, mask))
+            case If(cond, then, None) if self.loop in free_vars(cond):
+                lane_mask = self.expr(cond, None)
+                return self.stmt(then, lane_mask if mask is None else mask & lane_mask)
+            case If(cond, then, orelse) if self.loop not in free_vars(cond):
+                other = None if orelse is None else self.stmt(orelse, mask)
+                return If(self.expr(cond, None), self.stmt(then, mask), other)
+            case Store():
+                return self._store(s, mask)
+            case Alloc():
+                return replace(s, body=self.stmt(s.body, mask))
+        raise CodegenError(
+            "vectorize.statement", f"cannot vectorise {type(s).__name__} under loop {self.loop}"
+        )
+
+    def _store(self, s: Store, mask: Expr | None) -> Stmt:
+        index = self._index(s.indices[0], mask)
+        value = self.expr(s.value, mask)
+        if s.mask is not None:
+            own = self.expr(s.mask, mask)
+            mask = own if mask is None else mask & own
+        if index.lanes == 1 and value.lanes > 1:
+            raise CodegenError(
+                "vectorize.reduction",
+                f"loop {self.loop} accumulates into {s.buffer}: factor the reduction first",
+            )
+        return Store(s.buffer, (index,), value, mask)
+
+    def expr(self, e: Expr, mask: Expr | None) -> Expr:
+        """`e` for all lanes at once; what does not depend on the loop stays scalar."""
+        if self.loop not in free_vars(e):
+            return e
+        key = (e, mask)
+        if key not in self.memo:
+            self.memo[key] = self._rebuild(e, mask)
+        return self.memo[key]
+
+    def _rebuild(self, e: Expr, mask: Expr | None) -> Expr:
+        if isinstance(e, Var):
+            return Ramp(const(0), 1, self.lanes)
+        if isinstance(e, Load):
+            own = None if e.mask is None else self.expr(e.mask, mask)
+            both = own if mask is None else (mask if own is None else mask & own)
+            return Load(e.buffer, (self._index(e.indices[0], mask),), e.dtype, both)
+        return map_children(e, lambda c: self.expr(c, mask))
+
+    def _index(self, e: Expr, mask: Expr | None) -> Expr:
+        if self.loop not in free_vars(e):
+            return e
+        stride = stride_of(e, self.loop)
+        if stride is None:
+            return self.expr(e, mask)
+        base = simplify(substitute(e, {self.loop: const(0)}))
+        return Ramp(base, stride, self.lanes) if stride else base

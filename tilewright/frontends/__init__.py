@@ -1,0 +1,1 @@
+"""Models from elsewhere become graphs: one folder a format."""

@@ -1,0 +1,308 @@
+"""What a converter sees of an ONNX model: the node it converts, and the graph being built.
+
+A converter is a function `(c: Context, n: OnnxNode) -> tuple[str, ...]` that adds operators to
+`c.g` and returns the names of the node's outputs:
+
+    def leaky_relu(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        return (c.add(n, "leaky_relu", n.input(0), attrs=AlphaAttrs(n.float_attr("alpha", 0.01))),)
+
+    CONVERTERS = {"LeakyRelu": leaky_relu, "Relu": simple("relu")}
+
+Whatever is added while a node is converted is located at that node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+
+from tilewright.arith.expr import Expr, const
+from tilewright.core.dtypes import (
+    BF16,
+    BOOL,
+    C64,
+    C128,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    STRING,
+    U8,
+    U16,
+    U32,
+    U64,
+    DType,
+)
+from tilewright.core.errors import FrontendError, Loc, UnsupportedError
+from tilewright.frontends.onnx.tensors import TensorReader
+from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
+from tilewright.ir.types import TensorType
+from tilewright.ops.build import GraphBuilder, known_integers
+
+DTYPES: dict[int, DType] = {
+    TensorProto.FLOAT: F32,
+    TensorProto.UINT8: U8,
+    TensorProto.INT8: I8,
+    TensorProto.UINT16: U16,
+    TensorProto.INT16: I16,
+    TensorProto.INT32: I32,
+    TensorProto.INT64: I64,
+    TensorProto.STRING: STRING,
+    TensorProto.BOOL: BOOL,
+    TensorProto.FLOAT16: F16,
+    TensorProto.DOUBLE: F64,
+    TensorProto.UINT32: U32,
+    TensorProto.UINT64: U64,
+    TensorProto.COMPLEX64: C64,
+    TensorProto.COMPLEX128: C128,
+    TensorProto.BFLOAT16: BF16,
+}
+
+
+def onnx_dtype(code: int) -> DType:
+    """Our element type for ONNX's number of it."""
+    found = DTYPES.get(code)
+    if found is None:
+        known = TensorProto.DataType.values()
+        name = TensorProto.DataType.Name(code) if code in known else str(code)
+        raise UnsupportedError(
+            "onnx.dtype",
+            f"element type {name} is not supported",
+            help=f"supported: {', '.join(map(str, DTYPES.values()))}",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """An ONNX node with its inputs under our names; an absent optional input is `""`."""
+
+    proto: NodeProto
+    inputs: tuple[str, ...]
+    loc: Loc
+    opset: int  # the version of the node's domain
+
+    @property
+    def op_type(self) -> str:
+        """The operator's ONNX name."""
+        return str(self.proto.op_type)
+
+    @property
+    def name(self) -> str:
+        """What messages call the node."""
+        return self.loc.node
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The ONNX names of the outputs, `""` for one that is not wanted."""
+        return tuple(self.proto.output)
+
+    @property
+    def n_outputs(self) -> int:
+        """How many outputs are listed, unwanted ones in between included."""
+        return len(self.proto.output)
+
+    def wants(self, index: int) -> bool:
+        """Whether output `index` is used under some name."""
+        return index < self.n_outputs and bool(self.proto.output[index])
+
+    def input(self, index: int) -> str:
+        """Our name of input `index`, `""` if it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+    def has_input(self, index: int) -> bool:
+        """Whether input `index` is present."""
+        return bool(self.input(index))
+
+    def required(self, index: int) -> str:
+        """Our name of input `index`, which must be present."""
+        if not self.has_input(index):
+            raise FrontendError(
+                "onnx.missing-input", f"{self.op_type} has no input {index}", loc=self.loc
+            )
+        return self.input(index)
+
+    def has_attr(self, name: str) -> bool:
+        """Whether the attribute is given."""
+        return any(a.name == name for a in self.proto.attribute)
+
+    def int_attr(self, name: str, default: int | None = None) -> int:
+        """An integer attribute; without a default it is required."""
+        return int(self._attr(name, AttributeProto.INT, "i", default))
+
+    def float_attr(self, name: str, default: float | None = None) -> float:
+        """A float attribute; without a default it is required."""
+        return float(self._attr(name, AttributeProto.FLOAT, "f", default))
+
+    def str_attr(self, name: str, default: str | None = None) -> str:
+        """A text attribute; without a default it is required."""
+        found = self._attr(name, AttributeProto.STRING, "s", default)
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    def ints_attr(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """A list of integers; without a default it is required."""
+        return tuple(int(v) for v in self._attr(name, AttributeProto.INTS, "ints", default))
+
+    def floats_attr(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        """A list of floats; without a default it is required."""
+        return tuple(float(v) for v in self._attr(name, AttributeProto.FLOATS, "floats", default))
+
+    def strs_attr(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A list of texts; without a default it is required."""
+        found = self._attr(name, AttributeProto.STRINGS, "strings", default)
+        return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in found)
+
+    def dtype_attr(self, name: str, default: DType | None = None) -> DType:
+        """An attribute that names an element type; without a default it is required."""
+        if default is not None and not self.has_attr(name):
+            return default
+        return onnx_dtype(self.int_attr(name))
+
+    def tensor_attr(self, name: str) -> np.ndarray:
+        """A required tensor attribute as an array."""
+        return TensorReader(None).array(self._attr(name, AttributeProto.TENSOR, "t", None))
+
+    def graph_attr(self, name: str) -> GraphProto:
+        """A required nested graph."""
+        found = self._attr(name, AttributeProto.GRAPH, "g", None)
+        assert isinstance(found, GraphProto)
+        return found
+
+    def unsupported(self, what: str, help: str) -> UnsupportedError:
+        """The error for a form of this operator that is not supported; `help` says what is."""
+        return UnsupportedError(
+            f"onnx.{self.op_type}", f"{self.op_type}: {what}", loc=self.loc, help=help
+        )
+
+    def invalid(self, what: str, help: str = "") -> FrontendError:
+        """The error for a node that ONNX itself does not allow."""
+        return FrontendError("onnx.node", f"{self.op_type}: {what}", loc=self.loc, help=help)
+
+    def _attr(self, name: str, kind: int, field: str, default: Any) -> Any:
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                if attribute.type != kind:
+                    given = AttributeProto.AttributeType.Name(attribute.type)
+                    wanted = AttributeProto.AttributeType.Name(kind)
+                    raise self.invalid(f"attribute {name} is {given}, not {wanted}")
+                return getattr(attribute, field)
+        if default is None:
+            raise self.invalid(f"attribute {name} is missing")
+        return default
+
+
+@dataclass
+class Context:
+    """The graph being built, and which of its values each ONNX name is."""
+
+    g: GraphBuilder
+    opset: int  # the version of the default domain
+    values: dict[str, str] = field(default_factory=dict)
+
+    def add(self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS) -> str:
+        """Append an operator with one output, named like the node's first output."""
+        return self.g.add(op, *inputs, attrs=attrs, name=_base_name(n, 0), loc=n.loc)
+
+    def add_many(
+        self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS
+    ) -> tuple[str, ...]:
+        """Append an operator with several outputs, named like those of the node."""
+        names = tuple(_base_name(n, i) for i in range(n.n_outputs))
+        return self.g.add_many(op, *inputs, attrs=attrs, names=names, loc=n.loc)
+
+    def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
+        """Add a constant of the given element type."""
+        return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+
+    def type(self, name: str) -> TensorType:
+        """The type of one of our values, which must be a tensor."""
+        return self.g.type(name)
+
+    def constant_of(self, name: str) -> np.ndarray | None:
+        """The data of a value that is a constant of the graph, else `None`."""
+        return self.g.constant_data(name)
+
+    def known_array(self, n: OnnxNode, index: int) -> np.ndarray:
+        """Input `index`, an integer tensor, as an object array of expressions."""
+        name = n.required(index)
+        known = self.g.known(name)
+        if known is not None:
+            return known
+        data = self.constant_of(name)
+        if data is not None and data.dtype.kind in "iu":
+            known = np.empty(data.size, dtype=object)
+            known[:] = [const(int(v)) for v in data.reshape(-1)]
+            return known.reshape(data.shape)
+        raise UnsupportedError(
+            "onnx.data-dependent-shape",
+            f"{n.op_type}: input {index} ({n.proto.input[index]}) must be known when compiling: a"
+            " constant, or computed from shapes",
+            loc=n.loc,
+            help="replace what computes it by a constant, e.g. with a shape-inference or"
+            " simplifying tool",
+        )
+
+    def known_ints(self, n: OnnxNode, index: int) -> tuple[Expr, ...]:
+        """Input `index` as a flat list of index expressions."""
+        return tuple(self.known_array(n, index).reshape(-1))
+
+    def static_ints(self, n: OnnxNode, index: int) -> tuple[int, ...]:
+        """Input `index` as plain integers; symbolic sizes are refused (axes, permutations)."""
+        found = known_integers(self.known_array(n, index))
+        if found is None:
+            raise UnsupportedError(
+                "onnx.data-dependent-shape",
+                f"{n.op_type}: input {index} ({n.proto.input[index]}) must not depend on dynamic"
+                " dimensions",
+                loc=n.loc,
+                help="fix the dimensions, e.g. dims={'N': 1}",
+            )
+        return tuple(found)
+
+    def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
+        """Input `index` as a number: it must be a constant of one element."""
+        data = self.constant_of(n.required(index))
+        if data is None or data.size != 1:
+            raise n.unsupported(
+                f"input {index} ({n.proto.input[index]}) must be a constant of one element",
+                "make it an initializer",
+            )
+        return data.reshape(()).item()
+
+
+Converter = Callable[[Context, OnnxNode], tuple[str, ...]]
+
+
+def simple(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> Converter:
+    """A converter to one operator of ours with the same inputs and outputs."""
+
+    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        given = NO_ATTRS if attrs is None else attrs(n)
+        return c.add_many(n, op, *n.inputs, attrs=given)
+
+    return convert
+
+
+def axes_of(c: Context, n: OnnxNode, index: int = 1, name: str = "axes") -> tuple[int, ...] | None:
+    """`axes`, an input in newer versions of many operators and an attribute in older; or `None`."""
+    if n.has_attr(name):
+        return n.ints_attr(name)
+    return c.static_ints(n, index) if n.has_input(index) else None
+
+
+def identifier(name: str) -> str:
+    """`name` made of the characters that text IR allows in a name."""
+    clean = "".join(ch if ch.isascii() and (ch.isalnum() or ch in "_.") else "_" for ch in name)
+    return clean.strip(".") or "v"
+
+
+def _base_name(n: OnnxNode, index: int) -> str:
+    given = n.outputs[index] if index < n.n_outputs else ""
+    return identifier(given or f"{n.op_type.lower()}_{index}")

@@ -1,0 +1,1 @@
+"""From ONNX operators to ours: one file a family, each with a literal table `CONVERTERS`."""

@@ -1,0 +1,124 @@
+"""Arithmetic on elements, activation functions, conversion."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tilewright.core.dtypes import BOOL
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.ops.activation import (
+    AlphaAttrs,
+    GeluAttrs,
+    HardSigmoidAttrs,
+    SeluAttrs,
+    ShrinkAttrs,
+)
+from tilewright.ops.elementwise import CastAttrs, ModAttrs
+from tilewright.ops.layout import ExpandAttrs
+
+
+def alpha(op: str, default: float) -> Converter:
+    """An activation with the attribute `alpha`."""
+    return simple(op, lambda n: AlphaAttrs(n.float_attr("alpha", default)))
+
+
+def variadic(op: str) -> Converter:
+    """An operator of any number of inputs, as a chain of ours from left to right."""
+
+    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        n.required(0)
+        if len(n.inputs) == 1:
+            return (c.add(n, "identity", n.input(0)),)
+        return (reduce(lambda a, b: c.add(n, op, a, b), n.inputs),)
+
+    return convert
+
+
+def mean(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """The sum of the inputs divided by their number."""
+    (total,) = variadic("add")(c, n)
+    count = c.constant(len(n.inputs), c.type(total).dtype)
+    return (c.add(n, "div", total, count),)
+
+
+def gelu(n: OnnxNode) -> GeluAttrs:
+    """Which of the two formulas is meant."""
+    kind = n.str_attr("approximate", "none")
+    if kind not in ("none", "tanh"):
+        raise n.invalid(f"approximate is {kind!r}", "one of none, tanh")
+    return GeluAttrs(kind == "tanh")
+
+
+def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """The limits are inputs since version 11, and were attributes before."""
+    dtype = c.type(n.required(0)).dtype
+    limits = [n.input(1), n.input(2)]
+    for i, name in enumerate(("min", "max")):
+        if n.has_attr(name):
+            limits[i] = c.constant(n.float_attr(name), dtype, name)
+    while limits and not limits[-1]:
+        limits.pop()
+    return (c.add(n, "clip", n.input(0), *limits),)
+
+
+def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Converted to the element type of the second input."""
+    attrs = CastAttrs(c.type(n.required(1)).dtype)
+    return (c.add(n, "cast", n.required(0), attrs=attrs),)
+
+
+def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Dropout drops nothing in inference; its mask is true everywhere."""
+    if n.has_input(2) and c.scalar(n, 2) and _ratio(c, n) != 0:
+        raise n.unsupported("training mode", "set training_mode to false")
+    result = c.add(n, "identity", n.required(0))
+    if not n.wants(1):
+        return (result,)
+    shape = ExpandAttrs(c.type(result).shape)
+    return result, c.add(n, "expand", c.constant(True, BOOL), attrs=shape)
+
+
+def _ratio(c: Context, n: OnnxNode) -> float:
+    return float(c.scalar(n, 1)) if n.has_input(1) else 0.5
+
+
+_SAME_NAME = (
+    *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"),
+    *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh"),
+    *("Atanh", "Sigmoid", "Relu", "Softplus", "Softsign", "Mish", "Identity"),
+    *("Add", "Sub", "Mul", "Div", "Pow"),
+)
+
+CONVERTERS: dict[str, Converter] = {
+    **{name: simple(name.lower()) for name in _SAME_NAME},
+    "PRelu": simple("prelu"),
+    "HardSwish": simple("hard_swish"),
+    "LeakyRelu": alpha("leaky_relu", 0.01),
+    "Elu": alpha("elu", 1.0),
+    "Celu": alpha("celu", 1.0),
+    "ThresholdedRelu": alpha("thresholded_relu", 1.0),
+    "Swish": alpha("swish", 1.0),
+    "Selu": simple(
+        "selu",
+        lambda n: SeluAttrs(
+            n.float_attr("alpha", SeluAttrs().alpha), n.float_attr("gamma", SeluAttrs().gamma)
+        ),
+    ),
+    "HardSigmoid": simple(
+        "hard_sigmoid",
+        lambda n: HardSigmoidAttrs(n.float_attr("alpha", 0.2), n.float_attr("beta", 0.5)),
+    ),
+    "Shrink": simple(
+        "shrink", lambda n: ShrinkAttrs(n.float_attr("lambd", 0.5), n.float_attr("bias", 0.0))
+    ),
+    "Gelu": simple("gelu", gelu),
+    "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
+    "Cast": simple("cast", lambda n: CastAttrs(n.dtype_attr("to"))),
+    "CastLike": cast_like,
+    "Clip": clip,
+    "Sum": variadic("add"),
+    "Min": variadic("min"),
+    "Max": variadic("max"),
+    "Mean": mean,
+    "Dropout": dropout,
+}

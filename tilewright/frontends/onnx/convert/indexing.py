@@ -1,0 +1,77 @@
+"""Operators with indices: Gather, Scatter and their variants, OneHot, TopK, ReverseSequence."""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Expr, as_int, const
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.ops.indexing import (
+    GatherAttrs,
+    GatherNdAttrs,
+    OneHotAttrs,
+    ReverseSequenceAttrs,
+)
+from tilewright.ops.row import normalize_axis
+from tilewright.ops.scatter import ScatterElementsAttrs, ScatterNdAttrs
+from tilewright.ops.sorting import TopKAttrs
+
+
+def axis_attrs(n: OnnxNode) -> GatherAttrs:
+    """The attribute `axis`, 0 by default."""
+    return GatherAttrs(n.int_attr("axis", 0))
+
+
+def gather(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Slices along an axis; a single index that is known is an ordinary slice."""
+    x, indices = n.required(0), n.required(1)
+    known = c.g.known(indices)
+    if known is None or known.size != 1 or not c.type(x).rank:
+        return (c.add(n, "gather", x, indices, attrs=axis_attrs(n)),)
+    shape = c.type(x).shape
+    axis = normalize_axis("Gather", n.int_attr("axis", 0), len(shape))
+    place: Expr = known.reshape(-1)[0]
+    number, size = as_int(place), as_int(shape[axis])
+    if number is not None and size is not None and not -size <= number < size:
+        raise n.invalid(f"index {number} is outside dimension {axis} of {c.type(x)}")
+    if number is not None and number < 0:
+        place = shape[axis] + number
+    cut = add_slice(c, x, {axis: (place, place + 1, 1)}, n.outputs[0])
+    return (add_reshape(c, n, cut, (*shape[:axis], *map(const, known.shape), *shape[axis + 1 :])),)
+
+
+def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """One-hot vectors; the number of classes must be known."""
+    depth = c.constant_of(n.required(1))
+    if depth is not None and depth.size == 1:
+        classes: Expr = const(int(depth.reshape(-1)[0]))
+    else:
+        classes = c.known_ints(n, 1)[0]
+    attrs = OneHotAttrs(classes, n.int_attr("axis", -1))
+    return (c.add(n, "one_hot", n.required(0), n.required(2), attrs=attrs),)
+
+
+def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """The greatest or least elements; always sorted."""
+    k = const(n.int_attr("k")) if n.has_attr("k") else c.known_ints(n, 1)[0]
+    attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
+    return c.add_many(n, "topk", n.required(0), attrs=attrs)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Gather": gather,
+    "GatherElements": simple("gather_elements", axis_attrs),
+    "GatherND": simple("gather_nd", lambda n: GatherNdAttrs(n.int_attr("batch_dims", 0))),
+    "Scatter": simple("scatter_elements", lambda n: ScatterElementsAttrs(n.int_attr("axis", 0))),
+    "ScatterElements": simple(
+        "scatter_elements",
+        lambda n: ScatterElementsAttrs(n.int_attr("axis", 0), n.str_attr("reduction", "none")),
+    ),
+    "ScatterND": simple("scatter_nd", lambda n: ScatterNdAttrs(n.str_attr("reduction", "none"))),
+    "OneHot": one_hot,
+    "TopK": topk,
+    "ReverseSequence": simple(
+        "reverse_sequence",
+        lambda n: ReverseSequenceAttrs(n.int_attr("time_axis", 0), n.int_attr("batch_axis", 1)),
+    ),
+}

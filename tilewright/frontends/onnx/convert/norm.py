@@ -1,0 +1,164 @@
+"""Normalisation and the softmax family."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.arith.expr import as_int, const, product
+from tilewright.core.dtypes import DType
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
+from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
+from tilewright.ops.elementwise import CastAttrs
+from tilewright.ops.layout import ExpandAttrs, ReshapeAttrs
+from tilewright.ops.norm import (
+    LayerNormAttrs,
+    LpNormAttrs,
+    LrnAttrs,
+    MeanVarianceAttrs,
+    RmsNormAttrs,
+)
+from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.softmax import AxisAttrs
+
+
+def _epsilon(n: OnnxNode) -> float:
+    return n.float_attr("epsilon", 1e-5)
+
+
+def _cast(c: Context, n: OnnxNode, value: str, dtype: DType) -> str:
+    if c.type(value).dtype == dtype:
+        return value
+    return c.add(n, "cast", value, attrs=CastAttrs(dtype))
+
+
+def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """With given statistics, a multiplication and an addition; else by the batch's own."""
+    if n.opset < 9 and not n.int_attr("spatial", 1):
+        raise n.unsupported("spatial=0", "one mean and variance a channel is supported")
+    if n.int_attr("training_mode", 0):
+        return _training_batch_norm(c, n)
+    if any(n.wants(i) for i in range(1, n.n_outputs)):
+        raise n.unsupported("training results", "remove them, or set training_mode")
+    given = [c.constant_of(n.required(i)) for i in range(1, 5)]
+    parameters = [p for p in given if p is not None]
+    if len(parameters) < 4:
+        return (_batch_norm(c, n, [n.required(i) for i in range(1, 5)]),)
+    scale, bias, mean, variance = (p.astype(np.float64) for p in parameters)
+    factor = scale / np.sqrt(variance + _epsilon(n))
+    x = n.required(0)
+    dtype, shape = c.type(x).dtype, (-1, *(1,) * (c.type(x).rank - 2))
+    scaled = c.add(n, "mul", x, c.constant(factor.reshape(shape), dtype, "scale"))
+    offset = c.constant((bias - mean * factor).reshape(shape), dtype, "offset")
+    return (c.add(n, "add", scaled, offset),)
+
+
+def _batch_norm(c: Context, n: OnnxNode, parameters: list[str]) -> str:
+    x = n.required(0)
+    same = [_cast(c, n, p, c.type(x).dtype) for p in parameters]
+    return c.add(n, "batch_norm", x, *same, attrs=EpsilonAttrs(_epsilon(n)))
+
+
+def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Statistics of the batch, and the running ones moved towards them."""
+    x, momentum = n.required(0), n.float_attr("momentum", 0.9)
+    own = c.type(n.required(3)).dtype
+    rank = c.type(x).rank
+    axes = ReduceAttrs(tuple(a for a in range(rank) if a != 1), keepdims=False)
+    wide = _cast(c, n, x, own)
+    mean = c.add(n, "reduce_mean", wide, attrs=axes)
+    centred = c.add(n, "sub", wide, per_channel(c.g, mean, rank))
+    variance = c.add(n, "reduce_mean", c.add(n, "mul", centred, centred), attrs=axes)
+    y = _batch_norm(c, n, [n.required(1), n.required(2), mean, variance])
+
+    def moved(old: str, new: str) -> str:
+        kept = c.add(n, "mul", old, c.constant(momentum, own))
+        return c.add(n, "add", kept, c.add(n, "mul", new, c.constant(1 - momentum, own)))
+
+    return y, moved(n.required(3), mean), moved(n.required(4), variance)
+
+
+def layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Over the trailing axes; the statistics come in the type that `stash_type` says."""
+    stats = n.wants(1) or n.wants(2)
+    attrs = LayerNormAttrs(n.int_attr("axis", -1), _epsilon(n), stats)
+    inputs = [n.required(0), n.required(1), *([n.input(2)] if n.has_input(2) else [])]
+    if not stats:
+        return (c.add(n, "layer_norm", *inputs, attrs=attrs),)
+    y, mean, inverse = c.g.add_many("layer_norm", *inputs, attrs=attrs, loc=n.loc)
+    stash = onnx_dtype(n.int_attr("stash_type", 1))
+    return y, _cast(c, n, mean, stash), _cast(c, n, inverse, stash)
+
+
+def rms_norm(n: OnnxNode) -> RmsNormAttrs:
+    """Over the trailing axes."""
+    return RmsNormAttrs(n.int_attr("axis", -1), _epsilon(n))
+
+
+def group_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Scale and bias are one a channel since version 21, and were one a group before."""
+    x, groups = n.required(0), n.int_attr("num_groups")
+    parameters = [n.required(1), n.required(2)]
+    if n.opset < 21:
+        if groups < 1 or (as_int(c.type(x).shape[1]) or 0) % groups:
+            raise n.invalid(f"num_groups {groups} does not divide the channels of {c.type(x)}")
+        repeat = c.type(x).shape[1] // groups
+        for i, name in enumerate(parameters):
+            column = c.add(n, "reshape", name, attrs=ReshapeAttrs((const(groups), const(1))))
+            wide = c.add(n, "expand", column, attrs=ExpandAttrs((const(groups), repeat)))
+            parameters[i] = c.add(n, "reshape", wide, attrs=ReshapeAttrs((repeat * groups,)))
+    attrs = GroupNormAttrs(groups, _epsilon(n))
+    return (c.add(n, "group_norm", x, *parameters, attrs=attrs),)
+
+
+def lp_norm(n: OnnxNode) -> LpNormAttrs:
+    """The 1-norm or the 2-norm."""
+    order = n.int_attr("p", 2)
+    if order not in (1, 2):
+        raise n.invalid(f"p is {order}", "use 1 or 2")
+    return LpNormAttrs(n.int_attr("axis", -1), order)
+
+
+def lrn(n: OnnxNode) -> LrnAttrs:
+    """Across neighbouring channels."""
+    return LrnAttrs(
+        n.int_attr("size"),
+        n.float_attr("alpha", 1e-4),
+        n.float_attr("beta", 0.75),
+        n.float_attr("bias", 1.0),
+    )
+
+
+def along_axis(op: str) -> Converter:
+    """Softmax and its relatives: before version 13, along all axes from `axis` on as one."""
+
+    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        x = n.required(0)
+        shape = c.type(x).shape
+        if n.opset >= 13:
+            return (c.add(n, op, x, attrs=AxisAttrs(n.int_attr("axis", -1))),)
+        axis = n.int_attr("axis", 1)
+        axis += len(shape) if axis < 0 else 0
+        if axis == len(shape) - 1:
+            return (c.add(n, op, x, attrs=AxisAttrs(-1)),)
+        matrix = ReshapeAttrs((product(shape[:axis]), product(shape[axis:])))
+        rows = c.add(n, op, c.add(n, "reshape", x, attrs=matrix), attrs=AxisAttrs(-1))
+        return (c.add(n, "reshape", rows, attrs=ReshapeAttrs(shape)),)
+
+    return convert
+
+
+CONVERTERS: dict[str, Converter] = {
+    "BatchNormalization": batch_norm,
+    "LayerNormalization": layer_norm,
+    "RMSNormalization": simple("rms_norm", rms_norm),
+    "GroupNormalization": group_norm,
+    "InstanceNormalization": simple("instance_norm", lambda n: EpsilonAttrs(_epsilon(n))),
+    "LpNormalization": simple("lp_norm", lp_norm),
+    "MeanVarianceNormalization": simple(
+        "mean_variance_norm", lambda n: MeanVarianceAttrs(n.ints_attr("axes", (0, 2, 3)))
+    ),
+    "LRN": simple("lrn", lrn),
+    "Softmax": along_axis("softmax"),
+    "LogSoftmax": along_axis("log_softmax"),
+    "Hardmax": along_axis("hardmax"),
+}

@@ -1,0 +1,93 @@
+"""Pooling; global pools are reductions over the spatial axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.arith.expr import const
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.window import auto_pad, read_window
+from tilewright.ops.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
+from tilewright.ops.reduce import ReduceAttrs
+
+
+def _window(c: Context, n: OnnxNode) -> dict[str, Any]:
+    """The attributes that all pools have."""
+    kernel = n.ints_attr("kernel_shape")
+    sizes = c.type(n.required(0)).shape[2:]
+    window = read_window(n, sizes, tuple(const(k) for k in kernel))
+    if window.static_pads is None:
+        raise n.unsupported(
+            "automatic padding of a dynamic size", "fix the dimensions, or give explicit pads"
+        )
+    # Automatic padding fixes the number of windows whichever way it is rounded.
+    ceil = bool(n.int_attr("ceil_mode", 0)) and auto_pad(n) == "NOTSET"
+    return {
+        "strides": window.strides,
+        "pads": window.static_pads,
+        "dilations": window.dilations,
+        "kernel": kernel,
+        "ceil": ceil,
+    }
+
+
+def max_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Maxima, and where they were found if that is wanted."""
+    window = _window(c, n)
+    y = c.add(n, "max_pool", n.input(0), attrs=PoolAttrs(**window))
+    if not n.wants(1):
+        return (y,)
+    attrs = PoolIndicesAttrs(**window, column_major=bool(n.int_attr("storage_order", 0)))
+    return y, c.add(n, "max_pool_indices", n.input(0), y, attrs=attrs)
+
+
+def average_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Means, with or without the padding counted."""
+    attrs = AveragePoolAttrs(**_window(c, n), count_pads=bool(n.int_attr("count_include_pad", 0)))
+    return (c.add(n, "average_pool", n.input(0), attrs=attrs),)
+
+
+def lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """p-norms."""
+    return (c.add(n, "lp_pool", n.input(0), attrs=LpPoolAttrs(**_window(c, n), p=_order(n))),)
+
+
+def _order(n: OnnxNode) -> int:
+    order = n.int_attr("p", 2)
+    if order < 1:
+        raise n.invalid(f"p is {order}", "use 1 or more")
+    return order
+
+
+def _spatial(c: Context, n: OnnxNode) -> ReduceAttrs:
+    return ReduceAttrs(tuple(range(2, c.type(n.required(0)).rank)), keepdims=True)
+
+
+def global_pool(op: str) -> Converter:
+    """A reduction over all spatial axes."""
+
+    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        return (c.add(n, op, n.required(0), attrs=_spatial(c, n)),)
+
+    return convert
+
+
+def global_lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """The p-norm over all spatial axes; other orders than 1 and 2 go through powers."""
+    x, order, attrs = n.required(0), _order(n), _spatial(c, n)
+    if order <= 2:
+        return (c.add(n, f"reduce_l{order}", x, attrs=attrs),)
+    dtype = c.type(x).dtype
+    powers = c.add(n, "pow", c.add(n, "abs", x), c.constant(order, dtype))
+    total = c.add(n, "reduce_sum", powers, attrs=attrs)
+    return (c.add(n, "pow", total, c.constant(1 / order, dtype)),)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "MaxPool": max_pool,
+    "AveragePool": average_pool,
+    "LpPool": lp_pool,
+    "GlobalAveragePool": global_pool("reduce_mean"),
+    "GlobalMaxPool": global_pool("reduce_max"),
+    "GlobalLpPool": global_lp_pool,
+}

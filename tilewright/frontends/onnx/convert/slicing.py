@@ -1,0 +1,206 @@
+"""Operators that cut, join and pad: Slice, Split, Concat, Pad, CenterCropPad.
+
+A bound that depends on dynamic dimensions is clamped as ONNX asks wherever it can be decided
+whether it lies inside the tensor. Where it cannot, it is taken to lie inside, as in
+`positions[:sequence]`: the result then has `sequence` elements and not `min(sequence, 512)`, which
+would fit nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.expr import Expr, as_int, ceildiv, const, minimum
+from tilewright.arith.simplify import prove, simplify
+from tilewright.frontends.onnx.context import (
+    Context,
+    Converter,
+    OnnxNode,
+    axes_of,
+    identifier,
+)
+from tilewright.ops.padding import PadAttrs
+from tilewright.ops.row import normalize_axis
+from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
+
+# Exporters write 10**9, 2**31 - 1 or 2**63 - 1 for "to the end".
+FAR = 10**9
+
+
+def _counted(value: Expr, size: Expr) -> Expr:
+    """A bound as ONNX gives it, counted from the front."""
+    number = as_int(value)
+    if number is None:
+        is_negative = prove(value <= 0) and not prove(const(0) <= value)
+        return simplify(size + value) if is_negative else simplify(value)
+    return simplify(size + number) if number < 0 else value
+
+
+def clamped(value: Expr, size: Expr, low: Expr, high: Expr, truncates: bool) -> Expr:
+    """A start or stop within `low` and `high`; see the module's docstring for symbolic ones.
+
+    `truncates` says that a literal bound may well lie behind the end, as in `x[:512]`.
+    """
+    number = as_int(value)
+    if number is not None and abs(number) >= FAR:
+        return high if number > 0 else low
+    place = _counted(value, size)
+    if prove(high <= place):
+        return high
+    if prove(place <= low):
+        return low
+    is_literal = number is not None and number >= 0
+    if truncates and is_literal and not prove(place <= high):
+        return simplify(minimum(place, high))
+    return place
+
+
+def bounds(start: Expr, stop: Expr, step: int, size: Expr) -> tuple[Expr, Expr]:
+    """Start and stop of a slice of a dimension as our `slice` wants them."""
+    if step > 0:
+        low, high = const(0), size
+        return (
+            clamped(start, size, low, high, truncates=False),
+            clamped(stop, size, low, high, truncates=True),
+        )
+    low, last = const(-1), simplify(size - 1)
+    return (
+        clamped(start, size, low, last, truncates=True),
+        clamped(stop, size, low, last, truncates=False),
+    )
+
+
+def add_slice(
+    c: Context,
+    x: str,
+    ranges: dict[int, tuple[Expr, Expr, int]],
+    name: str,
+) -> str:
+    """`x` cut along some axes: `ranges` gives start, stop and step of an axis."""
+    whole: list[tuple[Expr, Expr, int]] = [(const(0), d, 1) for d in c.type(x).shape]
+    each = [ranges.get(axis, full) for axis, full in enumerate(whole)]
+    if each == whole:
+        return x
+    starts, stops, steps = zip(*each, strict=True)
+    return c.g.add("slice", x, attrs=SliceAttrs(starts, stops, steps), name=identifier(name))
+
+
+def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A slice; bounds are attributes before version 10 and inputs since."""
+    x = n.required(0)
+    shape = c.type(x).shape
+    if n.has_attr("starts"):
+        starts: Sequence[Expr] = [const(v) for v in n.ints_attr("starts")]
+        stops: Sequence[Expr] = [const(v) for v in n.ints_attr("ends")]
+    else:
+        starts, stops = c.known_ints(n, 1), c.known_ints(n, 2)
+    axes = axes_of(c, n, 3)
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = c.static_ints(n, 4) if n.has_input(4) else (1,) * len(starts)
+    if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
+        raise n.invalid("starts, ends, axes and steps do not fit each other")
+    ranges = {}
+    for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
+        axis = normalize_axis("Slice", axis, len(shape))
+        ranges[axis] = (*bounds(start, stop, step, shape[axis]), step)
+    return (add_slice(c, x, ranges, n.outputs[0]),)
+
+
+def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Tensors joined along `axis`."""
+    if len(n.inputs) == 1:
+        return (n.required(0),)
+    return (c.add(n, "concat", *n.inputs, attrs=ConcatAttrs(n.int_attr("axis"))),)
+
+
+def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """One slice an output, so that each goes with what uses it."""
+    x = n.required(0)
+    shape = c.type(x).shape
+    axis = normalize_axis("Split", n.int_attr("axis", 0), len(shape))
+    start: Expr = const(0)
+    outputs = []
+    for name, size in zip(n.outputs, _split_sizes(c, n, shape[axis]), strict=False):
+        stop = simplify(start + size)
+        outputs.append(add_slice(c, x, {axis: (start, stop, 1)}, name or "split"))
+        start = stop
+    return tuple(outputs)
+
+
+def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
+    if n.has_attr("split"):
+        given: list[Expr] = [const(v) for v in n.ints_attr("split")]
+    elif n.has_input(1):
+        given = list(c.known_ints(n, 1))
+    else:
+        # Equal parts; the last is smaller where they do not divide the whole.
+        count = n.int_attr("num_outputs", n.n_outputs)
+        part = simplify(ceildiv(size, count))
+        given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
+    total = as_int(simplify(sum(given, const(0))))
+    if len(given) < n.n_outputs or (
+        total is not None and as_int(size) is not None and total != as_int(size)
+    ):
+        raise n.invalid(f"parts of {', '.join(map(str, given))} do not split {size} elements")
+    return given
+
+
+def zeros(rank: int) -> list[Expr]:
+    """No padding in any dimension."""
+    return [const(0)] * rank
+
+
+def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Padding; amounts and value are attributes before version 11 and inputs since."""
+    x = n.required(0)
+    rank = c.type(x).rank
+    if n.has_attr("pads"):
+        amounts: Sequence[Expr] = [const(v) for v in n.ints_attr("pads")]
+    else:
+        amounts = c.known_ints(n, 1)
+    axes = c.static_ints(n, 3) if n.has_input(3) else tuple(range(rank))
+    if len(amounts) != 2 * len(axes):
+        raise n.invalid(f"{len(amounts)} pads for {len(axes)} dimensions")
+    before, after = zeros(rank), zeros(rank)
+    for i, axis in enumerate(axes):
+        axis = normalize_axis("Pad", axis, rank)
+        before[axis], after[axis] = amounts[i], amounts[len(axes) + i]
+    if all(as_int(p) == 0 for p in (*before, *after)):
+        return (x,)
+    mode = n.str_attr("mode", "constant")
+    value, operands = _pad_value(c, n) if mode == "constant" else (0, ())
+    attrs = PadAttrs(tuple(before), tuple(after), mode, value)
+    return (c.add(n, "pad", x, *operands, attrs=attrs),)
+
+
+def _pad_value(c: Context, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
+    """The padding as a number where it is known, else as an operand."""
+    if n.has_attr("value"):
+        return n.float_attr("value"), ()
+    if not n.has_input(2):
+        return 0, ()
+    data = c.constant_of(n.input(2))
+    return (data.reshape(-1)[0].item(), ()) if data is not None else (0, (n.input(2),))
+
+
+def center_crop_pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Each axis cut or padded evenly at both ends to a given size."""
+    x = n.required(0)
+    shape, wanted = c.type(x).shape, c.known_ints(n, 1)
+    axes = n.ints_attr("axes", range(len(shape)))
+    before, after = zeros(len(shape)), zeros(len(shape))
+    for axis, size in zip(axes, wanted, strict=True):
+        axis = normalize_axis("CenterCropPad", axis, len(shape))
+        total = simplify(size - shape[axis])
+        before[axis] = simplify(total / 2)  # toward zero, so that cropping mirrors padding
+        after[axis] = simplify(total - before[axis])
+    return (c.add(n, "pad", x, attrs=PadAttrs(tuple(before), tuple(after))),)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Slice": slice_,
+    "Concat": concat,
+    "Split": split,
+    "Pad": pad,
+    "CenterCropPad": center_crop_pad,
+}

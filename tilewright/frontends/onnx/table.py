@@ -1,0 +1,75 @@
+"""The table of ONNX operators that have a converter, gathered from the family files.
+
+Operators of the default domain are listed by their type, others as `domain::type`.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+
+from tilewright.core.errors import UnsupportedError
+from tilewright.frontends.onnx.context import Converter, OnnxNode
+from tilewright.frontends.onnx.convert import (
+    attention,
+    constant,
+    conv,
+    elementwise,
+    generate,
+    indexing,
+    integer,
+    layout,
+    logic,
+    matmul,
+    norm,
+    pool,
+    reduce,
+    resize,
+    slicing,
+)
+
+FAMILIES = (
+    attention,
+    constant,
+    conv,
+    elementwise,
+    generate,
+    indexing,
+    integer,
+    layout,
+    logic,
+    matmul,
+    norm,
+    pool,
+    reduce,
+    resize,
+    slicing,
+)
+
+
+@cache
+def converters() -> dict[str, Converter]:
+    """Every converter by operator."""
+    return {name: convert for family in FAMILIES for name, convert in family.CONVERTERS.items()}
+
+
+def key_of(n: OnnxNode) -> str:
+    """Where the table has the node's operator, if it has it."""
+    domain = n.proto.domain
+    return n.op_type if domain in ("", "ai.onnx") else f"{domain}::{n.op_type}"
+
+
+def converter(n: OnnxNode) -> Converter:
+    """The converter for a node."""
+    found = converters().get(key_of(n))
+    if found is None:
+        near = get_close_matches(key_of(n), converters(), 3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise UnsupportedError(
+            "onnx.operator",
+            f"operator {n.op_type} of domain {n.proto.domain or 'ai.onnx'}, version {n.opset},"
+            " is not supported",
+            loc=n.loc,
+            help=f"`tilewright list ops` shows what is supported{hint}",
+        )
+    return found

@@ -1,0 +1,144 @@
+"""TensorProto to NumPy, without copying: inline bytes, bytes of the model file, external files.
+
+External data lies in files next to the model. Its path comes from the model, which may come from
+anywhere, so nothing outside the model's folder is ever opened, and ranges are checked against the
+file before it is mapped.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from tilewright.core.errors import FrontendError, UnsupportedError
+
+# The types whose raw bytes are exactly what NumPy stores. ONNX packs the 4-bit types.
+_PLAIN: dict[int, np.dtype] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.UINT8: np.dtype("u1"),
+    TensorProto.INT8: np.dtype("i1"),
+    TensorProto.UINT16: np.dtype("<u2"),
+    TensorProto.INT16: np.dtype("<i2"),
+    TensorProto.INT32: np.dtype("<i4"),
+    TensorProto.INT64: np.dtype("<i8"),
+    TensorProto.BOOL: np.dtype("?"),
+    TensorProto.FLOAT16: np.dtype("<f2"),
+    TensorProto.DOUBLE: np.dtype("<f8"),
+    TensorProto.UINT32: np.dtype("<u4"),
+    TensorProto.UINT64: np.dtype("<u8"),
+    TensorProto.COMPLEX64: np.dtype("<c8"),
+    TensorProto.COMPLEX128: np.dtype("<c16"),
+    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+}
+
+
+class TensorReader:
+    """Reads the tensors of one model; `folder` is where its external data lies, if anywhere."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._files: dict[Path, np.ndarray] = {}
+
+    def array(self, tensor: TensorProto, raw: memoryview | None = None) -> np.ndarray:
+        """The elements; `raw` are their bytes where they have been cut out of the proto."""
+        if tensor.data_location == TensorProto.EXTERNAL:
+            return _view(tensor, self._external(tensor))
+        if raw is None and tensor.HasField("raw_data") and tensor.data_type in _PLAIN:
+            raw = memoryview(tensor.raw_data)
+        if raw is not None:
+            return _view(tensor, np.frombuffer(raw, dtype=np.uint8))
+        try:
+            return numpy_helper.to_array(tensor)
+        except (ValueError, TypeError, KeyError) as error:
+            raise _bad(tensor, f"its data does not fit its shape and type ({error})") from error
+
+    def _external(self, tensor: TensorProto) -> np.ndarray:
+        entries = {e.key: e.value for e in tensor.external_data}
+        path = _inside(tensor, entries.get("location", ""), self.folder)
+        if path not in self._files:
+            empty = path.stat().st_size == 0  # which cannot be mapped
+            self._files[path] = (
+                np.empty(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, "r"))
+            )
+        data = self._files[path]
+        offset = _number(tensor, entries, "offset", 0)
+        length = _number(tensor, entries, "length", max(0, data.size - offset))
+        if offset > data.size or length > data.size - offset:
+            raise FrontendError(
+                "onnx.external-range",
+                f"tensor {tensor.name!r} lies at bytes {offset} to {offset + length} of"
+                f" {path.name}, which has {data.size}",
+                help="the data file is truncated or belongs to another model",
+            )
+        return data[offset : offset + length]
+
+
+def _view(tensor: TensorProto, data: np.ndarray) -> np.ndarray:
+    """Bytes as an array of the tensor's type and shape; they may lie at an odd address."""
+    shape = tuple(tensor.dims)
+    dtype = _PLAIN.get(tensor.data_type)
+    if dtype is None:
+        raise UnsupportedError(
+            "onnx.dtype",
+            f"tensor {tensor.name!r} has element type {_type_name(tensor)}, which is not supported",
+            help=f"supported: {', '.join(sorted(d.name for d in _PLAIN.values()))}",
+        )
+    if any(d < 0 for d in shape) or data.size != math.prod(shape) * dtype.itemsize:
+        raise _bad(
+            tensor, f"{data.size} bytes do not fill {_type_name(tensor)} of shape {list(shape)}"
+        )
+    return data.view(dtype).reshape(shape) if data.size else np.empty(shape, dtype)
+
+
+def _type_name(tensor: TensorProto) -> str:
+    known = tensor.data_type in TensorProto.DataType.values()
+    return TensorProto.DataType.Name(tensor.data_type) if known else str(tensor.data_type)
+
+
+def _inside(tensor: TensorProto, location: str, folder: Path | None) -> Path:
+    """The data file's path, which must be a file inside the model's folder."""
+    if folder is None:
+        raise FrontendError(
+            "onnx.external-data",
+            f"tensor {tensor.name!r} lies in the file {location!r}, but the model has no folder",
+            help="give the path of the model rather than its contents",
+        )
+    base = folder.resolve()
+    outside = FrontendError(
+        "onnx.external-path",
+        f"tensor {tensor.name!r} refers to {location!r}, outside the model's folder",
+        help="external data must lie in the folder of the model or below it",
+    )
+    parts = location.replace("\\", "/").split("/")
+    if not location or "\0" in location or os.path.isabs(location) or ".." in parts:
+        raise outside
+    path = (base / location).resolve()  # follows symbolic links, which may lead elsewhere
+    if not path.is_relative_to(base):
+        raise outside
+    if not path.is_file():
+        raise FrontendError(
+            "onnx.external-data",
+            f"tensor {tensor.name!r} lies in the file {location!r}, which does not exist",
+            help=f"put it next to the model, into {base}",
+        )
+    return path
+
+
+def _number(tensor: TensorProto, entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
+    if not text.isascii() or not text.isdigit():
+        raise FrontendError(
+            "onnx.external-range", f"tensor {tensor.name!r}: {key} {text!r} is not a byte count"
+        )
+    return int(text)
+
+
+def _bad(tensor: TensorProto, why: str) -> FrontendError:
+    return FrontendError(
+        "onnx.tensor", f"tensor {tensor.name!r}: {why}", help="the model file is damaged"
+    )

@@ -1,0 +1,1 @@
+"""The three intermediate representations: graph, tensor expression, loop."""

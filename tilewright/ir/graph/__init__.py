@@ -1,0 +1,1 @@
+"""The graph IR: operators on tensors, SSA, acyclic."""

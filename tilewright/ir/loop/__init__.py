@@ -1,0 +1,1 @@
+"""The loop IR: named loops, blocks and tile statements over buffers."""

@@ -1,0 +1,182 @@
+"""Loop nodes: what a kernel does, statement by statement.
+
+    func @mm(A: f32[M, K], B: f32[K, N], C: f32[M, N]) {
+      for i in serial(M) {
+        for j in serial(N) {
+          for k in serial(K) {
+            block "C" [vi: S(M) = i, vj: S(N) = j, vk: R(K) = k] reads A[vi, vk], B[vk, vj] writes C[vi, vj]
+              init { C[vi, vj] = 0.0 }
+              { C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj] }
+          }
+        }
+      }
+    }
+
+Loops, blocks and buffers are referred to by name, unique within a function. Every loop counts from 0
+in steps of 1. A function writes only its parameters marked as outputs and its own allocations.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import TRUE, Expr, Load
+from tilewright.core.dtypes import DType
+from tilewright.core.errors import NOWHERE, Loc
+from tilewright.core.node import node
+from tilewright.ir.types import Shape
+
+# serial: in order. parallel: iterations on several threads. unroll: repeated in the code.
+# vectorize: all iterations as one vector operation.
+LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize")
+# global: planned in the arena or given by the caller. local: on the stack of the running thread.
+# register: as local, but every index must become constant so that it lives in registers.
+SCOPES = ("global", "local", "register")
+
+Annotations = tuple[tuple[str, int | str], ...]
+
+
+@node
+class Buffer:
+    """A named array with row-major layout."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+    scope: str = "global"
+
+    def __str__(self) -> str:
+        scope = "" if self.scope == "global" else f" @{self.scope}"
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]{scope}"
+
+
+class Stmt:
+    """Base of all statements."""
+
+    __slots__ = ()
+
+
+@node
+class Seq(Stmt):
+    """Statements in order."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@node
+class For(Stmt):
+    """`for name in kind(extent) { body }`."""
+
+    name: str
+    extent: Expr
+    kind: str
+    body: Stmt
+    annotations: Annotations = ()
+
+
+@node
+class If(Stmt):
+    """`if cond { then } else { orelse }`; a vector condition guards each lane on its own."""
+
+    cond: Expr
+    then: Stmt
+    orelse: Stmt | None = None
+
+
+@node
+class Store(Stmt):
+    """`buffer[indices] = value`; nothing where `mask` is false."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+
+    @property
+    def target(self) -> Load:
+        """The element it writes, as a load."""
+        return Load(self.buffer, self.indices, self.value.dtype)
+
+
+@node
+class Alloc(Stmt):
+    """A buffer that exists during `body`; its contents start undefined."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@node
+class Iter:
+    """A block iterator: `kind` S (spatial) or R (reduction), its domain and what it is bound to."""
+
+    name: str
+    kind: str
+    extent: Expr
+    binding: Expr
+
+
+@node
+class Region:
+    """A box of a buffer: a start and a number of elements in each dimension."""
+
+    buffer: str
+    ranges: tuple[tuple[Expr, Expr], ...]
+
+
+@node
+class Block(Stmt):
+    """A computation with a signature, the unit that schedules move.
+
+    `body` mentions its iterators, never loops. `init` runs in place of nothing before the first
+    reduction step. Where `predicate` (over loop variables) is false the instance does not run.
+    """
+
+    name: str
+    iters: tuple[Iter, ...]
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+    body: Stmt
+    init: Stmt | None = None
+    predicate: Expr = TRUE
+    annotations: Annotations = ()
+
+
+@node
+class Tile(Stmt):
+    """A whole tile moved or computed at once; its meaning is its expansion to loops.
+
+    `op` is one of `fill copy mma map reduce`; `intrinsic` names the instruction chosen for it.
+    """
+
+    op: str
+    dst: Region
+    srcs: tuple[Region, ...]
+    intrinsic: str = ""
+
+
+@node
+class Func:
+    """A kernel: parameters (outputs last), symbolic sizes it mentions, and its body.
+
+    `layouts` records for a parameter how its caller must rearrange it: see `transform_layout`.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    outputs: tuple[str, ...]
+    body: Stmt
+    layouts: tuple[tuple[str, Layout], ...] = ()
+    annotations: Annotations = ()
+    loc: Loc = NOWHERE
+
+
+@node
+class Layout:
+    """How a parameter is packed: from a logical shape to the shape that the kernel reads.
+
+    Each packed dimension takes part of one logical dimension: `(axis, block, 0)` the block number,
+    `(axis, block, 1)` the place within the block; `block` 0 means the whole dimension. Elements
+    beyond the logical shape are zero.
+    """
+
+    logical: Shape
+    parts: tuple[tuple[int, int, int], ...]

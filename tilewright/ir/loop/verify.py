@@ -1,0 +1,247 @@
+"""The rules of loop functions, checked.
+
+VerifyError[loop.out-of-scope]: the body of block "C" uses the loop variable i
+   3 |       block "C" [vi: S(8) = i] writes C[vi] { C[i] = 0.0 }
+     |                                                 ^
+  help: bind it to an iterator of the block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tilewright.arith.expr import Expr, Reduce, as_int
+from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.core.dtypes import BOOL, I64
+from tilewright.core.errors import VerifyError
+from tilewright.ir.loop.excerpt import excerpt
+from tilewright.ir.loop.nodes import (
+    LOOP_KINDS,
+    SCOPES,
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    Func,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    Tile,
+)
+from tilewright.ir.loop.walk import blocks, loops, touched_buffers
+from tilewright.ir.verify_expr import (
+    Fault,
+    Signature,
+    check_access,
+    check_dtype,
+    check_expr,
+    check_name,
+)
+
+TILE_OPS = ("fill", "copy", "mma", "map", "reduce")
+# Loops that become straight-line code must say how long it is.
+_CONSTANT_KINDS = ("unroll", "vectorize")
+
+
+def verify_func(func: Func) -> None:
+    """Raise a `VerifyError` if `func` breaks a rule of the loop IR."""
+    verifier = _Verifier(func)
+    try:
+        verifier.check_func()
+    except Fault as fault:
+        notes = excerpt(func, verifier.current, fault.focus)
+        raise VerifyError(
+            fault.code, fault.message, loc=func.loc, notes=notes, help=fault.help
+        ) from None
+
+
+class _Verifier:
+    """Walks a function with what is in scope; `current` is the statement being checked."""
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+        self.current: Stmt | None = None
+        self.buffers: dict[str, Signature] = {}
+        self.writable: set[str] = set()
+        self.loop_names: set[str] = set()
+        self.buffer_names: set[str] = set()
+        self.block_names: set[str] = set()
+        # Variables that a loop or block binds somewhere; all others are sizes.
+        self.bound = {s.name for s in loops(func.body)}
+        self.bound |= {it.name for b in blocks(func.body) for it in b.iters}
+        self.scope: frozenset[str] = frozenset()
+        self.block = ""
+        self.seen: set[Expr] = set()
+
+    def check_func(self) -> None:
+        self.check_params()
+        self.check_layouts()
+        self.stmt(self.func.body)
+
+    def check_params(self) -> None:
+        for b in self.func.params:
+            self.declare_buffer(b, b.name in self.func.outputs)
+            if b.scope != "global":
+                raise Fault("loop.scope", f"parameter {b.name!r} must be global", str(b))
+        written = tuple(b.name for b in self.func.params if b.name in self.func.outputs)
+        last = tuple(b.name for b in self.func.params[len(self.func.params) - len(written) :])
+        if self.func.outputs != written or written != last:
+            raise Fault(
+                "loop.outputs",
+                f"outputs are {', '.join(self.func.outputs)}, which are not the last parameters",
+                help="list outputs after all inputs, in the order of the parameters",
+            )
+
+    def check_layouts(self) -> None:
+        params = {b.name: b for b in self.func.params}
+        for name, layout in self.func.layouts:
+            if name not in params:
+                raise Fault("loop.layout", f"a layout names {name!r}, which is no parameter", name)
+            wrong_axis = any(not 0 <= axis < len(layout.logical) for axis, _, _ in layout.parts)
+            if wrong_axis or len(layout.parts) != len(params[name].shape):
+                message = f"the layout of {name!r} does not give each of its dimensions a part"
+                raise Fault("loop.layout", message, f"layout {name}")
+
+    def declare_buffer(self, b: Buffer, writable: bool) -> None:
+        check_name(b.name, "buffer", self.buffer_names)
+        self.buffers[b.name] = (b.dtype, len(b.shape))
+        if writable:
+            self.writable.add(b.name)
+        if b.scope not in SCOPES:
+            raise Fault("loop.scope", f"no scope {b.scope!r}", f"@{b.scope}", _one_of(SCOPES))
+        for dim in b.shape:
+            self.expr(dim, "a dimension")
+
+    def expr(self, e: Expr, what: str = "", dtype: Any = I64) -> None:
+        """Check an expression that stands in the current statement."""
+        if what:
+            check_dtype(e, dtype, what)
+        check_expr(e, self.buffers, self.seen)
+        if any(isinstance(x, Reduce) for x in subexpressions(e)):
+            raise Fault("loop.reduce", f"{e} belongs into a tensor expression", str(e))
+        for name in sorted((free_vars(e) & self.bound) - self.scope):
+            self.out_of_scope(name)
+
+    def out_of_scope(self, name: str) -> None:
+        if self.block:
+            message = f'the body of block "{self.block}" uses the variable {name} from outside'
+            raise Fault("loop.out-of-scope", message, name, "bind it to an iterator of the block")
+        raise Fault("loop.out-of-scope", f"{name} is used outside its loop", name)
+
+    def stmt(self, s: Stmt) -> None:
+        before, self.current = self.current, s
+        _STATEMENTS[type(s)](self, s)
+        self.current = before
+
+    def seq(self, s: Seq) -> None:
+        for child in s.stmts:
+            self.stmt(child)
+
+    def loop(self, s: For) -> None:
+        check_name(s.name, "loop", self.loop_names)
+        if s.kind not in LOOP_KINDS:
+            raise Fault("loop.kind", f"no kind of loop {s.kind!r}", s.kind, _one_of(LOOP_KINDS))
+        self.expr(s.extent, "the extent of a loop")
+        if s.kind in _CONSTANT_KINDS and as_int(s.extent) is None:
+            message = f"{s.kind} loop {s.name} must have a constant extent, not {s.extent}"
+            raise Fault("loop.extent", message, str(s.extent), "split it by a constant first")
+        self.within(s.body, self.scope | {s.name})
+
+    def within(self, body: Stmt, scope: frozenset[str], block: str | None = None) -> None:
+        outer = self.scope, self.block
+        self.scope, self.block = scope, self.block if block is None else block
+        self.stmt(body)
+        self.scope, self.block = outer
+
+    def branch(self, s: If) -> None:
+        self.expr(s.cond, "a condition", BOOL)
+        self.stmt(s.then)
+        if s.orelse is not None:
+            self.stmt(s.orelse)
+
+    def store(self, s: Store) -> None:
+        check_access(s.buffer, s.indices, self.buffers)
+        if s.buffer not in self.writable:
+            message = f"{s.buffer!r} is an input and cannot be written"
+            raise Fault(
+                "loop.read-only", message, s.buffer, "mark it as an output: out " + s.buffer
+            )
+        for i in s.indices:
+            self.expr(i)
+        self.expr(s.value, f"what is stored in {s.buffer!r}", self.buffers[s.buffer][0])
+        if s.mask is not None:
+            self.expr(s.mask, "a mask", BOOL)
+
+    def alloc(self, s: Alloc) -> None:
+        self.declare_buffer(s.buffer, writable=True)
+        self.stmt(s.body)
+        del self.buffers[s.buffer.name]
+
+    def region(self, r: Region) -> None:
+        check_access(r.buffer, tuple(start for start, _ in r.ranges), self.buffers)
+        for start, extent in r.ranges:
+            self.expr(start)
+            self.expr(extent, "the extent of a region")
+
+    def tile(self, s: Tile) -> None:
+        if s.op not in TILE_OPS:
+            raise Fault("loop.tile", f"no tile operation {s.op!r}", s.op, _one_of(TILE_OPS))
+        if s.dst.buffer not in self.writable:
+            raise Fault("loop.read-only", f"{s.dst.buffer!r} cannot be written", s.dst.buffer)
+        for r in (s.dst, *s.srcs):
+            self.region(r)
+
+    def check_block(self, s: Block) -> None:
+        if s.name in self.block_names:
+            raise Fault("loop.duplicate", f"two blocks are called {s.name!r}", f'"{s.name}"')
+        self.block_names.add(s.name)
+        names: set[str] = set(self.scope)
+        for it in s.iters:
+            check_name(it.name, "iterator", names)
+            if it.kind not in ("S", "R"):
+                raise Fault("loop.iterator", f"no kind of iterator {it.kind!r}", it.name, "S or R")
+            self.expr(it.extent, "the extent of an iterator")
+            self.expr(it.binding, "the binding of an iterator")
+        self.expr(s.predicate, "the predicate of a block", BOOL)
+        scope = frozenset(it.name for it in s.iters)
+        outer, self.scope = self.scope, scope
+        for r in (*s.reads, *s.writes):
+            self.region(r)
+        self.scope = outer
+        for part in (s.init, s.body):
+            if part is not None:
+                self.within(part, scope, s.name)
+        self.current = s
+        self.signature(s)
+
+    def signature(self, s: Block) -> None:
+        """Every buffer that the code touches stands in the block's signature."""
+        writes = {r.buffer for r in s.writes}
+        reads = {r.buffer for r in s.reads} | (writes if s.init is not None else set())
+        for part in (s.init, s.body):
+            found = touched_buffers(part) if part is not None else (set(), set())
+            for word, missing in (("reads", found[0] - reads), ("writes", found[1] - writes)):
+                if missing:
+                    what = f'block "{s.name}" {word} {min(missing)!r}'
+                    help = f"add it to `{word}`"
+                    raise Fault(
+                        "loop.signature", f"{what}, its signature does not say so", "", help
+                    )
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"one of {', '.join(names)}"
+
+
+_STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
+    Seq: _Verifier.seq,
+    For: _Verifier.loop,
+    If: _Verifier.branch,
+    Store: _Verifier.store,
+    Alloc: _Verifier.alloc,
+    Block: _Verifier.check_block,
+    Tile: _Verifier.tile,
+}

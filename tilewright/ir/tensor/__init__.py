@@ -1,0 +1,1 @@
+"""The tensor-expression IR: what one operator means."""

@@ -1,0 +1,70 @@
+"""Writing tensor expressions in Python: `compute` with index lambdas, and reductions.
+
+b = Builder("matmul")
+x, w = b.input("x", F32, (m, k)), b.input("w", F32, (k, n))
+y = b.compute("y", (m, n), lambda i, j: b.sum((k,), lambda r: x[i, r] * w[r, j]))
+program = b.program(y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.arith.expr import Expr, Reduce, Var, as_expr
+from tilewright.core.dtypes import DType
+from tilewright.ir.tensor.nodes import Program, Stage, Tensor
+
+Body = Callable[..., Expr]
+
+
+class Builder:
+    """Collects stages; names are made unique, axes are called `i0, i1, ...` and `r0, r1, ...`.
+
+    While `scope` is set, a stage is called by it: the result (stage `y`) `scope`, others `scope.name`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.inputs: list[Tensor] = []
+        self.stages: list[Stage] = []
+        self.scope = ""
+        self._taken: set[str] = set()
+
+    def input(self, name: str, dtype: DType, shape: Sequence[Expr | int]) -> Tensor:
+        """Declare an input."""
+        found = Tensor(self._unique(name), dtype, tuple(as_expr(d) for d in shape))
+        self.inputs.append(found)
+        return found
+
+    def compute(self, name: str, shape: Sequence[Expr | int], body: Body) -> Tensor:
+        """Define a tensor: `body` gets one index variable a dimension and returns the element."""
+        dims = tuple(as_expr(d) for d in shape)
+        axes = tuple(f"i{n}" for n in range(len(dims)))
+        if self.scope:
+            name = self.scope if name == "y" else f"{self.scope}.{name}"
+        stage = Stage(self._unique(name), dims, axes, body(*(Var(a) for a in axes)))
+        self.stages.append(stage)
+        return stage.tensor
+
+    def reduce(self, op: str, extents: Sequence[Expr | int], body: Body) -> Expr:
+        """`op` (`sum prod max min any all`) over index ranges; the root of a stage's body only."""
+        axes = tuple((Var(f"r{n}"), as_expr(extent)) for n, extent in enumerate(extents))
+        return Reduce(op, axes, body(*(v for v, _ in axes)))
+
+    def sum(self, extents: Sequence[Expr | int], body: Body) -> Expr:
+        """`reduce("sum", ...)`, the common case."""
+        return self.reduce("sum", extents, body)
+
+    def program(self, *outputs: Tensor) -> Program:
+        """Everything defined so far, as a program with these outputs."""
+        return Program(
+            self.name, tuple(self.inputs), tuple(self.stages), tuple(t.name for t in outputs)
+        )
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 0
+        while candidate in self._taken:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._taken.add(candidate)
+        return candidate

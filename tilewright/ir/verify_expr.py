@@ -1,0 +1,151 @@
+"""Rules that the expressions and names of every IR obey: operand types, declared buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright.arith.expr import (
+    BINARY,
+    CALLS,
+    COMBINE,
+    Binary,
+    Bitcast,
+    Call,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Unary,
+)
+from tilewright.arith.walk import subexpressions
+from tilewright.core.dtypes import BOOL, I64, DType
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+# Names that the grammar of expressions takes for itself.
+_RESERVED = ("true", "false", "inf", "nan")
+
+# A buffer as an expression sees it: the type of its elements and its number of dimensions.
+Signature = tuple[DType, int]
+
+
+class Fault(Exception):
+    """A broken rule, before the verifier that found it adds where: `focus` is the text to mark."""
+
+    def __init__(self, code: str, message: str, focus: str = "", help: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.focus = focus
+        self.help = help
+
+
+def check_name(name: str, what: str, taken: set[str]) -> None:
+    """Raise a `Fault` unless `name` can be written and is new; add it to `taken`."""
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        help = "letters, digits, _ and . only, the first one no digit; not true false inf nan"
+        raise Fault("name.illegal", f"{name!r} cannot name a {what}", name, help)
+    if name in taken:
+        raise Fault("name.duplicate", f"the name {name!r} is taken twice", name)
+    taken.add(name)
+
+
+def check_expr(root: Expr, buffers: Mapping[str, Signature], seen: set[Expr]) -> None:
+    """Raise a `Fault` for the first node of `root` that breaks a rule; skip what is in `seen`."""
+    if root in seen:
+        return
+    for e in subexpressions(root):
+        if e not in seen:
+            check = _CHECKS.get(type(e))
+            if check is not None:
+                check(e, buffers)
+            seen.add(e)
+
+
+def check_dtype(e: Expr, wanted: DType, what: str, focus: str = "") -> None:
+    """Raise a `Fault` unless `e` has the dtype that `what` must have."""
+    if e.dtype != wanted:
+        message = f"{what} must be {wanted}, {e} is {e.dtype}"
+        raise Fault("expr.dtype", message, focus or str(e))
+
+
+def check_access(buffer: str, indices: tuple[Expr, ...], buffers: Mapping[str, Signature]) -> None:
+    """Raise a `Fault` unless the buffer is declared and the indices fit it."""
+    if buffer not in buffers:
+        known = ", ".join(buffers) or "none"
+        raise Fault("expr.buffer", f"no buffer {buffer!r} here", buffer, f"known: {known}")
+    rank = buffers[buffer][1]
+    if len(indices) != rank:
+        message = f"{buffer!r} has {rank} dimensions, it is indexed with {len(indices)}"
+        raise Fault("expr.rank", message, f"{buffer}[")
+    for i in indices:
+        check_dtype(i, I64, f"an index of {buffer!r}")
+
+
+def _check_load(e: Load, buffers: Mapping[str, Signature]) -> None:
+    check_access(e.buffer, e.indices, buffers)
+    if e.dtype != buffers[e.buffer][0]:
+        message = f"{e.buffer!r} holds {buffers[e.buffer][0]}, the load {e} says {e.dtype}"
+        raise Fault("expr.dtype", message, str(e))
+    if e.mask is not None:
+        check_dtype(e.mask, BOOL, "a mask")
+
+
+def _check_binary(e: Binary, _: Mapping[str, Signature]) -> None:
+    if e.op not in BINARY:
+        raise Fault("expr.operator", f"no operator {e.op!r}", str(e))
+    if e.a.dtype != e.b.dtype:
+        message = f"operands of {e.op} are {e.a.dtype} and {e.b.dtype}"
+        raise Fault("expr.dtype", message, str(e), "convert one of them")
+    if e.op in ("and", "or", "xor", "shl", "shr") and e.dtype.is_float:
+        raise Fault("expr.dtype", f"{e.op} of {e.dtype}", str(e), "it works on integers and bool")
+
+
+def _check_unary(e: Unary, _: Mapping[str, Signature]) -> None:
+    if e.op not in ("neg", "not"):
+        raise Fault("expr.operator", f"no operator {e.op!r}", str(e))
+    if (e.op == "not" and e.dtype.is_float) or (e.op == "neg" and e.dtype == BOOL):
+        raise Fault("expr.dtype", f"{e.op} of {e.dtype}", str(e))
+
+
+def _check_call(e: Call, _: Mapping[str, Signature]) -> None:
+    if CALLS.get(e.fn) != len(e.args):
+        raise Fault("expr.operator", f"no function {e.fn!r} of {len(e.args)} arguments", str(e))
+    if len({a.dtype for a in e.args}) != 1:
+        types = ", ".join(str(a.dtype) for a in e.args)
+        raise Fault("expr.dtype", f"arguments of {e.fn} are {types}", str(e), "convert them")
+    wanted = BOOL if e.fn in ("isnan", "isinf") else e.args[0].dtype
+    check_dtype(e, wanted, f"the result of {e.fn}")
+
+
+def _check_select(e: Select, _: Mapping[str, Signature]) -> None:
+    check_dtype(e.cond, BOOL, "the condition of a select", str(e))
+    check_dtype(e.b, e.a.dtype, "the second choice of this select", str(e))
+
+
+def _check_bitcast(e: Bitcast, _: Mapping[str, Signature]) -> None:
+    if e.dtype.bits != e.a.dtype.bits:
+        message = f"bits of {e.a.dtype} cannot be read as {e.dtype}: the widths differ"
+        raise Fault("expr.dtype", message, str(e))
+
+
+def _check_reduce(e: Reduce, _: Mapping[str, Signature]) -> None:
+    if e.op not in COMBINE:
+        raise Fault("expr.operator", f"no reduction {e.op!r}", str(e))
+    for axis, extent in e.axes:
+        check_dtype(axis, I64, "a reduction axis")
+        check_dtype(extent, I64, "the extent of a reduction axis")
+    if e.op in ("any", "all"):
+        check_dtype(e.body, BOOL, f"the body of {e.op}")
+
+
+_CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
+    Load: _check_load,
+    Binary: _check_binary,
+    Unary: _check_unary,
+    Call: _check_call,
+    Select: _check_select,
+    Bitcast: _check_bitcast,
+    Reduce: _check_reduce,
+}

@@ -1,0 +1,1 @@
+"""A fused group of operators → one tensor program → one loop function."""

@@ -1,0 +1,1 @@
+"""Operators: one row each, with attributes, type rule, meaning, kind and cost."""

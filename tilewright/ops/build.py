@@ -1,0 +1,158 @@
+"""Building graphs: every added node is typed at once, and integer results are tracked symbolically.
+
+    g = GraphBuilder("block")
+    x = g.input("x", tensor(F32, Var("N"), 64))
+    y = g.add("relu", x)
+    graph = g.graph(y)
+
+Knowing the value of small integer tensors as expressions (`known`) turns shape arithmetic into
+attributes: a front end asks for the known value of a Reshape's shape operand and never emits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.arith.expr import Const, const
+from tilewright.core.dtypes import BOOL, I64, from_numpy
+from tilewright.core.errors import NOWHERE, Error, Loc
+from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node, Value
+from tilewright.ir.types import TensorType, Type
+from tilewright.ops.table import op_row
+
+# Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
+KNOWN_LIMIT = 256
+
+
+class GraphBuilder:
+    """Appends typed nodes; value names are kept where given and made unique."""
+
+    def __init__(self, name: str, loc: Loc = NOWHERE) -> None:
+        self.name = name
+        self.loc = loc
+        self.inputs: list[Value] = []
+        self.constants: list[Constant] = []
+        self.nodes: list[Node] = []
+        self.types: dict[str, Type] = {}
+        self._known: dict[str, np.ndarray] = {}
+        self._data: dict[str, np.ndarray] = {}
+
+    def input(self, name: str, type: Type) -> str:
+        """Declare a graph input."""
+        name = self._define(name, type)
+        self.inputs.append(Value(name, type))
+        return name
+
+    def constant(self, data: np.ndarray, name: str = "c") -> str:
+        """Add a constant; the array is kept by reference."""
+        type = TensorType(from_numpy(data.dtype), tuple(const(d) for d in data.shape))
+        name = self._define(name, type)
+        self.constants.append(Constant(name, type, data))
+        self._data[name] = data
+        if data.dtype.kind in "iub" and data.size <= KNOWN_LIMIT:
+            dtype = BOOL if data.dtype.kind == "b" else I64
+            items = [const(int(v), dtype) for v in data.reshape(-1)]
+            self._known[name] = _object_array(items, data.shape)
+        return name
+
+    def add(
+        self,
+        op: str,
+        *inputs: str,
+        attrs: Attrs | None = None,
+        name: str = "v",
+        loc: Loc | None = None,
+    ) -> str:
+        """Append a node with one output and return its name."""
+        return self.add_many(op, *inputs, attrs=attrs, names=(name,), loc=loc)[0]
+
+    def add_many(
+        self,
+        op: str,
+        *inputs: str,
+        attrs: Attrs | None = None,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append a node and return the names of all its outputs; "" is an absent input."""
+        row = op_row(op)
+        attrs = row.attrs() if attrs is None else attrs
+        loc = loc or self.loc
+        try:
+            types = row.infer(attrs, [self.types[i] if i else None for i in inputs])
+        except Error as error:
+            raise error.at(loc) from None
+        types = types if isinstance(types, tuple) else (types,)
+        wanted = [*names, *(f"{names[0] if names else 'v'}_{i}" for i in range(len(types)))]
+        outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
+        self.nodes.append(Node(op, inputs, outputs, types, attrs, (), loc))
+        self._track(self.nodes[-1])
+        return outputs
+
+    def constant_data(self, name: str) -> np.ndarray | None:
+        """The data of a value that is a constant, else `None`."""
+        return self._data.get(name)
+
+    def known(self, name: str) -> np.ndarray | None:
+        """An integer or bool tensor as an object array of expressions, if it is known."""
+        return self._known.get(name)
+
+    def type(self, name: str) -> TensorType:
+        """The type of a value that must be a tensor."""
+        found = self.types[name]
+        assert isinstance(found, TensorType), name
+        return found
+
+    def graph(self, *outputs: str) -> Graph:
+        """Everything added so far as a graph with these outputs."""
+        return Graph(
+            self.name,
+            tuple(self.inputs),
+            tuple(self.constants),
+            tuple(self.nodes),
+            outputs,
+            self.loc,
+        )
+
+    def known_result(
+        self, op: str, attrs: Attrs, inputs: Sequence[str], type: Type
+    ) -> np.ndarray | None:
+        """The value that a node of this type would have, as `known` gives it."""
+        rule = op_row(op).value
+        if rule is None or not isinstance(type, TensorType):
+            return None
+        if not type.dtype.is_integer and type.dtype != BOOL:
+            return None
+        given = [i for i in inputs if i]
+        known = [self._known[i] for i in given if i in self._known]
+        if len(known) < len(given):
+            return None
+        value = rule(attrs, known)
+        return value if value is not None and value.size <= KNOWN_LIMIT else None
+
+    def _track(self, n: Node) -> None:
+        value = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
+        if value is not None:
+            self._known[n.name] = value
+
+    def _define(self, name: str, type: Type) -> str:
+        candidate, count = name, 0
+        while candidate in self.types:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.types[candidate] = type
+        return candidate
+
+
+def _object_array(items: Sequence[object], shape: Sequence[int]) -> np.ndarray:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array.reshape(shape)
+
+
+def known_integers(value: np.ndarray) -> list[int] | None:
+    """A known value as plain integers, `None` if any element is symbolic."""
+    flat = value.reshape(-1)
+    return [int(e.value) for e in flat] if all(isinstance(e, Const) for e in flat) else None

@@ -1,0 +1,46 @@
+"""Whether a graph's types are what its operators say: every node is inferred anew and compared."""
+
+from __future__ import annotations
+
+from tilewright.core.errors import Error, VerifyError
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ops.table import op_row
+
+
+def check_types(graph: Graph) -> None:
+    """Raise VerifyError at the first node whose operator, attributes or types are wrong."""
+    for n in graph.nodes:
+        for region in n.regions:
+            check_types(region)
+        if n.op == "fused":
+            _check_fused(n)
+        else:
+            _check_node(graph, n)
+
+
+def _check_node(graph: Graph, n: Node) -> None:
+    row = op_row(n.op)
+    if not isinstance(n.attrs, row.attrs):
+        _fail(n, f"has {type(n.attrs).__name__}, its operator takes {row.attrs.__name__}")
+    try:
+        found = row.infer(n.attrs, [graph.types[i] if i else None for i in n.inputs])
+    except Error as error:
+        raise error.at(n.loc) from None
+    types = found if isinstance(found, tuple) else (found,)
+    if types != n.types:
+        _fail(n, f"is of type {_listed(n.types)}, its operator gives {_listed(types)}")
+
+
+def _check_fused(n: Node) -> None:
+    (body,) = n.regions
+    types = tuple(body.types[o] for o in body.outputs)
+    if types != n.types:
+        _fail(n, f"is of type {_listed(n.types)}, its body gives {_listed(types)}")
+
+
+def _listed(types: tuple[object, ...]) -> str:
+    return ", ".join(map(str, types))
+
+
+def _fail(n: Node, message: str) -> None:
+    raise VerifyError("graph.inferred", f"node {n.op} {n.name!r} {message}", loc=n.loc)

@@ -1,0 +1,141 @@
+"""The meaning of a graph, computed: slow and obvious, for tests and for checking passes.
+
+    run_graph(graph, {"x": np.ones((3, 64), np.float32)})    {"y": array(...)}
+
+Each operator is interpreted through what its row says it means: tensor expressions, a loop
+function, or simpler operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import from_numpy
+from tilewright.core.errors import Error, ExecutionError
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.interp import run_program
+from tilewright.ir.tensor.nodes import Program
+from tilewright.ir.types import TensorType, Type
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.row import Op
+from tilewright.ops.table import op_row
+
+Sizes = Mapping[str, int]
+Arrays = Sequence[np.ndarray | None]
+
+
+def run_graph(
+    graph: Graph, inputs: Mapping[str, np.ndarray], sizes: Sizes | None = None
+) -> dict[str, np.ndarray]:
+    """The outputs by name; `sizes` gives symbolic sizes that the inputs' shapes do not."""
+    sizes = bind_sizes(graph, inputs, sizes or {})
+    values: dict[str, np.ndarray] = {c.name: c.data for c in graph.constants}
+    values.update((v.name, np.asarray(inputs[v.name])) for v in graph.inputs)
+    for node in graph.nodes:
+        arrays = [values[name] if name else None for name in node.inputs]
+        types = [graph.types[name] if name else None for name in node.inputs]
+        try:
+            results = evaluate_node(node, arrays, sizes, types)
+        except Error as error:
+            raise error.at(node.loc) from error.__cause__
+        values.update(zip(node.outputs, results, strict=True))
+    return {name: values[name] for name in graph.outputs}
+
+
+def evaluate_node(
+    node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None] | None = None
+) -> list[np.ndarray]:
+    """The outputs of one node; `types` are those of its inputs, by default what the arrays have."""
+    row = op_row(node.op)
+    if types is None:
+        types = [None if x is None else _type_of(x) for x in inputs]
+    if row.te is not None:
+        return _run_te(row, node, inputs, sizes, types)
+    if row.loops is not None:
+        return _run_loops(row, node, inputs, sizes, types)
+    return _run_decomposed(row, node, inputs, sizes, types)
+
+
+def tensor_program(row: Op, node: Node, types: Sequence[Type | None]) -> Program:
+    """The tensor expressions of a node; its inputs are `x0, x1, ...`, absent ones left out."""
+    b = Builder(node.op)
+    tensors = [
+        b.input(f"x{i}", t.dtype, t.shape) if isinstance(t, TensorType) else None
+        for i, t in enumerate(types)
+    ]
+    assert row.te is not None
+    result = row.te(b, node.attrs, tensors, node.types)
+    return b.program(*(result if isinstance(result, tuple) else (result,)))
+
+
+def bind_sizes(graph: Graph, inputs: Mapping[str, np.ndarray], sizes: Sizes) -> dict[str, int]:
+    """The symbolic sizes that the inputs' shapes give; shapes that do not fit are an error."""
+    found = dict(sizes)
+    for value in graph.inputs:
+        if value.name not in inputs:
+            raise ExecutionError("run.missing-input", f"input {value.name!r} is not given")
+        shape = np.shape(inputs[value.name])
+        if not isinstance(value.type, TensorType) or len(shape) != value.type.rank:
+            raise _misfit(value.name, shape, value.type)
+        for dim, size in zip(value.type.shape, shape, strict=True):
+            if isinstance(dim, Var):
+                found.setdefault(dim.name, size)
+    for value in graph.inputs:
+        assert isinstance(value.type, TensorType)
+        shape = np.shape(inputs[value.name])
+        if shape != tuple(evaluate(d, found) for d in value.type.shape):
+            raise _misfit(value.name, shape, value.type)
+    return found
+
+
+def _misfit(name: str, shape: Sequence[int], type: Type) -> ExecutionError:
+    return ExecutionError("run.shape", f"input {name!r} has shape {list(shape)}, expected {type}")
+
+
+def _run_te(
+    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+) -> list[np.ndarray]:
+    program = tensor_program(row, node, types)
+    given = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
+    found = run_program(program, given, sizes)
+    return [found[name] for name in program.outputs]
+
+
+def _run_loops(
+    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+) -> list[np.ndarray]:
+    assert row.loops is not None
+    func = row.loops(node.attrs, types, node.types)
+    buffers = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
+    outputs: list[np.ndarray] = []
+    for i, type in enumerate(node.types):
+        assert isinstance(type, TensorType)
+        shape = tuple(evaluate(d, sizes) for d in type.shape)
+        outputs.append(np.empty(shape, type.dtype.numpy))
+        buffers[f"y{i}"] = outputs[-1]
+    run_func(func, buffers, sizes)
+    return outputs
+
+
+def _run_decomposed(
+    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+) -> list[np.ndarray]:
+    assert row.decompose is not None, row.name
+    g = GraphBuilder(node.op, node.loc)
+    names = [g.input(f"x{i}", t) if t is not None else "" for i, t in enumerate(types)]
+    result = row.decompose(g, node.attrs, names)
+    outputs = result if isinstance(result, tuple) else (result,)
+    given = {name: x for name, x in zip(names, inputs, strict=True) if x is not None}
+    found = run_graph(g.graph(*outputs), given, sizes)
+    return [found[name] for name in outputs]
+
+
+def _type_of(x: np.ndarray) -> TensorType:
+
+    return TensorType(from_numpy(x.dtype), tuple(const(d) for d in x.shape))

@@ -1,0 +1,78 @@
+"""Matrix products; leading dimensions are batches and broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tilewright.arith.expr import Expr, cast, const
+from tilewright.core.dtypes import I32, DType
+from tilewright.ir.graph.nodes import Attrs
+from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.nodes import Tensor
+from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.precision import accumulate, accumulator
+from tilewright.ops.row import Op, broadcast_index, broadcast_shapes, fail, same_dtype
+
+
+def _product_shape(op: str, ins: Sequence[TensorType]) -> Shape:
+    x, w = ins
+    if x.rank < 2 or w.rank < 2:
+        raise fail(op, f"operands {x} and {w} must have rank 2 or more")
+    if x.shape[-1] is not w.shape[-2]:
+        raise fail(op, f"inner dimensions of {x} and {w} differ")
+    batch = broadcast_shapes(op, x.shape[:-2], w.shape[:-2])
+    return (*batch, x.shape[-2], w.shape[-1])
+
+
+def _matmul_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    return TensorType(same_dtype("matmul", ins), _product_shape("matmul", ins))
+
+
+def _integer_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    if not all(t.dtype.is_integer and t.dtype.bits == 8 for t in ins):
+        raise fail("matmul_integer", f"operands {ins[0]} and {ins[1]} must be of 8-bit integers")
+    return TensorType(I32, _product_shape("matmul_integer", ins))
+
+
+def _matmul(
+    sums: DType | None, b: Builder, _: Attrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    """Sums of products in the element type `sums`, by default the operands' accumulator."""
+    x, w = ins
+    dtype = sums or accumulator(x.dtype)
+
+    def element(*i: Expr) -> Expr:
+        *batch, row, column = i
+        left = broadcast_index(x.shape[:-2], batch)
+        right = broadcast_index(w.shape[:-2], batch)
+        return b.sum(
+            (x.shape[-1],),
+            lambda k: cast(dtype, x.at(*left, row, k)) * cast(dtype, w.at(*right, k, column)),
+        )
+
+    return accumulate(b, outs[0].shape, outs[0].dtype, element)
+
+
+def _matmul_flops(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
+    return outs[0].elements * ins[0].shape[-1] * const(2)
+
+
+OPS = (
+    Op(
+        "matmul",
+        _matmul_type,
+        "complex",
+        te=partial(_matmul, None),
+        flops=_matmul_flops,
+        doc="Matrix product of the last two dimensions.",
+    ),
+    Op(
+        "matmul_integer",
+        _integer_type,
+        "complex",
+        te=partial(_matmul, I32),
+        flops=_matmul_flops,
+        doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
+    ),
+)

@@ -1,0 +1,270 @@
+"""Pooling: the maximum, the mean and the p-norm of sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tilewright.arith.expr import (
+    Const,
+    Expr,
+    call,
+    cast,
+    ceildiv,
+    const,
+    highest,
+    lowest,
+    maximum,
+    minimum,
+    product,
+    select,
+)
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import I64
+from tilewright.core.node import node
+from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.nodes import Tensor
+from tilewright.ir.types import TensorType
+from tilewright.ops.precision import widen
+from tilewright.ops.row import Op, fail
+from tilewright.ops.window import (
+    WindowAttrs,
+    arrange,
+    channels,
+    check_window,
+    padded,
+    parts,
+    spatial,
+    tap,
+    window_count,
+)
+
+
+@node
+class PoolAttrs(WindowAttrs):
+    """Windows of size `kernel`; with `ceil`, a last window may reach beyond the padding."""
+
+    kernel: tuple[int, ...] = ()
+    ceil: bool = False
+
+
+@node
+class AveragePoolAttrs(PoolAttrs):
+    """`count_pads`: whether padding counts as elements of a window."""
+
+    count_pads: bool = False
+
+
+@node
+class LpPoolAttrs(PoolAttrs):
+    """`p` is the order of the norm."""
+
+    p: int = 2
+
+
+@node
+class PoolIndicesAttrs(PoolAttrs):
+    """`column_major`: whether positions count the spatial axes in reverse order."""
+
+    column_major: bool = False
+
+
+def _pool_type(op: str, attrs: PoolAttrs, ins: Sequence[TensorType]) -> TensorType:
+    x = ins[0]
+    check_window(op, attrs, x, len(attrs.kernel))
+    sizes = [
+        window_count(op, n, const(attrs.kernel[axis]), attrs, axis, attrs.ceil)
+        for axis, n in enumerate(spatial(attrs.layout, x.shape))
+    ]
+    channel = channels(attrs.layout, x.shape)
+    return TensorType(x.dtype, arrange(attrs.layout, x.shape[0], channel, sizes))
+
+
+def _source(b: Builder, attrs: PoolAttrs, x: Tensor, out: TensorType, fill: Const) -> Tensor:
+    """The input, padded as far as the last windows reach."""
+    after: list[Expr] = [const(p) for p in attrs.after]
+    if attrs.ceil:
+        sizes = zip(spatial(attrs.layout, x.shape), spatial(attrs.layout, out.shape), strict=True)
+        for axis, (size, count) in enumerate(sizes):
+            reach = (attrs.kernel[axis] - 1) * attrs.dilations[axis] + 1 - attrs.before[axis]
+            after[axis] = simplify(maximum((count - 1) * attrs.strides[axis] + reach - size, 0))
+    return padded(b, attrs, x, after, fill)
+
+
+def _windows(
+    b: Builder, attrs: PoolAttrs, op: str, x: Tensor, term: Callable[[Expr], Expr]
+) -> Callable[..., Expr]:
+    """The body that reduces `term` of every element of a window of the padded input `x`."""
+
+    def element(*i: Expr) -> Expr:
+        n, c, window = parts(attrs.layout, i)
+        return b.reduce(
+            op,
+            attrs.kernel,
+            lambda *k: term(x.at(*arrange(attrs.layout, n, c, tap(attrs, window, k)))),
+        )
+
+    return element
+
+
+def _max_pool(
+    b: Builder, attrs: PoolAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    source = _source(b, attrs, ins[0], outs[0], lowest(ins[0].dtype))
+    return b.compute("y", outs[0].shape, _windows(b, attrs, "max", source, lambda e: e))
+
+
+def _average_pool(
+    b: Builder, attrs: AveragePoolAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, shape = ins[0], outs[0].shape
+    source = _source(b, attrs, x, outs[0], const(0, x.dtype))
+    total = b.compute("total", shape, _windows(b, attrs, "sum", source, widen))
+    sizes = spatial(attrs.layout, x.shape)
+
+    def mean(*i: Expr) -> Expr:
+        _, _, window = parts(attrs.layout, i)
+        count = product(tuple(_taps_inside(attrs, a, p, sizes[a]) for a, p in enumerate(window)))
+        return cast(x.dtype, total.at(*i) / cast(total.dtype, count))
+
+    return b.compute("y", shape, mean)
+
+
+def _taps_inside(attrs: AveragePoolAttrs, axis: int, window: Expr, size: Expr) -> Expr:
+    """How many taps of `window` count: those in the input, or with `count_pads` in the padding."""
+    kernel, dilation = attrs.kernel[axis], attrs.dilations[axis]
+    before, after = attrs.before[axis], attrs.after[axis]
+    if not attrs.ceil and (attrs.count_pads or before == after == 0):
+        return const(kernel)
+    start = window * attrs.strides[axis] - before
+    low, high = (const(-before), size + after) if attrs.count_pads else (const(0), size)
+    first = maximum(ceildiv(low - start, dilation), 0)
+    return minimum(ceildiv(high - start, dilation), kernel) - first
+
+
+def _lp_pool(
+    b: Builder, attrs: LpPoolAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, shape = ins[0], outs[0].shape
+    source = _source(b, attrs, x, outs[0], const(0, x.dtype))
+    power, root = norm_terms(attrs.p)
+    total = b.compute("total", shape, _windows(b, attrs, "sum", source, lambda e: power(widen(e))))
+    return b.compute("y", shape, lambda *i: cast(x.dtype, root(total.at(*i))))
+
+
+def norm_terms(p: int) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:
+    """What a p-norm sums of each element, and what it takes of the sum."""
+    if p == 1:
+        return (lambda e: call("abs", e)), (lambda e: e)
+    if p == 2:
+        return (lambda e: e * e), (lambda e: call("sqrt", e))
+    return (
+        lambda e: call("pow", call("abs", e), const(p, e.dtype)),
+        lambda e: call("pow", e, const(1 / p, e.dtype)),
+    )
+
+
+def _indices_type(attrs: PoolIndicesAttrs, ins: Sequence[TensorType]) -> TensorType:
+    out = _pool_type("max_pool_indices", attrs, ins)
+    if out.shape != ins[1].shape:
+        raise fail("max_pool_indices", f"{ins[1]} is not what pooling {ins[0]} gives")
+    return TensorType(I64, out.shape)
+
+
+def _max_pool_indices(
+    b: Builder, attrs: PoolIndicesAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, y = ins
+    none = highest(I64)
+    _, channel, sizes = parts(attrs.layout, x.shape)
+
+    def position(*i: Expr) -> Expr:
+        n, c, window = parts(attrs.layout, i)
+
+        def candidate(*k: Expr) -> Expr:
+            where = [t - p for t, p in zip(tap(attrs, window, k), attrs.before, strict=True)]
+            inside = _inside(where, sizes)
+            value = x.at(*arrange(attrs.layout, n, c, where), when=inside)
+            found = inside & (value.eq(y.at(*i)) | value.ne(value))
+            return select(found, _flat(sizes, where), none)
+
+        return b.reduce("min", attrs.kernel, candidate)
+
+    # The least row-major position is the first maximum in the order of scanning.
+    first = b.compute("first", outs[0].shape, position)
+
+    def index(*i: Expr) -> Expr:
+        n, c, _ = parts(attrs.layout, i)
+        flat: Expr = first.at(*i)
+        if attrs.column_major:
+            flat = _flat(tuple(reversed(sizes)), tuple(reversed(_unflat(sizes, flat))))
+        return (n * channel + c) * product(sizes) + flat
+
+    return b.compute("y", outs[0].shape, index)
+
+
+def _inside(where: Sequence[Expr], sizes: Sequence[Expr]) -> Expr:
+    checks = [(w >= 0) & (w < n) for w, n in zip(where, sizes, strict=True)]
+    result = checks[0]
+    for check in checks[1:]:
+        result = result & check
+    return result
+
+
+def _flat(sizes: Sequence[Expr], where: Sequence[Expr]) -> Expr:
+    flat = where[0]
+    for size, index in zip(sizes[1:], where[1:], strict=True):
+        flat = flat * size + index
+    return flat
+
+
+def _unflat(sizes: Sequence[Expr], flat: Expr) -> tuple[Expr, ...]:
+    indices: list[Expr] = []
+    for size in reversed(sizes[1:]):
+        indices.append(flat % size)
+        flat = flat // size
+    return (flat, *reversed(indices))
+
+
+def _flops(attrs: PoolAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
+    return outs[0].elements * product(tuple(const(k) for k in attrs.kernel))
+
+
+OPS = (
+    Op(
+        "max_pool",
+        partial(_pool_type, "max_pool"),
+        "complex",
+        PoolAttrs,
+        te=_max_pool,
+        flops=_flops,
+        doc="The maximum of each window; padding never wins.",
+    ),
+    Op(
+        "max_pool_indices",
+        _indices_type,
+        "complex",
+        PoolIndicesAttrs,
+        te=_max_pool_indices,
+        flops=_flops,
+        doc="Where in the flattened input max_pool(x) found its results: (x, max_pool(x)) -> i64.",
+    ),
+    Op(
+        "average_pool",
+        partial(_pool_type, "average_pool"),
+        "complex",
+        AveragePoolAttrs,
+        te=_average_pool,
+        flops=_flops,
+        doc="The mean of each window.",
+    ),
+    Op(
+        "lp_pool",
+        partial(_pool_type, "lp_pool"),
+        "complex",
+        LpPoolAttrs,
+        te=_lp_pool,
+        flops=_flops,
+        doc="The p-norm of each window.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Graph → better graph: one pass a file, pure functions."""

@@ -1,0 +1,84 @@
+"""Nodes that give back their operand, and nodes that compute nothing at all.
+
+%0 = transpose(%x) {perm=[0, 1]}           %1 = relu(%x)
+%1 = relu(%0)                       →
+
+One row an operator in `NOOPS`. Operands without elements are left out of `concat`, and a node whose
+results have no elements is replaced by empty constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.expr import const
+from tilewright.arith.simplify import simplify
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Shape, TensorType
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+
+
+def eliminate_noop(graph: Graph) -> Graph:
+    """Remove nodes that give back their operand or have no elements to compute."""
+    return rewrite_graph(graph, _simplified)
+
+
+def _simplified(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
+    if n.regions:
+        return None
+    empty = _empty_results(n)
+    if empty is not None:
+        return tuple(g.constant(x) for x in empty)
+    if n.op == "concat":
+        return _concat(g, n)
+    rule = NOOPS.get(n.op)
+    if rule is None or not n.inputs or not isinstance(g.types[n.inputs[0]], TensorType):
+        return None
+    return n.inputs[0] if rule(n.attrs, g.type(n.inputs[0]), n.type) else None
+
+
+def _empty_results(n: Node) -> list[np.ndarray] | None:
+    found = []
+    for t in n.types:
+        shape = t.static_shape if isinstance(t, TensorType) else None
+        if shape is None or 0 not in shape:
+            return None
+        found.append(np.empty(shape, t.dtype.numpy))  # type: ignore[union-attr]
+    return found
+
+
+def _concat(g: Rewriter, n: Node) -> str | None:
+    """Without operands that have no elements; one operand alone is the result."""
+    parts = [i for i in n.inputs if const(0) not in g.type(i).shape]
+    if len(parts) == len(n.inputs) > 1 or not parts:
+        return None
+    return parts[0] if len(parts) == 1 else g.add("concat", *parts, attrs=n.attrs)
+
+
+def _same_shape(_: Any, x: TensorType, y: TensorType) -> bool:
+    return _equal(x.shape, y.shape)
+
+
+def _equal(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and all(simplify(p) is simplify(q) for p, q in zip(a, b, strict=True))
+
+
+def _zeros(dims: Shape) -> bool:
+    return all(simplify(d) is const(0) for d in dims)
+
+
+# An operator, and whether the node with these attributes gives back its first operand.
+NOOPS: dict[str, Callable[[Any, TensorType, TensorType], bool]] = {
+    "cast": lambda a, x, y: x.dtype == a.to,
+    "expand": _same_shape,
+    "identity": lambda a, x, y: True,
+    "pad": lambda a, x, y: _zeros(a.before) and _zeros(a.after),
+    "reshape": _same_shape,
+    "reverse": lambda a, x, y: all(x.shape[axis] is const(1) for axis in a.axes),
+    "slice": lambda a, x, y: set(a.steps) <= {1} and _zeros(a.starts) and _equal(a.stops, x.shape),
+    "tile": lambda a, x, y: all(simplify(r) is const(1) for r in a.repeats),
+    "transpose": lambda a, x, y: a.perm == tuple(range(len(a.perm))),
+}

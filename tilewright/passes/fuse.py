@@ -1,0 +1,212 @@
+"""Operator fusion by kind: what one kernel computes.
+
+A *group* grows from its first node by taking consumers into it:
+
+| producer group    | takes                                                                          |
+|-------------------|--------------------------------------------------------------------------------|
+| injective         | injective; or becomes the prologue of a reduction, or (layout only) of a complex |
+| complex           | an injective epilogue with the output's shape                                    |
+| reduction         | an injective epilogue with the output's shape                                    |
+
+Views and opaque operators stand alone. A producer is taken only if nobody outside the group needs its
+value. Every pair that is left apart is reported with the reason.
+
+    %2 = fused(%x, %w, %b) { matmul; add; relu }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tilewright.core.node import node
+from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
+from tilewright.ops.table import op_row
+
+# Rearrangements that a matrix product or convolution reads through at no cost.
+LAYOUT_ONLY = ("transpose", "expand")
+FUSABLE = ("injective", "reduction", "complex")
+
+
+@node
+class Refusal:
+    """Why a producer and its consumer are not one kernel."""
+
+    producer: str
+    consumer: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.producer} and {self.consumer}: {self.reason}"
+
+
+@dataclass
+class _Group:
+    nodes: list[Node]
+    kind: str
+    index: int
+    members: set[str] = field(default_factory=set)
+
+
+def fuse(graph: Graph) -> Graph:
+    """Put nodes that one kernel computes into groups."""
+    return fuse_with_report(graph)[0]
+
+
+def fuse_with_report(graph: Graph) -> tuple[Graph, tuple[Refusal, ...]]:
+    """`fuse`, and the reasons for every producer and consumer left apart."""
+    fuser = _Fuser(graph)
+    for n in graph.nodes:
+        fuser.place(n)
+    return fuser.result(), tuple(fuser.refusals)
+
+
+class _Fuser:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.groups: list[_Group] = []
+        self.group_of: dict[str, _Group] = {}
+        self.order = {id(n): i for i, n in enumerate(graph.nodes)}
+        self.refusals: list[Refusal] = []
+
+    def place(self, n: Node) -> None:
+        """Add a node to the groups of its producers where the rules allow, else start a group."""
+        kind = op_row(n.op).kind
+        group = _Group([], kind, len(self.groups))
+        for name in dict.fromkeys(n.inputs):
+            producer = self.graph.producer.get(name)
+            if producer is None:
+                continue
+            reason = self._obstacle(group, producer, n, kind)
+            if reason is None:
+                group = self._merge(group, self.group_of[producer.name])
+            else:
+                self.refusals.append(Refusal(_label(producer), _label(n), reason))
+        group.nodes.append(n)
+        group.members.update(n.outputs)
+        if kind in ("complex", "reduction"):
+            group.kind = kind
+        if not any(g is group for g in self.groups):
+            self.groups.append(group)
+        for out in n.outputs:
+            self.group_of[out] = group
+
+    def _obstacle(self, group: _Group, producer: Node, n: Node, kind: str) -> str | None:
+        """Why `producer`'s group cannot take `n`; `None` if it can."""
+        source = self.group_of[producer.name]
+        if source is group:
+            return None
+        if kind not in FUSABLE or source.kind not in FUSABLE:
+            apart, why = (n.op, kind) if kind not in FUSABLE else (producer.op, source.kind)
+            return f"{apart} is {why}"
+        if self._needed_elsewhere(source, n):
+            return f"the value of {producer.op} is needed elsewhere"
+        anchors = ("complex", "reduction")
+        if source.kind in anchors and (kind in anchors or group.kind in anchors):
+            return f"a kernel has one anchor, and both sides have one ({source.kind}, {kind})"
+        if source.kind == "injective":
+            return self._prologue_obstacle(source, n, kind)
+        return self._epilogue_obstacle(producer, n)
+
+    def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
+        if kind != "complex":
+            return None
+        busy = [m.op for m in source.nodes if m.op not in LAYOUT_ONLY]
+        if busy:
+            return f"{busy[0]} would be computed again for every use in {n.op}"
+        return None
+
+    def _epilogue_obstacle(self, producer: Node, n: Node) -> str | None:
+        if n.op in LAYOUT_ONLY:
+            return f"{n.op} would scatter the tiles of {producer.op}"
+        if producer.type.shape != n.type.shape:
+            return f"{n.op} changes the shape {producer.type} to {n.type}"
+        return None
+
+    def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
+        """Whether a value of `source` has a user other than its own members and `n`."""
+        inside = {id(m) for m in source.nodes} | {id(n)}
+        if source.members & set(self.graph.outputs):
+            return True
+        return any(
+            id(user) not in inside
+            for value in source.members
+            for user in self.graph.consumers.get(value, ())
+        )
+
+    def _merge(self, into: _Group, source: _Group) -> _Group:
+        """Join two groups; the anchor's kind wins."""
+        if not into.nodes:
+            return source
+        source.nodes.extend(into.nodes)
+        source.members |= into.members
+        source.kind = source.kind if source.kind != "injective" else into.kind
+        for value in into.members:
+            self.group_of[value] = source
+        self.groups = [g for g in self.groups if g is not into]
+        return source
+
+    def result(self) -> Graph:
+        """The graph of groups, in an order in which each comes after what it reads."""
+        for g in self.groups:
+            g.nodes.sort(key=lambda m: self.order[id(m)])
+        ordered = sorted(self.groups, key=lambda g: self.order[id(g.nodes[-1])])
+        return self.graph.with_nodes(tuple(self._node(g) for g in ordered))
+
+    def _node(self, group: _Group) -> Node:
+        last = group.nodes[-1]
+        if group.kind not in FUSABLE:
+            return last
+        outputs = tuple(o for m in group.nodes for o in m.outputs if self._escapes(o, group))
+        used = dict.fromkeys(i for m in group.nodes for i in m.inputs if i and i not in group.members)
+        inlined = [c for c in self._constants(used) if c.data.size == 1]
+        inputs = tuple(i for i in used if i not in {c.name for c in inlined})
+        body = _canonical(group.nodes, inputs, inlined, outputs, self.graph)
+        types = tuple(self.graph.types[o] for o in outputs)
+        return Node("fused", inputs, outputs, types, FusedAttrs(group.kind), (body,), last.loc)
+
+    def _escapes(self, value: str, group: _Group) -> bool:
+        users = self.graph.consumers.get(value, ())
+        inside = {id(m) for m in group.nodes}
+        return value in self.graph.outputs or any(id(u) not in inside for u in users)
+
+    def _constants(self, names: Iterable[str]) -> list[Constant]:
+        known = self.graph.constant_by_name
+        return [known[n] for n in names if n in known]
+
+
+def _label(n: Node) -> str:
+    return f"{n.op} {n.name}"
+
+
+def _canonical(
+    nodes: list[Node],
+    inputs: tuple[str, ...],
+    constants: list[Constant],
+    outputs: tuple[str, ...],
+    graph: Graph,
+) -> Graph:
+    """The group as a graph whose names do not depend on where it stands, so that equals are equal."""
+    names = {"": ""}
+    names.update((name, f"x{i}") for i, name in enumerate(inputs))
+    names.update((c.name, f"c{i}") for i, c in enumerate(constants))
+    for m in nodes:
+        names.update((o, f"v{len(names)}") for o in m.outputs)
+    body = tuple(
+        replace(
+            m,
+            inputs=tuple(names[i] for i in m.inputs),
+            outputs=tuple(names[o] for o in m.outputs),
+        )
+        for m in nodes
+    )
+    title = "_".join(dict.fromkeys(m.op for m in nodes))
+    return Graph(
+        title,
+        tuple(Value(names[i], graph.types[i]) for i in inputs),
+        tuple(Constant(names[c.name], c.type, c.data) for c in constants),
+        body,
+        tuple(names[o] for o in outputs),
+        nodes[-1].loc,
+    )
+

@@ -1,0 +1,89 @@
+"""Running passes in order: timing, verification, dumps, and a record of what each did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.core.config import config
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.graph.text import print_graph
+from tilewright.ir.graph.verify import verify_graph
+from tilewright.ops.check import check_types
+
+
+@dataclass(frozen=True)
+class GraphPass:
+    """A named pure function Graph → Graph; it returns the same object where it changed nothing."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+
+    @property
+    def doc(self) -> str:
+        """The first line of the function's documentation."""
+        return (self.run.__doc__ or "").strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one run of a pass did."""
+
+    name: str
+    seconds: float
+    nodes_before: int
+    nodes_after: int
+    changed: bool
+
+
+@dataclass
+class PassLog:
+    """The records of a pipeline, in order."""
+
+    records: list[PassRecord] = field(default_factory=list)
+
+    def table(self) -> str:
+        """One line a pass: time, node count before and after."""
+        lines = []
+        for r in self.records:
+            change = f"{r.nodes_before} -> {r.nodes_after}" if r.changed else "(unchanged)"
+            lines.append(f"{r.name:28} {r.seconds * 1e3:9.1f} ms   {change}")
+        return "\n".join(lines)
+
+
+def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = None) -> Graph:
+    """Apply `passes` in order."""
+    for number, p in enumerate(passes):
+        start = time.perf_counter()
+        result = p.run(graph)
+        seconds = time.perf_counter() - start
+        changed = result is not graph
+        if log is not None:
+            before, after = len(graph.nodes), len(result.nodes)
+            log.records.append(PassRecord(p.name, seconds, before, after, changed))
+        if changed:
+            _verify(result)
+        _show(result, p.name, number, changed)
+        graph = result
+    return graph
+
+
+def _verify(graph: Graph) -> None:
+    level = config().verify
+    if level >= 1:
+        verify_graph(graph)
+    if level >= 2:
+        check_types(graph)
+
+
+def _show(graph: Graph, name: str, number: int, changed: bool) -> None:
+    settings = config()
+    if {name, "all"} & set(settings.print_after):
+        print(f"# after {name}{'' if changed else ' (unchanged)'}")
+        print(print_graph(graph))
+    if changed and settings.dump == "passes":
+        folder = Path(settings.dump_dir) / graph.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:02d}-{name}.txt").write_text(print_graph(graph))

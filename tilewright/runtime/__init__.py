@@ -1,0 +1,1 @@
+"""Loading and running compiled models; imports nothing of the compiler."""

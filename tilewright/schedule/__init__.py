@@ -1,0 +1,1 @@
+"""Schedules: primitives that change loops, traces of them, and the check that they are legal."""

@@ -1,0 +1,1 @@
+"""Schedules constructed from the loop structure and the target."""

@@ -1,0 +1,127 @@
+"""Which built-in schedule a function gets, decided by its loop structure.
+
+| rule      | structure                                                              |
+|-----------|------------------------------------------------------------------------|
+| injective | no reduction: everything inlined into the last block                   |
+| tile      | one reduction along other axes than the last, then elementwise blocks  |
+| rows      | reductions along the last axis, every block sharing the rows           |
+| nests     | anything else: each nest for itself                                    |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Call
+from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.nodes import Block, Func
+from tilewright.schedule.builtin.injective import schedule_injective
+from tilewright.schedule.builtin.rows import row_axes, schedule_rows
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    facts_of,
+    is_copy,
+    is_simple,
+    reductions,
+    spatial,
+    value_of,
+)
+from tilewright.schedule.builtin.tile import schedule_tile, tile_roles
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace import Trace
+from tilewright.target.cpu import Target
+
+
+@dataclass(frozen=True)
+class ScheduledFunc:
+    """A scheduled function, the trace that made it, and the rule that was chosen."""
+
+    func: Func
+    trace: Trace
+    rule: str
+
+
+def schedule_func(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    """Schedule a function; `constants` are parameters whose layout it may choose."""
+    sch = Schedule(func)
+    facts = facts_of(func)
+    if not all(is_simple(b) for b in facts.blocks):
+        return ScheduledFunc(func, sch.trace, "opaque")
+    sums = [b for b in facts.blocks if reductions(b)]
+    if not sums:
+        _inline_into_last(sch, facts)
+        rule = "injective"
+        facts = facts_of(sch.func)
+        schedule_injective(sch, facts.blocks[-1], facts, target)
+    else:
+        rule = _schedule_reductions(sch, sums, constants, target)
+    return ScheduledFunc(sch.func, sch.trace, rule)
+
+
+def _schedule_reductions(
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: Target
+) -> str:
+    _inline_copies(sch, facts_of(sch.func))
+    facts = facts_of(sch.func)
+    rows = row_axes(facts)
+    if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
+        _schedule_tiled(sch, sums[0].name, constants, target)
+        return "tile"
+    if rows is not None:
+        schedule_rows(sch, facts, rows, target)
+        return "rows"
+    _schedule_nests(sch, facts, target)
+    return "nests"
+
+
+def _schedule_tiled(sch: Schedule, name: str, constants: frozenset[str], target: Target) -> None:
+    """One reduction: what comes before in nests of its own, what comes after on each tile."""
+    facts = facts_of(sch.func)
+    position = [b.name for b in facts.blocks].index(name)
+    for b in facts.blocks[:position]:
+        schedule_injective(sch, b, facts, target)
+    after = facts.blocks[position + 1 :]
+    for b in after[:-1]:
+        sch.inline(b.name)
+    if not after:
+        sch.cache_write(name, "register")
+    facts = facts_of(sch.func)
+    epilogue = facts.blocks[[b.name for b in facts.blocks].index(name) + 1]
+    block = facts.block(name)
+    roles = tile_roles(block, facts, constants)
+    assert roles is not None
+    schedule_tile(sch, block, roles, epilogue, constants, target)
+
+
+def _schedule_nests(sch: Schedule, facts: Facts, target: Target) -> None:
+    for b in facts.blocks:
+        if not reductions(b):
+            schedule_injective(sch, b, facts, target)
+        elif spatial(b):
+            sch.decompose_reduction(b.name, _outermost_sum(b))
+
+
+def _outermost_sum(block: Block) -> str:
+    binding = reductions(block)[0].binding
+    return binding.name  # type: ignore[attr-defined, no-any-return]
+
+
+def _inline_into_last(sch: Schedule, facts: Facts) -> None:
+    for b in facts.blocks[:-1]:
+        if b.writes[0].buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def _inline_copies(sch: Schedule, facts: Facts) -> None:
+    """Rearrangements, and cheap formulas with one reader, disappear into who reads them."""
+    for b in facts.blocks:
+        if reductions(b) or b.writes[0].buffer in facts.outputs:
+            continue
+        readers = facts.readers(b.writes[0].buffer)
+        cheap = len(readers) == 1 and not _calls(b) and not reductions(readers[0])
+        if is_copy(b) or cheap:
+            sch.inline(b.name)
+
+
+def _calls(block: Block) -> bool:
+    return any(isinstance(e, Call) for e in subexpressions(value_of(block)))

@@ -1,0 +1,125 @@
+"""What a function looks like before it is scheduled: its blocks, their axes, how they read.
+
+Schedules are chosen from these facts alone, never from an operator's or a model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.affine import stride_of
+from tilewright.arith.expr import Binary, Cast, Expr, Load, Select, Var, as_int, const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars, loads, subexpressions
+from tilewright.ir.loop.nodes import Block, Buffer, Func, Iter, Store
+from tilewright.ir.loop.walk import blocks, buffers
+
+# Taken for a dimension that is not known at compile time.
+TYPICAL_EXTENT = 128
+UNKNOWN_WORK = 1 << 40
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A function's blocks in order, and its buffers by name."""
+
+    blocks: tuple[Block, ...]
+    buffers: dict[str, Buffer]
+    outputs: tuple[str, ...]
+
+    def block(self, name: str) -> Block:
+        """The block called `name`."""
+        return next(b for b in self.blocks if b.name == name)
+
+    def readers(self, buffer: str) -> tuple[Block, ...]:
+        """The blocks that read a buffer."""
+        return tuple(b for b in self.blocks if any(r.buffer == buffer for r in b.reads))
+
+
+def facts_of(func: Func) -> Facts:
+    """The facts of a function."""
+    return Facts(tuple(blocks(func.body)), buffers(func), func.outputs)
+
+
+def spatial(block: Block) -> tuple[Iter, ...]:
+    """The iterators that number output elements."""
+    return tuple(it for it in block.iters if it.kind == "S")
+
+
+def reductions(block: Block) -> tuple[Iter, ...]:
+    """The iterators that are summed (or otherwise combined) over."""
+    return tuple(it for it in block.iters if it.kind == "R")
+
+
+def is_simple(block: Block) -> bool:
+    """Whether the body is one store, as everything lowered from tensor expressions is."""
+    return isinstance(block.body, Store)
+
+
+def loop_of(it: Iter) -> str:
+    """The loop that an iterator is bound to, before any split."""
+    assert isinstance(it.binding, Var), it
+    return it.binding.name
+
+
+def value_of(block: Block) -> Expr:
+    """The expression that the block stores."""
+    assert isinstance(block.body, Store)
+    return block.body.value
+
+
+def term_of(block: Block) -> Expr:
+    """For a reduction, what is combined in each step; otherwise the value stored."""
+    value = value_of(block)
+    if block.init is not None and isinstance(value, Binary):
+        return value.b
+    return value
+
+
+def is_copy(block: Block) -> bool:
+    """Whether the block only moves elements: a plain load, perhaps rearranged."""
+    return is_simple(block) and isinstance(value_of(block), Load) and value_of(block).mask is None  # type: ignore[attr-defined]
+
+
+def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
+    """By how many elements the address moves when `axis` grows by one; `None` if not constant."""
+    flat: Expr = const(0)
+    for size, index in zip(buffer.shape, load.indices, strict=True):
+        flat = flat * size + index
+    return stride_of(simplify(flat), axis)
+
+
+def static_extent(extent: Expr, default: int = TYPICAL_EXTENT) -> int:
+    """The extent, or a typical one where it is symbolic."""
+    known = as_int(extent)
+    return default if known is None else known
+
+
+def work(block: Block) -> int:
+    """How many steps the block takes; a very large number where sizes are symbolic."""
+    total = max(
+        1, sum(isinstance(e, Binary | Select | Cast) for e in subexpressions(value_of(block)))
+    )
+    for it in block.iters:
+        extent = as_int(it.extent)
+        if extent is None:
+            return UNKNOWN_WORK
+        total *= extent
+    return total
+
+
+def reads_of(block: Block) -> tuple[Load, ...]:
+    """The loads of a block other than of what it accumulates into."""
+    written = {r.buffer for r in block.writes}
+    return tuple(load for load in loads(term_of(block)) if load.buffer not in written)
+
+
+def uses(load: Load, axis: str) -> bool:
+    """Whether an index of the load depends on `axis`."""
+    return any(axis in free_vars(i) for i in load.indices)
+
+
+def axis_names(iters: Sequence[Iter]) -> tuple[str, ...]:
+    """The names of iterators."""
+    return tuple(it.name for it in iters)

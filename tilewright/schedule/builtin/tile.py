@@ -1,0 +1,217 @@
+"""Reductions computed in register tiles: matrix products, convolutions, pooling, column sums.
+
+The innermost output axis is laid over vector lanes (*columns*), the axis before it over rows of the
+tile; the tile's sums stay in registers while the reduction runs, then an epilogue writes them out.
+
+    parallel (batch, column panel, row tile)
+      C = 0                                 registers
+      for k: C[rows, columns] += A[row, k] * B[k, columns]
+      out[rows, columns] = epilogue(C)
+
+A constant operand B is packed at compile time into panels of one tile's columns, so that it is read
+front to back; another operand that is not contiguous along the columns is packed into a workspace.
+Rows and columns beyond the end are computed on clamped reads and never stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.register_tile import RegisterTile, choose_tile
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    axis_names,
+    facts_of,
+    flat_stride,
+    is_simple,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    static_extent,
+    uses,
+    value_of,
+    work,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the axes and operands of a tiled reduction do.
+
+    `panel` is the operand that moves along the columns while all rows share it; `None` where every
+    operand does (depthwise convolution, pooling).
+    """
+
+    column: Iter
+    row: Iter | None
+    batch: tuple[Iter, ...]
+    panel: Load | None
+
+
+def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles | None:
+    """The roles of a reduction's axes, `None` if it cannot be tiled along its last axis."""
+    axes = spatial(block)
+    if not (is_simple(block) and block.init is not None and axes and reductions(block)):
+        return None
+    column = axes[-1]
+    reads = reads_of(block)
+    moving = [r for r in reads if uses(r, column.name)]
+    fixed = [r for r in reads if not uses(r, column.name)]
+    panel = moving[0] if len(moving) == 1 and fixed else None
+    if not moving:
+        return None
+    if panel is None and not all(
+        _unit(r, facts, column.name) or (r.buffer in constants and _is_plain(r, block))
+        for r in moving
+    ):
+        return None
+    rows = [it for it in axes[:-1] if panel is None or not uses(panel, it.name)]
+    row = rows[-1] if rows else None
+    return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
+
+
+def _unit(load: Load, facts: Facts, axis: str) -> bool:
+    return flat_stride(load, facts.buffers[load.buffer], axis) == 1
+
+
+def schedule_tile(
+    sch: Schedule,
+    block: Block,
+    roles: Roles,
+    epilogue: Block,
+    constants: frozenset[str],
+    target: Target,
+) -> None:
+    """Schedule a reduction and the block that writes its result out."""
+    tile = _choose(block, roles, target)
+    if roles.panel is None:
+        _pack_columns(sch, block, roles, constants)
+    else:
+        _pack_panel(sch, block, roles, roles.panel, tile, constants, target)
+    _pad(sch, block, roles, tile)
+    row_tile, row_loops = _split_rows(sch, roles, tile)
+    panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
+    vector, lane = sch.split(column, [None, tile.lanes])
+    outer = [*(loop_of(it) for it in roles.batch), panel_loop, *row_tile]
+    sums = [loop_of(it) for it in reductions(block)]
+    sch.reorder(*outer, *sums, *row_loops, vector, lane)
+    _write_out(sch, epilogue, outer[-1], roles, tile)
+    for loop in (*row_loops, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    sch.decompose_reduction(block.name, sums[0])
+    sch.set_scope(block.writes[0].buffer, "register")
+    if work(block) >= PARALLEL_WORK:
+        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+
+
+def _choose(block: Block, roles: Roles, target: Target) -> RegisterTile:
+    rows = 1 if roles.row is None else static_extent(roles.row.extent)
+    columns = static_extent(roles.column.extent)
+    bits = value_of(block).dtype.bits
+    return choose_tile(rows, columns, bits, target, roles.panel is not None)
+
+
+def _pack_panel(
+    sch: Schedule,
+    block: Block,
+    roles: Roles,
+    panel: Load,
+    tile: RegisterTile,
+    constants: frozenset[str],
+    target: Target,
+) -> None:
+    """Lay the panel operand out in the order in which the tile reads it, where that pays."""
+    if not _is_plain(panel, block):
+        return
+    facts = facts_of(sch.func)
+    name = panel.buffer
+    if name not in constants:
+        whole = as_int(simplify(roles.column.extent % tile.columns)) == 0
+        if _unit(panel, facts, roles.column.name) and whole:
+            return
+        name = sch.cache_read(block.name, panel.buffer, "global")
+    order = [*axis_names(roles.batch), roles.column.name, *axis_names(reductions(block))]
+    position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
+    parts = [
+        (position[axis], tile.columns if axis == roles.column.name else 0, 0)
+        for axis in order
+        if axis in position
+    ]
+    sch.transform_layout(name, [*parts, (position[roles.column.name], tile.columns, 1)])
+    if panel.buffer not in constants:
+        _schedule_packing(sch, name, position, roles, tile, target)
+
+
+def _pack_columns(
+    sch: Schedule, block: Block, roles: Roles, constants: frozenset[str]
+) -> None:
+    """Lay constants that move along the columns out with the columns innermost."""
+    facts = facts_of(sch.func)
+    for load in reads_of(block):
+        moves = uses(load, roles.column.name) and not _unit(load, facts, roles.column.name)
+        if load.buffer in constants and moves:
+            position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
+            last = position.pop(roles.column.name)
+            sch.transform_layout(load.buffer, [*((d, 0, 0) for d in position.values()), (last, 0, 0)])
+
+
+def _is_plain(panel: Load, block: Block) -> bool:
+    """Whether every index of the operand is an axis of its own."""
+    names = set(axis_names(block.iters))
+    axes = [i.name for i in panel.indices if isinstance(i, Var) and i.name in names]
+    return len(set(axes)) == len(panel.indices) and panel.mask is None
+
+
+def _schedule_packing(
+    sch: Schedule,
+    name: str,
+    position: dict[str, int],
+    roles: Roles,
+    tile: RegisterTile,
+    target: Target,
+) -> None:
+    """The copy into panels: parallel over panels, the panel's columns innermost."""
+    block = facts_of(sch.func).block(name)
+    loops = [loop_of(it) for it in block.iters]
+    column = loops[position[roles.column.name]]
+    outer, inner = sch.split(column, [None, tile.columns])
+    batch = [loops[position[it.name]] for it in roles.batch if it.name in position]
+    sums = [loop for loop in loops if loop != column and loop not in batch]
+    sch.reorder(*batch, outer, *sums, inner)
+    sch.vectorize(inner)
+    if work(block) >= PARALLEL_WORK:
+        sch.parallel(sch.fuse(*batch, outer) if batch else outer)
+
+
+def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile) -> None:
+    """Round rows and columns up to whole tiles."""
+    wanted = [(roles.column, tile.columns)]
+    if roles.row is not None:
+        wanted.append((roles.row, tile.rows))
+    for axis, multiple in wanted:
+        if as_int(simplify(axis.extent % multiple)) != 0:
+            sch.pad(block.name, axis.name, multiple)
+
+
+def _split_rows(sch: Schedule, roles: Roles, tile: RegisterTile) -> tuple[list[str], list[str]]:
+    if roles.row is None:
+        return [], []
+    outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
+    return [outer], [inner]
+
+
+def _write_out(sch: Schedule, epilogue: Block, at: str, roles: Roles, tile: RegisterTile) -> None:
+    """Compute the epilogue on each finished tile, row by row in vectors."""
+    loops = sch.reverse_compute_at(epilogue.name, at)
+    vector, lane = sch.split(loops[-1], [None, tile.lanes])
+    for loop in (*loops[:-1], vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)

@@ -1,0 +1,61 @@
+"""`cache_read(block, buffer, scope)`: a block reads a copy of a buffer, `<buffer>.<scope>`.
+
+    for i in serial(M) {                        alloc A.local: f32[M] @local
+      block "C" ... { C[v] = A[v] * 2.0 }       for A.local.ax0 in serial(M) {
+    }                                     →       block "A.local" ... { A.local[v0] = A[v0] }
+                                                }
+                                                for i in serial(M) {
+                                                  block "C" ... { C[v] = A.local[v] * 2.0 }
+                                                }
+
+The copy, a block and an allocation of the same name, is made of all of the buffer just before the
+outermost loop around the block; `compute_at` moves it to where it is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, Load
+from tilewright.ir.loop.nodes import Alloc, Func
+from tilewright.ir.loop.walk import buffers
+from tilewright.schedule.cache import check_cache, copy_nest
+from tilewright.schedule.dataflow import check_order, read
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.rebuild import Extents, Rebuilder
+from tilewright.schedule.tree import (
+    block_spine,
+    inserted_before,
+    outermost,
+    replaced,
+    target_block,
+)
+
+
+def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
+    """Let a block read a copy of a buffer that it reads."""
+    spine = block_spine(func, block)
+    old = target_block(spine)
+    if buffer not in read(old):
+        message = f'block "{block}" does not read {buffer!r}'
+        help = f"it reads {', '.join(sorted(read(old))) or 'nothing'}"
+        raise refuse(func, "cache-read.buffer", message, old, help=help)
+    name = cache_read_name(func, block, buffer, scope)
+    check_cache(func, name, name, scope)
+    known = buffers(func)
+    known[name] = replace(known[buffer], name=name, scope=scope)
+
+    def load(e: Load, extents: Extents) -> Expr:
+        return Load(name, e.indices, e.dtype, e.mask)
+
+    after = replaced(func, spine, Rebuilder(buffer, known, load).block(old))
+    copy = copy_nest(name, known[buffer], known[name])
+    after = inserted_before(after, outermost(block_spine(after, block)), copy)
+    after = replace(after, body=Alloc(known[name], after.body))
+    check_order(func, after, "cache-read")
+    return after
+
+
+def cache_read_name(func: Func, block: str, buffer: str, scope: str) -> str:
+    """The name of the copy: both the block that makes it and its buffer."""
+    return f"{buffer}.{scope}"

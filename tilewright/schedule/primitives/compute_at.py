@@ -1,0 +1,97 @@
+"""`compute_at(block, loop)`: a producer moves into a loop of its consumers, as they need it.
+
+    for i in serial(M) { block "T" ... }            for j.0 in serial(M // 8) {
+    for j.0 in serial(M // 8) {                       for T.ax0 in serial(8) {
+      for j.1 in serial(8) {                   →        block "T" [v: S(M) = j.0 * 8 + T.ax0] ...
+        block "C" ... reads T[w] ...                  }
+      }                                               for j.1 in serial(8) { block "C" ... }
+    }                                               }
+
+The block gets a loop `<block>.axN` for each of its iterators. Where consumers may need less than
+what is in the box that covers all they read, or the box passes the end, the rest is not computed.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.simplify import prove
+from tilewright.ir.loop.nodes import Block, Func, Iter
+from tilewright.ir.loop.walk import buffers
+from tilewright.schedule import nest
+from tilewright.schedule.dataflow import allocation, check_order, only_buffer, read, readers
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.nest import ZERO, Extents, Range, iterator_range, nest_over, touched_box
+from tilewright.schedule.placement import placed_before
+from tilewright.schedule.tree import (
+    Spine,
+    block_spine,
+    check_loop_free,
+    extents_of,
+    loop_spine,
+    replaced,
+    target_block,
+    target_loop,
+)
+
+
+def compute_at(func: Func, block: str, loop: str) -> Func:
+    """Compute a block inside a loop of all its readers, just what they need in one iteration."""
+    spine = block_spine(func, block)
+    producer = target_block(spine)
+    buffer = only_buffer(func, producer, "compute-at")
+    allocation(func, buffer, "compute-at", producer)
+    at = loop_spine(func, loop)
+    consumers = _consumers(func, producer, buffer, at)
+    scope = extents_of(at)
+    reads = [(c, [r for r in target_block(c).reads if r.buffer == buffer]) for c in consumers]
+    box = touched_box(reads, len(at), buffers(func), scope)
+    ranges = [_range(producer, it, box, scope) for it in producer.iters]
+    removed = replaced(func, spine, None)
+    check_loop_free(removed, *nest.axis_names(producer))
+    moved = nest_over(producer, ranges, scope)
+    after = placed_before(removed, loop_spine(removed, loop), moved, lambda s: buffer in read(s))
+    check_order(func, after, "compute-at")
+    return after
+
+
+def axis_names(func: Func, block: str, loop: str) -> tuple[str, ...]:
+    """The names of the loops that the block gets, one for each of its iterators."""
+    return nest.axis_names(target_block(block_spine(func, block)))
+
+
+def _consumers(func: Func, producer: Block, buffer: str, at: Spine) -> list[Spine]:
+    loop = target_loop(at)
+    if loop.kind == "vectorize":
+        message = f"loop {loop.name} is vectorised: nothing can be computed at it"
+        raise refuse(func, "compute-at.vectorized", message, loop)
+    found = [c for c in readers(func, buffer) if c[-1] is not producer]
+    for c in found:
+        leaf = c[-1]
+        name = f'"{leaf.name}"' if isinstance(leaf, Block) else "a tile or store"
+        start = f'cannot compute "{producer.name}" at loop {loop.name}: {name}'
+        if loop not in c[:-1]:
+            raise refuse(
+                func,
+                "compute-at.consumer-outside",
+                f"{start} also reads it outside that loop",
+                leaf,
+                help="choose a loop around all that reads it",
+            )
+        if not isinstance(leaf, Block):
+            raise refuse(func, "compute-at.consumer", f"{start} reads it, not a block", leaf)
+    if not found:
+        message = f'nothing reads what block "{producer.name}" writes'
+        raise refuse(func, "compute-at.no-consumer", message, producer)
+    return found
+
+
+def _range(block: Block, it: Iter, box: list[Range], scope: Extents) -> Range:
+    """What an iterator must run over so that the block writes the box."""
+    whole = Range(ZERO, it.extent)
+    if it.kind == "R":
+        return whole
+    indices = [start for start, _ in block.writes[0].ranges]
+    for index, part in zip(indices, box, strict=True):
+        found = iterator_range(it, index, part, scope)
+        if found is not None:
+            return whole if prove(it.extent <= found.extent, scope) else found
+    return whole

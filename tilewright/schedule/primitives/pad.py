@@ -1,0 +1,125 @@
+"""`pad(block, iterator, multiple)`: a block computes up to the next multiple, the rest unused.
+
+    alloc T: f32[M]                            alloc T: f32[(M + 7) // 8 * 8]
+    for i in serial(M) {                       for i in serial((M + 7) // 8 * 8) {
+      block "T" [v: S(M) = i] ...        →       block "T" [v: S((M + 7) // 8 * 8) = i] ...
+        { T[v] = A[v] * 2.0 }                      { T[v] = A[min(v, M - 1)] * 2.0 }
+    }                                          }
+
+Split by the multiple afterwards, the loop needs no guard. Readers keep reading what they did;
+elements past the original end are computed from clamped indices and mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, Load, Var, ceildiv, minimum
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import free_vars, rewrite, substitute
+from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter
+from tilewright.ir.loop.regions import make_block
+from tilewright.ir.loop.walk import buffers, map_exprs
+from tilewright.schedule.dataflow import allocation, only_buffer
+from tilewright.schedule.facts import is_below
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.tree import Spine, block_spine, leaves, replaced, target_block
+
+
+def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
+    """Round a spatial iterator's domain, its loop and the buffer it indexes up to a multiple."""
+    spine = block_spine(func, block)
+    old = target_block(spine)
+    if multiple < 1:
+        raise refuse(func, "pad.multiple", f"cannot pad to a multiple of {multiple}", old)
+    it = _iterator(func, old, iterator)
+    if prove((it.extent % multiple).eq(0)):
+        return func
+    buffer = only_buffer(func, old, "pad")
+    allocation(func, buffer, "pad", old)
+    loop = _loop(func, spine, old, it)
+    size = simplify(ceildiv(it.extent, multiple) * multiple)
+    known = buffers(func)
+    known[buffer] = _grown(func, old, known[buffer], it, size)
+    padded = _padded(old, it, size, known)
+    # The loop's binding goes through the block, so the spine down to it changes in one piece.
+    inner = replaced(func, spine, padded)
+    at = _spine_of_loop(inner, block, loop)
+    assert isinstance(at[-1], For)
+    grown = replaced(inner, at, replace(at[-1], extent=size))
+    alloc = allocation(grown, buffer, "pad")
+    assert isinstance(alloc[-1], Alloc)
+    return replaced(grown, alloc, Alloc(known[buffer], alloc[-1].body))
+
+
+def _spine_of_loop(func: Func, block: str, loop: str) -> Spine:
+    spine = block_spine(func, block)
+    end = next(n for n, s in enumerate(spine) if isinstance(s, For) and s.name == loop)
+    return spine[: end + 1]
+
+
+def _iterator(func: Func, block: Block, name: str) -> Iter:
+    found = next((it for it in block.iters if it.name == name), None)
+    if found is None or found.kind != "S":
+        message = f'block "{block.name}" has no spatial iterator {name!r}'
+        spatial = ", ".join(it.name for it in block.iters if it.kind == "S")
+        raise refuse(func, "pad.iterator", message, block, help=f"it has {spatial or 'none'}")
+    return found
+
+
+def _loop(func: Func, spine: Spine, block: Block, it: Iter) -> str:
+    """The loop that the iterator is bound to, its own over its whole domain."""
+    for s in spine:
+        if isinstance(s, For) and it.binding is Var(s.name):
+            if s.extent is not it.extent:
+                break
+            if any(leaf is not block for leaf in leaves(s)):
+                message = f'loop {s.name} is not the loop of block "{block.name}" alone'
+                raise refuse(func, "pad.shared", message, s)
+            return s.name
+    message = f"iterator {it.name} is not bound to one loop over its whole domain"
+    raise refuse(func, "pad.bound", message, block, focus=it.name, help="pad before any split")
+
+
+def _grown(func: Func, block: Block, buffer: Buffer, it: Iter, size: Expr) -> Buffer:
+    shape = list(buffer.shape)
+    used = [
+        dim for dim, (index, _) in enumerate(block.writes[0].ranges) if it.name in free_vars(index)
+    ]
+    if len(used) != 1 or block.writes[0].ranges[used[0]][0] is not Var(it.name):
+        message = f"{buffer.name!r} is not indexed by {it.name} itself in one dimension"
+        raise refuse(func, "pad.index", message, block, focus=it.name)
+    if shape[used[0]] is not it.extent:
+        message = f"dimension {used[0]} of {buffer.name!r} is {shape[used[0]]}, not {it.extent}"
+        raise refuse(func, "pad.dimension", message, block, focus=it.name)
+    shape[used[0]] = size
+    return replace(buffer, shape=tuple(shape))
+
+
+def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> Block:
+    iters = tuple(replace(x, extent=size) if x is it else x for x in block.iters)
+    extents = {x.name: x.extent for x in iters}
+
+    written = block.writes[0].buffer
+    # The iterator is clamped, not the index: what depends on it alone is computed once a row.
+    last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
+
+    def clamp(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer == written:
+            return None
+        pairs = zip(e.indices, known[e.buffer].shape, strict=True)
+        if all(it.name not in free_vars(i) or prove(i < dim, extents) for i, dim in pairs):
+            return None
+        return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, e.mask)
+
+    body = map_exprs(block.body, lambda e: rewrite(e, clamp))
+    return make_block(
+        block.name,
+        iters,
+        body,
+        block.init,
+        block.predicate,
+        annotations=block.annotations,
+        buffers=known,
+    )

@@ -1,0 +1,62 @@
+"""`reorder(l1, l2, ...)`: loops of one perfect nest change places.
+
+    for i in serial(M) {                for k in serial(K) {
+      for j in serial(N) {                for j in serial(N) {
+        for k in serial(K) { A }    →       for i in serial(M) { A }      reorder("k", "i")
+      }                                   }
+    }                                   }
+
+The named loops take each other's places in the given order; loops between them stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import For, Func, Stmt
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.tree import Spine, loop_spine, replaced, target_loop
+
+
+def reorder(func: Func, *loops: str) -> Func:
+    """Put loops of a perfect nest into this order, outermost first."""
+    if len(set(loops)) != len(loops):
+        raise refuse(func, "reorder.repeated", "reorder takes each loop once")
+    if len(loops) < 2:
+        return func
+    spines = {name: loop_spine(func, name) for name in loops}
+    first = min(spines.values(), key=len)
+    chain = _chain(func, first, set(loops), spines)
+    wanted = iter(loops)
+    order = [target_loop(spines[next(wanted)]) if f.name in spines else f for f in chain]
+    _check_extents(func, order)
+    body: Stmt = chain[-1].body
+    for f in reversed(order):
+        body = replace(f, body=body)
+    return replaced(func, first, body)
+
+
+def _chain(func: Func, first: Spine, names: set[str], spines: dict[str, Spine]) -> list[For]:
+    """The loops from the outermost named one to the innermost, each directly in the one before."""
+    chain = [target_loop(first)]
+    missing = names - {chain[0].name}
+    while missing:
+        inner = chain[-1].body
+        if not isinstance(inner, For):
+            name = min(missing)
+            message = f"loops {chain[0].name} and {name} are not in one perfect nest"
+            help = f"something else stands directly inside loop {chain[-1].name}"
+            raise refuse(func, "reorder.not-nested", message, spines[name][-1], help=help)
+        chain.append(inner)
+        missing.discard(inner.name)
+    return chain
+
+
+def _check_extents(func: Func, order: list[For]) -> None:
+    inside = {f.name for f in order}
+    for f in order:
+        inside.discard(f.name)
+        if used := free_vars(f.extent) & inside:
+            message = f"the extent of loop {f.name} depends on loop {min(used)}, now inside it"
+            raise refuse(func, "reorder.extent", message, f)

@@ -1,0 +1,67 @@
+"""The table of primitives: what a schedule step may be called, and where its function lies.
+
+A primitive is a function `(func, *args) -> Func`. Where it makes things that later steps refer to,
+a second function with the same arguments gives their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Func
+
+
+@node
+class Primitive:
+    """A row: `names` is the function that gives result names; `moves` changes the order of runs."""
+
+    module: str
+    names: str = ""
+    moves: bool = False
+
+
+PRIMITIVES: dict[str, Primitive] = {
+    "annotate": Primitive("annotate"),
+    "blockize": Primitive("blockize", names="blockize_name"),
+    "cache_read": Primitive("cache_read", names="cache_read_name"),
+    "cache_write": Primitive("cache_write", names="cache_write_name"),
+    "compute_at": Primitive("compute_at", names="axis_names", moves=True),
+    "decompose_reduction": Primitive("decompose_reduction", names="init_name", moves=True),
+    "fuse": Primitive("fuse", names="fused_name", moves=True),
+    "inline": Primitive("inline"),
+    "pad": Primitive("pad"),
+    "parallel": Primitive("loop_kind", moves=True),
+    "reorder": Primitive("reorder", moves=True),
+    "reverse_compute_at": Primitive("reverse_compute_at", names="axis_names", moves=True),
+    "reverse_inline": Primitive("reverse_inline"),
+    "rfactor": Primitive("rfactor", names="rfactor_name"),
+    "set_scope": Primitive("set_scope"),
+    "split": Primitive("split", names="split_names", moves=True),
+    "tensorize": Primitive("tensorize"),
+    "transform_layout": Primitive("transform_layout"),
+    "unroll": Primitive("loop_kind"),
+    "vectorize": Primitive("loop_kind", moves=True),
+}
+
+
+@cache
+def rewrite_of(name: str) -> Callable[..., Func]:
+    """The function of a primitive, imported when first asked for."""
+    found: Callable[..., Func] = getattr(_module(name), name)
+    return found
+
+
+@cache
+def names_of(name: str) -> Callable[..., Any] | None:
+    """The function that names what a primitive makes, `None` where it makes nothing."""
+    row = PRIMITIVES[name]
+    found: Callable[..., Any] | None = getattr(_module(name), row.names) if row.names else None
+    return found
+
+
+def _module(name: str) -> Any:
+    return import_module(f"tilewright.schedule.primitives.{PRIMITIVES[name].module}")

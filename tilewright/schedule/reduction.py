@@ -1,0 +1,119 @@
+"""What a reduction block is made of: its loops, its operation, and its spatial loops on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, neutral
+from tilewright.arith.walk import free_vars, loads, substitute
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.tree import check_loop_free
+
+_REDUCTION_OF = {op: reduction for reduction, op in COMBINE.items()}
+
+
+@node
+class Reduction:
+    """`target = target op term`, started with the neutral element of `op`."""
+
+    op: str
+    target: Load
+    term: Expr
+    start: Expr
+
+
+@node
+class SpatialNest:
+    """Copies of the spatial loops around a block, with its spatial iterators bound to them."""
+
+    loops: tuple[For, ...]
+    iters: tuple[Iter, ...]
+    predicate: Expr
+
+    def around(self, body: Stmt) -> Stmt:
+        """`body` within the loops."""
+        for f in reversed(self.loops):
+            body = replace(f, body=body)
+        return body
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The parts of a conjunction."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*conjuncts(condition.a), *conjuncts(condition.b))
+    return () if condition is TRUE else (condition,)
+
+
+def bound_loops(block: Block, kind: str) -> frozenset[str]:
+    """The variables that the iterators of one kind are bound to."""
+    return frozenset().union(*(free_vars(it.binding) for it in block.iters if it.kind == kind))
+
+
+def check_unmixed(func: Func, block: Block, step: str) -> None:
+    """Refuse a block of which one loop is bound to both kinds of iterators."""
+    if mixed := bound_loops(block, "S") & bound_loops(block, "R"):
+        message = f'loop {min(mixed)} is bound to spatial and reduction iterators of "{block.name}"'
+        raise refuse(func, f"{step}.mixed", message, block)
+
+
+def split_predicate(func: Func, block: Block, step: str) -> tuple[Expr, Expr]:
+    """The predicate's conditions on spatial loops, and those on reduction loops."""
+    spatial, reduced = bound_loops(block, "S"), bound_loops(block, "R")
+    parts: list[Expr] = [TRUE, TRUE]
+    for condition in conjuncts(block.predicate):
+        used = free_vars(condition)
+        if used & reduced and used & spatial:
+            message = f"the condition {condition} mixes spatial and reduction loops"
+            raise refuse(func, f"{step}.predicate", message, block)
+        place = 1 if used & reduced else 0
+        parts[place] = parts[place] & condition
+    return parts[0], parts[1]
+
+
+def spatial_nest(
+    func: Func, block: Block, around: Sequence[For], prefix: str, step: str
+) -> SpatialNest:
+    """Copies, called `<prefix>.ax0, ...`, of those loops among `around` that are spatial."""
+    check_unmixed(func, block, step)
+    spatial = bound_loops(block, "S")
+    old = [f for f in around if f.name in spatial]
+    names = [f"{prefix}.ax{n}" for n in range(len(old))]
+    check_loop_free(func, *names)
+    moved: dict[str, Expr] = {f.name: Var(new) for f, new in zip(old, names, strict=True)}
+    loops = tuple(
+        replace(f, name=new, extent=substitute(f.extent, moved), annotations=())
+        for f, new in zip(old, names, strict=True)
+    )
+    iters = tuple(
+        Iter(it.name, "S", it.extent, substitute(it.binding, moved))
+        for it in block.iters
+        if it.kind == "S"
+    )
+    predicate = substitute(split_predicate(func, block, step)[0], moved)
+    return SpatialNest(loops, iters, predicate)
+
+
+def reduction_of(func: Func, block: Block, step: str) -> Reduction:
+    """The operation of a block that still starts its own reduction."""
+    init, body = block.init, block.body
+    if not isinstance(init, Store) or not isinstance(body, Store) or body.mask is not None:
+        message = f'block "{block.name}" is not a reduction of one store and what starts it'
+        raise refuse(func, f"{step}.reduction", message, block)
+    target = body.target
+    if not isinstance(body.value, Binary) or init.target is not target:
+        raise _no_reduction(func, block, step)
+    a, b = body.value.a, body.value.b
+    term = b if a is target else a
+    reduction = _REDUCTION_OF.get(body.value.op)
+    carried = (a is target or b is target) and target not in loads(term)
+    if reduction is None or not carried or init.value is not neutral(reduction, target.dtype):
+        raise _no_reduction(func, block, step)
+    return Reduction(body.value.op, target, term, init.value)
+
+
+def _no_reduction(func: Func, block: Block, step: str) -> Exception:
+    message = f'block "{block.name}" does not reduce with one of {", ".join(COMBINE.values())}'
+    return refuse(func, f"{step}.operation", message, block)

@@ -1,0 +1,1 @@
+"""What a machine is: the facts that schedules are constructed from."""

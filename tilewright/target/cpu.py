@@ -1,0 +1,142 @@
+"""CPU targets: instruction set, vector registers, caches, cores.
+
+`resolve("native")` describes this machine; the names of `NAMED` describe common ones, for compiling
+on another machine than the one that runs the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from tilewright.core.errors import ConfigError
+from tilewright.core.node import node
+
+
+@node
+class Target:
+    """One machine, as far as the compiler needs to know it.
+
+    `vector_bits` and `vector_registers` size register tiles; `l1`, `l2` (bytes, per core) size cache
+    tiles; `l3` is shared by the `cores`.
+    """
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    vector_bits: int
+    vector_registers: int
+    l1: int
+    l2: int
+    l3: int
+    cores: int
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` one vector register holds."""
+        return max(1, self.vector_bits // bits)
+
+    @property
+    def architecture(self) -> str:
+        """`x86_64` or `aarch64`."""
+        return self.triple.split("-")[0]
+
+    def describe(self) -> str:
+        """One line for people."""
+        caches = "/".join(f"{size // 1024}K" for size in (self.l1, self.l2, self.l3))
+        return (
+            f"{self.cpu} ({self.architecture}), {self.vector_bits}-bit vectors "
+            f"x {self.vector_registers}, caches {caches}, {self.cores} cores"
+        )
+
+
+# Vector width and register count by the widest extension present, first match wins.
+VECTOR_UNITS = (
+    ("avx512f", 512, 32),
+    ("avx2", 256, 16),
+    ("avx", 256, 16),
+    ("sse2", 128, 16),
+    ("neon", 128, 32),
+)
+
+_KIB, _MIB = 1024, 1024 * 1024
+NAMED: dict[str, Target] = {
+    "x86-64-v2": Target(
+        "x86_64-unknown-linux-gnu", "x86-64-v2", (), 128, 16, 32 * _KIB, 256 * _KIB, 8 * _MIB, 4
+    ),
+    "x86-64-v3": Target(
+        "x86_64-unknown-linux-gnu", "x86-64-v3", (), 256, 16, 32 * _KIB, 512 * _KIB, 16 * _MIB, 4
+    ),
+    "x86-64-v4": Target(
+        "x86_64-unknown-linux-gnu", "x86-64-v4", (), 512, 32, 32 * _KIB, 1 * _MIB, 32 * _MIB, 4
+    ),
+    "aarch64": Target(
+        "aarch64-unknown-linux-gnu", "generic", ("+neon",), 128, 32, 64 * _KIB, 1 * _MIB, 32 * _MIB, 4
+    ),
+}
+
+
+def target_names() -> tuple[str, ...]:
+    """The names that `resolve` knows."""
+    return ("native", *NAMED)
+
+
+def resolve(name: str) -> Target:
+    """The target called `name`."""
+    if name == "native":
+        return host()
+    if name not in NAMED:
+        raise ConfigError(
+            "target.unknown",
+            f"no target named {name!r}",
+            help=f"one of {', '.join(target_names())}",
+        )
+    return NAMED[name]
+
+
+@cache
+def host() -> Target:
+    """This machine."""
+    found = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    bits, registers = _vector_unit(found)
+    caches = _cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache"))
+    return Target(
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        tuple(f"+{name}" for name in sorted(found)),
+        bits,
+        registers,
+        caches.get(1, 32 * _KIB),
+        caches.get(2, 512 * _KIB),
+        caches.get(3, 8 * _MIB),
+        _usable_cores(),
+    )
+
+
+def _vector_unit(features: set[str]) -> tuple[int, int]:
+    for name, bits, registers in VECTOR_UNITS:
+        if name in features:
+            return bits, registers
+    return 128, 16
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _cache_sizes(folder: Path) -> Mapping[int, int]:
+    """Data and unified cache sizes by level, as the kernel reports them; empty where it does not."""
+    sizes: dict[int, int] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind = (index / "type").read_text().strip()
+            level = int((index / "level").read_text())
+            size = (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction" and size.endswith("K"):
+            sizes[level] = int(size[:-1]) * _KIB
+    return sizes
