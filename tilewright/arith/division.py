@@ -279,18 +279,30 @@ def recombine(form: Affine, division: Division) -> Affine:
 
 
 def _candidates(form: Affine, division: Division) -> Iterator[Affine]:
-    for atom, c in form.coeffs.items():
-        for part in factors(atom):
-            if not isinstance(part, Binary) or part.op not in ("floordiv", "mod"):
-                continue
-            outer = Monomial(c, _without(factors(atom), (part,)) or ())
-            rest = form.plus(single(atom), -c)
-            y, d = to_affine(part.a), to_affine(part.b)
-            if part.op == "mod":
-                yield rest + (y - d * division.quotient(y, d)) * outer.form()
-                yield from _joined_rests(rest, outer, y, d, division)
-            elif (share := _ratio(outer.form(), d)) is not None:
-                yield rest + (y - division.rest(y, d)) * share
+    for atom, part in _divisions(form):
+        c = form.coeffs[atom]
+        outer = Monomial(c, _without(factors(atom), (part,)) or ())
+        rest = form.plus(single(atom), -c)
+        y, d = to_affine(part.a), to_affine(part.b)
+        if part.op == "mod":
+            yield rest + (y - d * division.quotient(y, d)) * outer.form()
+            yield from _joined_rests(rest, outer, y, d, division)
+        elif (share := _ratio(outer.form(), d)) is not None:
+            yield rest + (y - division.rest(y, d)) * share
+
+
+def _divisions(form: Affine) -> list[tuple[Expr, Binary]]:
+    """The atoms of a form that have a quotient or remainder as a factor, and that factor."""
+    found: list[tuple[Expr, Binary]] = [
+        (atom, part)
+        for atom in form.coeffs
+        if isinstance(atom, Binary)
+        for part in factors(atom)
+        if isinstance(part, Binary) and part.op in ("floordiv", "mod")
+    ]
+    if len(found) > 1:
+        found.sort(key=lambda entry: (text_key(entry[0]), text_key(entry[1])))
+    return found
 
 
 def _joined_rests(

@@ -20,6 +20,7 @@ from tilewright.arith.affine import (
     number,
     single,
     split_by,
+    text_key,
     to_affine,
 )
 from tilewright.arith.bounds import NATURAL, Bounds, loop_ranges
@@ -49,10 +50,18 @@ class Prover:
         """Whether `form >= 0` is certain."""
         if not form.coeffs:
             return form.constant >= 0
+        lo, hi = self.numeric.of_form(form)
+        if lo is not None and lo >= 0:
+            return True
+        if hi is not None and hi < 0:
+            return False
         found = self._memo.get(form.key)
         if found is None:
             self._steps = 0
-            found = self._memo.keep(form.key, self._prove(form, 1, {}))
+            # In a fixed order, so that equal forms fare alike whichever way they were built.
+            terms = sorted(form.coeffs.items(), key=lambda term: text_key(term[0]))
+            ordered = Affine(dict(terms), form.constant)
+            found = self._memo.keep(form.key, self._prove(ordered, 1, {}))
         return found
 
     def is_divisor(self, form: Affine) -> bool:

@@ -16,7 +16,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.arith import compare
-from tilewright.arith.affine import Affine, from_affine, text_key, to_affine
+from tilewright.arith.affine import (
+    MAX_PRODUCT_TERMS,
+    Affine,
+    from_affine,
+    product_atom,
+    single,
+    text_key,
+    to_affine,
+)
 from tilewright.arith.division import Division, recombine
 from tilewright.arith.expr import (
     FALSE,
@@ -90,6 +98,7 @@ class Simplifier:
         self.prover = Prover(self.extents)
         self.division = Division(self.prover)
         self._memo: Memo[Expr, Expr] = Memo()
+        self._forms: Memo[Expr, Affine] = Memo()
 
     def run(self, e: Expr) -> Expr:
         """`e` simplified until nothing changes any more."""
@@ -106,6 +115,15 @@ class Simplifier:
         if found is None:
             found = self._memo.keep(e, _BY_CLASS.get(type(e), _children)(e, self))
         return found
+
+    def form(self, e: Expr) -> Affine:
+        """The linear form of an index expression, its atoms simplified."""
+        found = self._forms.get(e)
+        return found if found is not None else self._forms.keep(e, _form(e, self))
+
+    def whole_form(self, e: Expr) -> Affine:
+        """The same with quotients and remainders joined."""
+        return recombine(self.form(e), self.division)
 
     def by_rules(self, e: Expr) -> Expr:
         """`e` after the tables of `rules`, tried at its root."""
@@ -152,9 +170,9 @@ def _reduce(e: Reduce, s: Simplifier) -> Expr:
 
 
 def _unary(e: Unary, s: Simplifier) -> Expr:
+    if is_index(e):
+        return from_affine(s.whole_form(e))
     a = s.once(e.a)
-    if e.op == "neg" and is_index(a):
-        return from_affine(-to_affine(a))
     if e.op == "not" and isinstance(a, Binary) and a.op in _OPPOSITE and is_index(a.a):
         return _compare(_OPPOSITE[a.op](a), s)
     return s.by_rules(unary(e.op, a))
@@ -169,21 +187,44 @@ _OPPOSITE: dict[str, Callable[[Binary], Binary]] = {
 
 
 def _binary(e: Binary, s: Simplifier) -> Expr:
+    rule = _INDEX_RULES.get(e.op)
+    if rule is not None and is_index(e.a) and is_index(e.b):
+        return rule(e, s)
     rebuilt = binary(e.op, s.once(e.a), s.once(e.b))
     if not isinstance(rebuilt, Binary):
         return rebuilt
     if rebuilt.op in ("and", "or") and rebuilt.dtype == BOOL:
         return _logic(rebuilt, s)
-    rule = _INDEX_RULES.get(rebuilt.op)
-    if rule is not None and is_index(rebuilt.a) and is_index(rebuilt.b):
-        return rule(rebuilt, s)
-    if rule is _sum and rebuilt.dtype == I64 and rebuilt.lanes == 1:
+    if rebuilt.op in _RING and rebuilt.dtype == I64 and rebuilt.lanes == 1:
         return _wrapping_sum(rebuilt)
     return s.by_rules(rebuilt)
 
 
-def _sum(e: Binary, s: Simplifier) -> Expr:
-    return from_affine(recombine(to_affine(e), s.division))
+def _form(e: Expr, s: Simplifier) -> Affine:
+    if isinstance(e, Binary):
+        rule = _FORMS.get(e.op)
+        if rule is not None:
+            return rule(e, s)
+    elif isinstance(e, Unary) and e.op == "neg":
+        return -s.form(e.a)
+    return to_affine(s.once(e))
+
+
+def _product(e: Binary, s: Simplifier) -> Affine:
+    a, b = s.form(e.a), s.form(e.b)
+    if len(a.coeffs) * len(b.coeffs) <= MAX_PRODUCT_TERMS:
+        return a * b
+    return single(product_atom((from_affine(a), from_affine(b))))
+
+
+_RING = ("add", "sub", "mul")
+_FORMS: dict[str, Callable[[Binary, Simplifier], Affine]] = {
+    "add": lambda e, s: s.form(e.a) + s.form(e.b),
+    "sub": lambda e, s: s.form(e.a) - s.form(e.b),
+    "mul": _product,
+    "floordiv": lambda e, s: s.division.quotient(s.whole_form(e.a), s.whole_form(e.b)),
+    "mod": lambda e, s: s.division.rest(s.whole_form(e.a), s.whole_form(e.b)),
+}
 
 
 def _wrapping_sum(e: Binary) -> Expr:
@@ -193,18 +234,8 @@ def _wrapping_sum(e: Binary) -> Expr:
     return from_affine(form) if fits else e
 
 
-def _quotient(e: Binary, s: Simplifier) -> Expr:
-    form = s.division.quotient(to_affine(e.a), to_affine(e.b))
-    return from_affine(recombine(form, s.division))
-
-
-def _rest(e: Binary, s: Simplifier) -> Expr:
-    form = s.division.rest(to_affine(e.a), to_affine(e.b))
-    return from_affine(recombine(form, s.division))
-
-
 def _compare(e: Binary, s: Simplifier) -> Expr:
-    difference = to_affine(e.b) - to_affine(e.a)
+    difference = s.form(e.b) - s.form(e.a)
     if e.op in ("eq", "ne"):
         return compare.equal(difference, s.division, e.op == "eq")
     return compare.less(difference.shift(e.op == "le"), s.division)
@@ -214,7 +245,8 @@ def _extremum(e: Binary, s: Simplifier) -> Expr:
     """`min` or `max` without the operands that another one always beats."""
     kept: list[Expr] = []
     for operand in _flatten(e.op, e):
-        _keep_best(e.op, kept, operand, s)
+        for value in _flatten(e.op, s.once(operand)):
+            _keep_best(e.op, kept, value, s)
     kept.sort(key=lambda operand: (isinstance(operand, Const), text_key(operand)))
     result = kept[0]
     for operand in kept[1:]:
@@ -303,9 +335,7 @@ def _positive_form(e: Expr) -> Affine | None:
 
 
 _INDEX_RULES: dict[str, Callable[[Binary, Simplifier], Expr]] = {
-    **dict.fromkeys(("add", "sub", "mul"), _sum),
-    "floordiv": _quotient,
-    "mod": _rest,
+    **dict.fromkeys(_FORMS, lambda e, s: from_affine(s.whole_form(e))),
     **dict.fromkeys(("lt", "le", "eq", "ne"), _compare),
     **dict.fromkeys(("min", "max"), _extremum),
 }

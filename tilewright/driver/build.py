@@ -7,6 +7,7 @@ everything else in the arena, where views and in-place results share the bytes o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
@@ -46,13 +47,17 @@ class ModelBuild:
     code: ModelCode | None = None
 
 
-def build_model(graph: Graph, target: Target) -> ModelBuild:
-    """Kernels for every group, a place for every value, and the calls that make up the model."""
+def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> ModelBuild:
+    """Kernels for every group, a place for every value, and the calls that make up the model.
+
+    Kernels that have a file in the folder `overrides` are taken from there.
+    """
     build = ModelBuild(graph, target)
-    library = KernelLibrary(target)
+    library = KernelLibrary(target, overrides)
     for n in graph.nodes:
         if n.op == "fused":
             build.steps.append(Step(n, library.kernel(n, _packable(graph, n))))
+    library.check_overrides()
     placer = _Placer(build)
     build.plan = plan_memory(placer.lifetimes())
     calls = tuple(placer.call(number, step) for number, step in enumerate(build.steps))

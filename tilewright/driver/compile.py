@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.core.cache import open_cache
+from tilewright.core.config import config
 from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
 from tilewright.driver.explain import explain_build
 from tilewright.driver.identity import model_key
@@ -17,6 +18,7 @@ from tilewright.driver.pipeline import GRAPH_PASSES
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.manager import PassLog, run_passes
+from tilewright.passes.name_outputs import name_outputs
 from tilewright.runtime.container import (
     Container,
     assemble_weights,
@@ -24,7 +26,7 @@ from tilewright.runtime.container import (
     write_container,
 )
 from tilewright.runtime.executable import Executable
-from tilewright.target.cpu import Target, resolve
+from tilewright.target.cpu import resolve
 
 Progress = Callable[[str], None]
 
@@ -53,21 +55,58 @@ def compile(  # noqa: A001
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
     cache: bool = True,
+    overrides: Path | None = None,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> Executable:
     """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
 
     `dims` gives symbolic sizes a value. The result is kept on disk and used again for the same
-    model, target and options, unless `cache` is false.
+    model, target and options, unless `cache` is false. A kernel whose file `<kernel>.loops` lies in
+    the folder `overrides` (default: TW_OVERRIDE_DIR) is taken from there.
     """
-    compiler = _Compiler(source, resolve(target), dict(dims or {}), timings or Timings(), progress)
-    store = open_cache() if cache else None
+    container = compile_container(
+        source,
+        target=target,
+        dims=dims,
+        cache=cache,
+        overrides=overrides,
+        timings=timings,
+        progress=progress,
+    )
+    return Executable(container, threads=threads)
+
+
+def compile_container(
+    source: Any,
+    *,
+    target: str = "native",
+    dims: Mapping[str, int] | None = None,
+    cache: bool = True,
+    overrides: Path | None = None,
+    timings: Timings | None = None,
+    progress: Progress = lambda stage: None,
+) -> Container:
+    """Compile a model, for this machine or another, without loading it; see `compile`."""
+    compiler = _Compiler(source, target, dims, overrides, timings, progress)
+    store = open_cache() if cache and compiler.overrides is None else None
     key = None if store is None else model_key(source, compiler.target, compiler.dims, store)
     if store is None or key is None:
-        return Executable(compiler.container(), threads=threads)
-    path = store.get_or_put(key, compiler.write)
-    return Executable(read_container(path), threads=threads)
+        return compiler.container()
+    return read_container(store.get_or_put(key, compiler.write))
+
+
+def lower(
+    source: Any,
+    *,
+    target: str = "native",
+    dims: Mapping[str, int] | None = None,
+    overrides: Path | None = None,
+    timings: Timings | None = None,
+    progress: Progress = lambda stage: None,
+) -> ModelBuild:
+    """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
+    return _Compiler(source, target, dims, overrides, timings, progress).build()
 
 
 def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
@@ -76,7 +115,8 @@ def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Gr
     graph = source if isinstance(source, Graph) else import_onnx(source, dict(dims))
     timings.add("import", start)
     start = time.perf_counter()
-    graph = run_passes(graph, GRAPH_PASSES, timings.passes)
+    names = graph.outputs
+    graph = name_outputs(run_passes(graph, GRAPH_PASSES, timings.passes), names)
     timings.add("graph passes", start)
     return graph
 
@@ -87,15 +127,17 @@ class _Compiler:
     def __init__(
         self,
         source: Any,
-        target: Target,
-        dims: dict[str, int],
-        timings: Timings,
+        target: str,
+        dims: Mapping[str, int] | None,
+        overrides: Path | None,
+        timings: Timings | None,
         progress: Progress,
     ) -> None:
         self.source = source
-        self.target = target
-        self.dims = dims
-        self.timings = timings
+        self.target = resolve(target)
+        self.dims = dict(dims or {})
+        self.overrides = overrides or config().override_dir
+        self.timings = timings or Timings()
         self.progress = progress
 
     def write(self, path: Path) -> None:
@@ -114,13 +156,18 @@ class _Compiler:
         self.timings.add("pack weights", start)
         return Container(manifest, objects, weights)
 
-    def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
+    def build(self) -> ModelBuild:
+        """The parts of the model, before code generation."""
         self.progress("graph")
         graph = lower_to_graph(self.source, self.dims, self.timings)
         self.progress("kernels")
         start = time.perf_counter()
-        build = build_model(graph, self.target)
+        build = build_model(graph, self.target, self.overrides)
         self.timings.add("lower and schedule kernels", start)
+        return build
+
+    def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
+        build = self.build()
         start = time.perf_counter()
         texts = emit_modules(build)
         self.timings.add("emit LLVM", start)

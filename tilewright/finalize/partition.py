@@ -19,11 +19,30 @@ from dataclasses import replace
 
 from tilewright.arith.affine import stride_of
 from tilewright.arith.bounds import upper
-from tilewright.arith.expr import TRUE, Binary, Expr, Var, as_int, const, maximum, minimum
+from tilewright.arith.expr import (
+    TRUE,
+    Binary,
+    Expr,
+    Load,
+    Select,
+    Var,
+    as_int,
+    const,
+    maximum,
+    minimum,
+)
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, rewrite
+from tilewright.arith.walk import free_vars, rewrite, subexpressions
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
-from tilewright.ir.loop.walk import map_stmt, rewrite_stmts, seq, statements, substitute_stmt
+from tilewright.ir.loop.walk import (
+    map_exprs,
+    map_stmt,
+    own_expressions,
+    rewrite_stmts,
+    seq,
+    statements,
+    substitute_stmt,
+)
 
 Extents = Mapping[str, Expr]
 
@@ -44,15 +63,28 @@ def _partition(stmt: Stmt) -> Stmt:
 def _guards(loop: For) -> Iterator[tuple[Expr, Expr]]:
     """Guards `a < b` in the loop that grow with it, with the iterations for which they must hold."""
     for path, stmt in statements(loop.body):
-        if not isinstance(stmt, If):
+        around = [s for s in (*path, stmt) if isinstance(s, For)]
+        vectors = {s.name for s in around if s.kind == "vectorize"}
+        if not vectors:
             continue
-        inner = {s.name: s.extent for s in path if isinstance(s, For)}
-        vectors = {s.name for s in path if isinstance(s, For) and s.kind == "vectorize"}
-        for condition in conjuncts(stmt.cond):
+        inner = {s.name: s.extent for s in around}
+        for condition in _conditions(stmt):
             if free_vars(condition) & vectors:
                 main = _main_extent(loop, condition, inner)
                 if main is not None:
                     yield condition, main
+
+
+def _conditions(stmt: Stmt) -> Iterator[Expr]:
+    """The conditions under which a statement, or a load or choice in it, does something."""
+    if isinstance(stmt, If):
+        yield from conjuncts(stmt.cond)
+    for root in own_expressions(stmt):
+        for e in subexpressions(root):
+            if isinstance(e, Load) and e.mask is not None:
+                yield from conjuncts(e.mask)
+            elif isinstance(e, Select):
+                yield from conjuncts(e.cond)
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
@@ -109,10 +141,10 @@ def _renamed(stmt: Stmt) -> Stmt:
 def _without(stmt: Stmt, condition: Expr) -> Stmt:
     """`stmt` where `condition` is known to hold."""
 
-    def drop(s: Stmt) -> Stmt | None:
-        if not isinstance(s, If):
-            return None
-        cond = rewrite(s.cond, lambda e: TRUE if e is condition else None)
-        return s.then if cond is TRUE else replace(s, cond=cond)
+    def known(e: Expr) -> Expr:
+        return rewrite(e, lambda x: TRUE if x is condition else None)
 
-    return rewrite_stmts(stmt, drop)
+    def drop(s: Stmt) -> Stmt | None:
+        return s.then if isinstance(s, If) and s.cond is TRUE else None
+
+    return rewrite_stmts(map_exprs(stmt, known), drop)

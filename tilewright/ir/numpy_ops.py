@@ -1,7 +1,8 @@
 """What each scalar operator means, on NumPy arrays: the one table behind all interpreters.
 
-Integers wrap. Integer division by zero gives zero. Floating-point operators round once; functions
-are computed in `f64` and rounded to the dtype. Callers silence NumPy's warnings with `quiet()`.
+Integers wrap. Integer division by zero gives zero. Floating-point operators round once; `min` and
+`max` take -0.0 to be less than 0.0 and give NaN where an operand is NaN; functions are computed in
+`f64` and rounded to the dtype. Callers silence NumPy's warnings with `quiet()`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,20 @@ def _shift(shift: Operator) -> Operator:
     return apply
 
 
+def _minimum(a: Value, b: Value) -> Value:
+    least = np.minimum(a, b)
+    if np.asarray(least).dtype.kind in "biu" or (least != 0).all():
+        return least
+    return np.where((least == 0) & (a == b), -(-a - b), least)
+
+
+def _maximum(a: Value, b: Value) -> Value:
+    greatest = np.maximum(a, b)
+    if np.asarray(greatest).dtype.kind in "biu" or (greatest != 0).all():
+        return greatest
+    return np.where((greatest == 0) & (a == b), a + b, greatest)
+
+
 BINARY_OPS: dict[str, Operator] = {
     "add": np.add,
     "sub": np.subtract,
@@ -58,8 +73,8 @@ BINARY_OPS: dict[str, Operator] = {
     "floordiv": np.floor_divide,
     "mod": np.remainder,
     "rem": np.fmod,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": _minimum,
+    "max": _maximum,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

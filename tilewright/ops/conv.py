@@ -109,7 +109,8 @@ def _conv_flops(attrs: ConvAttrs, ins: Sequence[TensorType], outs: Sequence[Tens
     return outs[0].elements * product(ins[1].shape[1:]) * const(2)
 
 
-def _transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) -> TensorType:
+def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) -> TensorType:
+    """The type of a transposed convolution's result."""
     x, w = ins
     check_window("conv_transpose", attrs, x, w.rank - 2)
     ic = channels(attrs.layout, x.shape)
@@ -188,7 +189,7 @@ OPS = (
     ),
     Op(
         "conv_transpose",
-        _transpose_type,
+        conv_transpose_type,
         "complex",
         ConvTransposeAttrs,
         te=_conv_transpose,

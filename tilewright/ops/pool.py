@@ -26,7 +26,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import widen
-from tilewright.ops.row import Op, fail
+from tilewright.ops.row import Op
 from tilewright.ops.window import (
     WindowAttrs,
     arrange,
@@ -165,18 +165,16 @@ def norm_terms(p: int) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:
 
 
 def _indices_type(attrs: PoolIndicesAttrs, ins: Sequence[TensorType]) -> TensorType:
-    out = _pool_type("max_pool_indices", attrs, ins)
-    if out.shape != ins[1].shape:
-        raise fail("max_pool_indices", f"{ins[1]} is not what pooling {ins[0]} gives")
-    return TensorType(I64, out.shape)
+    return TensorType(I64, _pool_type("max_pool_indices", attrs, ins).shape)
 
 
 def _max_pool_indices(
     b: Builder, attrs: PoolIndicesAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
-    x, y = ins
-    none = highest(I64)
+    x, none = ins[0], highest(I64)
     _, channel, sizes = parts(attrs.layout, x.shape)
+    source = _source(b, attrs, x, outs[0], lowest(x.dtype))
+    peak = b.compute("peak", outs[0].shape, _windows(b, attrs, "max", source, lambda e: e))
 
     def position(*i: Expr) -> Expr:
         n, c, window = parts(attrs.layout, i)
@@ -185,7 +183,7 @@ def _max_pool_indices(
             where = [t - p for t, p in zip(tap(attrs, window, k), attrs.before, strict=True)]
             inside = _inside(where, sizes)
             value = x.at(*arrange(attrs.layout, n, c, where), when=inside)
-            found = inside & (value.eq(y.at(*i)) | value.ne(value))
+            found = inside & (value.eq(peak.at(*i)) | value.ne(value))
             return select(found, _flat(sizes, where), none)
 
         return b.reduce("min", attrs.kernel, candidate)
@@ -247,7 +245,7 @@ OPS = (
         PoolIndicesAttrs,
         te=_max_pool_indices,
         flops=_flops,
-        doc="Where in the flattened input max_pool(x) found its results: (x, max_pool(x)) -> i64.",
+        doc="Where in the input, flattened with channels first, max_pool finds its results.",
     ),
     Op(
         "average_pool",

@@ -22,6 +22,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I32, I64, from_numpy
 from tilewright.ir.graph.exprs import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.numpy_ops import quiet
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.evaluate import evaluate_node
@@ -110,7 +111,10 @@ def _expand(n: Node, x: np.ndarray) -> np.ndarray | None:
 def _cast(n: Node, x: np.ndarray) -> np.ndarray | None:
     """Between floats, NumPy rounds as we do; other conversions differ at the extremes."""
     both_floats = n.type.dtype.is_float and from_numpy(x.dtype).is_float
-    return x.astype(n.type.dtype.numpy) if both_floats else None
+    if not both_floats:
+        return None
+    with quiet():
+        return x.astype(n.type.dtype.numpy)
 
 
 _VIEWS: dict[str, Callable[[Node, np.ndarray], np.ndarray | None]] = {

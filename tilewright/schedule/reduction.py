@@ -1,4 +1,4 @@
-"""What a reduction block is made of: its loops, its operation, and its spatial loops on their own."""
+"""What a reduction block is made of: its operation, and its spatial loops on their own."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def spatial_nest(
 ) -> SpatialNest:
     """Copies, called `<prefix>.ax0, ...`, of those loops among `around` that are spatial."""
     check_unmixed(func, block, step)
-    spatial = bound_loops(block, "S")
+    condition = split_predicate(func, block, step)[0]
+    # A loop that runs once may be bound to nothing and yet be guarded.
+    spatial = bound_loops(block, "S") | free_vars(condition)
     old = [f for f in around if f.name in spatial]
     names = [f"{prefix}.ax{n}" for n in range(len(old))]
     check_loop_free(func, *names)
@@ -92,8 +94,7 @@ def spatial_nest(
         for it in block.iters
         if it.kind == "S"
     )
-    predicate = substitute(split_predicate(func, block, step)[0], moved)
-    return SpatialNest(loops, iters, predicate)
+    return SpatialNest(loops, iters, substitute(condition, moved))
 
 
 def reduction_of(func: Func, block: Block, step: str) -> Reduction:

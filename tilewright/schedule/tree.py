@@ -42,9 +42,15 @@ def loop_spine(func: Func, name: str) -> Spine:
 
 
 def block_spine(func: Func, name: str) -> Spine:
-    """The way to the block called `name`."""
+    """The way to the block called `name`, which must not be part of another block."""
     found = spine_to(func, lambda s: isinstance(s, Block) and s.name == name)
-    return found or (find_block(func, name),)
+    if found is None:
+        return (find_block(func, name),)
+    around = next((s for s in found[:-1] if isinstance(s, Block)), None)
+    if around is not None:
+        message = f'block "{name}" is inside block "{around.name}" and cannot be changed alone'
+        raise refuse(func, "schedule.nested", message, found[-1], help="change it before blockize")
+    return found
 
 
 def target_loop(spine: Spine) -> For:

@@ -149,7 +149,8 @@ def _with_outputs(c: Context, outputs: list[str]) -> Graph:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
         ours = c.values[name]
-        if ours not in defined or ours in names:  # an input, a constant, or an output already
+        is_input = any(v.name == name for v in c.g.inputs)  # an output may be an input as it is
+        if not is_input and (ours not in defined or ours in names):
             ours = c.g.add("identity", ours, name=identifier(name))
         names[ours] = name
     return _renamed(c.g.graph(*names.values()), names)

@@ -170,9 +170,7 @@ def _binary(w: ExprWriter, e: Binary) -> str:
     if lanes > 1:
         return w.assign(f"{_vector_op(w, e.op)}({a}, {b})")
     if e.op in ("min", "max"):
-        # A NaN on either side is the result.
-        sign = "<" if e.op == "min" else ">"
-        return w.assign(f"{a} if {a} {sign} {b} or {a} != {a} else {b}")
+        return w.assign(_extreme(e.op, a, b, dtype))
     if e.op in _SYMBOLS and not (dtype == BOOL and e.op in ("add", "sub", "mul")):
         return w.assign(_narrowed(w, e, f"{a} {_SYMBOLS[e.op]} {b}"))
     if dtype.is_integer and e.op in _INT_HELPERS:
@@ -180,6 +178,15 @@ def _binary(w: ExprWriter, e: Binary) -> str:
     if e.op in _FLOAT_SYMBOLS and not dtype.is_integer:
         return w.assign(f"{a} {_FLOAT_SYMBOLS[e.op]} {b}")
     return w.assign(f"{_vector_op(w, e.op)}({a}, {b})[()]")
+
+
+def _extreme(op: str, a: str, b: str, dtype: DType) -> str:
+    """`min` or `max`; on floats a NaN on either side is the result, and -0.0 is below 0.0."""
+    better = f"{a} {'<' if op == 'min' else '>'} {b}"
+    if not dtype.is_float:
+        return f"{a} if {better} else {b}"
+    zero = f"-(-{a} - {b})" if op == "min" else f"{a} + {b}"
+    return f"{a} if {better} or {a} != {a} else {b} if {a} != {b} or {a} else {zero}"
 
 
 def _int_op(op: str, a: str, b: str, divisor: Expr, dtype: DType) -> str:

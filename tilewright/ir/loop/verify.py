@@ -129,7 +129,7 @@ class _Verifier:
         if self.block:
             message = f'the body of block "{self.block}" uses the variable {name} from outside'
             raise Fault("loop.out-of-scope", message, name, "bind it to an iterator of the block")
-        raise Fault("loop.out-of-scope", f"{name} is used outside its loop", name)
+        raise Fault("loop.out-of-scope", f"{name} is used outside what binds it", name)
 
     def stmt(self, s: Stmt) -> None:
         before, self.current = self.current, s
@@ -173,7 +173,8 @@ class _Verifier:
             self.expr(i)
         self.expr(s.value, f"what is stored in {s.buffer!r}", self.buffers[s.buffer][0])
         if s.mask is not None:
-            self.expr(s.mask, "a mask", BOOL)
+            check_dtype(s.mask, BOOL, "a mask", f"? {s.mask}")
+            self.expr(s.mask)
 
     def alloc(self, s: Alloc) -> None:
         self.declare_buffer(s.buffer, writable=True)
@@ -205,7 +206,8 @@ class _Verifier:
                 raise Fault("loop.iterator", f"no kind of iterator {it.kind!r}", it.name, "S or R")
             self.expr(it.extent, "the extent of an iterator")
             self.expr(it.binding, "the binding of an iterator")
-        self.expr(s.predicate, "the predicate of a block", BOOL)
+        check_dtype(s.predicate, BOOL, "the predicate of a block", f"where {s.predicate}")
+        self.expr(s.predicate)
         scope = frozenset(it.name for it in s.iters)
         outer, self.scope = self.scope, scope
         for r in (*s.reads, *s.writes):

@@ -20,7 +20,7 @@ from tilewright.arith.expr import Expr, Load
 from tilewright.ir.loop.nodes import Alloc, Func
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.cache import check_cache, copy_nest
-from tilewright.schedule.dataflow import check_order, read
+from tilewright.schedule.dataflow import check_order, read, written
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.rebuild import Extents, Rebuilder
 from tilewright.schedule.tree import (
@@ -40,6 +40,9 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
         message = f'block "{block}" does not read {buffer!r}'
         help = f"it reads {', '.join(sorted(read(old))) or 'nothing'}"
         raise refuse(func, "cache-read.buffer", message, old, help=help)
+    if buffer in written(old):
+        message = f'block "{block}" also writes {buffer!r}: a copy would miss that'
+        raise refuse(func, "cache-read.written", message, old)
     name = cache_read_name(func, block, buffer, scope)
     check_cache(func, name, name, scope)
     known = buffers(func)

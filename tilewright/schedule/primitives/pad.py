@@ -109,9 +109,10 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
         if not isinstance(e, Load) or e.buffer == written:
             return None
         pairs = zip(e.indices, known[e.buffer].shape, strict=True)
-        if all(it.name not in free_vars(i) or prove(i < dim, extents) for i, dim in pairs):
+        if all(it.name not in free_vars(i) or is_below(i, dim, extents) for i, dim in pairs):
             return None
-        return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, e.mask)
+        mask = None if e.mask is None else substitute(e.mask, last)
+        return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, mask)
 
     body = map_exprs(block.body, lambda e: rewrite(e, clamp))
     return make_block(

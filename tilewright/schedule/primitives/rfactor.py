@@ -1,4 +1,4 @@
-"""`rfactor(block, loop)`: a reduction is cut into partial ones, side by side along one of its loops.
+"""`rfactor(block, loop)`: a reduction is cut into partial ones, one an iteration of a loop.
 
     for i in serial(M) {                          alloc s.rf: f32[4, M]
       for k.0 in serial(K // 4) {                 for i in serial(M) {
@@ -17,22 +17,22 @@
 
 The loop becomes spatial, so it can be vectorised. The partial results live in `<buffer>.rf`, which
 has one more dimension in front; `<block>.rf` keeps the loops, the block itself gets new ones
-`<block>.axN` over what is left, just after the nest. A guard on a reduction loop moves into the
-value, so that every partial result is started.
+`<block>.axN` over what is left, just after the nest. Where a reduction loop is guarded, not every
+partial result would be started, so a block `<block>.rf.init` of its own starts them all.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, select
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.dataflow import only_buffer
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.primitives.inline import masked, tidy_loads
+from tilewright.schedule.primitives.inline import tidy_loads
 from tilewright.schedule.reduction import (
     Reduction,
     bound_loops,
@@ -47,6 +47,7 @@ from tilewright.schedule.tree import (
     check_block_free,
     check_loop_free,
     inserted_after,
+    inserted_before,
     leaves,
     loop_spine,
     loops_of,
@@ -70,12 +71,15 @@ def rfactor(func: Func, block: str, loop: str) -> Func:
     if f"{buffer}.rf" in known:
         raise refuse(func, "schedule.name-taken", f"there is a buffer {buffer}.rf already")
     shape = (axis.extent, *known[buffer].shape)
-    partial = Buffer(f"{buffer}.rf", reduction.target.dtype, shape)
-    known[partial.name] = partial
-    after = replaced(func, spine, _partial_block(func, old, reduction, axis, nest, known))
+    known[f"{buffer}.rf"] = Buffer(f"{buffer}.rf", reduction.target.dtype, shape)
+    partial = _Partial(func, old, reduction, axis, nest, known)
+    after = replaced(func, spine, partial.block())
     final = _final_nest(func, old, reduction, axis, nest, known)
     after = inserted_after(after, block_spine(after, name)[: spine.index(nest[0]) + 1], final)
-    return replace(after, body=Alloc(partial, after.body))
+    if partial.guarded:
+        start = loop_spine(after, partial.loops[0].name)
+        after = inserted_before(after, start, partial.init_nest())
+    return replace(after, body=Alloc(known[f"{buffer}.rf"], after.body))
 
 
 def rfactor_name(func: Func, block: str, loop: str) -> str:
@@ -105,43 +109,70 @@ def _own_nest(func: Func, spine: Spine, block: Block, axis: For) -> tuple[Stmt, 
     return spine[start:]
 
 
-def _partial_block(
-    func: Func,
-    block: Block,
-    reduction: Reduction,
-    axis: For,
-    nest: tuple[Stmt, ...],
-    known: dict[str, Buffer],
-) -> Block:
-    reduced = bound_loops(block, "R")
-    loops = [f for f in loops_of(nest) if f.name in reduced]
-    iterators: dict[str, Expr] = {f.name: Var(f"v{f.name}") for f in loops}
-    values = {it.name: substitute(it.binding, iterators) for it in block.iters if it.kind == "R"}
-    guard, inside = split_predicate(func, block, "rfactor")
-    term = substitute(reduction.term, values)
-    if inside is not TRUE:
-        inside = substitute(inside, iterators)
-        term = select(inside, masked(term, inside), reduction.start)
-    others = [f for f in loops if f is not axis]
-    iters = (
-        Iter(f"v{axis.name}", "S", axis.extent, Var(axis.name)),
-        *(it for it in block.iters if it.kind == "S"),
-        *(Iter(f"v{f.name}", "R", f.extent, Var(f.name)) for f in others),
-    )
-    term = tidy_loads(term, {it.name: it.extent for it in iters})
-    indices = (Var(f"v{axis.name}"), *reduction.target.indices)
-    name = f"{reduction.target.buffer}.rf"
-    element = Load(name, indices, reduction.target.dtype)
-    value = Binary(reduction.op, element, term) if others else term
-    return make_block(
-        f"{block.name}.rf",
-        iters,
-        Store(name, indices, value),
-        Store(name, indices, reduction.start) if others else None,
-        guard,
-        annotations=block.annotations,
-        buffers=known,
-    )
+class _Partial:
+    """The block that computes the partial results, and what starts them."""
+
+    def __init__(
+        self,
+        func: Func,
+        block: Block,
+        reduction: Reduction,
+        axis: For,
+        nest: tuple[Stmt, ...],
+        known: dict[str, Buffer],
+    ) -> None:
+        self.func = func
+        self.old = block
+        self.nest = nest
+        self.known = known
+        reduced = bound_loops(block, "R")
+        self.loops = [f for f in loops_of(nest) if f.name in reduced]
+        spatial, inside = split_predicate(func, block, "rfactor")
+        self.predicate = spatial
+        self.guarded = inside is not TRUE
+        others = [f for f in self.loops if f is not axis]
+        self.iters = (
+            Iter(f"v{axis.name}", "S", axis.extent, Var(axis.name)),
+            *(it for it in block.iters if it.kind == "S"),
+            *(Iter(f"v{f.name}", "R", f.extent, Var(f.name)) for f in others),
+        )
+        indices = (Var(f"v{axis.name}"), *reduction.target.indices)
+        element = Load(f"{reduction.target.buffer}.rf", indices, reduction.target.dtype)
+        self.start = Store(element.buffer, indices, reduction.start)
+        term = self._term(reduction)
+        combined = Binary(reduction.op, element, term) if others else term
+        self.step = Store(element.buffer, indices, combined)
+        self.starts = bool(others) and not self.guarded
+
+    def _term(self, reduction: Reduction) -> Expr:
+        iterators: dict[str, Expr] = {f.name: Var(f"v{f.name}") for f in self.loops}
+        values = {
+            it.name: substitute(it.binding, iterators) for it in self.old.iters if it.kind == "R"
+        }
+        extents = {it.name: it.extent for it in self.iters}
+        return tidy_loads(substitute(reduction.term, values), extents)
+
+    def block(self) -> Block:
+        """The block; where reduction loops are guarded, something else must start it."""
+        return make_block(
+            f"{self.old.name}.rf",
+            self.iters,
+            self.step,
+            self.start if self.starts else None,
+            self.old.predicate,
+            annotations=self.old.annotations,
+            buffers=self.known,
+        )
+
+    def init_nest(self) -> Stmt:
+        """Loops that start every partial result, whatever the guard leaves out."""
+        name = f"{self.old.name}.rf.init"
+        check_block_free(self.func, name)
+        unguarded = replace(self.block(), predicate=self.predicate)
+        around = loops_of(self.nest[self.nest.index(self.loops[0]) :])
+        spatial = spatial_nest(self.func, unguarded, around, name, "rfactor")
+        block = make_block(name, spatial.iters, self.start, None, spatial.predicate)
+        return spatial.around(block)
 
 
 def _final_nest(
@@ -152,8 +183,9 @@ def _final_nest(
     nest: tuple[Stmt, ...],
     known: dict[str, Buffer],
 ) -> Stmt:
-    spatial = spatial_nest(func, block, loops_of(nest), block.name, "rfactor")
-    loop = f"{block.name}.ax{len(spatial.loops)}"
+    prefix = f"{block.name}.final"
+    spatial = spatial_nest(func, block, loops_of(nest), prefix, "rfactor")
+    loop = f"{prefix}.ax{len(spatial.loops)}"
     check_loop_free(func, loop)
     partial = f"v{axis.name}"
     target = reduction.target

@@ -74,7 +74,18 @@ def test_conv_transpose(
     opset: int, x: tuple[int, ...], w: tuple[int, ...], attributes: dict
 ) -> None:
     bias = normal(w[1] * attributes.get("group", 1))
-    check_node("ConvTranspose", [normal(*x), normal(*w), bias], opset=opset, **attributes)
+    inputs = [normal(*x), normal(*w), bias]
+    for constants in ((), (1, 2)):
+        check_node("ConvTranspose", inputs, opset=opset, constants=constants, **attributes)
+
+
+@pytest.mark.parametrize("attributes", [{"pads": (1, 1, 1, 1)}, {"auto_pad": "SAME_LOWER"}])
+@pytest.mark.parametrize("constants", [(), (1,)])
+def test_conv_transpose_of_dynamic_sizes(attributes: dict, constants: tuple[int, ...]) -> None:
+    inputs = [normal(2, 3, 4, 5), normal(3, 2, 4, 3)]
+    kw = {**attributes, "strides": (2, 2), "constants": constants}
+    dynamic = run_node("ConvTranspose", inputs, dims={0: ("N", 3, "H", "W")}, **kw)[0]
+    np.testing.assert_array_equal(dynamic, run_node("ConvTranspose", inputs, **kw)[0])
 
 
 def test_refusals() -> None:

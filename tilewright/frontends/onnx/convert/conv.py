@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.expr import Expr, as_int, const, product
+from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.convert.matmul import reshaped
 from tilewright.frontends.onnx.window import (
     Window,
     auto_pad,
@@ -15,6 +17,8 @@ from tilewright.frontends.onnx.window import (
 )
 from tilewright.ops.channel_norm import per_channel
 from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv_phases import convolve_phases
+from tilewright.ops.deform_sample import DeformAttrs
 
 
 def _add_bias(c: Context, n: OnnxNode, y: str, index: int) -> str:
@@ -65,7 +69,7 @@ def _transposed_window(
     totals, extra = [], []
     for axis in range(rank):
         full = (sizes[axis] - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
-        missing = as_int(full + output_padding[axis] - wanted[axis])
+        missing = as_int(simplify(full + output_padding[axis] - wanted[axis]))
         if missing is None:
             raise n.unsupported(
                 "automatic padding of a dynamic size", "fix the dimensions, or give explicit pads"
@@ -91,7 +95,34 @@ def conv_transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
         groups=n.int_attr("group", 1),
         output_padding=output_padding,
     )
-    return (_add_bias(c, n, c.add(n, "conv_transpose", x, w, attrs=attrs), 2),)
+    y = convolve_phases(c.g, attrs, x, w) or c.add(n, "conv_transpose", x, w, attrs=attrs)
+    return (_add_bias(c, n, y, 2),)
 
 
-CONVERTERS = {"Conv": conv, "ConvTranspose": conv_transpose}
+def deform_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Samples at moved positions, and a matrix product with the weights for each group."""
+    x, w, offset = n.required(0), n.required(1), n.required(2)
+    kernel = kernel_shape(c, n, w)
+    window = read_window(n, c.type(x).shape[2:], kernel)
+    sizes, pads = [as_int(k) for k in kernel], window.static_pads
+    if None in sizes or pads is None:
+        raise n.unsupported("a kernel of dynamic size", "fix the dimensions")
+    attrs = DeformAttrs(
+        tuple(k for k in sizes if k is not None),
+        window.strides,
+        pads[: len(kernel)],
+        window.dilations,
+        n.int_attr("offset_group", 1),
+    )
+    mask = [n.input(4)] if n.has_input(4) else []
+    samples = c.add(n, "deform_sample", x, offset, *mask, attrs=attrs)
+    groups, outer = n.int_attr("group", 1), c.type(samples).shape
+    depth = product(c.type(w).shape[1:])
+    out, where = c.type(w).shape[0], outer[2 + len(kernel) :]
+    columns = reshaped(c, n, samples, (outer[0], groups, depth, product(where)))
+    rows = reshaped(c, n, w, (groups, out // groups, depth))
+    y = reshaped(c, n, c.add(n, "matmul", rows, columns), (outer[0], out, *where))
+    return (_add_bias(c, n, y, 3),)
+
+
+CONVERTERS = {"Conv": conv, "ConvTranspose": conv_transpose, "DeformConv": deform_conv}

@@ -1,14 +1,19 @@
-"""Pooling; global pools are reductions over the spatial axes."""
+"""Pooling and its inverse; global pools are reductions over the spatial axes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tilewright.arith.expr import const
+from tilewright.arith.expr import const, product
+from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.convert.matmul import reshaped
 from tilewright.frontends.onnx.window import auto_pad, read_window
+from tilewright.ops.generate import FullAttrs
+from tilewright.ops.padding import PadAttrs
 from tilewright.ops.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
 from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.scatter import ScatterElementsAttrs
 
 
 def _window(c: Context, n: OnnxNode) -> dict[str, Any]:
@@ -38,7 +43,7 @@ def max_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if not n.wants(1):
         return (y,)
     attrs = PoolIndicesAttrs(**window, column_major=bool(n.int_attr("storage_order", 0)))
-    return y, c.add(n, "max_pool_indices", n.input(0), y, attrs=attrs)
+    return y, c.add(n, "max_pool_indices", n.input(0), attrs=attrs)
 
 
 def average_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -83,8 +88,36 @@ def global_lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "pow", total, c.constant(1 / order, dtype)),)
 
 
+def max_unpool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Elements put back where they were found, among zeros; the rest of a larger output is zero."""
+    x, indices = n.required(0), n.required(1)
+    shape, dtype = c.type(x).shape, c.type(x).dtype
+    kernel = n.ints_attr("kernel_shape")
+    rank = len(kernel)
+    strides, pads = n.ints_attr("strides", (1,) * rank), n.ints_attr("pads", (0,) * (2 * rank))
+    if len(shape) != rank + 2 or len(strides) != rank or len(pads) != 2 * rank:
+        raise n.invalid(f"strides, pads or kernel do not fit {c.type(x)}")
+    own = list(shape[:2])
+    for axis, size in enumerate(shape[2:]):
+        reach = kernel[axis] - strides[axis] - pads[axis] - pads[rank + axis]
+        own.append(simplify(size * strides[axis] + reach))
+    count = simplify(product(tuple(own)))
+    zeros = c.add(n, "full", attrs=FullAttrs((count,), 0, dtype))
+    flat = [reshaped(c, n, v, (c.type(x).elements,)) for v in (indices, x)]
+    y = c.add(n, "scatter_elements", zeros, *flat, attrs=ScatterElementsAttrs(0))
+    y = reshaped(c, n, y, own)
+    if not n.has_input(2):
+        return (y,)
+    more = [simplify(d - o) for d, o in zip(c.known_ints(n, 2), own, strict=True)]
+    if all(m is const(0) for m in more):
+        return (y,)
+    attrs = PadAttrs((const(0),) * len(own), tuple(more))
+    return (c.add(n, "pad", y, attrs=attrs),)
+
+
 CONVERTERS: dict[str, Converter] = {
     "MaxPool": max_pool,
+    "MaxUnpool": max_unpool,
     "AveragePool": average_pool,
     "LpPool": lp_pool,
     "GlobalAveragePool": global_pool("reduce_mean"),

@@ -1,0 +1,33 @@
+"""The table of converters."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from onnx import helper
+
+from tilewright.core.errors import Loc, UnsupportedError
+from tilewright.frontends.onnx.context import OnnxNode
+from tilewright.frontends.onnx.table import FAMILIES, converter, converters, key_of
+
+
+def _node(op: str, domain: str = "") -> OnnxNode:
+    return OnnxNode(helper.make_node(op, [], ["y"], domain=domain), (), Loc(), 20)
+
+
+def test_no_operator_is_listed_twice() -> None:
+    listed = [name for family in FAMILIES for name in family.CONVERTERS]
+    assert len(listed) == len(set(listed))
+
+
+def test_operators_of_the_default_domain_exist() -> None:
+    known = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}
+    assert {name for name in converters() if "::" not in name} <= known
+
+
+def test_domains() -> None:
+    assert key_of(_node("Relu")) == key_of(_node("Relu", "ai.onnx")) == "Relu"
+    assert key_of(_node("Relu", "com.x")) == "com.x::Relu"
+    assert converter(_node("Relu")) is converters()["Relu"]
+    with pytest.raises(UnsupportedError, match=r"domain com\.x"):
+        converter(_node("Relu", "com.x"))

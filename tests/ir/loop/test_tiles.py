@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.core.errors import UnsupportedError, VerifyError
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.text import parse_func, print_stmt
+from tilewright.ir.loop.tiles import expand_tile
+from tilewright.ir.loop.walk import buffers
+
+
+def run(params: str, tile: str, **arrays: np.ndarray) -> None:
+    run_func(parse_func(f"func @f({params}) {{ {tile} }}"), arrays)
+
+
+def test_fill():
+    c = np.ones((4, 6), np.int32)
+    run("out C: i32[4, 6]", "tile fill C[1 : 2, 2 : 3]", C=c)
+    expected = np.ones((4, 6), np.int32)
+    expected[1:3, 2:5] = 0
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_copy_matches_the_long_dimensions_and_converts():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    y = np.zeros((5, 4), np.float64)
+    tile = "tile copy y[1 : 3, 0 : 4] <- x[1, 0 : 3, 0 : 4]"
+    run("x: f32[2, 3, 4], out y: f64[5, 4]", tile, x=x, y=y)
+    np.testing.assert_array_equal(y[1:4], x[1])
+    assert (y[0] == 0).all()
+
+
+def test_mma_adds_a_product_in_the_type_of_its_target():
+    rng = np.random.default_rng(0)
+    a = rng.integers(-100, 100, (3, 4)).astype(np.int8)
+    b = rng.integers(-100, 100, (2, 4, 5)).astype(np.int8)
+    c = np.ones((3, 5), np.int32)
+    tile = "tile mma C[0 : 3, 0 : 5] <- A[0 : 3, 0 : 4], B[1, 0 : 4, 0 : 5]"
+    run("A: i8[3, 4], B: i8[2, 4, 5], out C: i32[3, 5]", tile, A=a, B=b, C=c)
+    np.testing.assert_array_equal(c, 1 + a.astype(np.int32) @ b[1].astype(np.int32))
+
+
+def test_the_text_of_an_expansion(golden):
+    tile = "tile mma C[i : 16, 0 : 8] <- A[i : 16, 0 : 4], B[0 : 4, 0 : 8]"
+    func = parse_func(f"func @f(A: f32[32, 4], B: f32[4, 8], out C: f32[32, 8]) {{ {tile} }}")
+    golden(print_stmt(expand_tile(func.body, buffers(func), "C.tile")))
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        "tile copy C[0 : 2, 0 : 3] <- A[0 : 3, 0 : 2]",
+        "tile copy C[0 : 2, 0 : 3]",
+        "tile mma C[0 : 2, 0 : 2] <- A[0 : 2, 0 : 3], A[0 : 2, 0 : 2]",
+        "tile mma C[0 : 2, 0 : 2] <- A[0 : 2, 0 : 3]",
+        "tile mma C[0 : 2, 0 : 2] <- v[0 : 2], A[0 : 2, 0 : 2]",
+    ],
+)
+def test_tiles_that_do_not_fit(tile):
+    func = parse_func(f"func @f(A: f32[4, 4], v: f32[4], out C: f32[4, 4]) {{ {tile} }}")
+    with pytest.raises(VerifyError, match="tile"):
+        expand_tile(func.body, buffers(func))
+
+
+def test_tiles_without_a_meaning():
+    func = parse_func("func @f(A: f32[4], out C: f32[4]) { tile map C[0 : 4] <- A[0 : 4] }")
+    with pytest.raises(UnsupportedError, match="tile map has no expansion"):
+        expand_tile(func.body, buffers(func))

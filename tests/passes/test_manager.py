@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.core.config import override
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import VerifyError
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.graph.text import print_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.manager import GraphPass, PassLog, run_passes
+from tilewright.passes.merge_equal import merge_equal
+
+PASSES = (GraphPass("merge_equal", merge_equal), GraphPass("eliminate_dead", eliminate_dead))
+
+
+def _graph() -> Graph:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 2))
+    g.add("exp", x)
+    return g.graph(g.add("relu", x, name="y"))
+
+
+def test_each_pass_is_recorded():
+    log = PassLog()
+    after = run_passes(_graph(), PASSES, log)
+    assert [n.op for n in after.nodes] == ["relu"]
+    merged, dead = log.records
+    assert (merged.name, merged.changed, merged.nodes_after) == ("merge_equal", False, 2)
+    assert (dead.changed, dead.nodes_before, dead.nodes_after) == (True, 2, 1)
+    lines = log.table().splitlines()
+    assert "(unchanged)" in lines[0]
+    assert "2 -> 1" in lines[1]
+
+
+def test_a_pass_is_described_by_its_function():
+    assert PASSES[1].doc == "Remove nodes and constants that no output depends on."
+
+
+def _misnamed(graph: Graph) -> Graph:
+    return replace(graph, outputs=("nowhere",))
+
+
+def _mistyped(graph: Graph) -> Graph:
+    last = replace(graph.nodes[-1], types=(tensor(F32, 3),))
+    return graph.with_nodes((*graph.nodes[:-1], last))
+
+
+@pytest.mark.parametrize(
+    ("level", "found"), [(0, ()), (1, (_misnamed,)), (2, (_misnamed, _mistyped))]
+)
+@pytest.mark.parametrize("wrong", [_misnamed, _mistyped])
+def test_what_is_verified(level, found, wrong):
+    with override(verify=level):
+        if wrong in found:
+            with pytest.raises(VerifyError):
+                run_passes(_graph(), (GraphPass("wrong", wrong),))
+        else:
+            run_passes(_graph(), (GraphPass("wrong", wrong),))
+
+
+def test_graphs_are_printed_and_dumped(capsys, tmp_path):
+    with override(print_after="eliminate_dead", dump="passes", dump_dir=str(tmp_path)):
+        after = run_passes(_graph(), PASSES)
+    assert capsys.readouterr().out == f"# after eliminate_dead\n{print_graph(after)}\n"
+    assert [p.name for p in (tmp_path / "f").iterdir()] == ["01-eliminate_dead.txt"]
+    assert (tmp_path / "f" / "01-eliminate_dead.txt").read_text() == print_graph(after)
