@@ -1,9 +1,9 @@
 """Small ONNX models for tests that need a whole model, their weights seeded.
 
-    model = mlp("N")                       # a symbolic batch; mlp(4) has a fixed one
-    path = save(model, folder / "m.onnx")
-    inputs = random_inputs(model, {"N": 3})
-    expected = reference(model, inputs)    # what ONNX's own evaluator says, by output name
+model = mlp("N")                       # a symbolic batch; mlp(4) has a fixed one
+path = save(model, folder / "m.onnx")
+inputs = random_inputs(model, {"N": 3})
+expected = reference(model, inputs)    # what ONNX's own evaluator says, by output name
 """
 
 from __future__ import annotations
@@ -102,10 +102,9 @@ def transformer(
         x = b.add("MatMul", x, b.weight(f"{name}.w", rows, columns))
         return b.add("Add", x, b.weight(f"{name}.b", columns))
 
-    def norm(x: str, name: str) -> str:
-        return b.add(
-            "LayerNormalization", x, b.weight(f"{name}.g", width), b.weight(f"{name}.b", width)
-        )
+    def norm(x: str, name: str, out: str = "") -> str:
+        scale, bias = b.weight(f"{name}.g", width), b.weight(f"{name}.b", width)
+        return b.add("LayerNormalization", x, scale, bias, out=out)
 
     split = b.constant("split", np.array([0, 0, heads, width // heads]))
     join = b.constant("join", np.array([0, 0, width]))
@@ -122,11 +121,7 @@ def transformer(
     x = b.add("Transpose", b.add("MatMul", scores, v), perm=(0, 2, 1, 3))
     x = norm(b.add("Add", dense(b.add("Reshape", x, join), "out", width, width), "x"), "norm1")
     inner = b.add("Relu", dense(x, "up", width, 2 * width))
-    b.nodes.append(
-        helper.make_node(
-            "Identity", [norm(b.add("Add", dense(inner, "down", 2 * width, width), x), "norm2")], ["y"]
-        )
-    )
+    norm(b.add("Add", dense(inner, "down", 2 * width, width), x), "norm2", out="y")
     return b.model({"x": (batch, length, width)}, {"y": (batch, length, width)})
 
 
@@ -141,7 +136,10 @@ def one_node(
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
     )
-    imports = [helper.make_opsetid("", OPSET), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    imports = [
+        helper.make_opsetid("", OPSET),
+        *([helper.make_opsetid(domain, 1)] if domain else []),
+    ]
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
@@ -153,9 +151,7 @@ def save(model: onnx.ModelProto, path: Path) -> Path:
 
 def save_external(model: onnx.ModelProto, path: Path, location: str = "weights.bin") -> Path:
     """Write a model with all its weights in the file `location` beside it."""
-    onnx.save_model(
-        model, path, save_as_external_data=True, location=location, size_threshold=0
-    )
+    onnx.save_model(model, path, save_as_external_data=True, location=location, size_threshold=0)
     return path
 
 
@@ -174,9 +170,7 @@ def random_inputs(
     return inputs
 
 
-def reference(
-    model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What ONNX's own evaluator answers, by output name."""
     names = [o.name for o in model.graph.output]
     return dict(zip(names, ReferenceEvaluator(model).run(names, dict(inputs)), strict=True))

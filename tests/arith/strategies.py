@@ -165,6 +165,63 @@ def typed_exprs(draw: st.DrawFn, dtype: DType | None = None, depth: int = 3) -> 
     return draw(st.sampled_from(_MAKERS))(draw, dtype, depth - 1)
 
 
+@st.composite
+def element_exprs(draw: st.DrawFn, dtype: DType | None = None, depth: int = 3) -> Expr:
+    """Unfolded arithmetic on elements of any dtype, over variables `v_<dtype>.<n>`."""
+    if dtype is None:
+        dtype = draw(st.sampled_from(SCALARS))
+    kinds = ("leaf", "binary", "binary", "binary", "unary", "select", "cast")
+    kind = draw(st.sampled_from(kinds)) if depth else "leaf"
+    if kind == "leaf":
+        variable = Var(f"v_{dtype}.{draw(st.integers(0, 1))}", dtype)
+        return draw(st.sampled_from((variable, variable, *_common_literals(dtype))))
+    if kind == "binary":
+        operand, op = draw(_operators(dtype))
+        inner = element_exprs(operand, depth - 1)
+        return Binary(op, draw(inner), draw(inner))
+    inner = element_exprs(dtype, depth - 1)
+    if kind == "unary":
+        return Unary("not" if dtype == BOOL else "neg", draw(inner))
+    if kind == "select":
+        return Select(draw(element_exprs(BOOL, depth - 1)), draw(inner), draw(inner))
+    return Cast(dtype, draw(element_exprs(None, depth - 1)))
+
+
+def _common_literals(dtype: DType) -> tuple[Expr, ...]:
+    values = (0.0, -0.0, 1.0, -1.0, 4.0) if dtype.is_float else (0, 1, 4)
+    return tuple(const(value, dtype) for value in values)
+
+
+@st.composite
+def _operators(draw: st.DrawFn, dtype: DType) -> tuple[DType, str]:
+    if dtype == BOOL:
+        logic = draw(st.booleans())
+        operand = BOOL if logic else draw(st.sampled_from(SCALARS))
+        return operand, draw(st.sampled_from(("and", "or", "xor") if logic else _COMPARISONS))
+    ops = ("add", "sub", "mul", "min", "max", "div") if dtype.is_float else _INTEGER_OPS
+    return dtype, draw(st.sampled_from(ops))
+
+
+_COMPARISONS = ("lt", "le", "eq", "ne")
+_INTEGER_OPS = ("add", "sub", "mul", "min", "max", "and", "or", "xor")
+
+
+@st.composite
+def element_values(draw: st.DrawFn) -> dict[str, float]:
+    """A value for each variable of `element_exprs`; `i64` ones are small, as indices are."""
+    floats = st.sampled_from((0.0, -0.0, 1.0, -1.5, 3.0, 1e30, float("inf"), float("nan")))
+    values: dict[str, float] = {}
+    for dtype in SCALARS:
+        for n in range(2):
+            name = f"v_{dtype}.{n}"
+            if dtype.is_float:
+                values[name] = draw(floats)
+            else:
+                low, high = (-9, 9) if dtype == I64 else (-(1 << 31), 1 << 32)
+                values[name] = draw(st.integers(low, high))
+    return values
+
+
 def _binary(draw: st.DrawFn, dtype: DType, depth: int) -> Expr:
     if dtype == BOOL and draw(st.booleans()):
         operand = draw(st.sampled_from(SCALARS))

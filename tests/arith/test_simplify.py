@@ -4,10 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.arith.reference import meaning, same
 from tests.arith.strategies import (
     BUFFERS,
     World,
     conditions,
+    element_exprs,
+    element_values,
     index_exprs,
     typed_exprs,
     worlds,
@@ -210,6 +213,12 @@ def test_what_is_proved_is_true(e: Expr, world: World, data: st.DataObject) -> N
             in_range = all(env[n] < evaluate(extent, env) for n, extent in world.extents.items())
             if in_range:
                 assert value(e, World(world.extents, env)) in (None, True)
+
+
+@settings(max_examples=150)
+@given(element_exprs(), element_values())
+def test_elements_keep_their_bits(e: Expr, env: dict[str, float]) -> None:
+    assert same(meaning(simplify(e), env), meaning(e, env))
 
 
 def test_trivial_expressions_are_returned_as_they_are() -> None:

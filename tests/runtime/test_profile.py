@@ -32,10 +32,10 @@ def test_share_of_the_nearer_limit() -> None:
 def test_table() -> None:
     text = str(make_profile(MANIFEST, 10, [100_000_000, 300_000_000, 0]))
     assert text.splitlines() == [
-        "kernel     calls       ms  share  GFLOP/s  GB/s  roofline",
-        "softmax       10  30.0000  75.0%        -     -         -",
-        "conv_relu     10  10.0000  25.0%    200.0   0.1       50%",
-        "never         10   0.0000   0.0%        -     -         -",
+        "kernel     uses       ms  share  GFLOP/s  GB/s  roofline",
+        "softmax       1  30.0000  75.0%        -     -         -",
+        "conv_relu     1  10.0000  25.0%    200.0   0.1       50%",
+        "never         1   0.0000   0.0%        -     -         -",
     ]
 
 

@@ -51,7 +51,7 @@ def _fuse(sch: Schedule, rng: Random) -> None:
 
 def _pad(sch: Schedule, rng: Random) -> None:
     b = _block(sch, rng)
-    sch.pad(b.name, rng.choice([it.name for it in b.iters]), rng.choice([2, 4, 8]))
+    sch.pad(b.name, rng.choice([it.name for it in b.iters] or ["none"]), rng.choice([2, 4, 8]))
 
 
 def _cache_read(sch: Schedule, rng: Random) -> None:

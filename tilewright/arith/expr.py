@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 from weakref import WeakKeyDictionary
 
@@ -119,6 +119,10 @@ class Expr(metaclass=Interned):
 
     def __neg__(self) -> Expr:
         return unary("neg", self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and unpickled expressions are interned too.
+        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         from tilewright.arith.text import print_expr

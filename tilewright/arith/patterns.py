@@ -98,6 +98,12 @@ class Pattern:
     def __le__(self, other: Operand) -> Pattern:
         return Apply("le", self, other)
 
+    def __gt__(self, other: Operand) -> Pattern:
+        return Apply("lt", other, self)
+
+    def __ge__(self, other: Operand) -> Pattern:
+        return Apply("le", other, self)
+
     def eq(self, other: Operand) -> Pattern:
         """The comparison `self == other`."""
         return Apply("eq", self, other)

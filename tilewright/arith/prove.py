@@ -61,7 +61,7 @@ class Prover:
             # In a fixed order, so that equal forms fare alike whichever way they were built.
             terms = sorted(form.coeffs.items(), key=lambda term: text_key(term[0]))
             ordered = Affine(dict(terms), form.constant)
-            found = self._memo.keep(form.key, self._prove(ordered, 1, {}))
+            found = self._memo.keep(form.key, self._prove(ordered, 1, self._known(form)))
         return found
 
     def is_divisor(self, form: Affine) -> bool:
@@ -165,13 +165,19 @@ class Prover:
             if split is None:
                 continue
             slope, rest = split
-            extent = self.last[name].shift(1)
-            known = _merged(least, _known_least(extent))
-            if self._prove(slope, 1, known):
-                return self._prove(rest, scale, known)
-            if self._prove(-slope, 1, known):
-                return self._prove(rest + slope * self.last[name], scale, known)
+            if self._prove(slope, 1, least):
+                return self._prove(rest, scale, least)
+            if self._prove(-slope, 1, least):
+                return self._prove(rest + slope * self.last[name], scale, least)
         return None
+
+    def _known(self, form: Affine) -> Least:
+        """The least values of sizes: a loop variable that has a value has an extent above 0."""
+        known: Least = {}
+        for name in self._loops(form):
+            for size, low in _known_least(self.last[name].shift(1)).items():
+                known[size] = max(low, known.get(size, 0))
+        return known
 
     def _loops(self, form: Affine) -> list[str]:
         names = {name for atom in form.coeffs for name in free_vars(atom) if name in self.last}
@@ -191,10 +197,6 @@ def _known_least(extent: Affine) -> Least:
         divisor = to_affine(atom.b)
         return {atom.a.name: max(divisor.constant, 1) if not divisor.coeffs else 1}
     return {}
-
-
-def _merged(a: Least, b: Least) -> Least:
-    return a | {name: max(low, a.get(name, 0)) for name, low in b.items()}
 
 
 def _others(atom: Expr, part: Expr) -> tuple[Expr, ...]:

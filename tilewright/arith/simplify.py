@@ -170,7 +170,7 @@ def _reduce(e: Reduce, s: Simplifier) -> Expr:
 
 
 def _unary(e: Unary, s: Simplifier) -> Expr:
-    if is_index(e):
+    if e.op == "neg" and is_index(e):
         return from_affine(s.whole_form(e))
     a = s.once(e.a)
     if e.op == "not" and isinstance(a, Binary) and a.op in _OPPOSITE and is_index(a.a):

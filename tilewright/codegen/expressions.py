@@ -1,7 +1,8 @@
 """Expressions → LLVM instructions, one emitting function a node class.
 
 Floating-point operations carry `contract` (a multiply and an add may become one fma) and no other
-fast-math flag: NaN, infinities, signed zeros and denormals follow IEEE.
+fast-math flag: NaN, infinities, signed zeros and denormals follow IEEE. Arithmetic on bf16 is done
+in f32 and rounded, each operation for itself.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from tilewright.arith.expr import (
     Select,
     Unary,
     Var,
+    cast,
 )
-from tilewright.arith.walk import loads
+from tilewright.codegen.conversions import emit_cast
 from tilewright.codegen.function import FunctionText
+from tilewright.codegen.integers import emit_division, emit_shift
 from tilewright.codegen.memory import emit_load
 from tilewright.codegen.types import (
     intrinsic_suffix,
@@ -34,11 +37,14 @@ from tilewright.codegen.types import (
     register_type,
     splat,
 )
-from tilewright.core.dtypes import BOOL, I64, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I64, DType
 from tilewright.core.errors import CodegenError
+from tilewright.core.node import children
 
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
-INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shl": "shl"}
+INT_OPS = ("add", "sub", "mul", "and", "or", "xor")
+# Sums of bools are disjunctions, products conjunctions, as in NumPy.
+BOOL_OPS = {"add": "or", "mul": "and", "sub": "xor"}
 COMPARE = {"lt": "lt", "le": "le", "eq": "eq", "ne": "ne"}
 INTRINSIC_CALLS = {
     "sqrt": "sqrt",
@@ -65,6 +71,7 @@ class ExprEmitter:
         self.pointers = pointers
         self.ranges: dict[str, Interval] = {}
         self.statement: dict[Expr, str] = {}
+        self.pure: dict[Expr, bool] = {}
 
     def begin_statement(self) -> None:
         """Forget what was loaded: a store in between may have changed it."""
@@ -77,8 +84,7 @@ class ExprEmitter:
         found = self.statement.get(e) or self.fn.lookup(e)
         if found is None:
             found = _EMIT[type(e)](self, e)
-            pure = next(loads(e), None) is None
-            (self.fn.known[-1] if pure else self.statement)[e] = found
+            (self.fn.known[-1] if self.is_pure(e) else self.statement)[e] = found
         return found
 
     def vector(self, e: Expr, lanes: int) -> str:
@@ -109,13 +115,17 @@ class ExprEmitter:
         """A value as loaded from memory, in its register type."""
         if dtype != BOOL:
             return memory
-        return self.fn.let(f"trunc {memory_type(dtype, lanes)} {memory} to {register_type(dtype, lanes)}")
+        return self.fn.let(
+            f"trunc {memory_type(dtype, lanes)} {memory} to {register_type(dtype, lanes)}"
+        )
 
     def to_memory(self, value: str, dtype: DType, lanes: int) -> str:
         """A value in the type it has in memory."""
         if dtype != BOOL:
             return value
-        return self.fn.let(f"zext {register_type(dtype, lanes)} {value} to {memory_type(dtype, lanes)}")
+        return self.fn.let(
+            f"zext {register_type(dtype, lanes)} {value} to {memory_type(dtype, lanes)}"
+        )
 
     def lane(self, vector: str, kind: str, lane: int) -> str:
         """One element of a vector."""
@@ -123,27 +133,54 @@ class ExprEmitter:
 
     def nonnegative(self, e: Expr) -> bool:
         """Whether `e` is known never to be negative."""
+        return self._at_least(e, 0)
+
+    def positive(self, e: Expr) -> bool:
+        """Whether `e` is known always to be greater than zero."""
+        return self._at_least(e, 1)
+
+    def _at_least(self, e: Expr, least: int) -> bool:
         low = bound(e, self.ranges).lo
-        return low is not None and low >= 0
+        return low is not None and low >= least
+
+    def is_pure(self, e: Expr) -> bool:
+        """Whether `e` reads no memory."""
+        if e not in self.pure:
+            self.pure[e] = not isinstance(e, Load) and all(map(self.is_pure, children(e, Expr)))
+        return self.pure[e]
 
 
 def _binary(em: ExprEmitter, e: Binary) -> str:
     lanes, dtype = e.lanes, e.a.dtype
+    if dtype == BF16 and e.op not in COMPARE:
+        return em.value(Cast(BF16, Binary(e.op, cast(F32, e.a), cast(F32, e.b))))
     a, b = em.vector(e.a, lanes), em.vector(e.b, lanes)
     kind = register_type(dtype, lanes)
     if e.op in COMPARE:
         return em.fn.let(f"{_comparison(e.op, dtype)} {kind} {a}, {b}")
-    if dtype.is_float and e.op in FLOAT_OPS:
-        flag = "contract " if e.op in ("add", "sub", "mul") else ""
-        return em.fn.let(f"{FLOAT_OPS[e.op]} {flag}{kind} {a}, {b}")
     if e.op in ("min", "max"):
         return _extremum(em, e, a, b)
-    if not dtype.is_float and e.op in INT_OPS:
-        flag = "nsw " if dtype == I64 and e.op in ("add", "sub", "mul") else ""
-        return em.fn.let(f"{INT_OPS[e.op]} {flag}{kind} {a}, {b}")
-    if not dtype.is_float:
-        return _integer_division(em, e, a, b)
-    raise CodegenError("codegen.operator", f"no instruction for {e.op} on {dtype}")
+    if dtype.is_float:
+        return _float_operation(em, e, kind, a, b)
+    return _integer_operation(em, e, kind, a, b)
+
+
+def _float_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
+    if e.op not in FLOAT_OPS:
+        raise CodegenError("codegen.operator", f"no instruction for {e.op} on {e.dtype}")
+    flag = "contract " if e.op in ("add", "sub", "mul") else ""
+    return em.fn.let(f"{FLOAT_OPS[e.op]} {flag}{kind} {a}, {b}")
+
+
+def _integer_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
+    if e.op in INT_OPS:
+        opcode = BOOL_OPS.get(e.op, e.op) if e.dtype == BOOL else e.op
+        # Index arithmetic does not overflow; the elements of tensors wrap.
+        is_index = e.dtype == I64 and e.op in ("add", "sub", "mul") and em.is_pure(e)
+        return em.fn.let(f"{opcode} {'nsw ' if is_index else ''}{kind} {a}, {b}")
+    if e.op in ("shl", "shr"):
+        return emit_shift(em, e, a, b)
+    return emit_division(em, e, a, b)
 
 
 def _comparison(op: str, dtype: DType) -> str:
@@ -162,37 +199,6 @@ def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     return em.intrinsic(("s" if e.dtype.kind == "int" else "u") + e.op, e.dtype, e.lanes, [a, b])
 
 
-def _integer_division(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
-    kind = register_type(e.dtype, e.lanes)
-    signed = e.dtype.kind == "int"
-    if e.op == "shr":
-        return em.fn.let(f"{'ashr' if signed else 'lshr'} {kind} {a}, {b}")
-    if signed and em.nonnegative(e.a) and em.nonnegative(e.b):
-        signed = False
-    if not signed:
-        return em.fn.let(f"{'udiv' if e.op in ('div', 'floordiv') else 'urem'} {kind} {a}, {b}")
-    if e.op in ("div", "rem"):
-        return em.fn.let(f"s{e.op} {kind} {a}, {b}")
-    return _floor_division(em, e, kind, a, b)
-
-
-def _floor_division(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
-    """Round toward minus infinity: correct the truncated result where the signs differ."""
-    let = em.fn.let
-    flags = register_type(BOOL, e.lanes)
-    zero = splat(0, e.dtype, e.lanes)
-    remainder = let(f"srem {kind} {a}, {b}")
-    inexact = let(f"icmp ne {kind} {remainder}, {zero}")
-    opposite = let(f"icmp slt {kind} {let(f'xor {kind} {remainder}, {b}')}, {zero}")
-    correct = let(f"and {flags} {inexact}, {opposite}")
-    if e.op == "mod":
-        shifted = let(f"add {kind} {remainder}, {b}")
-        return let(f"select {flags} {correct}, {kind} {shifted}, {kind} {remainder}")
-    quotient = let(f"sdiv {kind} {a}, {b}")
-    less = let(f"add {kind} {quotient}, {splat(-1, e.dtype, e.lanes)}")
-    return let(f"select {flags} {correct}, {kind} {less}, {kind} {quotient}")
-
-
 def _unary(em: ExprEmitter, e: Unary) -> str:
     kind, a = register_type(e.dtype, e.lanes), em.value(e.a)
     if e.op == "not":
@@ -203,8 +209,11 @@ def _unary(em: ExprEmitter, e: Unary) -> str:
 
 
 def _call(em: ExprEmitter, e: Call) -> str:
-    args = [em.vector(a, e.lanes) for a in e.args]
     dtype = e.args[0].dtype
+    if e.dtype == BF16 or (e.dtype == F16 and e.fn == "fma"):
+        wide = F64 if e.fn == "fma" else F32
+        return em.value(Cast(e.dtype, Call(e.fn, tuple(cast(wide, a) for a in e.args), wide)))
+    args = [em.vector(a, e.lanes) for a in e.args]
     if e.fn == "isnan":
         return em.fn.let(f"fcmp uno {register_type(dtype, e.lanes)} {args[0]}, {args[0]}")
     if e.fn == "abs" and not dtype.is_float:
@@ -217,41 +226,6 @@ def _call(em: ExprEmitter, e: Call) -> str:
     return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args)
 
 
-def _cast(em: ExprEmitter, e: Cast) -> str:
-    source, target, lanes = e.a.dtype, e.dtype, e.lanes
-    a = em.value(e.a)
-    old, new = register_type(source, lanes), register_type(target, lanes)
-    if target == BOOL:
-        compare = "fcmp une" if source.is_float else "icmp ne"
-        return em.fn.let(f"{compare} {old} {a}, {splat(0, source, lanes)}")
-    if source.is_float and not target.is_float:
-        sign = "s" if target.kind == "int" else "u"
-        name = (
-            f"llvm.fpto{sign}i.sat.{intrinsic_suffix(target, lanes)}"
-            f".{intrinsic_suffix(source, lanes)}"
-        )
-        em.fn.module.declare(name, f"{new} ({old})")
-        return em.fn.let(f"call {new} @{name}({old} {a})")
-    opcode = _conversion(source, target)
-    return a if opcode is None else em.fn.let(f"{opcode} {old} {a} to {new}")
-
-
-def _conversion(source: DType, target: DType) -> str | None:
-    if source.is_float:
-        if source.bits == target.bits:
-            raise CodegenError("codegen.cast", f"no single conversion from {source} to {target}")
-        return "fpext" if source.bits < target.bits else "fptrunc"
-    if target.is_float:
-        return "sitofp" if source.kind == "int" else "uitofp"
-    if source == BOOL:
-        return "zext"
-    if source.bits == target.bits:
-        return None
-    if source.bits > target.bits:
-        return "trunc"
-    return "sext" if source.kind == "int" else "zext"
-
-
 def _bitcast(em: ExprEmitter, e: Bitcast) -> str:
     old, new = register_type(e.a.dtype, e.lanes), register_type(e.dtype, e.lanes)
     a = em.value(e.a)
@@ -262,9 +236,7 @@ def _select(em: ExprEmitter, e: Select) -> str:
     kind = register_type(e.dtype, e.lanes)
     a, b = em.vector(e.a, e.lanes), em.vector(e.b, e.lanes)
     cond = em.value(e.cond)
-    return em.fn.let(
-        f"select {register_type(BOOL, e.cond.lanes)} {cond}, {kind} {a}, {kind} {b}"
-    )
+    return em.fn.let(f"select {register_type(BOOL, e.cond.lanes)} {cond}, {kind} {a}, {kind} {b}")
 
 
 def _ramp(em: ExprEmitter, e: Ramp) -> str:
@@ -297,7 +269,7 @@ _EMIT: dict[type, Callable[[ExprEmitter, Any], str]] = {
     Binary: _binary,
     Unary: _unary,
     Call: _call,
-    Cast: _cast,
+    Cast: emit_cast,
     Bitcast: _bitcast,
     Select: _select,
     Ramp: _ramp,

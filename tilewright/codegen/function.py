@@ -16,9 +16,15 @@ class ModuleText:
         self.declarations: dict[str, str] = {}
 
     def declare(self, name: str, signature: str) -> None:
-        """Declare an external function: `declare("llvm.fma.f32", "float (float, float, float)")`."""
+        """Declare an external function: `declare("llvm.fabs.f32", "float (float)")`."""
         result, params = signature.split(" (", 1)
         self.declarations[name] = f"declare {result} @{name}({params}"
+
+    def zeros(self) -> str:
+        """The address of some zero bytes: what to read where nothing may be read."""
+        name = "@tw_zeros"
+        self.declarations[name] = f"{name} = private constant [16 x i8] zeroinitializer, align 16"
+        return name
 
     def text(self) -> str:
         """The module."""

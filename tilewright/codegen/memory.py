@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, Load, Ramp
-from tilewright.codegen.types import intrinsic_suffix, literal, memory_type, register_type
+from tilewright.codegen.types import intrinsic_suffix, memory_type, register_type
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
@@ -24,19 +24,19 @@ def emit_load(em: ExprEmitter, e: Load) -> str:
 
 
 def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
-    """A masked scalar load reads element 0 instead where the mask is false, and drops it."""
+    """A masked scalar load reads a zero from elsewhere where the mask is false."""
     kind = memory_type(e.dtype)
     if e.mask is None:
         pointer = em.element_pointer(e.buffer, e.dtype, index)
-        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
-        return em.to_register(loaded, e.dtype, 1)
-    mask = em.value(e.mask)
-    safe = em.fn.let(f"select i1 {mask}, i64 {em.value(index)}, i64 0")
-    pointer = em.fn.let(f"getelementptr inbounds {kind}, ptr {em.pointers[e.buffer]}, i64 {safe}")
+    else:
+        mask = em.value(e.mask)
+        # Not `inbounds`: where the mask is false, the address may be anything.
+        place = em.fn.let(
+            f"getelementptr {kind}, ptr {em.pointers[e.buffer]}, i64 {em.value(index)}", "p"
+        )
+        pointer = em.fn.let(f"select i1 {mask}, ptr {place}, ptr {em.fn.module.zeros()}")
     loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
-    value = em.to_register(loaded, e.dtype, 1)
-    register = register_type(e.dtype)
-    return em.fn.let(f"select i1 {mask}, {register} {value}, {register} {literal(0, e.dtype)}")
+    return em.to_register(loaded, e.dtype, 1)
 
 
 def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
@@ -62,18 +62,14 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
     lanes = e.lanes
     kind = memory_type(e.dtype)
     indices = em.vector(index, lanes)
+    base = em.pointers[e.buffer]
     mask = None if e.mask is None else em.vector(e.mask, lanes)
     if mask is not None:
-        wide = register_type(I64, lanes)
-        indices = em.fn.let(
-            f"select {register_type(BOOL, lanes)} {mask}, {wide} {indices}, {wide} zeroinitializer"
-        )
+        indices, base = _readable(em, indices, base, mask, lanes)
     result = "poison"
     for lane in range(lanes):
         position = em.lane(indices, register_type(I64, lanes), lane)
-        pointer = em.fn.let(
-            f"getelementptr inbounds {kind}, ptr {em.pointers[e.buffer]}, i64 {position}"
-        )
+        pointer = em.fn.let(f"getelementptr inbounds {kind}, ptr {base}, i64 {position}")
         loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
         result = em.fn.let(
             f"insertelement {memory_type(e.dtype, lanes)} {result}, {kind} {loaded}, i64 {lane}"
@@ -84,6 +80,16 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
     register = register_type(e.dtype, lanes)
     flags = register_type(BOOL, lanes)
     return em.fn.let(f"select {flags} {mask}, {register} {value}, {register} zeroinitializer")
+
+
+def _readable(em: ExprEmitter, indices: str, base: str, mask: str, lanes: int) -> tuple[str, str]:
+    """Lanes that are off read element 0, which exists if any lane is on; else zeros elsewhere."""
+    flags, wide = register_type(BOOL, lanes), register_type(I64, lanes)
+    indices = em.fn.let(f"select {flags} {mask}, {wide} {indices}, {wide} zeroinitializer")
+    name = f"llvm.vector.reduce.or.v{lanes}i1"
+    em.fn.module.declare(name, f"i1 ({flags})")
+    some = em.fn.let(f"call i1 @{name}({flags} {mask})")
+    return indices, em.fn.let(f"select i1 {some}, ptr {base}, ptr {em.fn.module.zeros()}")
 
 
 def _memory_suffix(dtype: DType, lanes: int) -> str:

@@ -105,12 +105,13 @@ class StatementEmitter:
         return self.fn.at_entry(f"alloca [{max(size, 1)} x {kind}], align {STACK_ALIGNMENT}", "a")
 
     def _loop(self, loop: For) -> None:
-        extent = self.expressions.value(loop.extent)
         if isinstance(loop.extent, Const) and loop.extent.value == 1:
-            self._bind(loop, "0")
-            self.emit(loop.body)
+            with self.fn.scope():
+                self._bind(loop, "0")
+                self.emit(loop.body)
             return
-        self._count(loop, "0", extent)
+        self.expressions.begin_statement()
+        self._count(loop, "0", self.expressions.value(loop.extent))
 
     def _bind(self, loop: For, register: str) -> None:
         self.expressions.values[loop.name] = register
@@ -154,6 +155,7 @@ class StatementEmitter:
     def _parallel(self, loop: For) -> None:
         """Outline the body, pack what it needs into the context, call the pool."""
         ex, fn = self.expressions, self.fn
+        ex.begin_statement()
         buffers, names = _mentioned(loop)
         pointers = {b: p for b, p in ex.pointers.items() if b in buffers}
         values = {n: v for n, v in ex.values.items() if n in names}

@@ -43,6 +43,7 @@ class ModelBuild:
     target: Target
     steps: list[Step] = field(default_factory=list)
     weights: WeightTable = field(default_factory=WeightTable)
+    buffers: list[Lifetime] = field(default_factory=list)
     plan: MemoryPlan | None = None
     code: ModelCode | None = None
 
@@ -59,7 +60,8 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
             build.steps.append(Step(n, library.kernel(n, _packable(graph, n))))
     library.check_overrides()
     placer = _Placer(build)
-    build.plan = plan_memory(placer.lifetimes())
+    build.buffers = placer.lifetimes()
+    build.plan = plan_memory(build.buffers)
     calls = tuple(placer.call(number, step) for number, step in enumerate(build.steps))
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
     build.code = ModelCode(graph.symbols(), calls, build.plan.peak, shapes)
@@ -181,5 +183,3 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
 def compile_modules(texts: dict[str, str], target: Target) -> dict[str, bytes]:
     """Object code for every module."""
     return {name: compile_object(text, target) for name, text in texts.items()}
-
-

@@ -17,6 +17,7 @@ from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import GRAPH_PASSES
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.infer_types import bind_dims
 from tilewright.passes.manager import PassLog, run_passes
 from tilewright.passes.name_outputs import name_outputs
 from tilewright.runtime.container import (
@@ -109,10 +110,17 @@ def lower(
     return _Compiler(source, target, dims, overrides, timings, progress).build()
 
 
+def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
+    """A model as a graph, before any pass."""
+    if isinstance(source, Graph):
+        return bind_dims(source, dims or {})
+    return import_onnx(source, dict(dims or {}))
+
+
 def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
     """Import and optimise a model: the graph whose nodes are kernels."""
     start = time.perf_counter()
-    graph = source if isinstance(source, Graph) else import_onnx(source, dict(dims))
+    graph = import_graph(source, dims)
     timings.add("import", start)
     start = time.perf_counter()
     names = graph.outputs

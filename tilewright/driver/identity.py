@@ -19,13 +19,11 @@ import onnx
 import tilewright
 from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file
 from tilewright.core.errors import FrontendError
-
+from tilewright.frontends.onnx.read import external_files
 from tilewright.target.cpu import Target
 
 
-def model_key(
-    source: Any, target: Target, dims: Mapping[str, int], store: DiskCache
-) -> str | None:
+def model_key(source: Any, target: Target, dims: Mapping[str, int], store: DiskCache) -> str | None:
     """The key of a compilation; `None` for sources that have no stable identity."""
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
@@ -42,7 +40,9 @@ def compiler_fingerprint() -> str:
     """A digest of the compiler's source code."""
     root = Path(tilewright.__file__).parent
     files = sorted(root.rglob("*.py"))
-    return fingerprint(*(part for f in files for part in (str(f.relative_to(root)), f.read_bytes())))
+    return fingerprint(
+        *(part for f in files for part in (str(f.relative_to(root)), f.read_bytes()))
+    )
 
 
 def _file_content(path: Path, store: DiskCache) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads
-from tilewright.core.errors import Error
+from tilewright.core.errors import ConfigError, Error, Loc
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.loop.nodes import Buffer, Func, Layout
-from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType
@@ -20,7 +22,11 @@ from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
 from tilewright.ops.table import op_row
 from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
+
+LOOPS = ".loops"
+"""The ending of a file with the text of one loop function."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,9 @@ class Kernel:
 class KernelLibrary:
     """The kernels of a model; asking for an equal group again gives the same kernel."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, overrides: Path | None = None) -> None:
         self.target = target
+        self.overrides = overrides
         self.kernels: dict[str, Kernel] = {}
         self._names: set[str] = set()
 
@@ -67,7 +74,7 @@ class KernelLibrary:
         name = self._name(group.name)
         func = replace(func, name=name)
         constants = frozenset(program.inputs[i].name for i in packable)
-        scheduled: ScheduledFunc = schedule_func(func, constants, self.target)
+        scheduled = self._overridden(schedule_func(func, constants, self.target))
         plain = finalize(scheduled.func)
         inputs = [p.name for p in func.params]
         return Kernel(
@@ -84,6 +91,26 @@ class KernelLibrary:
             group_bytes(group),
         )
 
+    def _overridden(self, scheduled: ScheduledFunc) -> ScheduledFunc:
+        """The function as its file in the folder `overrides` has it, if there is one."""
+        path = (self.overrides or Path()) / f"{scheduled.func.name}{LOOPS}"
+        if self.overrides is None or not path.is_file():
+            return scheduled
+        return ScheduledFunc(read_override(path, scheduled.func), Trace(), "override")
+
+    def check_overrides(self) -> None:
+        """Refuse files that no kernel of the model has taken: a name may be misspelt."""
+        if self.overrides is None:
+            return
+        unused = sorted({p.stem for p in self.overrides.glob(f"*{LOOPS}")} - self._names)
+        if unused or not self.overrides.is_dir():
+            what = f"holds {unused[0]}{LOOPS}, but no kernel has that name"
+            raise ConfigError(
+                "override.unused",
+                f"{self.overrides} {what if unused else 'is not a folder'}",
+                help=f"the kernels are {', '.join(sorted(self._names))}",
+            )
+
     def _name(self, title: str) -> str:
         name, count = title[:60], 1
         while name in self._names:
@@ -91,6 +118,26 @@ class KernelLibrary:
             name = f"{title[:60]}.{count}"
         self._names.add(name)
         return name
+
+
+def read_override(path: Path, original: Func) -> Func:
+    """The function in a file, checked: it must be called exactly as `original` is."""
+    try:
+        func = parse_func(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("override.unreadable", f"cannot read {path}: {error}") from error
+    func = replace(func, loc=Loc(str(path)))
+    verify_func(func)
+    for part in ("name", "params", "outputs", "layouts"):
+        if getattr(func, part) != getattr(original, part):
+            header = print_func(replace(original, body=Seq(()))).partition("{")[0].strip()
+            raise ConfigError(
+                "override.signature",
+                f"the {part} of function {func.name} must stay as they are",
+                loc=func.loc,
+                help=f"begin it with: {header}",
+            )
+    return func
 
 
 def _sizes(func: Func) -> tuple[str, ...]:

@@ -2,16 +2,19 @@
 
     for j in vectorize(4) { C[i * 8 + j] = A[j] + b }  →  C[ramp(i * 8, 1, 4)] = A[ramp(0, 1, 4)] + b
 
-A guard that depends on the loop becomes the mask of the stores and loads under it. The loop's body
-may hold stores, guards, and unrolled or serial loops whose extents do not depend on it.
+A guard that depends on the loop becomes the mask of the stores and loads under it; on a buffer of the
+function's own that holds the whole vector a masked store is a choice between new and old, so that the
+buffer can still live in registers. The loop's body may hold stores, guards, and unrolled or serial
+loops whose extents do not depend on it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.affine import stride_of
-from tilewright.arith.expr import Expr, Load, Ramp, Var, as_int, const
+from tilewright.arith.expr import Expr, Load, Ramp, Select, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, map_children, substitute
 from tilewright.core.errors import CodegenError
@@ -21,26 +24,30 @@ from tilewright.ir.loop.walk import map_stmt, substitute_stmt
 
 def vectorize(func: Func) -> Func:
     """`func` with every vectorised loop turned into vector statements."""
-    return replace(func, body=_outside(func.body))
+    return replace(func, body=_outside(func.body, {}))
 
 
-def _outside(stmt: Stmt) -> Stmt:
+def _outside(stmt: Stmt, own: Mapping[str, int]) -> Stmt:
+    """Rewrite a statement that is in no vectorised loop; `own` are the sizes of local buffers."""
+    if isinstance(stmt, Alloc):
+        own = {**own, stmt.buffer.name: as_int(stmt.buffer.shape[0]) or 0}
     if not (isinstance(stmt, For) and stmt.kind == "vectorize"):
-        return map_stmt(stmt, _outside)
+        return map_stmt(stmt, lambda s: _outside(s, own))
     lanes = as_int(stmt.extent)
     if lanes is None:
-        return map_stmt(replace(stmt, kind="serial"), _outside)
+        return map_stmt(replace(stmt, kind="serial"), lambda s: _outside(s, own))
     if lanes == 1:
-        return _outside(substitute_stmt(stmt.body, {stmt.name: const(0)}))
-    return _Vectorizer(stmt.name, lanes).stmt(stmt.body, None)
+        return _outside(substitute_stmt(stmt.body, {stmt.name: const(0)}), own)
+    return _Vectorizer(stmt.name, lanes, own).stmt(stmt.body, None)
 
 
 class _Vectorizer:
     """Rewrites the body of one vectorised loop."""
 
-    def __init__(self, loop: str, lanes: int) -> None:
+    def __init__(self, loop: str, lanes: int, own: Mapping[str, int]) -> None:
         self.loop = loop
         self.lanes = lanes
+        self.own = own
         self.memo: dict[tuple[Expr, Expr | None], Expr] = {}
 
     def stmt(self, s: Stmt, mask: Expr | None) -> Stmt:
@@ -74,7 +81,17 @@ class _Vectorizer:
                 "vectorize.reduction",
                 f"loop {self.loop} accumulates into {s.buffer}: factor the reduction first",
             )
+        if mask is not None and self._holds(s.buffer, index):
+            old = Load(s.buffer, (index,), value.dtype)
+            return Store(s.buffer, (index,), Select(mask, value, old))
         return Store(s.buffer, (index,), value, mask)
+
+    def _holds(self, buffer: str, index: Expr) -> bool:
+        """Whether a whole vector at `index` lies in a local buffer, so that no mask is needed."""
+        if not isinstance(index, Ramp) or buffer not in self.own:
+            return False
+        start = as_int(index.base)
+        return start is not None and start + index.stride * (self.lanes - 1) < self.own[buffer]
 
     def expr(self, e: Expr, mask: Expr | None) -> Expr:
         """`e` for all lanes at once; what does not depend on the loop stays scalar."""
@@ -89,9 +106,12 @@ class _Vectorizer:
         if isinstance(e, Var):
             return Ramp(const(0), 1, self.lanes)
         if isinstance(e, Load):
+            index = self._index(e.indices[0], mask)
             own = None if e.mask is None else self.expr(e.mask, mask)
+            if own is None and self._holds(e.buffer, index):
+                return Load(e.buffer, (index,), e.dtype)
             both = own if mask is None else (mask if own is None else mask & own)
-            return Load(e.buffer, (self._index(e.indices[0], mask),), e.dtype, both)
+            return Load(e.buffer, (index,), e.dtype, both)
         return map_children(e, lambda c: self.expr(c, mask))
 
     def _index(self, e: Expr, mask: Expr | None) -> Expr:

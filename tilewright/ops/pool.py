@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from tilewright.arith.expr import (
     Const,
     Expr,
+    as_int,
     call,
     cast,
     ceildiv,
@@ -91,6 +93,21 @@ def _source(b: Builder, attrs: PoolAttrs, x: Tensor, out: TensorType, fill: Cons
     return padded(b, attrs, x, after, fill)
 
 
+def _reaching(attrs: PoolAttrs, x: Tensor, out: TensorType) -> PoolAttrs:
+    """The same windows without taps that never reach the input.
+
+    A single window may be far larger than what it pools: "global" pooling is often written so.
+    """
+    sizes = zip(spatial(attrs.layout, x.shape), spatial(attrs.layout, out.shape), strict=True)
+    kernel = []
+    for axis, (size, count) in enumerate(sizes):
+        taps, known = attrs.kernel[axis], as_int(size)
+        if known is not None and as_int(count) == 1:
+            taps = min(taps, -(-(known + attrs.before[axis]) // attrs.dilations[axis]))
+        kernel.append(max(taps, 1))
+    return replace(attrs, kernel=tuple(kernel))
+
+
 def _windows(
     b: Builder, attrs: PoolAttrs, op: str, x: Tensor, term: Callable[[Expr], Expr]
 ) -> Callable[..., Expr]:
@@ -110,6 +127,7 @@ def _windows(
 def _max_pool(
     b: Builder, attrs: PoolAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
+    attrs = _reaching(attrs, ins[0], outs[0])
     source = _source(b, attrs, ins[0], outs[0], lowest(ins[0].dtype))
     return b.compute("y", outs[0].shape, _windows(b, attrs, "max", source, lambda e: e))
 
@@ -118,8 +136,9 @@ def _average_pool(
     b: Builder, attrs: AveragePoolAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x, shape = ins[0], outs[0].shape
-    source = _source(b, attrs, x, outs[0], const(0, x.dtype))
-    total = b.compute("total", shape, _windows(b, attrs, "sum", source, widen))
+    near = _reaching(attrs, x, outs[0])
+    source = _source(b, near, x, outs[0], const(0, x.dtype))
+    total = b.compute("total", shape, _windows(b, near, "sum", source, widen))
     sizes = spatial(attrs.layout, x.shape)
 
     def mean(*i: Expr) -> Expr:

@@ -1,23 +1,23 @@
 """Where the time of a model goes: one row a kernel, as a table
 
-    kernel       calls      ms  share  GFLOP/s  GB/s  roofline
-    conv_relu_0     10  1.2341  61.2%     98.1   4.5       71%
+    kernel     uses      ms  share  GFLOP/s  GB/s  roofline
+    conv_relu     3  1.2341  61.2%     98.1   4.5       71%
 
-with the time of one run, and "-" for what is not known.
+with the time that all uses of a kernel take in one run, and "-" for what is not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """How long a kernel took: `ns` nanoseconds in `calls` runs of the model together.
+    """How long a kernel took: `ns` nanoseconds in `calls` calls together.
 
-    `flops` and `bytes` are those of one run, None where they depend on symbolic sizes.
+    `flops` and `bytes` are those of one call, None where they depend on symbolic sizes.
     """
 
     name: str
@@ -59,9 +59,10 @@ class Roofline:
 
 @dataclass(frozen=True)
 class Profile:
-    """The time of each kernel in the order they run; `str` gives a table, slowest first."""
+    """The time of each step of the model in order, over `runs` runs; `str` gives a table."""
 
     rows: tuple[KernelTime, ...]
+    runs: int = 1
     roofline: Roofline | None = None
 
     @property
@@ -69,9 +70,19 @@ class Profile:
         """The time of all kernels together."""
         return sum(row.ns for row in self.rows)
 
+    def by_kernel(self) -> tuple[KernelTime, ...]:
+        """Steps that run the same kernel as one row, slowest first."""
+        merged: dict[str, KernelTime] = {}
+        for row in self.rows:
+            found = merged.get(row.name)
+            if found is not None:
+                row = replace(row, calls=found.calls + row.calls, ns=found.ns + row.ns)
+            merged[row.name] = row
+        return tuple(sorted(merged.values(), key=lambda row: -row.ns))
+
     def __str__(self) -> str:
         total = self.ns
-        slowest_first = sorted(self.rows, key=lambda row: -row.ns)
+        slowest_first = self.by_kernel()
         lines = [_HEADER, *(self._cells(row, total) for row in slowest_first)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
         return "\n".join(
@@ -86,8 +97,8 @@ class Profile:
         share = self.roofline.share(row) if self.roofline else None
         return (
             row.name,
-            str(row.calls),
-            f"{row.ns / max(row.calls, 1) / 1e6:.4f}",
+            str(row.calls // max(self.runs, 1)),
+            f"{row.ns / max(self.runs, 1) / 1e6:.4f}",
             f"{100 * row.ns / total:.1f}%" if total else "-",
             _giga(row.flops_per_second),
             _giga(row.bytes_per_second),
@@ -95,7 +106,7 @@ class Profile:
         )
 
 
-_HEADER = ("kernel", "calls", "ms", "share", "GFLOP/s", "GB/s", "roofline")
+_HEADER = ("kernel", "uses", "ms", "share", "GFLOP/s", "GB/s", "roofline")
 
 
 def make_profile(manifest: Mapping[str, Any], calls: int, ns: Sequence[int]) -> Profile:
@@ -105,7 +116,7 @@ def make_profile(manifest: Mapping[str, Any], calls: int, ns: Sequence[int]) -> 
         for kernel, time in zip(manifest["kernels"], ns, strict=True)
     )
     limits = manifest.get("roofline")
-    return Profile(rows, Roofline(**limits) if limits else None)
+    return Profile(rows, calls, Roofline(**limits) if limits else None)
 
 
 def _rate(amount: float | None, calls: int, ns: int) -> float | None:

@@ -57,23 +57,30 @@ def allocation(func: Func, buffer: str, step: str, at: Stmt | None = None) -> Sp
     return found
 
 
-def early_reads(func: Func) -> dict[tuple[str, str], Stmt]:
-    """Reads of buffers that only later blocks write: (reader's name, buffer) and the reader."""
-    inputs = {b.name for b in func.params if b.name not in func.outputs}
-    seen = set(inputs)
-    found: dict[tuple[str, str], Stmt] = {}
+Early = tuple[str, str, str]
+
+
+def early_reads(func: Func) -> dict[Early, Stmt]:
+    """Reads that stand before a write: reader, buffer and writer by name, and the reader itself."""
+    found: dict[Early, Stmt] = {}
+    open_reads: dict[str, list[Stmt]] = {}
     for leaf in leaves(func.body):
-        mine = written(leaf)
-        for buffer in sorted(read(leaf) - seen - mine):
-            found[leaf.name if isinstance(leaf, Block) else "", buffer] = leaf
-        seen |= mine
+        for buffer in written(leaf):
+            for reader in open_reads.get(buffer, ()):
+                found[_name(reader), buffer, _name(leaf)] = reader
+        for buffer in read(leaf):
+            open_reads.setdefault(buffer, []).append(leaf)
     return found
+
+
+def _name(leaf: Stmt) -> str:
+    return leaf.name if isinstance(leaf, Block) else ""
 
 
 def check_order(before: Func, after: Func, step: str) -> None:
     """Refuse a step after which a block reads what is written only later."""
     known = early_reads(before)
-    for (name, buffer), leaf in early_reads(after).items():
-        if (name, buffer) not in known:
-            message = f'block "{name}" would read {buffer!r} before it is written'
+    for (reader, buffer, writer), leaf in early_reads(after).items():
+        if (reader, buffer, writer) not in known:
+            message = f'block "{reader}" would read {buffer!r} before "{writer}" writes it'
             raise refuse(after, f"{step}.order", message, leaf)

@@ -1,11 +1,12 @@
-"""Changing the accesses to one buffer everywhere, with the signatures of blocks kept right."""
+"""Changing accesses to buffers, with the signatures of blocks kept right."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tilewright.arith.expr import Expr, Load
+from tilewright.arith.expr import TRUE, Expr, Load
+from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import rewrite
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
 from tilewright.ir.loop.regions import make_block
@@ -86,3 +87,16 @@ class Rebuilder:
             return None
 
         return rewrite(e, change)
+
+
+def tidy_loads(value: Expr, extents: Extents) -> Expr:
+    """`value` with the indices and masks of its loads simplified; elements stay as written."""
+
+    def tidy(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        mask = None if e.mask is None else simplify(e.mask, extents)
+        indices = tuple(simplify(i, extents) for i in e.indices)
+        return Load(e.buffer, indices, e.dtype, None if mask is TRUE else mask)
+
+    return rewrite(value, tidy)

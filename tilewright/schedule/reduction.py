@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, neutral
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, as_int, neutral
 from tilewright.arith.walk import free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store
@@ -118,3 +119,49 @@ def reduction_of(func: Func, block: Block, step: str) -> Reduction:
 def _no_reduction(func: Func, block: Block, step: str) -> Exception:
     message = f'block "{block.name}" does not reduce with one of {", ".join(COMBINE.values())}'
     return refuse(func, f"{step}.operation", message, block)
+
+
+def check_once(func: Func, block: Block, around: Sequence[For], step: str, own: bool) -> None:
+    """Refuse loops that may run an instance of the block again, as those of consumers do.
+
+    Bindings that are not plain sums, which come from `fuse`, are trusted where the loops are the
+    block's own.
+    """
+    extents = {f.name: f.extent for f in around}
+    seen: set[str] = set()
+    for it in block.iters:
+        used = free_vars(it.binding) & set(extents)
+        plain = all(isinstance(atom, Var) for atom in _moving(it.binding, extents))
+        if plain or not own:
+            distinct = plain and not used & seen and _is_mixed_radix(it.binding, extents)
+            if not distinct:
+                raise _repeated(func, block, step)
+        seen |= used
+    if any(as_int(f.extent) != 1 for f in around if f.name not in seen):
+        raise _repeated(func, block, step)
+
+
+def _moving(binding: Expr, extents: Mapping[str, Expr]) -> dict[Expr, int]:
+    """The terms of a binding that move with the loops."""
+    return {a: c for a, c in to_affine(binding).coeffs.items() if free_vars(a) & set(extents)}
+
+
+def _is_mixed_radix(binding: Expr, extents: Mapping[str, Expr]) -> bool:
+    """Whether different values of the loops give different values: `i * 8 + j` with `j < 8`."""
+    span = 0
+    terms = sorted(_moving(binding, extents).items(), key=lambda term: term[1])
+    for n, (atom, c) in enumerate(terms):
+        assert isinstance(atom, Var)
+        if c <= span:
+            return False
+        extent = as_int(extents[atom.name])
+        if extent is None:
+            return n == len(terms) - 1
+        span += c * (extent - 1)
+    return True
+
+
+def _repeated(func: Func, block: Block, step: str) -> Exception:
+    message = f'block "{block.name}" may compute an element more than once there'
+    help = "choose a loop of its own"
+    return refuse(func, f"{step}.repeated", message, block, help=help)

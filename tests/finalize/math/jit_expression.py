@@ -1,5 +1,8 @@
 """Runs an expression of primitive nodes as vector machine code, so that tests see true results.
 
+The instructions have the flags that the compiler's own emitter gives them: a product and a sum may
+be contracted to one fma, and i64 sums may not overflow.
+
 run = jit(expression, ["x"])        # the variables, in the order of the arrays
 y = run(x)                          # NumPy in, NumPy out, four lanes at a time
 """
@@ -15,7 +18,7 @@ import numpy as np
 from llvmlite import binding
 
 from tilewright.arith.expr import Binary, Bitcast, Call, Cast, Const, Expr, Select, Unary, Var
-from tilewright.core.dtypes import BOOL, DType
+from tilewright.core.dtypes import BOOL, I64, DType
 
 LANES = 4
 _TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double", "bool": "i1"}
@@ -91,13 +94,15 @@ class Emitter:
                 return f"fcmp {'une' if e.op == 'ne' else 'o' + e.op} {t} {a}, {b}"
             if e.op in ("min", "max"):
                 return self._intrinsic(f"{e.op}imum", e.dtype, [a, b])
-            return f"{_FLOAT[e.op]} {t} {a}, {b}"
+            flag = "" if e.op == "div" else "contract "
+            return f"{_FLOAT[e.op]} {flag}{t} {a}, {b}"
         unsigned = e.a.dtype.kind == "uint"
         if e.op in _ORDER:
             prefix = "" if e.op in ("eq", "ne") else "u" if unsigned else "s"
             return f"icmp {prefix}{e.op} {t} {a}, {b}"
         shift = {"shl": "shl", "shr": "lshr" if unsigned else "ashr"}
-        return f"{(_INTEGER | shift)[e.op]} {t} {a}, {b}"
+        flag = "nsw " if e.dtype == I64 and e.op in ("add", "sub", "mul") else ""
+        return f"{(_INTEGER | shift)[e.op]} {flag}{t} {a}, {b}"
 
     def _call(self, e: Call) -> str:
         args = [self.value(a) for a in e.args]

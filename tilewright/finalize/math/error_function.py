@@ -12,7 +12,7 @@ from tilewright.finalize.math.exponential import (
     rounded_power_halves,
     without_ln2,
 )
-from tilewright.finalize.math.primitive import absolute, copysign, fma, literal, polynomial
+from tilewright.finalize.math.primitive import absolute, copysign, fma, literal, polynomial, product
 
 # From here on `erf` is 1.
 ERF_RANGE = {F32: 3.93, F64: 5.95}
@@ -77,11 +77,52 @@ GELU = {
         -0.35916743,
         -0.99471104,
     ),
+    F64: (
+        0.10645289695888265,
+        0.6349855570967139,
+        0.4975723070360322,
+        -0.6990228874766733,
+        -1.101633663199008,
+        -0.09603905072589107,
+        0.8403503250719112,
+        0.7102376870127901,
+        -0.0913576715228418,
+        -0.6314395000612042,
+        -0.4174348423211618,
+        0.19171512887961453,
+        0.46977385949051764,
+        0.1693638488085855,
+        -0.26501421664237945,
+        -0.3034785559777144,
+        0.036896184181629495,
+        0.2780926549126968,
+        0.11640272069815061,
+        -0.20092170754772867,
+        -0.20992525064388406,
+        0.14129545064016752,
+        0.3345488128412295,
+        -0.17348028864294054,
+        -1.1407078323175999,
+    ),
 }
 # K / 2 * exp(r) - 1 for |r| <= ln 2 / 2. That `K / 2 * exp(r)` is mostly above one makes the errors
 # of the factor `w` weigh less.
 GELU_EXP = {
     F32: (0.001735979, 0.010462828, 0.0520844, 0.20833135, 0.62499994, 1.25, 0.25),
+    F64: (
+        3.1236918482620465e-08,
+        3.45388197489292e-07,
+        3.4447023516551194e-06,
+        3.100186394268491e-05,
+        0.0002480158684197147,
+        0.0017361111181365889,
+        0.010416666666882748,
+        0.05208333333315848,
+        0.20833333333333007,
+        0.6250000000000013,
+        1.25,
+        0.25,
+    ),
 }
 
 
@@ -100,9 +141,9 @@ def gelu(x: Expr) -> Expr:
     a = minimum(absolute(x), literal(GELU_RANGE[x.dtype], x.dtype))
     w = a / (a + K)
     slope = polynomial(w - CENTRE[x.dtype], GELU[x.dtype])
-    square = a * a
+    square = product(a, a)
     lost = fma(a, a, -square)
     n, first, second = rounded_power_halves(fma(square, -0.5, w * slope), LOG2_E)
     r = fma(w, slope, fma(lost, -0.5, without_ln2(square * -0.5, n)))
-    product = fma(w, polynomial(r, GELU_EXP[x.dtype]), w)
-    return fma(-(product * first), second, maximum(x, 0.0))
+    scaled = fma(w, polynomial(r, GELU_EXP[x.dtype]), w)
+    return fma(-(scaled * first), second, maximum(x, -0.0))

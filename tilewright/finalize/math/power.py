@@ -7,6 +7,7 @@ in f64; for f64 it reaches 1075, and the logarithm is a sum of two numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tilewright.arith.expr import Const, Expr, call, cast, select
 from tilewright.core.dtypes import F32, F64
@@ -25,6 +26,7 @@ from tilewright.finalize.math.primitive import (
     from_bits,
     literal,
     polynomial,
+    product,
     sqrt,
     times,
     where_nan,
@@ -79,7 +81,7 @@ def _single(a: Expr, y: Expr) -> Expr:
 
 def _two_product(a: Expr, b: Expr, rest: Expr) -> tuple[Expr, Expr]:
     """`a * b + rest` as a rounded number and its error."""
-    high = a * b
+    high = product(a, b)
     return high, fma(a, b, -high) + rest
 
 
@@ -137,9 +139,22 @@ def _for_negative(x: Expr, y: Expr, result: Expr) -> Expr:
     return select(odd, copysign(real_power, x), real_power)
 
 
+def _root(x: Expr) -> Expr:
+    """`x**0.5`: other than `sqrt` it is never minus zero, and infinite for minus infinity."""
+    infinity = literal(math.inf, x.dtype)
+    return select(x.eq(literal(-math.inf, x.dtype)), infinity, sqrt(x + 0.0))
+
+
+def _inverse(x: Expr) -> Expr:
+    return literal(1.0, x.dtype) / x
+
+
 # Exponents that need no logarithm.
-SPECIAL_EXPONENTS = {
-    -1.0: lambda x: literal(1.0, x.dtype) / x,
+SPECIAL_EXPONENTS: dict[float, Callable[[Expr], Expr]] = {
+    -2.0: lambda x: _inverse(x) * _inverse(x),
+    -1.0: _inverse,
+    -0.5: lambda x: _inverse(_root(x)),
+    0.5: _root,
     0.0: lambda x: literal(1.0, x.dtype),
     1.0: lambda x: x,
     2.0: lambda x: x * x,
@@ -158,5 +173,5 @@ def power(x: Expr, y: Expr) -> Expr:
     finite_y = clamp(y, -limit, limit)
     result = (_single if x.dtype == F32 else _double)(a, finite_y)
     result = _for_negative(x, y, _for_zero_or_infinity(a, y, result))
-    unordered = select(call("isnan", x), x, result)
-    return select(x.eq(1.0) | y.eq(0.0), literal(1.0, x.dtype), unordered)
+    result = where_nan(call("isnan", x) | call("isnan", y), result)
+    return select(x.eq(1.0) | y.eq(0.0), literal(1.0, x.dtype), result)

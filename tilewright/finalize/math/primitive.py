@@ -59,6 +59,14 @@ def fma(a: Expr, b: Real, c: Real) -> Expr:
     return call("fma", a, real(b, a), real(c, a))
 
 
+def product(a: Expr, b: Real) -> Expr:
+    """`a * b`, rounded: unlike `*` it is never merged with a following addition.
+
+    For algorithms that compute the rounding error of just this product.
+    """
+    return fma(a, b, -0.0)
+
+
 def absolute(x: Expr) -> Expr:
     """The absolute value."""
     return call("abs", x)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tilewright.arith.expr import Expr, cast
 from tilewright.core.dtypes import DTYPES, F32, F64
+from tilewright.finalize.math import trigonometric_double
 from tilewright.finalize.math.classification import isinf, sign
 from tilewright.finalize.math.error_function import erf, gelu
 from tilewright.finalize.math.exponential import exp, exp2, expm1, sigmoid
@@ -59,6 +60,9 @@ EXPANSIONS: dict[tuple[str, str], Expansion] = {
     ("sin", "f32"): sin,
     ("cos", "f32"): cos,
     ("tan", "f32"): tan,
+    ("sin", "f64"): trigonometric_double.sin,
+    ("cos", "f64"): trigonometric_double.cos,
+    ("tan", "f64"): trigonometric_double.tan,
     **{("isinf", d.name): isinf for d in NUMBERS if d.is_float},
     **{("sign", d.name): sign for d in NUMBERS},
 }

@@ -17,6 +17,7 @@ from tilewright.finalize.math.primitive import (
     from_bits,
     literal,
     polynomial,
+    product,
 )
 
 # Up to this argument: 2/pi without what gives whole turns, as a number of few enough digits that
@@ -59,24 +60,25 @@ def _constants(a: Expr) -> tuple[Expr, Expr]:
 def quarter_turns(a: Expr) -> tuple[Expr, Expr]:
     """The integer `q`, right in its low bits, and `d` with `a = (q + d) * pi / 2`."""
     first, second = _constants(a)
-    product = a * first
-    error = fma(a, first, -product)
+    turns = product(a, first)
+    error = fma(a, first, -turns)
     rounder = literal(format_of(a).rounder, F64)
-    held = product + rounder
+    held = turns + rounder
     whole = held - rounder
-    return bits(held), fma(a, second, (product - whole) + error)
+    return bits(held), fma(a, second, (turns - whole) + error)
 
 
-def _is_odd(q: Expr) -> Expr:
+def is_odd(q: Expr) -> Expr:
+    """Whether bit 0 of `q` is set."""
     return binary("and", q, 1).ne(0)
 
 
-def _negated(value: Expr, q: Expr) -> Expr:
+def negated(value: Expr, q: Expr) -> Expr:
     """`value`, negated where bit 1 of `q` is set."""
     return from_bits(bits(value) ^ (binary("and", q, 2) << 62))
 
 
-def _with_sign_of(value: Expr, x: Expr) -> Expr:
+def with_sign_of(value: Expr, x: Expr) -> Expr:
     """`value`, negated where the sign bit of `x` is set."""
     f = format_of(x)
     sign = -1 << (f.integer.bits - 1)
@@ -92,19 +94,19 @@ def sin(x: Expr) -> Expr:
     """The sine."""
     q, d = quarter_turns(cast(F64, absolute(x)))
     s, c = _sin_cos(d)
-    return _with_sign_of(cast(F32, _negated(select(_is_odd(q), c, s), q)), x)
+    return with_sign_of(cast(F32, negated(select(is_odd(q), c, s), q)), x)
 
 
 def cos(x: Expr) -> Expr:
     """The cosine."""
     q, d = quarter_turns(cast(F64, absolute(x)))
     s, c = _sin_cos(d)
-    return cast(F32, _negated(select(_is_odd(q), s, c), q + 1))
+    return cast(F32, negated(select(is_odd(q), s, c), q + 1))
 
 
 def tan(x: Expr) -> Expr:
     """The tangent."""
     q, d = quarter_turns(cast(F64, absolute(x)))
     s, c = _sin_cos(d)
-    odd = _is_odd(q)
-    return _with_sign_of(cast(F32, select(odd, -c, s) / select(odd, s, c)), x)
+    odd = is_odd(q)
+    return with_sign_of(cast(F32, select(odd, -c, s) / select(odd, s, c)), x)

@@ -287,6 +287,7 @@ def simple(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> Convert
         given = NO_ATTRS if attrs is None else attrs(n)
         return c.add_many(n, op, *n.inputs, attrs=given)
 
+    convert.__doc__ = f"The operator `{op}`."
     return convert
 
 

@@ -57,6 +57,14 @@ def read_model(source: Source) -> Model:
     return _checked(Model(proto, path.name, TensorReader(path.parent), parts.raw))
 
 
+def external_files(path: Path) -> tuple[Path, ...]:
+    """The files that hold tensors of the model at `path` besides its own, each once."""
+    model = read_model(path)
+    tensors = model.proto.graph.initializer
+    found = (model.reader.external_path(t) for t in tensors if t.data_location == t.EXTERNAL)
+    return tuple(dict.fromkeys(found))
+
+
 def _map(path: Path) -> Stripped:
     try:
         with path.open("rb") as file:

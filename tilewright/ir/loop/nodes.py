@@ -4,7 +4,8 @@
       for i in serial(M) {
         for j in serial(N) {
           for k in serial(K) {
-            block "C" [vi: S(M) = i, vj: S(N) = j, vk: R(K) = k] reads A[vi, vk], B[vk, vj] writes C[vi, vj]
+            block "C" [vi: S(M) = i, vj: S(N) = j, vk: R(K) = k]
+              reads A[vi, vk], B[vk, vj] writes C[vi, vj]
               init { C[vi, vj] = 0.0 }
               { C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj] }
           }
@@ -12,8 +13,8 @@
       }
     }
 
-Loops, blocks and buffers are referred to by name, unique within a function. Every loop counts from 0
-in steps of 1. A function writes only its parameters marked as outputs and its own allocations.
+Loops, blocks and buffers are referred to by name, unique within a function. Every loop counts from
+0 in steps of 1. A function writes only its parameters marked as outputs and its own allocations.
 """
 
 from __future__ import annotations

@@ -124,11 +124,12 @@ def _widened(region: Region, extents: Extents, known: Mapping[str, Buffer]) -> R
         return region
     ranges: list[tuple[Expr, Expr]] = []
     for dim, (start, extent) in enumerate(region.ranges):
-        low, high = lower(start, extents), upper(start, extents)
-        if low is None or high is None:
+        # The extent may itself depend on loops, where a block reads more in some iterations.
+        low, end = lower(start, extents), upper(start + extent, extents)
+        if low is None or end is None:
             ranges.append((ZERO, _dimension(region.buffer, dim, known)))
         else:
-            ranges.append((simplify(low), simplify(high - low + extent)))
+            ranges.append((simplify(low), simplify(end - low)))
     return Region(region.buffer, tuple(ranges))
 
 

@@ -20,7 +20,8 @@ Body = Callable[..., Expr]
 class Builder:
     """Collects stages; names are made unique, axes are called `i0, i1, ...` and `r0, r1, ...`.
 
-    While `scope` is set, a stage is called by it: the result (stage `y`) `scope`, others `scope.name`.
+    While `scope` is set, a stage is called by it: the result (stage `y`) `scope`, any other
+    `scope.name`.
     """
 
     def __init__(self, name: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.expr import REDUCTIONS, Expr, Load, Reduce, Var, as_expr, const
+from tilewright.arith.simplify import simplify
 from tilewright.arith.text import ExprParser
 from tilewright.arith.walk import free_vars, loads
 from tilewright.core.dtypes import DType
@@ -137,7 +138,7 @@ def _infer(index: Expr, dim: Expr, wanted: tuple[str, ...], ranges: dict[str, Ex
         if v not in unknown:
             room = room - (ranges[v] - 1) * c
     step = const(terms[unknown[0]])
-    ranges[unknown[0]] = dim if isinstance(index, Var) else room // step + 1
+    ranges[unknown[0]] = dim if isinstance(index, Var) else simplify(room // step + 1)
 
 
 def _check_same(variable: str, known: Expr, dim: Expr) -> None:

@@ -7,8 +7,6 @@ VerifyError[tensor.axis]: stage 'm' uses j, which is no axis of it
 
 from __future__ import annotations
 
-import re
-
 from tilewright.arith.expr import Broadcast, Expr, Ramp, Reduce
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import I64
@@ -26,8 +24,8 @@ def verify_program(program: Program) -> None:
         verifier.check()
     except Fault as fault:
         lines = print_program(program).splitlines()
-        starts = re.compile(rf"\s+{re.escape(verifier.current)}: ")
-        number = next((n for n, line in enumerate(lines) if starts.match(line)), 0)
+        first = len(lines) - 1 - len(program.stages)
+        number = 0 if verifier.current is None else first + verifier.current
         raise VerifyError(
             fault.code, fault.message, notes=mark(lines, number, fault.focus), help=fault.help
         ) from None
@@ -36,7 +34,7 @@ def verify_program(program: Program) -> None:
 class _Verifier:
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.current = ""
+        self.current: int | None = None  # the stage being checked
         self.known: dict[str, Signature] = {}
         self.names: set[str] = set()
         self.axes = {a for s in program.stages for a in (*s.axes, *_reduction_axes(s))}
@@ -45,10 +43,10 @@ class _Verifier:
     def check(self) -> None:
         for t in self.program.inputs:
             self.declare(t)
-        for s in self.program.stages:
-            self.current = s.name
+        for n, s in enumerate(self.program.stages):
+            self.current = n
             self.stage(s)
-        self.current = ""
+        self.current = None
         defined = {s.name for s in self.program.stages}
         for name in self.program.outputs:
             if name not in defined:

@@ -15,6 +15,7 @@ from tilewright.target.cpu import Target
 # Multiply-adds in flight that hide their latency: two units, four cycles each.
 PARALLEL_CHAINS = 8
 MAX_ROWS = 16
+SPARE_REGISTERS = 4
 MAX_VECTORS = 8
 
 
@@ -51,9 +52,9 @@ def choose_tile(rows: int, columns: int, bits: int, target: Target, shared: bool
 
 
 def _fits(height: int, vectors: int, shared: bool, target: Target) -> bool:
-    """Accumulators, one step's vectors, and two registers for scalars and temporaries."""
+    """Accumulators, one step's vectors, and room for scalars: a full file makes LLVM spill."""
     loaded = vectors if shared else 2
-    return height * vectors + loaded + 2 <= target.vector_registers
+    return height * vectors + loaded + SPARE_REGISTERS <= target.vector_registers
 
 
 def _cost(height: int, vectors: int, shared: bool, rows: int, columns: int, lanes: int) -> float:

@@ -12,6 +12,7 @@ A reduction along a row keeps one partial result a vector lane, combined at the 
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.injective import PARALLEL_WORK, UNROLL
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -72,26 +73,51 @@ def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: Target) -> Non
 
 def _vectorize(sch: Schedule, before: Block, rows: int, target: Target) -> None:
     """Lay the last axis of one block over vector lanes."""
-    block = facts_of(sch.func).block(before.name)
-    lanes = target.lanes(value_of(block).dtype.bits)
+    lanes = target.lanes(value_of(before).dtype.bits)
     axes = reductions(before) or spatial(before)[rows:]
     if not axes:
         return
     extent = static_extent(axes[-1].extent)
-    if extent < lanes:
-        return
+    wide = extent >= lanes
     factor = lanes * min(UNROLL, max(1, extent // lanes))
-    loop = _inner_loop(block, axes[-1].name)
-    if not reductions(before):
-        _, inner = sch.split(loop, [None, factor])
+    if reductions(before):
+        _reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0)
+    elif wide:
+        block = facts_of(sch.func).block(before.name)
+        _, inner = sch.split(_loop_over(block, axes[-1].name), [None, factor])
         sch.vectorize(inner)
-        return
-    _, inner = sch.split(loop, [None, factor])
-    sch.rfactor(block.name, inner)
-    sch.vectorize(inner)
 
 
-def _inner_loop(block: Block, axis: str) -> str:
+def _reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int) -> None:
+    """One partial result a lane, then the lanes; what starts the sums stands before their loops."""
+    if factor:
+        block = facts_of(sch.func).block(name)
+        _, inner = sch.split(_loop_over(block, axis), [None, factor])
+        partial = sch.rfactor(name, inner)
+        sch.vectorize(inner)
+        _start_lanes(sch, partial)
+    final = _reduction_loops(sch, name)
+    sch.decompose_reduction(name, final[0])
+    if factor:
+        sch.unroll(final[0])
+
+
+def _start_lanes(sch: Schedule, partial: str) -> None:
+    """Start all lanes at once; a guarded reduction has a block for that already."""
+    facts = facts_of(sch.func)
+    if facts.block(partial).init is not None:
+        sch.decompose_reduction(partial, _reduction_loops(sch, partial)[0])
+    elif f"{partial}.init" in {b.name for b in facts.blocks}:
+        sch.vectorize(loops_above(sch.func, f"{partial}.init")[-1].name)
+
+
+def _reduction_loops(sch: Schedule, block: str) -> list[str]:
+    """The loops that a block reduces over, outermost first."""
+    found = facts_of(sch.func).block(block)
+    reduced = {loop_of(it) for it in reductions(found)}
+    return [loop.name for loop in loops_above(sch.func, found) if loop.name in reduced]
+
+
+def _loop_over(block: Block, axis: str) -> str:
     """The loop that an axis runs over, inside the row loop."""
-    it = next(i for i in block.iters if i.name == axis)
-    return loop_of(it)
+    return loop_of(next(it for it in block.iters if it.name == axis))

@@ -10,7 +10,7 @@
                                            }
 
 The new block is called `<block>.tile`, its iterators `<iterator>.o`. What starts a reduction is
-then its, in loops `<block>.tile.axN` around a block `<block>.init`. Each tile must be whole:
+then its, in loops `<block>.init.axN` around a block `<block>.init`. Each tile must be whole:
 split by divisors, or `pad` first.
 """
 
@@ -45,6 +45,8 @@ from tilewright.schedule.tree import (
 def blockize(func: Func, loop: str) -> Func:
     """Make a block of a loop that holds one block."""
     at = loop_spine(func, loop)
+    if any(isinstance(s, Block) for s in at):
+        raise refuse(func, "schedule.nested", f"loop {loop} is inside a block already", at[-1])
     spine = _only_block(func, at)
     old = target_block(spine)
     name = blockize_name(func, loop)
@@ -58,7 +60,7 @@ def blockize(func: Func, loop: str) -> Func:
     outer = tuple(first for first, _ in pairs if first is not None)
     inner = replace(old, iters=tuple(second for _, second in pairs), predicate=TRUE)
     known = buffers(func)
-    init = _init(func, inner, nest, name)
+    init = _init(func, inner, nest)
     if init is not None:
         inner = make_block(
             old.name, inner.iters, old.body, annotations=old.annotations, buffers=known
@@ -80,13 +82,13 @@ def _only_block(func: Func, at: Spine) -> Spine:
     return spines[0]
 
 
-def _init(func: Func, block: Block, nest: Spine, name: str) -> Stmt | None:
+def _init(func: Func, block: Block, nest: Spine) -> Stmt | None:
     """What starts all elements of a tile."""
     if block.init is None:
         return None
     init_name = f"{block.name}.init"
     check_block_free(func, init_name)
-    spatial = spatial_nest(func, block, loops_of(nest), name, "blockize")
+    spatial = spatial_nest(func, block, loops_of(nest), init_name, "blockize")
     return spatial.around(make_block(init_name, spatial.iters, block.init, buffers=buffers(func)))
 
 

@@ -17,11 +17,12 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.reduction import bound_loops, spatial_nest
+from tilewright.schedule.reduction import bound_loops, check_once, spatial_nest
 from tilewright.schedule.tree import (
     block_spine,
     check_block_free,
     inserted_before,
+    leaves,
     loop_spine,
     loops_of,
     replaced,
@@ -47,6 +48,8 @@ def decompose_reduction(func: Func, block: str, loop: str) -> Func:
         message = f'block "{block}" also reduces over loop {outside[0].name}, outside loop {loop}'
         help = f'decompose_reduction("{block}", "{outside[0].name}")'
         raise refuse(func, "decompose-reduction.outside", message, outside[0], help=help)
+    own = all(leaf is old for leaf in leaves(at))
+    check_once(func, old, loops_of(spine[depth:]), "decompose-reduction", own)
     name = init_name(func, block, loop)
     check_block_free(func, name)
     known = buffers(func)

@@ -13,11 +13,8 @@ A reader that reads under a mask still sees zero where the mask is false.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tilewright.arith.expr import (
     DIVISIONS,
-    TRUE,
     Binary,
     Expr,
     Load,
@@ -26,16 +23,13 @@ from tilewright.arith.expr import (
     const,
     select,
 )
-from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, rewrite, subexpressions, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Func, Stmt, Store, Tile
 from tilewright.ir.loop.walk import accesses, buffers
 from tilewright.schedule.dataflow import allocation, only_buffer, readers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.rebuild import Rebuilder
+from tilewright.schedule.rebuild import Extents, Rebuilder, tidy_loads
 from tilewright.schedule.tree import block_spine, replaced, target_block
-
-Extents = Mapping[str, Expr]
 
 
 def inline(func: Func, block: str) -> Func:
@@ -131,16 +125,3 @@ def masked(value: Expr, mask: Expr) -> Expr:
         return Load(e.buffer, e.indices, e.dtype, both)
 
     return rewrite(value, restrict)
-
-
-def tidy_loads(value: Expr, extents: Extents) -> Expr:
-    """`value` with the indices and masks of its loads simplified; elements stay as written."""
-
-    def tidy(e: Expr) -> Expr | None:
-        if not isinstance(e, Load):
-            return None
-        mask = None if e.mask is None else simplify(e.mask, extents)
-        indices = tuple(simplify(i, extents) for i in e.indices)
-        return Load(e.buffer, indices, e.dtype, None if mask is TRUE else mask)
-
-    return rewrite(value, tidy)

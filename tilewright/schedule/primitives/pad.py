@@ -20,7 +20,7 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars, rewrite, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter
 from tilewright.ir.loop.regions import make_block
-from tilewright.ir.loop.walk import buffers, map_exprs
+from tilewright.ir.loop.walk import blocks, buffers, map_exprs
 from tilewright.schedule.dataflow import allocation, only_buffer
 from tilewright.schedule.facts import is_below
 from tilewright.schedule.failure import refuse
@@ -33,6 +33,9 @@ def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
     old = target_block(spine)
     if multiple < 1:
         raise refuse(func, "pad.multiple", f"cannot pad to a multiple of {multiple}", old)
+    if any(blocks(old.body)):
+        message = f'block "{block}" consists of blocks, whose domains would have to grow too'
+        raise refuse(func, "pad.nested", message, old, help="pad before blockize")
     it = _iterator(func, old, iterator)
     if prove((it.extent % multiple).eq(0)):
         return func

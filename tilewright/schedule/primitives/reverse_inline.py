@@ -28,7 +28,8 @@ from tilewright.schedule.dataflow import (
     written,
 )
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.primitives.inline import single_store, tidy_loads
+from tilewright.schedule.primitives.inline import single_store
+from tilewright.schedule.rebuild import tidy_loads
 from tilewright.schedule.tree import block_spine, leaves, replaced, target_block
 
 

@@ -32,7 +32,7 @@ from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.dataflow import only_buffer
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.primitives.inline import tidy_loads
+from tilewright.schedule.rebuild import tidy_loads
 from tilewright.schedule.reduction import (
     Reduction,
     bound_loops,

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.reference import ReferenceEvaluator
 
-from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
+from tests.frontends.onnx.convert.run_node import check_node, imported, node_model, run_node
 from tilewright.core.errors import Error
 
 RNG = np.random.default_rng(22)
@@ -86,6 +87,27 @@ def test_conv_transpose_of_dynamic_sizes(attributes: dict, constants: tuple[int,
     kw = {**attributes, "strides": (2, 2), "constants": constants}
     dynamic = run_node("ConvTranspose", inputs, dims={0: ("N", 3, "H", "W")}, **kw)[0]
     np.testing.assert_array_equal(dynamic, run_node("ConvTranspose", inputs, **kw)[0])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_deform_conv(bias: bool, groups: int) -> None:
+    x, w = normal(2, 4, 6, 5), normal(6, 4 // groups, 3, 2)
+    offset, mask = normal(2, 2 * 12, 4, 4), normal(2, 2 * 6, 4, 4)
+    inputs = [x, w, offset, normal(6) if bias else None, mask]
+    kw = {"group": groups, "offset_group": 2, "opset": 19}
+    model = node_model("DeformConv", inputs, **kw)
+    given = {f"x{i}": v for i, v in enumerate(inputs) if v is not None}
+    expected = ReferenceEvaluator(model).run(None, given)[0]
+    found = run_node("DeformConv", inputs, **kw)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_undeformed_is_plain() -> None:
+    x, w, offset = normal(1, 3, 6, 7), normal(4, 3, 3, 3), np.zeros((1, 18, 3, 4), np.float32)
+    kw = {"pads": (1, 1, 1, 1), "strides": (2, 2), "opset": 19}
+    found = run_node("DeformConv", [x, w, offset], **kw)[0]
+    np.testing.assert_allclose(found, run_node("Conv", [x, w], **kw)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_refusals() -> None:

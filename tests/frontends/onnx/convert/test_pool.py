@@ -83,6 +83,18 @@ def test_global_lp_pool(p: int) -> None:
     check_node("GlobalLpPool", [normal(2, 3, 5, 4)], p=p)
 
 
+@pytest.mark.parametrize("shape", [None, (1, 2, 6, 8), (1, 2, 7, 9)])
+def test_max_unpool(shape: tuple[int, ...] | None) -> None:
+    window = {"kernel_shape": (2, 2), "strides": (2, 2)}
+    y, indices = run_node("MaxPool", [normal(1, 2, 6, 8)], outputs=2, **window)
+    size = [] if shape is None else [np.array(shape)]
+    found = run_node("MaxUnpool", [y, indices, *size], constants=(2,), **window)[0]
+    assert found.shape == (shape or (1, 2, 6, 8))
+    inner = found[..., :6, :8]
+    np.testing.assert_array_equal(inner.reshape(-1)[indices], y)
+    assert np.count_nonzero(found) == y.size
+
+
 def test_dynamic_sizes() -> None:
     x, kw = normal(2, 3, 8, 9), {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
     fixed = run_node("MaxPool", [x], **kw)[0]
@@ -96,6 +108,8 @@ def test_refusals() -> None:
         imported("MaxPool", [x])
     with pytest.raises(Error, match="do not fit 2 spatial"):
         imported("MaxPool", [x], kernel_shape=(2,))
+    with pytest.raises(Error, match="do not fit f32"):
+        imported("MaxUnpool", [x, np.zeros(x.shape, np.int64)], kernel_shape=(2,))
     with pytest.raises(Error, match="p is 0"):
         imported("GlobalLpPool", [x], p=0)
     with pytest.raises(Error, match="dynamic size"):

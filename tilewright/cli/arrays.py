@@ -1,0 +1,103 @@
+"""Arrays of the command line: inputs from files or at random, outputs into files, their summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from tilewright.core.errors import ConfigError
+from tilewright.core.files import atomic_write
+
+if TYPE_CHECKING:
+    from tilewright.runtime.binding import Port
+
+
+def parse_assignments(given: Sequence[str]) -> dict[str, Path]:
+    """`("x=x.npy", ...)` as a dictionary from input to file."""
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.rpartition("=")
+        if not (name and equals and file):
+            raise click.BadParameter(f"{text!r} is not NAME=FILE.npy", param_hint="--input")
+        if name in files:
+            raise click.BadParameter(f"{name} is given twice", param_hint="--input")
+        files[name] = Path(file)
+    return files
+
+
+def load_array(path: Path, port: Port | None = None) -> np.ndarray:
+    """The array in a `.npy` file; element types that NumPy lacks are stored as raw bytes."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        what = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ConfigError(
+            "cli.array",
+            f"cannot read {path} as an array: {what}",
+            help="save it with numpy.save(path, array)",
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ConfigError(
+            "cli.array", f"{path} holds several arrays", help="save one array in a .npy file"
+        )
+    same_bytes = port is not None and array.dtype.itemsize == port.dtype.numpy.itemsize
+    if port is not None and array.dtype.kind == "V" and same_bytes:
+        return array.view(port.dtype.numpy)
+    return array
+
+
+def random_inputs(
+    ports: Sequence[Port], dims: Mapping[str, int], seed: int
+) -> dict[str, np.ndarray]:
+    """Normally distributed numbers; integers are 0 or 1, which are valid indices almost anywhere."""
+    rng = np.random.default_rng(seed)
+    return {port.name: _random(port, dims, rng) for port in ports}
+
+
+def _random(port: Port, dims: Mapping[str, int], rng: np.random.Generator) -> np.ndarray:
+    unknown = [d for d in port.shape if isinstance(d, str) and d not in dims]
+    if unknown:
+        raise ConfigError(
+            "cli.dim",
+            f"the size {unknown[0]} of input {port} is not known",
+            help=f"say --dim {unknown[0]}=1, or give the input as a file",
+        )
+    shape = [dims[d] if isinstance(d, str) else d for d in port.shape]
+    if port.dtype.is_float:
+        return rng.standard_normal(shape).astype(port.dtype.numpy)
+    return rng.integers(0, 2, shape).astype(port.dtype.numpy)
+
+
+def summary(name: str, array: np.ndarray) -> dict[str, Any]:
+    """What is worth knowing of an output: its type, its range, what is not finite."""
+    row: dict[str, Any] = {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
+    values = array.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    row |= {"min": None, "max": None, "mean": None, "not_finite": int(values.size - finite.size)}
+    if finite.size:
+        row |= {"min": finite.min(), "max": finite.max(), "mean": finite.mean()}
+    return {key: float(v) if isinstance(v, np.floating) else v for key, v in row.items()}
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, Path]:
+    """Write each array to `folder/<name>.npy`, whole or not at all; the files by name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            "cli.folder", f"cannot make the folder {folder}: {error.strerror or error}"
+        ) from error
+    return {name: _save(folder, name, array) for name, array in arrays.items()}
+
+
+def _save(folder: Path, name: str, array: np.ndarray) -> Path:
+    def write(file: Path) -> None:
+        with file.open("wb") as stream:
+            np.save(stream, array, allow_pickle=False)
+
+    # Names may hold what separates folders.
+    return atomic_write(folder / f"{name.replace('/', '_')}.npy", write)

@@ -1,0 +1,108 @@
+"""Everything that has a name, as tables: what `tilewright list` prints and the reference shows.
+
+A row is a dictionary; its first column is the name, `summary` says what it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+
+Row = dict[str, str]
+
+
+def ops() -> list[Row]:
+    """Operators of the graph."""
+    from tilewright.ops.table import op_table
+
+    return [
+        {"name": op.name, "summary": op.doc, "kind": op.kind, "attributes": _attributes(op.attrs)}
+        for op in sorted(op_table().values(), key=lambda op: op.name)
+    ]
+
+
+def _attributes(cls: type) -> str:
+    return ", ".join(
+        f.name if f.default is MISSING else f"{f.name}={f.default}" for f in fields(cls)
+    )
+
+
+def onnx() -> list[Row]:
+    """ONNX operators that are read directly; others are read where ONNX defines them by these."""
+    from tilewright.frontends.onnx.table import converters
+
+    return [{"name": name, "summary": _first_line(f)} for name, f in sorted(converters().items())]
+
+
+def passes() -> list[Row]:
+    """Graph passes, in the order in which they first run."""
+    from tilewright.driver.pipeline import GRAPH_PASSES, all_passes
+
+    runs = [p.name for p in GRAPH_PASSES]
+    return [
+        {"name": p.name, "summary": p.doc, "runs": str(runs.count(p.name))}
+        for p in all_passes().values()
+    ]
+
+
+def primitives() -> list[Row]:
+    """Steps of a schedule."""
+    from tilewright.schedule.primitives.table import PRIMITIVES, rewrite_of
+
+    rows = []
+    for name in PRIMITIVES:
+        function = rewrite_of(name)
+        arguments = ", ".join(list(inspect.signature(function).parameters)[1:])
+        rows.append({"name": name, "summary": _first_line(function), "arguments": f"({arguments})"})
+    return rows
+
+
+def targets() -> list[Row]:
+    """Machines to compile for."""
+    from tilewright.target.cpu import resolve, target_names
+
+    return [{"name": name, "summary": resolve(name).describe()} for name in target_names()]
+
+
+def switches() -> list[Row]:
+    """Environment variables; `tilewright.core.config.override` sets the same for a block of code."""
+    from tilewright.core.config import SWITCHES
+
+    return [
+        {"name": s.name, "summary": s.meaning, "values": s.type, "default": s.default or "(empty)"}
+        for s in SWITCHES
+    ]
+
+
+def errors() -> list[Row]:
+    """Error codes."""
+    from tilewright.cli.error_codes import error_codes
+
+    return [
+        {"name": e.code, "summary": e.message, "class": e.kind, "help": e.help}
+        for e in error_codes()
+    ]
+
+
+def engines() -> list[Row]:
+    """What `tilewright bench --against` compares with."""
+    from tilewright.cli.bench_engine import ENGINES
+
+    return [{"name": name, "summary": _first_line(load)} for name, load in ENGINES.items()]
+
+
+CATALOG: dict[str, Callable[[], list[Row]]] = {
+    "ops": ops,
+    "onnx": onnx,
+    "passes": passes,
+    "primitives": primitives,
+    "targets": targets,
+    "switches": switches,
+    "errors": errors,
+    "engines": engines,
+}
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

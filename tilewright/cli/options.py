@@ -1,0 +1,49 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+target_option = click.option(
+    "--target", default="native", show_default=True, help="See `tilewright list targets`."
+)
+threads_option = click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"
+)
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, help="Compile anew; neither read nor write the cache."
+)
+overrides_option = click.option(
+    "--override-loops",
+    "overrides",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take kernels from DIR/<kernel>.loops where there is such a file (edit a dump, run again).",
+)
+
+
+def _dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+    """`("N=1", "S=128")` as a dictionary."""
+    dims: dict[str, int] = {}
+    for text in given:
+        name, equals, size = text.partition("=")
+        if not (name and equals and size.isascii() and size.isdigit()):
+            raise click.BadParameter(f"{text!r} is not NAME=SIZE, for example N=1")
+        if dims.setdefault(name, int(size)) != int(size):
+            raise click.BadParameter(f"{name} is given two sizes")
+    return dims
+
+
+dims_option = click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    metavar="NAME=SIZE",
+    callback=_dims,
+    help="Give a symbolic size a value; may be repeated.",
+)

@@ -1,0 +1,109 @@
+"""`tilewright run`: run a model once and say what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    json_option,
+    model_argument,
+    no_cache_option,
+    threads_option,
+)
+from tilewright.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tilewright.runtime.executable import Executable
+
+
+@click.command("run")
+@model_argument
+@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
+@click.option("--random", is_flag=True, help="Draw the inputs that are not given.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@dims_option
+@threads_option
+@click.option(
+    "--output-dir",
+    type=click.Path(path_type=Path),
+    help="Save each output there as <name>.npy.",
+)
+@click.option("--profile", is_flag=True, help="Also time each kernel.")
+@no_cache_option
+@json_option
+def run_command(
+    model: Path,
+    given: Sequence[str],
+    random: bool,
+    seed: int,
+    dims: Mapping[str, int],
+    threads: int | None,
+    output_dir: Path | None,
+    profile: bool,
+    no_cache: bool,
+    as_json: bool,
+) -> None:
+    """Run MODEL (.onnx, .tw or .graph) once and summarise its outputs."""
+    from tilewright.cli.arrays import parse_assignments, save_arrays, summary
+    from tilewright.cli.source import open_model
+
+    files = parse_assignments(given)
+    with open_model(model, threads=threads, dims=dims, cache=not no_cache) as executable:
+        inputs = _inputs(executable, files, dims if random else None, seed)
+        start = time.perf_counter()
+        outputs = executable.run(inputs)
+        milliseconds = (time.perf_counter() - start) * 1e3
+        ordered = [inputs[port.name] for port in executable.inputs]
+        times = str(executable.profile(*ordered)) if profile else None
+    rows = [summary(name, array) for name, array in outputs.items()]
+    for name, path in save_arrays(output_dir, outputs).items() if output_dir else ():
+        next(row for row in rows if row["name"] == name)["file"] = str(path)
+    _report(rows, milliseconds, times, as_json)
+
+
+def _inputs(
+    executable: Executable,
+    files: Mapping[str, Path],
+    dims: Mapping[str, int] | None,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The arrays of files, and random ones for the other inputs where `dims` are given."""
+    from tilewright.cli.arrays import load_array, random_inputs
+
+    ports = {port.name: port for port in executable.inputs}
+    arrays = {name: load_array(path, ports.get(name)) for name, path in files.items()}
+    if dims is None:
+        return arrays
+    # The sizes that the given arrays have are those of the others too.
+    sizes = dict(dims)
+    for name in arrays.keys() & ports.keys():
+        for dim, size in zip(ports[name].shape, arrays[name].shape, strict=False):
+            if isinstance(dim, str):
+                sizes.setdefault(dim, size)
+    missing = [port for name, port in ports.items() if name not in arrays]
+    return arrays | random_inputs(missing, sizes, seed)
+
+
+def _report(
+    rows: list[dict[str, Any]], milliseconds: float, times: str | None, as_json: bool
+) -> None:
+    if as_json:
+        print_json({"milliseconds": milliseconds, "outputs": rows, "profile": times})
+        return
+    heads = ["output", "dtype", "shape", "min", "max", "mean", "not finite"]
+    keys = ["name", "dtype", "shape", "min", "max", "mean", "not_finite"]
+    if any("file" in row for row in rows):
+        heads, keys = [*heads, "file"], [*keys, "file"]
+    cells = [["-" if row.get(k) is None else row[k] for k in keys] for row in rows]
+    print_table(heads, cells)
+    click.echo(f"{milliseconds:.3f} ms, the first run")
+    if times is not None:
+        click.echo(times)

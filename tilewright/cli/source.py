@@ -1,0 +1,105 @@
+"""Model files of any kind: ONNX, a saved model (.tw), the text of a graph (.graph)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.cli.output import progress
+from tilewright.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tilewright.ir.graph.nodes import Graph
+    from tilewright.runtime.executable import Executable
+
+SAVED_MAGIC = b"TILEWRT"
+GRAPH = ".graph"
+"""The ending of a file with the text of a graph; its large constants lie beside it, in `.npz`."""
+
+
+def is_saved(path: Path) -> bool:
+    """Whether `path` is a compiled model, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SAVED_MAGIC)) == SAVED_MAGIC
+    except OSError:
+        return False  # whoever reads it next says what is wrong
+
+
+def open_model(
+    path: Path,
+    *,
+    threads: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    cache: bool = True,
+    **options: Any,
+) -> Executable:
+    """A model ready to run: loaded if it was saved, else compiled with `dims` and `options`."""
+    if is_saved(path):
+        from tilewright.runtime.load import load
+
+        model = load(path)
+        model.set_threads(threads or 0)
+        return model
+    from tilewright.driver.compile import compile
+
+    with progress() as show:
+        source = read_source(path)
+        return compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
+
+
+def read_source(path: Path) -> Path | Graph:
+    """What `compile` takes: a graph from its text, anything else as the path it is."""
+    if path.suffix != GRAPH:
+        return path
+    from tilewright.ir.graph.text import parse_graph
+    from tilewright.ir.graph.verify import verify_graph
+    from tilewright.ops.attrs import make_attrs
+    from tilewright.ops.check import check_types
+
+    text = _readable(path, path.read_text)
+    graph = parse_graph(text, make_attrs, read_constants(path), str(path))
+    verify_graph(graph)
+    check_types(graph)
+    return graph
+
+
+def read_constants(path: Path) -> dict[str, Any]:
+    """The large constants of a graph's text, by name."""
+    import numpy as np
+
+    beside = path.with_suffix(".npz")
+    if not beside.is_file():
+        return {}
+    return _readable(beside, lambda: dict(np.load(beside, allow_pickle=False)))
+
+
+def _readable(path: Path, read: Callable[[], Any]) -> Any:
+    from zipfile import BadZipFile
+
+    try:
+        return read()
+    except (OSError, ValueError, BadZipFile) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigError("cli.file", f"cannot read {path}: {what}") from error
+
+
+def write_graph(path: Path, graph: Graph) -> list[Path]:
+    """Write a graph's text, and the constants that it names by hash only beside it."""
+    import numpy as np
+
+    from tilewright.core.files import atomic_write
+    from tilewright.ir.graph.text import INLINE_LIMIT, print_graph
+
+    text = print_graph(graph)
+    written = [atomic_write(path, lambda file: file.write_text(text))]
+    large = {c.name: c.data for c in graph.constants if c.data.size > INLINE_LIMIT}
+    if large:
+
+        def save(file: Path) -> None:
+            with file.open("wb") as stream:
+                np.savez(stream, **large)
+
+        written.append(atomic_write(path.with_suffix(".npz"), save))
+    return written

@@ -1,0 +1,128 @@
+"""Conversions between element types → LLVM instructions.
+
+To and from bf16 the bits are computed: LLVM would call functions of a runtime library that a
+machine may not have, and the instructions of some processors flush denormals. Narrowing f64 to a
+16-bit float goes through f32 *rounded to odd*, so that the second rounding is the only one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.arith.expr import Cast
+from tilewright.codegen.types import intrinsic_suffix, register_type, splat
+from tilewright.core.dtypes import BF16, BOOL, F32, F64, U16, U32, DType
+
+if TYPE_CHECKING:
+    from tilewright.codegen.expressions import ExprEmitter
+
+
+def emit_cast(em: ExprEmitter, e: Cast) -> str:
+    """The register that holds the converted value."""
+    return convert(em, em.value(e.a), e.a.dtype, e.dtype, e.lanes)
+
+
+def convert(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+    """A value of `source` as one of `target`."""
+    if target == BOOL:
+        compare = "fcmp une" if source.is_float else "icmp ne"
+        kind = register_type(source, lanes)
+        return em.fn.let(f"{compare} {kind} {a}, {splat(0, source, lanes)}")
+    middle = _by_way_of(source, target)
+    if middle is not None:
+        return convert(em, convert(em, a, source, middle, lanes), middle, target, lanes)
+    if (source, target) in _COMPUTED:
+        return _COMPUTED[source, target](em, a, lanes)
+    if source == F64 and target.bits == 16 and target.is_float:
+        return convert(em, _round_to_odd(em, a, lanes), F32, target, lanes)
+    if source.is_float and not target.is_float:
+        return _saturate(em, a, source, target, lanes)
+    return _convert_at_once(em, a, source, target, lanes)
+
+
+def _by_way_of(source: DType, target: DType) -> DType | None:
+    """The type in between where there is no conversion at once: bf16 converts to f32 only."""
+    if source == BF16 and target != F32:
+        return F32
+    if target == BF16 and source not in (F32, F64):
+        return F32
+    return None
+
+
+def _saturate(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+    old, new = register_type(source, lanes), register_type(target, lanes)
+    sign = "s" if target.kind == "int" else "u"
+    suffixes = f"{intrinsic_suffix(target, lanes)}.{intrinsic_suffix(source, lanes)}"
+    name = f"llvm.fpto{sign}i.sat.{suffixes}"
+    em.fn.module.declare(name, f"{new} ({old})")
+    return em.fn.let(f"call {new} @{name}({old} {a})")
+
+
+def _convert_at_once(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+    opcode = _opcode(source, target)
+    if opcode is None:
+        return a
+    old, new = register_type(source, lanes), register_type(target, lanes)
+    return em.fn.let(f"{opcode} {old} {a} to {new}")
+
+
+def _opcode(source: DType, target: DType) -> str | None:
+    """The conversion instruction, `None` where the bits stay as they are."""
+    if source.is_float:
+        return "fpext" if source.bits < target.bits else "fptrunc"
+    if target.is_float:
+        return "sitofp" if source.kind == "int" else "uitofp"
+    if source == BOOL:
+        return "zext"
+    if source.bits == target.bits:
+        return None
+    if source.bits > target.bits:
+        return "trunc"
+    return "sext" if source.kind == "int" else "zext"
+
+
+def _widen_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
+    """The bits of a bf16 are the upper half of those of the equal f32."""
+    let, half, word = em.fn.let, register_type(U16, lanes), register_type(U32, lanes)
+    bits = let(f"bitcast {register_type(BF16, lanes)} {a} to {half}")
+    upper = let(f"shl {word} {let(f'zext {half} {bits} to {word}')}, {splat(16, U32, lanes)}")
+    return let(f"bitcast {word} {upper} to {register_type(F32, lanes)}")
+
+
+def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
+    """Round to the nearest, ties to even, by an addition to the bits; a NaN stays one."""
+    let, word, single = em.fn.let, register_type(U32, lanes), register_type(F32, lanes)
+    half, sixteen = register_type(U16, lanes), splat(16, U32, lanes)
+    bits = let(f"bitcast {single} {a} to {word}")
+    upper = let(f"lshr {word} {bits}, {sixteen}")
+    odd = let(f"and {word} {upper}, {splat(1, U32, lanes)}")
+    bias = let(f"add {word} {odd}, {splat(0x7FFF, U32, lanes)}")
+    rounded = let(f"lshr {word} {let(f'add {word} {bits}, {bias}')}, {sixteen}")
+    quiet = let(f"or {word} {upper}, {splat(0x40, U32, lanes)}")
+    is_nan = let(f"fcmp uno {single} {a}, {a}")
+    chosen = let(f"select {register_type(BOOL, lanes)} {is_nan}, {word} {quiet}, {word} {rounded}")
+    return let(
+        f"bitcast {half} {let(f'trunc {word} {chosen} to {half}')} to {register_type(BF16, lanes)}"
+    )
+
+
+def _round_to_odd(em: ExprEmitter, a: str, lanes: int) -> str:
+    """An f64 as f32, truncated with the last bit set where that loses something."""
+    let, word = em.fn.let, register_type(U32, lanes)
+    single, double = register_type(F32, lanes), register_type(F64, lanes)
+    flags = register_type(BOOL, lanes)
+    nearest = let(f"fptrunc {double} {a} to {single}")
+    back = let(f"fpext {single} {nearest} to {double}")
+    bits = let(f"bitcast {single} {nearest} to {word}")
+    greater = let(
+        f"fcmp ogt {double} {em.intrinsic('fabs', F64, lanes, [back])}, "
+        f"{em.intrinsic('fabs', F64, lanes, [a])}"
+    )
+    down = let(f"sub {word} {bits}, {let(f'zext {flags} {greater} to {word}')}")
+    odd = let(f"or {word} {down}, {splat(1, U32, lanes)}")
+    inexact = let(f"fcmp one {double} {back}, {a}")
+    chosen = let(f"select {flags} {inexact}, {word} {odd}, {word} {bits}")
+    return let(f"bitcast {word} {chosen} to {single}")
+
+
+_COMPUTED = {(BF16, F32): _widen_bf16, (F32, BF16): _narrow_bf16}

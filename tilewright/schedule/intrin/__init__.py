@@ -1,0 +1,1 @@
+"""Instructions: the loops that one computes, and the text that it is emitted as."""

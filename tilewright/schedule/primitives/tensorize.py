@@ -1,0 +1,66 @@
+"""`tensorize(block, intrinsic)`: a block that computes what an instruction does becomes it.
+
+    block "C.tile" [...] reads A[...], B[...] writes C[...] {      block "C.tile" [...] ... {
+      for i, j, k in serial(8, 12, 4) {                              tile mma C[vi.o * 8 : 8, ...]
+        block "C" ... { C[vi, vj] += A[vi, vk] * B[vk, vj] }   →       <- A[...], B[...]
+      }                                                                using "fma_tile"
+    }                                                              }
+
+`blockize` makes such blocks. Intrinsics without a tile statement leave the loops, which are its
+meaning, and note `intrinsic="..."` on the block for the backend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, const
+from tilewright.arith.walk import substitute
+from tilewright.ir.loop.nodes import Block, Buffer, Func, Region, Tile
+from tilewright.ir.loop.walk import buffers
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.intrin.match import Match, match_intrinsic, pattern_of
+from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.schedule.tree import block_spine, replaced, target_block
+
+
+def tensorize(func: Func, block: str, intrinsic: str) -> Func:
+    """Let an intrinsic compute the body of a block."""
+    spine = block_spine(func, block)
+    old = target_block(spine)
+    if intrinsic not in INTRINSICS:
+        message = f"no intrinsic named {intrinsic!r}"
+        known = ", ".join(INTRINSICS)
+        raise refuse(func, "tensorize.intrinsic", message, old, help=f"there is {known}")
+    found = match_intrinsic(intrinsic, old)
+    if found is None:
+        message = f'block "{block}" does not compute what {intrinsic} does'
+        wanted = " ".join(INTRINSICS[intrinsic].pattern.split())
+        raise refuse(func, "tensorize.match", message, old, help=f"it computes {wanted}")
+    regions = [_operand(func, old, found, p, intrinsic) for p in pattern_of(intrinsic).params]
+    row = INTRINSICS[intrinsic]
+    if not row.tile:
+        notes = (*(n for n in old.annotations if n[0] != "intrinsic"), ("intrinsic", intrinsic))
+        return replaced(func, spine, replace(old, annotations=notes))
+    tile = Tile(row.tile, regions[-1], tuple(regions[:-1]), intrinsic)
+    return replaced(func, spine, replace(old, body=tile))
+
+
+def _operand(func: Func, block: Block, found: Match, param: Buffer, intrinsic: str) -> Region:
+    """The region of the block that an operand is; it must lie as the intrinsic reads it."""
+    actual = dict(found.operands)[param.name]
+    sizes: dict[str, Expr] = {name: const(size) for name, size in found.sizes}
+    wanted = tuple(substitute(d, sizes) for d in param.shape)
+    # A block without init also reads what it adds to: the same region twice.
+    regions = dict.fromkeys(r for r in (*block.writes, *block.reads) if r.buffer == actual)
+    shape = buffers(func)[actual].shape
+    for region in regions:
+        tail = tuple(extent for _, extent in region.ranges[-len(wanted) :])
+        rest = region.ranges[: -len(wanted)]
+        dense = INTRINSICS[intrinsic].tile or shape[len(rest) + 1 :] == wanted[1:]
+        if tail == wanted and dense and all(extent is const(1) for _, extent in rest):
+            return region
+    sizes_text = ", ".join(map(str, wanted))
+    message = f"{actual!r} does not have {sizes_text} as its last dimensions"
+    help = "transform_layout makes it so"
+    raise refuse(func, "tensorize.layout", message, block, help=help)
