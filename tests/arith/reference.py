@@ -21,13 +21,26 @@ from tilewright.arith.expr import (
 )
 from tilewright.core.dtypes import BOOL, DType
 
-_FLOAT = {**BINARY, "div": lambda a, b: a / b, "min": np.minimum, "max": np.maximum}
+
+def _minimum(a: Any, b: Any) -> Any:
+    """IEEE's minimum: a NaN operand gives NaN, and -0.0 is below 0.0, which NumPy leaves open."""
+    if a == b:
+        return a if np.signbit(a) else b
+    return np.minimum(a, b)
+
+
+_FLOAT = {
+    **BINARY,
+    "div": lambda a, b: a / b,
+    "min": _minimum,
+    "max": lambda a, b: -_minimum(-a, -b),
+}
 
 
 def stored(value: Any, dtype: DType) -> Any:
     """A number as an element of `dtype`: floats are NumPy's, integers Python's."""
     if dtype.is_float:
-        return dtype.numpy.type(value)
+        return dtype.numpy.type(value if isinstance(value, np.generic) else float(value))
     return bool(value) if dtype == BOOL else wrap(int(value), dtype)
 
 

@@ -208,7 +208,7 @@ _INTEGER_OPS = ("add", "sub", "mul", "min", "max", "and", "or", "xor")
 
 @st.composite
 def element_values(draw: st.DrawFn) -> dict[str, float]:
-    """A value for each variable of `element_exprs`; `i64` ones are small, as indices are."""
+    """A value for each variable of `element_exprs`; `i64` ones are small sizes."""
     floats = st.sampled_from((0.0, -0.0, 1.0, -1.5, 3.0, 1e30, float("inf"), float("nan")))
     values: dict[str, float] = {}
     for dtype in SCALARS:
@@ -217,7 +217,7 @@ def element_values(draw: st.DrawFn) -> dict[str, float]:
             if dtype.is_float:
                 values[name] = draw(floats)
             else:
-                low, high = (-9, 9) if dtype == I64 else (-(1 << 31), 1 << 32)
+                low, high = (0, 9) if dtype == I64 else (-(1 << 31), 1 << 32)
                 values[name] = draw(st.integers(low, high))
     return values
 

@@ -72,6 +72,7 @@ def test_bound(text: str, lo: int | None, hi: int | None) -> None:
 def test_other_names_take_the_default() -> None:
     assert bound(parse_expr("n + 1"), {}, NATURAL) == Interval(1, None)
     assert bound(parse_expr("n + 1"), {}) == UNBOUNDED
+    assert bound(parse_expr("i64(n:i8)"), {}, NATURAL) == Interval(-128, 127)
 
 
 @settings(max_examples=100)

@@ -12,7 +12,7 @@ from tilewright.ops.table import op_row
 
 RNG = np.random.default_rng(7)
 LAST = AxisAttrs(-1)
-OPS = ("softmax", "masked_softmax", "log_softmax", "hardmax")
+OPS = ("softmax", "masked_softmax", "finite_softmax", "log_softmax", "hardmax")
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
@@ -25,7 +25,7 @@ def test_against_numpy(axis: int) -> None:
     x = (RNG.standard_normal((3, 5, 7)) * 20).astype(np.float32)
     attrs = AxisAttrs(axis)
     expected = softmax(x, axis)
-    for op in ("softmax", "masked_softmax"):
+    for op in ("softmax", "masked_softmax", "finite_softmax"):
         np.testing.assert_allclose(run_op(op, x, attrs=attrs), expected, rtol=1e-5, atol=1e-9)
     logs = run_op("log_softmax", x, attrs=attrs, dims=[("A", "B", "C")])
     np.testing.assert_allclose(logs, np.log(expected), rtol=1e-5, atol=1e-5)
@@ -65,6 +65,17 @@ def test_infinities_and_nan() -> None:
     plain = run_op("softmax", x, attrs=LAST)
     np.testing.assert_array_equal(plain[0], [0.5, 0, 0.5])
     assert np.isnan(plain[1:]).all()
+
+
+def test_finite_softmax_is_softmax_without_nan() -> None:
+    inf, nan = np.inf, np.nan
+    x = np.array(
+        [[0, -inf, 0], [-inf] * 3, [1, nan, 2], [1, inf, 2], [nan] * 3, [1, 2, 3], [inf, -inf, 0]],
+        np.float32,
+    )
+    plain = run_op("softmax", x, attrs=LAST)
+    expected = np.where(np.isnan(plain), np.float32(0), plain)
+    np.testing.assert_array_equal(run_op("finite_softmax", x, attrs=LAST), expected)
 
 
 def test_hardmax_takes_the_first() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
+import pytest
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, call, maximum
 from tilewright.core.dtypes import F32
+from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.text import parse_func
@@ -60,9 +62,7 @@ def conv(h: Expr | int = M, c: Expr | int = N, o: Expr | int = K) -> Func:
         inside = (Var("i1") + r - 1 >= 0) & (at < h)
         return twice.at(ch, at, when=inside) * w[f, ch, r]
 
-    y = b.compute(
-        "conv", (o, h), lambda f, i: b.sum((c, 3), lambda ch, r: element(f, i, ch, r))
-    )
+    y = b.compute("conv", (o, h), lambda f, i: b.sum((c, 3), lambda ch, r: element(f, i, ch, r)))
     out = b.compute("y", (o, h), lambda f, i: maximum(y[f, i], 0.0))
     return program_func(b.program(out))
 
@@ -139,3 +139,11 @@ def check_schedule(sch: Schedule, before: Func, exact: bool = True) -> None:
 def func_of(text: str) -> Func:
     """A function from its text."""
     return parse_func(text)
+
+
+def refused(code: str, step: Callable[..., object], *args: object) -> str:
+    """Check that a step is refused with this code; gives the error's text."""
+    with pytest.raises(ScheduleError) as caught:
+        step(*args)
+    assert caught.value.code == code
+    return str(caught.value)

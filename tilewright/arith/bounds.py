@@ -84,8 +84,11 @@ class Bounds:
         return found if found.within(natural) else natural
 
     def variable(self, e: Var) -> Interval:
-        """The range given for a variable, or the default."""
-        return self.ranges.get(e.name, self.default)
+        """The range given for a variable, or the default; other dtypes are no sizes."""
+        given = self.ranges.get(e.name)
+        if given is None:
+            given = self.default if e.dtype == I64 else interval.of_dtype(e.dtype)
+        return given
 
 
 def _unary(e: Unary, bounds: Bounds) -> Interval:

@@ -2,9 +2,10 @@
 
 Index arithmetic is `i64`, and is assumed not to overflow: sizes, strides and positions in buffers
 that exist stay far below 2**63. The `INDEX_*` tables hold under that assumption only. The `INT_*`
-tables hold for integers of any width, also where they wrap, and the `FLOAT_*` tables for IEEE
-arithmetic bit by bit (but for which NaN): so there is no `x + 0.0`, which makes -0.0 a 0.0, and no
-`x * 0.0`. A division by zero has no value, and a rule may give it any.
+tables hold for integers of any width, also where they wrap, and `FLOAT` holds for IEEE arithmetic
+bit by bit (but for which NaN): so there is no `x + 0.0`, which makes -0.0 a 0.0, and no `x * 0.0`.
+On floats, `min` and `max` are IEEE's: they pass on NaN and put -0.0 below 0.0. A division of
+integers by zero has no value, and a rule may give it any.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ MAX_OPERANDS = 8
 
 def simplify(e: Expr, extents: Extents | None = None) -> Expr:
     """An expression equal to `e` for all values in range, canonical and no dearer."""
-    if type(e) is Const:
+    if type(e) is Const or (type(e) is Var and (extents is None or e.name not in extents)):
         return e
     return _simplifier(e, extents or NO_EXTENTS).run(e)
 

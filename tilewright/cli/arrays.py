@@ -1,7 +1,8 @@
-"""Arrays of the command line: inputs from files or at random, outputs into files, their summaries."""
+"""Arrays of the command line: inputs from files or at random, outputs into files, summaries."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ def load_array(path: Path, port: Port | None = None) -> np.ndarray:
     """The array in a `.npy` file; element types that NumPy lacks are stored as raw bytes."""
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         what = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise ConfigError(
             "cli.array",
@@ -53,7 +54,7 @@ def load_array(path: Path, port: Port | None = None) -> np.ndarray:
 def random_inputs(
     ports: Sequence[Port], dims: Mapping[str, int], seed: int
 ) -> dict[str, np.ndarray]:
-    """Normally distributed numbers; integers are 0 or 1, which are valid indices almost anywhere."""
+    """Normally distributed numbers; integers are 0 or 1, valid indices almost anywhere."""
     rng = np.random.default_rng(seed)
     return {port.name: _random(port, dims, rng) for port in ports}
 

@@ -66,7 +66,7 @@ def targets() -> list[Row]:
 
 
 def switches() -> list[Row]:
-    """Environment variables; `tilewright.core.config.override` sets the same for a block of code."""
+    """Environment variables; `core.config.override` sets the same for a block of code."""
     from tilewright.core.config import SWITCHES
 
     return [

@@ -66,7 +66,8 @@ def compile_command(
     from tilewright.driver.compile import Timings
 
     timings = Timings()
-    options = {"target": target, "dims": dims, "overrides": overrides, "timings": timings}
+    options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
+    options["timings"] = timings
     start = time.perf_counter()
     with progress() as show:
         options["progress"] = show

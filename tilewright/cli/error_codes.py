@@ -24,7 +24,7 @@ _CODE = re.compile(r"[\w{}-]+\.[\w{}.-]+")
 
 
 class ErrorCode(NamedTuple):
-    """One code: the class that carries it, and its message and help with `{...}` for what varies."""
+    """One code: the class that carries it, its message and help, `{...}` being what varies."""
 
     code: str
     kind: str
@@ -44,17 +44,17 @@ def error_codes() -> list[ErrorCode]:
     found: dict[str, ErrorCode] = {}
     for path in sorted(root.rglob("*.py")):
         for row in _codes_in(ast.parse(path.read_text())):
-            known = found.get(row.code)
-            if known is None or len(known.message) < 2:
-                found[row.code] = row
+            first = found.setdefault(row.code, row)
+            found[row.code] = first._replace(
+                message=first.message or row.message, help=first.help or row.help
+            )
     return [found[code] for code in sorted(found)]
 
 
 def _codes_in(tree: ast.AST) -> Iterator[ErrorCode]:
     variables = _variables(tree)
-    for call in ast.walk(tree):
-        if not isinstance(call, ast.Call):
-            continue
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda call: call.lineno):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else _name(call.func)
         if name not in MAKERS:
             continue

@@ -117,11 +117,13 @@ def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
 
 def _abandon_output() -> None:
     """Let what is still buffered go nowhere, or Python would try to write it again at exit."""
-    if sys.stdout is sys.__stdout__:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
 
 
-@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "tilewright", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, package_name="tilewright")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def cli() -> None:

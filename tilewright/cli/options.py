@@ -23,7 +23,7 @@ overrides_option = click.option(
     "overrides",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Take kernels from DIR/<kernel>.loops where there is such a file (edit a dump, run again).",
+    help="Take kernels from DIR/<kernel>.loops where there is such a file.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,11 +77,9 @@ def read_constants(path: Path) -> dict[str, Any]:
 
 
 def _readable(path: Path, read: Callable[[], Any]) -> Any:
-    from zipfile import BadZipFile
-
     try:
         return read()
-    except (OSError, ValueError, BadZipFile) as error:
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ConfigError("cli.file", f"cannot read {path}: {what}") from error
 
@@ -98,8 +97,11 @@ def write_graph(path: Path, graph: Graph) -> list[Path]:
     if large:
 
         def save(file: Path) -> None:
-            with file.open("wb") as stream:
-                np.savez(stream, **large)
+            # Not with np.savez, whose keyword arguments exclude some names.
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, data in large.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                        np.lib.format.write_array(stream, data, allow_pickle=False)
 
         written.append(atomic_write(path.with_suffix(".npz"), save))
     return written

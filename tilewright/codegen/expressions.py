@@ -44,7 +44,7 @@ from tilewright.core.node import children
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 INT_OPS = ("add", "sub", "mul", "and", "or", "xor")
 # Sums of bools are disjunctions, products conjunctions, as in NumPy.
-BOOL_OPS = {"add": "or", "mul": "and", "sub": "xor"}
+BOOL_OPS = {"add": "or", "mul": "and"}
 COMPARE = {"lt": "lt", "le": "le", "eq": "eq", "ne": "ne"}
 INTRINSIC_CALLS = {
     "sqrt": "sqrt",
@@ -216,7 +216,9 @@ def _call(em: ExprEmitter, e: Call) -> str:
     args = [em.vector(a, e.lanes) for a in e.args]
     if e.fn == "isnan":
         return em.fn.let(f"fcmp uno {register_type(dtype, e.lanes)} {args[0]}, {args[0]}")
-    if e.fn == "abs" and not dtype.is_float:
+    if e.fn == "abs" and dtype.kind == "uint":
+        return args[0]
+    if e.fn == "abs" and dtype.kind == "int":
         kind = register_type(dtype, e.lanes)
         name = f"llvm.abs.{intrinsic_suffix(dtype, e.lanes)}"
         em.fn.module.declare(name, f"{kind} ({kind}, i1)")

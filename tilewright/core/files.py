@@ -19,6 +19,8 @@ TEMPORARY = ".tmp-"
 """How the name of a file that is still being written begins."""
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_ELSEWHERE = "or choose another place"
+_INSTEAD = {"cache": "or choose another place with TW_CACHE_DIR, or run with TW_CACHE=off"}
 _FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
 
@@ -57,12 +59,13 @@ def write_error(error: OSError, path: Path, area: str) -> ConfigError:
         return ConfigError(
             f"{area}.disk-full",
             f"no space left to write {path}",
-            help=f"free some space on the disk of {path.parent}, or choose another place",
+            help=f"free some space on the disk of {path.parent}, {_INSTEAD.get(area, _ELSEWHERE)}",
         )
     return ConfigError(
         f"{area}.unwritable",
         f"cannot write {path}: {error.strerror or error}",
-        help=f"see that the directory {path.parent} exists and may be written",
+        help=f"see that the directory {path.parent} exists and may be written, "
+        f"{_INSTEAD.get(area, _ELSEWHERE)}",
     )
 
 

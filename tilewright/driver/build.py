@@ -1,7 +1,8 @@
 """A fused graph → everything a saved model holds: object code, weights, manifest.
 
-Every value gets a place: graph inputs and outputs in the caller's buffers, constants in the weights,
-everything else in the arena, where views and in-place results share the bytes of what they read.
+Every value gets a place: graph inputs and outputs in the caller's buffers, constants in the
+weights, everything else in the arena, where views and in-place results share the bytes of what they
+read.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
     build = ModelBuild(graph, target)
     library = KernelLibrary(target, overrides)
     for n in graph.nodes:
-        if n.op == "fused":
-            build.steps.append(Step(n, library.kernel(n, _packable(graph, n))))
+        if not _is_view(n):
+            types = [graph.types[i] if i else None for i in n.inputs]
+            build.steps.append(Step(n, library.kernel(n, types, _packable(graph, n))))
     library.check_overrides()
     placer = _Placer(build)
     build.buffers = placer.lifetimes()
@@ -68,7 +70,14 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
     return build
 
 
+def _is_view(n: Node) -> bool:
+    return n.op != "fused" and op_row(n.op).kind == "view"
+
+
 def _packable(graph: Graph, n: Node) -> frozenset[int]:
+    """The inputs of a group that are constants."""
+    if n.op != "fused":
+        return frozenset()
     return frozenset(i for i, name in enumerate(n.inputs) if name in graph.constant_by_name)
 
 
@@ -80,7 +89,7 @@ class _Placer:
         self.graph = build.graph
         self.root: dict[str, str] = {}
         for n in self.graph.nodes:
-            if n.op != "fused" and op_row(n.op).kind == "view":
+            if _is_view(n):
                 self.root[n.outputs[0]] = self.root_of(n.inputs[0])
         self.fixed = self._fixed_places()
         self.last_use = self._last_uses()
@@ -153,7 +162,8 @@ class _Placer:
     def call(self, number: int, step: Step) -> KernelCall:
         """The call of one step."""
         node, kernel = step.node, step.kernel
-        places = [self.place(v, kernel.layouts.get(i)) for i, v in enumerate(node.inputs)]
+        given = [v for v in node.inputs if v]
+        places = [self.place(v, kernel.layouts.get(i)) for i, v in enumerate(given)]
         places += [self.place(v) for v in node.outputs]
         assert self.build.plan is not None
         for i in range(len(kernel.workspaces)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.core.cache import open_cache
 from tilewright.core.config import config
+from tilewright.core.errors import ConfigError
 from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
 from tilewright.driver.explain import explain_build
 from tilewright.driver.identity import model_key
@@ -23,8 +24,8 @@ from tilewright.passes.name_outputs import name_outputs
 from tilewright.runtime.container import (
     Container,
     assemble_weights,
+    fill_container,
     read_container,
-    write_container,
 )
 from tilewright.runtime.executable import Executable
 from tilewright.target.cpu import resolve
@@ -49,7 +50,7 @@ class Timings:
         return "\n".join([*lines, "", self.passes.table()])
 
 
-def compile(  # noqa: A001
+def compile(
     source: Any,
     *,
     target: str = "native",
@@ -112,9 +113,19 @@ def lower(
 
 def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
     """A model as a graph, before any pass."""
-    if isinstance(source, Graph):
-        return bind_dims(source, dims or {})
-    return import_onnx(source, dict(dims or {}))
+    if not isinstance(source, Graph):
+        return import_onnx(source, dict(dims or {}))
+    if dims and _is_fused(source):
+        raise ConfigError(
+            "dims.fused",
+            f"the sizes of graph {source.name!r} can only be set before fusion",
+            help="give the model, or its graph before the pass `fuse`",
+        )
+    return bind_dims(source, dims or {})
+
+
+def _is_fused(graph: Graph) -> bool:
+    return any(n.op == "fused" for n in graph.nodes)
 
 
 def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
@@ -124,7 +135,8 @@ def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Gr
     timings.add("import", start)
     start = time.perf_counter()
     names = graph.outputs
-    graph = name_outputs(run_passes(graph, GRAPH_PASSES, timings.passes), names)
+    passes = () if _is_fused(graph) else GRAPH_PASSES  # the text of a finished graph, read again
+    graph = name_outputs(run_passes(graph, passes, timings.passes), names)
     timings.add("graph passes", start)
     return graph
 
@@ -153,7 +165,7 @@ class _Compiler:
         build, objects, manifest = self._parts()
         start = time.perf_counter()
         self.progress("write")
-        write_container(path, manifest, objects, build.weights.items())
+        fill_container(path, manifest, objects, build.weights.items())
         self.timings.add("pack and write weights", start)
 
     def container(self) -> Container:

@@ -1,7 +1,8 @@
-"""A fused group → a kernel: lower, schedule, finalize; equal groups share one kernel."""
+"""A node of the fused graph → a kernel: lower, schedule, finalize; equals share one kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops
 from tilewright.ir.tensor.nodes import Program
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import TensorType, Type
 from tilewright.lower.collapse import collapse
 from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
@@ -46,8 +47,36 @@ class Kernel:
     bytes: Expr
 
 
+@dataclass(frozen=True)
+class KernelSource:
+    """What a kernel is made from: loops not yet scheduled, and what is known of them."""
+
+    func: Func
+    in_place: tuple[int, ...]
+    flops: Expr
+    bytes: Expr
+
+
+def group_source(group: Graph) -> KernelSource:
+    """A fused group as loops."""
+    program = collapse(group_program(group))
+    moved = [group.types[name] for name in (*(v.name for v in group.inputs), *group.outputs)]
+    return KernelSource(
+        program_func(program), in_place_inputs(program), group_flops(group), tensor_bytes(moved)
+    )
+
+
+def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
+    """An operator that no formula gives, as the loops that its row has."""
+    row = op_row(node.op)
+    assert row.loops is not None, f"{node.op} is neither fused nor given as loops"
+    func: Func = row.loops(node.attrs, types, node.types)
+    flops = simplify(row.cost(node.attrs, types, node.types))
+    return KernelSource(func, (), flops, tensor_bytes([*types, *node.types]))
+
+
 class KernelLibrary:
-    """The kernels of a model; asking for an equal group again gives the same kernel."""
+    """The kernels of a model; asking for an equal node again gives the same kernel."""
 
     def __init__(self, target: Target, overrides: Path | None = None) -> None:
         self.target = target
@@ -55,30 +84,28 @@ class KernelLibrary:
         self.kernels: dict[str, Kernel] = {}
         self._names: set[str] = set()
 
-    def kernel(self, node: Node, packable: frozenset[int]) -> Kernel:
-        """The kernel for a fused node; `packable` inputs are constants whose layout it may choose."""
-        group = node.regions[0]
+    def kernel(self, node: Node, types: Sequence[Type | None], packable: frozenset[int]) -> Kernel:
+        """The kernel for a node: a fused group, or an operator that is given as loops.
+
+        `types` are those of its inputs; `packable` inputs are constants whose layout it may choose.
+        """
         try:
-            program = collapse(group_program(group))
-            func = program_func(program)
-            key = f"{print_func(func)}{sorted(packable)}"
+            source = group_source(node.regions[0]) if node.regions else loops_source(node, types)
+            key = f"{print_func(source.func)}{sorted(packable)}"
             if key not in self.kernels:
-                self.kernels[key] = self._build(group, program, func, packable)
+                self.kernels[key] = self._build(source, packable)
         except Error as error:
             raise error.at(node.loc) from None
         return self.kernels[key]
 
-    def _build(
-        self, group: Graph, program: Program, func: Func, packable: frozenset[int]
-    ) -> Kernel:
-        name = self._name(group.name)
-        func = replace(func, name=name)
-        constants = frozenset(program.inputs[i].name for i in packable)
+    def _build(self, source: KernelSource, packable: frozenset[int]) -> Kernel:
+        func = replace(source.func, name=self._name(source.func.name))
+        inputs = [p.name for p in func.params]
+        constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(schedule_func(func, constants, self.target))
         plain = finalize(scheduled.func)
-        inputs = [p.name for p in func.params]
         return Kernel(
-            name,
+            func.name,
             scheduled.func,
             plain,
             str(scheduled.trace),
@@ -86,9 +113,9 @@ class KernelLibrary:
             _sizes(plain),
             plain.params[len(func.params) :],
             {inputs.index(n): layout for n, layout in scheduled.func.layouts},
-            in_place_inputs(program),
-            group_flops(group),
-            group_bytes(group),
+            source.in_place,
+            source.flops,
+            source.bytes,
         )
 
     def _overridden(self, scheduled: ScheduledFunc) -> ScheduledFunc:
@@ -104,10 +131,12 @@ class KernelLibrary:
             return
         unused = sorted({p.stem for p in self.overrides.glob(f"*{LOOPS}")} - self._names)
         if unused or not self.overrides.is_dir():
-            what = f"holds {unused[0]}{LOOPS}, but no kernel has that name"
+            what = "".join(
+                f"holds {name}{LOOPS}, but no kernel has that name" for name in unused[:1]
+            )
             raise ConfigError(
                 "override.unused",
-                f"{self.overrides} {what if unused else 'is not a folder'}",
+                f"{self.overrides} {what or 'is not a folder'}",
                 help=f"the kernels are {', '.join(sorted(self._names))}",
             )
 
@@ -184,11 +213,10 @@ def group_flops(group: Graph) -> Expr:
     return simplify(total)
 
 
-def group_bytes(group: Graph) -> Expr:
-    """The bytes a group must read and write: its inputs and outputs, each once."""
+def tensor_bytes(types: Iterable[Type | None]) -> Expr:
+    """The bytes of tensors, each read or written once."""
     total: Expr = const(0)
-    for name in (*(v.name for v in group.inputs), *group.outputs):
-        t = group.types[name]
+    for t in types:
         if isinstance(t, TensorType):
             total = total + t.elements * t.dtype.bytes
     return simplify(total)

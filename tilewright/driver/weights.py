@@ -1,4 +1,4 @@
-"""Constants → the bytes that kernels read: packed into the layouts they chose, aligned, streamed."""
+"""Constants → the bytes that kernels read: packed into the layouts they chose, aligned."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class WeightTable:
         key = (id(constant.data), layout)
         if key not in self._entries:
             self._entries[key] = (self.size, constant, layout)
-            self.size += -(-_packed_bytes(constant.data, layout) // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
+            self.size += (
+                -(-_packed_bytes(constant.data, layout) // WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
+            )
         return self._entries[key][0]
 
     def items(self) -> Iterator[tuple[int, np.ndarray]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from tilewright.arith.affine import stride_of
 from tilewright.arith.bounds import upper
@@ -31,8 +32,9 @@ from tilewright.arith.expr import (
     maximum,
     minimum,
 )
-from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, rewrite, subexpressions
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import free_vars, loads, rewrite, subexpressions
+from tilewright.core.dtypes import I64
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
 from tilewright.ir.loop.walk import (
     map_exprs,
@@ -96,25 +98,31 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
 
 def _main_extent(loop: For, condition: Expr, inner: Extents) -> Expr | None:
     """How many iterations from the first on satisfy `condition` whatever the inner loops do."""
-    if not isinstance(condition, Binary) or condition.op != "lt":
+    if not _is_index_guard(condition):
         return None
-    step = stride_of(condition.a, loop.name)
-    if not step or step < 0 or loop.name in free_vars(condition.b):
+    rest = simplify(condition.a - condition.b)
+    step = stride_of(rest, loop.name)
+    if not step or step < 0:
         return None
-    rest = simplify(condition.a - Var(loop.name) * step)
+    rest = simplify(rest - Var(loop.name) * step)
     if loop.name in free_vars(rest):
         return None
     greatest = upper(rest, inner)
     if greatest is None or free_vars(greatest) & set(inner):
         return None
-    return simplify((condition.b - greatest + (step - 1)) // step)
+    return simplify((step - 1 - greatest) // step)
+
+
+def _is_index_guard(condition: Expr) -> TypeGuard[Binary]:
+    """Whether `condition` is `a < b` of indices, the same whenever it is computed."""
+    if not isinstance(condition, Binary) or condition.op != "lt":
+        return False
+    return condition.a.dtype == I64 and next(loads(condition), None) is None
 
 
 def _cut(loop: For, condition: Expr, main: Expr) -> Stmt:
-    count = simplify(minimum(maximum(main, const(0)), loop.extent))
-    if as_int(main) is None and as_int(loop.extent) is None:
-        # Sizes are not negative, so the guard of a split loop gives 0 <= main <= extent.
-        count = main
+    count = main if prove(const(0) <= main) else maximum(main, const(0))
+    count = simplify(count if prove(count <= loop.extent) else minimum(count, loop.extent))
     first = For(loop.name, count, loop.kind, _without(loop.body, condition), loop.annotations)
     rest = simplify(loop.extent - count)
     if as_int(rest) == 0:

@@ -91,7 +91,10 @@ class _Vectorizer:
         if not isinstance(index, Ramp) or buffer not in self.own:
             return False
         start = as_int(index.base)
-        return start is not None and start + index.stride * (self.lanes - 1) < self.own[buffer]
+        if start is None:
+            return False
+        last = start + index.stride * (self.lanes - 1)
+        return min(start, last) >= 0 and max(start, last) < self.own[buffer]
 
     def expr(self, e: Expr, mask: Expr | None) -> Expr:
         """`e` for all lanes at once; what does not depend on the loop stays scalar."""

@@ -42,11 +42,11 @@ def _shift(shift: Operator) -> Operator:
     """Shifts by the width or more are what repeated shifts by one give."""
 
     def apply(a: Value, b: Value) -> Value:
-        width = np.asarray(a).dtype.itemsize * 8
-        far = np.asarray(b).astype(np.uint64) >= width  # also where it is negative
-        beyond = np.where(a < 0, -1, 0) if shift is np.right_shift else 0
-        inside = shift(a, np.where(far, 0, b).astype(np.asarray(a).dtype))
-        return np.where(far, beyond, inside).astype(np.asarray(a).dtype)
+        dtype = np.asarray(a).dtype
+        far = np.asarray(b).astype(np.uint64) >= dtype.itemsize * 8  # also where it is negative
+        negative = (a < 0) & (shift is np.right_shift)
+        inside = shift(a, np.where(far, 0, b).astype(dtype))
+        return np.where(far, np.where(negative, -1, 0).astype(dtype), inside)
 
     return apply
 

@@ -54,11 +54,12 @@ class Op:
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
     doc: str = ""
 
-    def cost(self, attrs: Attrs, ins: Sequence[Any], outs: Sequence[TensorType]) -> Expr:
+    def cost(self, attrs: Attrs, ins: Sequence[Any], outs: Sequence[Any]) -> Expr:
         """The number of arithmetic operations, as an expression over the symbolic sizes."""
         if callable(self.flops):
             return self.flops(attrs, ins, outs)
-        return outs[0].elements * const(self.flops)
+        elements: Expr = outs[0].elements
+        return elements * const(self.flops)
 
 
 def fail(op: str, message: str, help: str = "") -> TypeCheckError:

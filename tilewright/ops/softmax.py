@@ -86,6 +86,26 @@ def _softmax(
     return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) / total.at(*rows.drop(i))))
 
 
+def _finite_softmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak = _peak(b, rows, x)
+    e = b.compute(
+        "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
+    )
+    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
+
+    # A row with a NaN or +inf in it, or of nothing but -inf, has NaN as its sum; any other row has
+    # a sum from 1 to its length, and numbers throughout.
+    def element(*i: Expr) -> Expr:
+        found = total.at(*rows.drop(i))
+        share = select(found.eq(found), e.at(*i) / found, const(0, found.dtype))
+        return cast(x.dtype, share)
+
+    return b.compute("y", x.shape, element)
+
+
 def _masked_softmax(
     b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
@@ -147,6 +167,7 @@ def _row(name: str, te: Callable[..., Tensor], flops: int, doc: str) -> Op:
 OPS = (
     _row("softmax", _softmax, 14, "Exponentials along an axis, divided by their sum."),
     _row("masked_softmax", _masked_softmax, 14, "Softmax that gives zeros for a row of -inf only."),
+    _row("finite_softmax", _finite_softmax, 15, "Softmax that gives zeros where that gives NaN."),
     _row("log_softmax", _log_softmax, 14, "The logarithm of softmax, without overflow."),
     _row("hardmax", _hardmax, 3, "1 at the first maximum along an axis, 0 elsewhere."),
 )

@@ -4,12 +4,12 @@
     GraphRule("mul-mul", (x * c) * d, x * (c * d), when=lambda c, d: ...)
 
 `wild` matches any value, `const` any constant, a number a constant that holds just that number. A
-name that occurs twice must match the same value twice. Operands of `add`, `mul`, `min` and `max` may
-change places. `product(0.5, x, y)` matches every way of multiplying these together. In a result,
-operators whose operands are all constants are computed at once.
+name that occurs twice must match the same value twice. Operands of `add`, `mul`, `min` and `max`
+may change places. `product(0.5, x, y)` matches every way of multiplying these together. In a
+result, operators whose operands are all constants are computed at once.
 
-A condition, and a function that gives a result's attributes, take what they need by name: the data of
-a constant, the type of any other value, the attributes of a node matched with `attrs="name"`.
+A condition, and a function that gives a result's attributes, take what they need by name: the data
+of a constant, the type of any other value, the attributes of a node matched with `attrs="name"`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ MAX_UNIFORM = 1 << 14
 
 Found = dict[str, Any]
 AttrsOf = Callable[..., Attrs]
+
+
+class _ConstantName(str):
+    """The name of a value that was matched for being a constant."""
 
 
 class Pattern:
@@ -88,8 +92,28 @@ class Wild(Pattern):
         if self.name in found:
             if found[self.name] == value:
                 yield found
-        elif not self.constant or g.constant_data(value) is not None:
+        elif not self.constant:
             yield {**found, self.name: value}
+        elif g.constant_data(value) is not None:
+            yield {**found, self.name: _ConstantName(value)}
+
+    def build(self, g: Rewriter, found: Found, like: DType) -> str:
+        """What the name is bound to."""
+        value: str = found[self.name]
+        return value
+
+
+@dataclass(frozen=True)
+class Bound(Pattern):
+    """What another pattern matches, under a name that the result may use."""
+
+    name: str
+    pattern: Pattern
+
+    def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
+        """Match the pattern, then bind the name."""
+        for deeper in self.pattern.match(g, value, found):
+            yield from Wild(self.name).match(g, value, deeper)
 
     def build(self, g: Rewriter, found: Found, like: DType) -> str:
         """What the name is bound to."""
@@ -121,7 +145,7 @@ class Apply(Pattern):
 
     op: str
     operands: tuple[Pattern, ...]
-    attrs: str | AttrsOf | None = None
+    attrs: str | Attrs | AttrsOf = NO_ATTRS
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
         """The operator, its attributes, then the operands in every allowed order."""
@@ -152,10 +176,10 @@ class Apply(Pattern):
         return g.constant(result)
 
     def _attrs(self, g: Rewriter, found: Found) -> Attrs:
-        if self.attrs is None:
-            return NO_ATTRS
-        given = found[self.attrs] if isinstance(self.attrs, str) else None
-        attrs: Attrs = given or ask(self.attrs, g, found)
+        if isinstance(self.attrs, Attrs):
+            return self.attrs
+        captured = isinstance(self.attrs, str)
+        attrs: Attrs = found[self.attrs] if captured else ask(self.attrs, g, found)
         return attrs
 
 
@@ -167,33 +191,33 @@ class Product(Pattern):
     factors: tuple[Pattern, ...]
 
     def match(self, g: Rewriter, value: str, found: Found) -> Iterator[Found]:
+        """Every way in which the factors are those that a value is the product of."""
+        n = g.producer(value)
+        if n is not None:
+            yield from self.match_node(g, n, found)
+
+    def match_node(self, g: Rewriter, n: Node, found: Found) -> Iterator[Found]:
         """Match what has a structure first: it says which values the names stand for."""
         structured = [p for p in self.factors if not isinstance(p, Wild)]
-        names = Counter(p.name for p in self.factors if isinstance(p, Wild))
-        yield from self._match(g, value, found, structured, names, ())
+        yield from self._match(g, n, found, structured, ())
 
     def _match(
-        self,
-        g: Rewriter,
-        value: str,
-        found: Found,
-        structured: list[Pattern],
-        names: Counter[str],
-        taken: tuple[str, ...],
+        self, g: Rewriter, n: Node, found: Found, structured: list[Pattern], taken: tuple[str, ...]
     ) -> Iterator[Found]:
         stops = {*taken, *(v for v in found.values() if isinstance(v, str))}
-        flat = _flatten(g, value, stops)
+        flat = _flatten(g, n, stops)
         if flat is None:
             return
         coefficient, leaves = flat
         leaves.subtract(taken)
         if not structured:
-            if _near(coefficient, self.coefficient, g.type(value).dtype):
+            names = Counter(p.name for p in self.factors if isinstance(p, Wild))
+            if _near(coefficient, self.coefficient, n.type.dtype):
                 yield from _match_names(+leaves, names, found)
             return
         for leaf in +leaves:
             for deeper in structured[0].match(g, leaf, found):
-                yield from self._match(g, value, deeper, structured[1:], names, (*taken, leaf))
+                yield from self._match(g, n, deeper, structured[1:], (*taken, leaf))
 
 
 Root = Apply | Product
@@ -209,7 +233,7 @@ def const(names: str) -> list[Wild]:
     return [Wild(name, constant=True) for name in names.split()]
 
 
-def apply(op: str, *operands: Operand, attrs: str | AttrsOf | None = None) -> Apply:
+def apply(op: str, *operands: Operand, attrs: str | Attrs | AttrsOf = NO_ATTRS) -> Apply:
     """The pattern of an operator on operands."""
     return Apply(op, tuple(map(_as_pattern, operands)), attrs)
 
@@ -238,23 +262,17 @@ class GraphRule:
         """The operators of nodes that the rule may replace."""
         return (self.pattern.op,) if isinstance(self.pattern, Apply) else ("mul", "div")
 
-    def apply(self, g: Rewriter, n: Node, value: str = "") -> str | None:
+    def apply(self, g: Rewriter, n: Node) -> str | None:
         """What replaces the node, `None` if the rule does not fit."""
         if not self.domain(n.type.dtype):
             return None
-        for found in self._matches(g, n):
+        for found in self.pattern.match_node(g, n, {}):
             if self.when is None or ask(self.when, g, found):
                 result = self.result.build(g, found, n.type.dtype)
                 # A result that would have to be broadcast first, or converted, is not the same.
                 if g.type(result) == n.type:
                     return result
         return None
-
-    def _matches(self, g: Rewriter, n: Node) -> Iterator[Found]:
-        if isinstance(self.pattern, Apply):
-            yield from self.pattern.match_node(g, n, {})
-        else:
-            yield from self.pattern.match(g, n.name, {})
 
 
 def ask(question: Callable[..., Any], g: Rewriter, found: Found) -> Any:
@@ -263,10 +281,9 @@ def ask(question: Callable[..., Any], g: Rewriter, found: Found) -> Any:
 
 
 def _shown(g: Rewriter, item: Any) -> Any:
-    if not isinstance(item, str):
-        return item
-    data = g.constant_data(item)
-    return g.type(item) if data is None else data
+    if isinstance(item, _ConstantName):
+        return g.constant_data(item)
+    return g.type(item) if isinstance(item, str) else item
 
 
 def uniform(data: np.ndarray) -> float | None:
@@ -300,28 +317,35 @@ def _match_names(leaves: Counter[str], names: Counter[str], found: Found) -> Ite
         yield {**found, next(iter(free)): next(iter(rest))}
 
 
-def _flatten(g: Rewriter, value: str, stops: set[str]) -> tuple[float, Counter[str]] | None:
+def _flatten(g: Rewriter, root: Node, stops: set[str]) -> tuple[float, Counter[str]] | None:
     """A product as a number and its other factors, down to `stops`; `None` if it has too many."""
-    coefficient, leaves, pending = 1.0, Counter[str](), [value]
+    coefficient, leaves = 1.0, Counter[str]()
+    pending: list[tuple[str, Node | None]] = [(root.name, root)]
     while pending:
-        top = pending.pop()
-        data, n = g.constant_data(top), g.producer(top)
+        value, n = pending.pop()
+        data = g.constant_data(value)
+        parts = None if value in stops else _factors(g, n)
         if data is not None and data.size == 1:
             coefficient *= float(data.reshape(-1)[0])
-        elif n is None or n.op not in ("mul", "div") or top in stops:
-            leaves[top] += 1
-        elif n.op == "mul":
-            pending.extend(n.inputs)
+        elif parts is None:
+            leaves[value] += 1
         else:
-            divisor = g.constant_data(n.inputs[1])
-            if divisor is not None and divisor.size == 1 and divisor.reshape(-1)[0] != 0:
-                coefficient /= float(divisor.reshape(-1)[0])
-                pending.append(n.inputs[0])
-            else:
-                leaves[top] += 1
+            coefficient *= parts[0]
+            pending.extend((v, g.producer(v)) for v in parts[1])
         if leaves.total() + len(pending) > MAX_FACTORS:
             return None
     return coefficient, leaves
+
+
+def _factors(g: Rewriter, n: Node | None) -> tuple[float, tuple[str, ...]] | None:
+    """The number and the values that a node multiplies, `None` if it does something else."""
+    if n is None or n.op not in ("mul", "div"):
+        return None
+    if n.op == "mul":
+        return 1.0, n.inputs
+    data = g.constant_data(n.inputs[1])
+    divisor = 0.0 if data is None or data.size != 1 else float(data.reshape(-1)[0])
+    return (1 / divisor, n.inputs[:1]) if divisor else None
 
 
 def _near(value: float, target: float, dtype: DType) -> bool:

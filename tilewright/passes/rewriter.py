@@ -14,12 +14,12 @@ Nodes that nobody reads any more stay behind: `eliminate_dead` removes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.core.errors import Error
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.core.errors import Error, Loc
+from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.table import op_row
@@ -73,9 +73,20 @@ class Rewriter(GraphBuilder):
 
     def producer(self, name: str) -> Node | None:
         """The node of the new graph that defines a value; inputs and constants have none."""
-        if name not in self._producer:
-            self._producer.update((o, n) for n in self.nodes for o in n.outputs)
         return self._producer.get(name)
+
+    def add_many(
+        self,
+        op: str,
+        *inputs: str,
+        attrs: Attrs | None = None,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append a node and return the names of all its outputs; "" is an absent input."""
+        outputs = super().add_many(op, *inputs, attrs=attrs, names=names, loc=loc)
+        self._producer.update((o, self.nodes[-1]) for o in outputs)
+        return outputs
 
     def use_count(self, name: str) -> int:
         """How often the old graph read what is now `name`, being an output included."""

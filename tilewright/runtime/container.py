@@ -75,10 +75,17 @@ def write_container(
     """Write a model to `path`, whole or not at all; `weights` are streamed."""
 
     def write(temporary: Path) -> None:
-        with open(temporary, "wb") as file:
-            _write(file, manifest, objects, weights)
+        fill_container(temporary, manifest, objects, weights)
 
     return atomic_write(path, write, area="container")
+
+
+def fill_container(
+    path: Path, manifest: Mapping[str, Any], objects: Mapping[str, bytes], weights: WeightItems
+) -> None:
+    """Write a model into a file that its caller will put in its place when it is whole."""
+    with open(path, "wb") as file:
+        _write(file, manifest, objects, weights)
 
 
 def read_container(path: str | os.PathLike[str]) -> Container:

@@ -60,9 +60,9 @@ def fma(a: Expr, b: Real, c: Real) -> Expr:
 
 
 def product(a: Expr, b: Real) -> Expr:
-    """`a * b`, rounded: unlike `*` it is never merged with a following addition.
+    """`a * b`, rounded, where its rounding error `fma(a, b, -product)` is used as well.
 
-    For algorithms that compute the rounding error of just this product.
+    A plain `*` may be contracted with a sum that it enters, which would count the error twice.
     """
     return fma(a, b, -0.0)
 

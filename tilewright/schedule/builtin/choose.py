@@ -6,6 +6,7 @@
 | tile      | one reduction along other axes than the last, then elementwise blocks  |
 | rows      | reductions along the last axis, every block sharing the rows           |
 | nests     | anything else: each nest for itself                                    |
+| opaque    | blocks that are not one store: rows in parallel                        |
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.schedule.builtin.injective import schedule_injective
+from tilewright.schedule.builtin.opaque import schedule_opaque
 from tilewright.schedule.builtin.rows import row_axes, schedule_rows
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -46,13 +48,14 @@ def schedule_func(func: Func, constants: frozenset[str], target: Target) -> Sche
     sch = Schedule(func)
     facts = facts_of(func)
     if not all(is_simple(b) for b in facts.blocks):
-        return ScheduledFunc(func, sch.trace, "opaque")
+        schedule_opaque(sch, facts, target)
+        return ScheduledFunc(sch.func, sch.trace, "opaque")
     sums = [b for b in facts.blocks if reductions(b)]
     if not sums:
         _inline_into_last(sch, facts)
         rule = "injective"
         facts = facts_of(sch.func)
-        schedule_injective(sch, facts.blocks[-1], facts, target)
+        schedule_injective(sch, facts.blocks[-1], target)
     else:
         rule = _schedule_reductions(sch, sums, constants, target)
     return ScheduledFunc(sch.func, sch.trace, rule)
@@ -67,7 +70,7 @@ def _schedule_reductions(
     if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
         _schedule_tiled(sch, sums[0].name, constants, target)
         return "tile"
-    if rows is not None:
+    if rows is not None and len(facts.outputs) == 1:
         schedule_rows(sch, facts, rows, target)
         return "rows"
     _schedule_nests(sch, facts, target)
@@ -79,7 +82,7 @@ def _schedule_tiled(sch: Schedule, name: str, constants: frozenset[str], target:
     facts = facts_of(sch.func)
     position = [b.name for b in facts.blocks].index(name)
     for b in facts.blocks[:position]:
-        schedule_injective(sch, b, facts, target)
+        schedule_injective(sch, b, target)
     after = facts.blocks[position + 1 :]
     for b in after[:-1]:
         sch.inline(b.name)
@@ -96,7 +99,7 @@ def _schedule_tiled(sch: Schedule, name: str, constants: frozenset[str], target:
 def _schedule_nests(sch: Schedule, facts: Facts, target: Target) -> None:
     for b in facts.blocks:
         if not reductions(b):
-            schedule_injective(sch, b, facts, target)
+            schedule_injective(sch, b, target)
         elif spatial(b):
             sch.decompose_reduction(b.name, _outermost_sum(b))
 

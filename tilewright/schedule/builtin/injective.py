@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.structure import (
-    Facts,
-    flat_stride,
     loop_of,
-    reads_of,
     spatial,
-    static_extent,
+    typical_extent,
     value_of,
     work,
 )
@@ -18,29 +15,37 @@ from tilewright.target.cpu import Target
 
 # Fewer steps than this are not worth waking another thread for.
 PARALLEL_WORK = 32_768
+# Iterations of the parallel loop for each core: evens out what threads get.
+CHUNKS_PER_CORE = 16
 # Vectors in one iteration: independent chains hide the latency of long formulas.
 UNROLL = 4
 
 
-def schedule_injective(sch: Schedule, block: Block, facts: Facts, target: Target) -> None:
+def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
     """Schedule one nest whose loops all number output elements."""
     axes = spatial(block)
     if not axes:
         return
     loops = [loop_of(it) for it in axes]
-    extents = [static_extent(it.extent) for it in axes]
+    extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
-    if _contiguous(block, facts) and extents[-1] >= lanes:
+    if extents[-1] >= lanes:
         factor = lanes * min(UNROLL, extents[-1] // lanes)
-        outer, inner = sch.split(loops[-1], [None, factor])
+        loops[-1], inner = sch.split(loops[-1], [None, factor])
         sch.vectorize(inner)
-        loops[-1] = outer
+        extents[-1] = -(-extents[-1] // factor)
     if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*loops) if len(loops) > 1 else loops[0])
+        _parallelize(sch, loops, extents, target)
 
 
-def _contiguous(block: Block, facts: Facts) -> bool:
-    """Whether the innermost axis walks at least the output and one input element by element."""
-    axis = spatial(block)[-1].name
-    strides = [flat_stride(r, facts.buffers[r.buffer], axis) for r in reads_of(block)]
-    return not strides or any(s in (0, 1) for s in strides)
+def _parallelize(sch: Schedule, loops: list[str], extents: list[int], target: Target) -> None:
+    """Share the outermost loops among threads; as few of them as give every thread enough.
+
+    A loop that is fused costs a division in each iteration, so the innermost ones stay apart.
+    """
+    enough = target.cores * CHUNKS_PER_CORE
+    count, taken = 1, 0
+    while taken < len(loops) and count < enough:
+        count *= extents[taken]
+        taken += 1
+    sch.parallel(sch.fuse(*loops[:taken]) if taken > 1 else loops[0])

@@ -16,6 +16,8 @@ from tilewright.target.cpu import Target
 PARALLEL_CHAINS = 8
 MAX_ROWS = 16
 SPARE_REGISTERS = 4
+# To find where a row of the tile starts when its rows are not evenly spaced: two divisions.
+CYCLES_PER_ADDRESS = 6
 MAX_VECTORS = 8
 
 
@@ -28,27 +30,35 @@ class RegisterTile:
     lanes: int
 
 
-def choose_tile(rows: int, columns: int, bits: int, target: Target, shared: bool) -> RegisterTile:
-    """The cheapest tile for a problem of `rows` by `columns`.
+@dataclass(frozen=True)
+class TileProblem:
+    """What is tiled: its rows and columns, and `steps` of the reduction.
 
     `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
-    multiply-add loads its own (depthwise convolution, pooling).
+    multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
+    after which addresses jump (the width of an image whose pixels are the rows), 0 if they never do.
     """
-    lanes = target.lanes(bits)
-    # Only shared vectors can be padded at no cost: their operand is packed.
-    exact = not shared and columns % lanes == 0
-    best: tuple[float, int, int] | None = None
-    for vectors in range(1, MAX_VECTORS + 1):
-        for height in range(1, min(MAX_ROWS, rows) + 1):
-            if not _fits(height, vectors, shared, target):
-                continue
-            if exact and columns % (vectors * lanes):
-                continue
-            cost = _cost(height, vectors, shared, rows, columns, lanes)
-            if best is None or (cost, -height * vectors) < (best[0], -best[1] * best[2]):
-                best = (cost, height, vectors)
-    assert best is not None
-    return RegisterTile(best[1], best[2] * lanes, lanes)
+
+    rows: int
+    columns: int
+    steps: int
+    bits: int
+    shared: bool
+    period: int = 0
+
+
+def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
+    """The tile with the least estimated time."""
+    lanes = target.lanes(problem.bits)
+    candidates = [
+        (height, vectors)
+        for vectors in range(1, MAX_VECTORS + 1)
+        for height in range(1, min(MAX_ROWS, problem.rows) + 1)
+        if _fits(height, vectors, problem.shared, target)
+        and _exact_enough(problem, vectors * lanes, lanes)
+    ]
+    height, vectors = min(candidates, key=lambda c: (_cost(problem, *c, lanes), -c[0] * c[1]))
+    return RegisterTile(height, vectors * lanes, lanes)
 
 
 def _fits(height: int, vectors: int, shared: bool, target: Target) -> bool:
@@ -57,10 +67,17 @@ def _fits(height: int, vectors: int, shared: bool, target: Target) -> bool:
     return height * vectors + loaded + SPARE_REGISTERS <= target.vector_registers
 
 
-def _cost(height: int, vectors: int, shared: bool, rows: int, columns: int, lanes: int) -> float:
-    """Cycles for the whole problem per reduction step, in units of one multiply-add issue."""
-    tiles = -(-rows // height) * -(-columns // (vectors * lanes))
+def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
+    """Only shared vectors can be padded at no cost: their operand is packed."""
+    return problem.shared or problem.columns % lanes != 0 or problem.columns % columns == 0
+
+
+def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
+    """Cycles for the whole problem per reduction step."""
+    tiles = -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
     multiply = max(height * vectors, PARALLEL_CHAINS) / 2
-    loads = (height + vectors if shared else height * vectors + vectors) / 2
+    loads = (height + vectors if problem.shared else height * vectors + vectors) / 2
+    jumps = problem.period % height != 0 if problem.period else False
+    addresses = CYCLES_PER_ADDRESS * height if jumps else 0
     # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
-    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0)
+    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / problem.steps)

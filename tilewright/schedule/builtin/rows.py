@@ -23,7 +23,7 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
-    static_extent,
+    typical_extent,
     value_of,
     work,
 )
@@ -77,7 +77,7 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: Target) -> None:
     axes = reductions(before) or spatial(before)[rows:]
     if not axes:
         return
-    extent = static_extent(axes[-1].extent)
+    extent = typical_extent(axes[-1].extent)
     wide = extent >= lanes
     factor = lanes * min(UNROLL, max(1, extent // lanes))
     if reductions(before):

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.affine import stride_of
+from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Binary, Cast, Expr, Load, Select, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Iter, Store
 from tilewright.ir.loop.walk import blocks, buffers
 
-# Taken for a dimension that is not known at compile time.
-TYPICAL_EXTENT = 128
+# Taken for a size that is not known at compile time.
+TYPICAL_SIZE = 64
 UNKNOWN_WORK = 1 << 40
 
 
@@ -90,10 +91,9 @@ def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
     return stride_of(simplify(flat), axis)
 
 
-def static_extent(extent: Expr, default: int = TYPICAL_EXTENT) -> int:
-    """The extent, or a typical one where it is symbolic."""
-    known = as_int(extent)
-    return default if known is None else known
+def typical_extent(extent: Expr) -> int:
+    """The extent, with symbolic sizes taken to be typical."""
+    return evaluate(extent, dict.fromkeys(free_vars(extent), TYPICAL_SIZE))
 
 
 def work(block: Block) -> int:

@@ -16,12 +16,14 @@ Rows and columns beyond the end are computed on clamped reads and never stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
-from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
-from tilewright.schedule.builtin.register_tile import RegisterTile, choose_tile
+from tilewright.schedule.builtin.register_tile import RegisterTile, TileProblem, choose_tile
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
@@ -32,7 +34,7 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
-    static_extent,
+    typical_extent,
     uses,
     value_of,
     work,
@@ -99,7 +101,9 @@ def schedule_tile(
     row_tile, row_loops = _split_rows(sch, roles, tile)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
-    outer = [*(loop_of(it) for it in roles.batch), panel_loop, *row_tile]
+    # A shared panel stays in the cache for all rows; otherwise neighbouring columns share lines.
+    inner_order = [panel_loop, *row_tile] if roles.panel is not None else [*row_tile, panel_loop]
+    outer = [*(loop_of(it) for it in roles.batch), *inner_order]
     sums = [loop_of(it) for it in reductions(block)]
     sch.reorder(*outer, *sums, *row_loops, vector, lane)
     _write_out(sch, epilogue, outer[-1], roles, tile)
@@ -113,10 +117,27 @@ def schedule_tile(
 
 
 def _choose(block: Block, roles: Roles, target: Target) -> RegisterTile:
-    rows = 1 if roles.row is None else static_extent(roles.row.extent)
-    columns = static_extent(roles.column.extent)
-    bits = value_of(block).dtype.bits
-    return choose_tile(rows, columns, bits, target, roles.panel is not None)
+    problem = TileProblem(
+        rows=1 if roles.row is None else typical_extent(roles.row.extent),
+        columns=typical_extent(roles.column.extent),
+        steps=prod(typical_extent(it.extent) for it in reductions(block)),
+        bits=value_of(block).dtype.bits,
+        shared=roles.panel is not None,
+        period=0 if roles.row is None else _period(block, roles.row),
+    )
+    return choose_tile(problem, target)
+
+
+def _period(block: Block, row: Iter) -> int:
+    """The least `n` for which an index uses `row % n`; 0 if none does."""
+    found = [
+        as_int(e.b) or 0
+        for load in reads_of(block)
+        for index in load.indices
+        for e in subexpressions(index)
+        if isinstance(e, Binary) and e.op == "mod" and e.a is Var(row.name)
+    ]
+    return min(found, default=0)
 
 
 def _pack_panel(
@@ -160,7 +181,8 @@ def _pack_columns(
         if load.buffer in constants and moves:
             position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
             last = position.pop(roles.column.name)
-            sch.transform_layout(load.buffer, [*((d, 0, 0) for d in position.values()), (last, 0, 0)])
+            order = [*position.values(), last]
+            sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
 
 
 def _is_plain(panel: Load, block: Block) -> bool:

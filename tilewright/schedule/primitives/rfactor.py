@@ -9,16 +9,17 @@
             { s[vi] += x[vi, vk] }                      { s.rf[vk.1, vi] += x[vi, vk.0 * 4 + vk.1] }
         }                                           }
       }                                           }
-    }                                             for s.ax0, s.ax1 in serial(M, 4) {
-                                                    block "s" [vi: S(M) = s.ax0, vk.1: R(4) = s.ax1]
+    }                                             for s.final.ax0, s.final.ax1 in serial(M, 4) {
+                                                    block "s" [vi: S(M) = s.final.ax0,
+                                                               vk.1: R(4) = s.final.ax1]
                                                       init { s[vi] = 0.0 }
                                                       { s[vi] += s.rf[vk.1, vi] }
                                                   }
 
 The loop becomes spatial, so it can be vectorised. The partial results live in `<buffer>.rf`, which
 has one more dimension in front; `<block>.rf` keeps the loops, the block itself gets new ones
-`<block>.axN` over what is left, just after the nest. Where a reduction loop is guarded, not every
-partial result would be started, so a block `<block>.rf.init` of its own starts them all.
+`<block>.final.axN` over what is left, just after the nest. Where a reduction loop is guarded, not
+every partial result would be started, so a block `<block>.rf.init` of its own starts them all.
 """
 
 from __future__ import annotations

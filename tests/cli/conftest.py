@@ -1,0 +1,26 @@
+"""Model files that several commands are tried on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models import convnet, mlp, save
+
+
+@pytest.fixture
+def mlp_file(tmp_path: Path) -> Path:
+    """A model with the symbolic batch N."""
+    return save(mlp("N"), tmp_path / "mlp.onnx")
+
+
+@pytest.fixture
+def conv_file(tmp_path: Path) -> Path:
+    """A model of fixed shapes."""
+    return save(convnet(1), tmp_path / "conv.onnx")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.cli.catalog import CATALOG
+
+
+@pytest.mark.parametrize("kind", CATALOG)
+def test_names_are_unique_and_rows_alike(kind: str) -> None:
+    rows = CATALOG[kind]()
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names)
+    assert all(row.keys() == rows[0].keys() for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["ops", "passes", "primitives", "targets", "switches", "engines"])
+def test_everything_is_described(kind: str) -> None:
+    assert not [row["name"] for row in CATALOG[kind]() if not row["summary"]]

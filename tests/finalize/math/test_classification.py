@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.finalize.math.accuracy import all_magnitudes, machine, special_values
+from tests.finalize.math.jit_expression import jit
+from tilewright.arith.expr import Call, Var
+from tilewright.core.dtypes import DTYPES, F32, F64, DType
+from tilewright.finalize.math.expand import expand_math
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+def test_isinf(dtype: DType) -> None:
+    x = np.concatenate([special_values(dtype), all_magnitudes(dtype)])
+    np.testing.assert_array_equal(machine("isinf", dtype)(x), np.isinf(x))
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+def test_sign(dtype: DType) -> None:
+    x = np.concatenate([special_values(dtype), all_magnitudes(dtype)])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(machine("sign", dtype)(x), np.sign(x))
+
+
+@pytest.mark.parametrize("name", ["i8", "i32", "i64", "u8", "u32", "u64"])
+def test_sign_of_integers(name: str) -> None:
+    dtype = DTYPES[name]
+    info = np.iinfo(dtype.numpy)
+    x = np.array([info.min, info.min + 1, 0, 1, 2, info.max], dtype.numpy)
+    e = expand_math(Call("sign", (Var("x", dtype),), dtype))
+    np.testing.assert_array_equal(jit(e, [("x", dtype)])(x), np.sign(x))

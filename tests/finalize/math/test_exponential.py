@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.finalize.math.accuracy import Array, arguments, check
+from tilewright.core.dtypes import F32, F64, DType
+
+RANGES = [(-1.0, 1.0), (-20.0, 20.0), (-110.0, 95.0), (-750.0, 715.0)]
+
+
+def sigmoid(x: Array) -> Array:
+    t = np.exp(-np.abs(x))
+    return np.where(x < 0, t, 1) / (1 + t)
+
+
+CASES = {
+    "exp": (np.exp, 2.0),
+    "exp2": (np.exp2, 2.0),
+    "expm1": (np.expm1, 2.0),
+    "sigmoid": (sigmoid, 2.5),
+}
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("fn", CASES)
+def test_accuracy_over_the_whole_range(fn: str, dtype: DType) -> None:
+    oracle, limit = CASES[fn]
+    check(fn, dtype, oracle, limit, arguments(dtype, *RANGES))
+
+
+@pytest.mark.parametrize("fn", ["exp", "exp2", "sigmoid"])
+def test_denormal_results(fn: str) -> None:
+    oracle, limit = CASES[fn]
+    x = np.linspace(-152, -86, 100_000).astype(np.float32)
+    check(fn, F32, oracle, limit, x)
+    results = oracle(x.astype(np.float64))
+    assert ((results > 0) & (results < np.finfo(np.float32).tiny)).sum() > 10_000
+
+
+def test_overflow_comes_where_it_should() -> None:
+    check("exp", F32, np.exp, 2.0, np.linspace(88.7, 88.75, 5000).astype(np.float32))
+    check("exp", F64, np.exp, 2.0, np.linspace(709.7, 709.8, 5000))
+    check("expm1", F32, np.expm1, 2.0, np.linspace(88.7, 88.75, 5000).astype(np.float32))

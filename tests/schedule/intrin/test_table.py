@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+from llvmlite import binding
+
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.intrin.match import pattern_of
+from tilewright.schedule.intrin.table import INTRINSICS
+
+EMITTED = [name for name, row in INTRINSICS.items() if row.llvm]
+
+
+@pytest.mark.parametrize("name", INTRINSICS)
+def test_patterns_are_programs(name: str) -> None:
+    func = pattern_of(name)
+    verify_func(func)
+    assert func.name == name
+    assert INTRINSICS[name].tile or INTRINSICS[name].llvm
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"), [("sdot", "sdot"), ("vnni", "vpdpbusd")], ids=EMITTED
+)
+def test_emitted_text_becomes_the_instruction(name: str, instruction: str) -> None:
+    assembly = _compiled(name).emit_assembly(_module(name))
+    assert instruction in assembly
+
+
+def _module(name: str) -> binding.ModuleRef:
+    text = INTRINSICS[name].llvm.replace("define internal", "define")
+    module = binding.parse_assembly(text)
+    module.verify()
+    return module
+
+
+def _compiled(name: str) -> binding.TargetMachine:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    row = INTRINSICS[name]
+    features = ",".join(f"+{f}" for f in row.features)
+    target = binding.Target.from_triple(f"{row.arch}-unknown-linux-gnu")
+    return target.create_target_machine(features=features, opt=3)
+
+
+def _has(flag: str) -> bool:
+    """Whether the kernel reports an extension: LLVM does not know of all that AArch64 has."""
+    info = Path("/proc/cpuinfo")
+    return info.exists() and flag in info.read_text().split()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("sdot", marks=pytest.mark.skipif(not _has("asimddp"), reason="no dotprod")),
+        pytest.param("vnni", marks=pytest.mark.skipif(not _has("avx512_vnni"), reason="no vnni")),
+    ],
+)
+def test_the_instruction_computes_its_pattern(name: str) -> None:
+    rng = np.random.default_rng(0)
+    func = pattern_of(name)
+    arrays = {}
+    for b in func.params:
+        info = np.iinfo(b.dtype.numpy)
+        bound = (info.min, info.max) if b.dtype.bits == 8 else (-1000, 1000)
+        shape = tuple(int(str(d)) for d in b.shape)
+        arrays[b.name] = rng.integers(*bound, shape, endpoint=True).astype(b.dtype.numpy)
+    expected = {n: a.copy() for n, a in arrays.items()}
+    run_func(func, expected)
+    engine = binding.create_mcjit_compiler(_module(name), _compiled(name))
+    engine.finalize_object()
+    address = engine.get_function_address(f"tw.{name}")
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
+    call(*(arrays[b.name].ctypes.data for b in func.params))
+    np.testing.assert_array_equal(arrays["c"], expected["c"])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from tests.schedule.programs import check_schedule, conv, dense, refused
+from tilewright.arith.expr import TRUE
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import find_block
+from tilewright.schedule.schedule import Schedule
+
+
+def test_pad(golden) -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.pad("mm", "i0", 8)
+    golden(print_func(sch.func))
+    check_schedule(sch, before)
+
+
+def test_padded_then_split_needs_no_guard() -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.pad("mm", "i0", 8)
+    sch.pad("mm", "i1", 12)
+    sch.split("mm.i0", [None, 2, 4])
+    sch.split("mm.i1", [None, 12])
+    assert find_block(sch.func, "mm").predicate is TRUE
+    check_schedule(sch, before)
+
+
+def test_masks_follow_the_clamped_index() -> None:
+    before = conv()
+    sch = Schedule(before)
+    sch.pad("conv", "i1", 4)
+    check_schedule(sch, before)
+
+
+def test_what_is_a_multiple_already_stays() -> None:
+    sch = Schedule(dense(16, 24, 5))
+    before = sch.func
+    sch.pad("mm", "i0", 8)
+    assert sch.func is before
+
+
+def test_refused() -> None:
+    sch = Schedule(dense())
+    refused("pad.allocation", sch.pad, "y", "i0", 8)
+    refused("pad.iterator", sch.pad, "mm", "r0", 8)
+    refused("pad.iterator", sch.pad, "mm", "no", 8)
+    refused("pad.multiple", sch.pad, "mm", "i0", 0)
+    sch.split("mm.i0", [None, 4])
+    refused("pad.bound", sch.pad, "mm", "i0", 8)
+
+
+def test_shared_loops_are_refused() -> None:
+    sch = Schedule(dense())
+    sch.reverse_compute_at("add", "mm.i0")
+    refused("pad.shared", sch.pad, "mm", "i0", 8)
+
+
+def test_blocks_of_blocks_are_refused() -> None:
+    sch = Schedule(dense())
+    sch.blockize("mm.i1")
+    refused("pad.nested", sch.pad, "mm.tile", "i0.o", 8)

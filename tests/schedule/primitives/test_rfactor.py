@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from tests.schedule.programs import check_schedule, func_of, matmul, refused, softmax
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import find_block, find_loop
+from tilewright.schedule.schedule import Schedule
+
+
+def test_rfactor(golden) -> None:
+    before = softmax(6, 8)
+    sch = Schedule(before)
+    _, lane = sch.split("s.r0", [None, 4])
+    assert sch.rfactor("s", lane) == "s.rf"
+    sch.vectorize(lane)
+    golden(print_func(sch.func))
+    check_schedule(sch, before, exact=False)
+
+
+def test_guarded_reductions_start_all_partial_results(golden) -> None:
+    before = softmax()
+    sch = Schedule(before)
+    for name in ("s", "m"):
+        sch.rfactor(name, sch.split(f"{name}.r0", [None, 4])[1])
+        sch.reverse_compute_at(name, f"{name}.i0")
+    golden(print_func(sch.func))
+    check_schedule(sch, before, exact=False)
+
+
+def test_all_of_the_reduction() -> None:
+    before = matmul()
+    sch = Schedule(before)
+    sch.rfactor("y", "y.r0")
+    assert find_block(sch.func, "y.rf").init is None
+    check_schedule(sch, before)
+
+
+def test_within_shared_loops() -> None:
+    before = softmax()
+    sch = Schedule(before)
+    sch.compute_at("s", "y.i0")
+    sch.rfactor("s", sch.split("s.ax1", [None, 4])[1])
+    sch.compute_at("e", "y.i0")
+    check_schedule(sch, before, exact=False)
+    assert find_loop(sch.func, "s.ax1.1").kind == "serial"
+
+
+def test_refused() -> None:
+    sch = Schedule(softmax())
+    refused("rfactor.loop", sch.rfactor, "s", "s.i0")
+    refused("rfactor.loop", sch.rfactor, "s", "m.r0")
+    refused("rfactor.reduction", sch.rfactor, "e", "e.i0")
+    sch.fuse("s.i0", "s.r0")
+    refused("rfactor.mixed", sch.rfactor, "s", "s.i0_r0")
+
+
+def test_other_operations_are_refused() -> None:
+    func = func_of(
+        """
+        func @f(a: f32[8], out y: f32[]) {
+          for k in serial(8) {
+            block "y" [v: R(8) = k] reads a[v] writes y[]
+              init { y[] = 1.0 }
+              { y[] = y[] + a[v] }
+          }
+        }
+        """
+    )
+    refused("rfactor.operation", Schedule(func).rfactor, "y", "k")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from tests.schedule.programs import check_same, check_schedule, matmul, refused
+from tilewright.arith.expr import Var, cast
+from tilewright.core.dtypes import I8, I32, U8, DType
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import find_block
+from tilewright.ir.tensor.build import Builder
+from tilewright.lower.loops import program_func
+from tilewright.schedule.schedule import Schedule
+
+
+def _integer_matmul(left: DType) -> Func:
+    m = Var("M")
+    b = Builder("q")
+    x, w = b.input("x", left, (m, 16)), b.input("w", I8, (16, 32))
+    y = b.compute(
+        "y",
+        (m, 32),
+        lambda i, j: b.sum((16,), lambda r: cast(I32, x[i, r]) * cast(I32, w[r, j])),
+    )
+    return program_func(b.program(y))
+
+
+def _tiled(before: Func, lanes: int) -> tuple[Schedule, str]:
+    sch = Schedule(before)
+    sch.transform_layout("w", [[1, lanes, 0], [0, 4, 0], [1, lanes, 1], [0, 4, 1]])
+    j, k = sch.split("y.i1", [None, lanes]), sch.split("y.r0", [None, 4])
+    sch.reorder(j[0], k[0], j[1], k[1])
+    return sch, sch.blockize(j[1])
+
+
+def test_portable_tile(golden) -> None:
+    before = matmul(16, 12, 8)
+    sch = Schedule(before)
+    i, j = sch.split("y.i0", [None, 4]), sch.split("y.i1", [None, 6])
+    k = sch.split("y.r0", [None, 4])
+    sch.reorder(i[0], j[0], k[0], k[1], j[1], i[1])
+    sch.tensorize(sch.blockize(k[1]), "fma_tile")
+    golden(print_func(sch.func))
+    check_schedule(sch, before)
+
+
+def test_dot_products_are_marked(golden) -> None:
+    for left, lanes, name in ((I8, 4, "sdot"), (U8, 16, "vnni")):
+        before = _integer_matmul(left)
+        sch, tile = _tiled(before, lanes)
+        sch.tensorize(tile, name)
+        assert find_block(sch.func, tile).annotations == (("intrinsic", name),)
+        golden(print_func(sch.func), name)
+        check_same(before, sch.func)
+
+
+def test_refused() -> None:
+    sch, tile = _tiled(_integer_matmul(U8), 4)
+    refused("tensorize.match", sch.tensorize, tile, "sdot")
+    refused("tensorize.match", sch.tensorize, tile, "fma_tile")
+    refused("tensorize.intrinsic", sch.tensorize, tile, "nothing")
+
+
+def test_layout_that_is_not_contiguous_is_refused() -> None:
+    sch = Schedule(_integer_matmul(I8))
+    sch.transform_layout("w", [[1, 0, 0], [0, 0, 0]])
+    j, k = sch.split("y.i1", [None, 4]), sch.split("y.r0", [None, 4])
+    sch.reorder(j[0], k[0], j[1], k[1])
+    refused("tensorize.layout", sch.tensorize, sch.blockize(j[1]), "sdot")

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.schedule.programs import dense, refused
+from tilewright.ir.loop.text import print_stmt
+from tilewright.ir.loop.walk import buffers
+from tilewright.schedule.cache import check_cache, copy_nest
+
+
+def test_copy_nest() -> None:
+    source = buffers(dense())["bias"]
+    nest = copy_nest("c", source, replace(source, name="t"))
+    assert print_stmt(nest) == (
+        "for c.ax0 in serial(N) {\n"
+        '  block "c" [v0: S(N) = c.ax0] reads bias[v0] writes t[v0]\n'
+        "    { t[v0] = bias[v0] }\n"
+        "}"
+    )
+
+
+def test_names_and_scopes() -> None:
+    func = dense()
+    check_cache(func, "new", "new", "local")
+    refused("cache.scope", check_cache, func, "new", "new", "shared")
+    refused("schedule.name-taken", check_cache, func, "mm", "new", "local")
+    refused("schedule.name-taken", check_cache, func, "new", "mm", "local")
