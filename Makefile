@@ -1,6 +1,7 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
+# make docs    write the reference anew, refresh what the examples of the pages print
 # make clean   remove caches and built things (not .venv)
 #
 # Needs Python 3.11 or newer and nothing else: each target makes .venv for itself.
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -23,6 +24,9 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.stamp-dev
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

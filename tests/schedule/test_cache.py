@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.schedule.programs import dense, refused
+from tests.schedule.programs import dense, matmul, refused
 from tilewright.ir.loop.text import print_stmt
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.cache import check_cache, copy_nest
+from tilewright.schedule.tree import loop_spine, replaced, target_loop
 
 
 def test_copy_nest() -> None:
@@ -21,7 +22,15 @@ def test_copy_nest() -> None:
 
 def test_names_and_scopes() -> None:
     func = dense()
-    check_cache(func, "new", "new", "local")
-    refused("cache.scope", check_cache, func, "new", "new", "shared")
-    refused("schedule.name-taken", check_cache, func, "mm", "new", "local")
-    refused("schedule.name-taken", check_cache, func, "new", "mm", "local")
+    check_cache(func, "new", "new", "local", 2)
+    refused("cache.scope", check_cache, func, "new", "new", "shared", 2)
+    refused("schedule.name-taken", check_cache, func, "mm", "new", "local", 2)
+    refused("schedule.name-taken", check_cache, func, "new", "mm", "local", 2)
+    refused("schedule.name-taken", check_cache, _with_loop("new.ax0"), "new", "new", "local", 1)
+
+
+def _with_loop(name: str):
+    func = matmul()
+    spine = loop_spine(func, "y.i0")
+    renamed = replace(target_loop(spine), name=name)
+    return replaced(func, spine, renamed)

@@ -54,7 +54,7 @@ def test_refused_steps_leave_no_trace() -> None:
     sch = Schedule(matmul())
     before = sch.func
     refused("vectorize.reduction", Schedule(matmul(4, 4, 4)).vectorize, "y.r0")
-    refused("reorder.repeated", sch.reorder, "y.i0", "y.i0")
+    refused("reorder.twice", sch.reorder, "y.i0", "y.i0")
     assert sch.func is before
     assert len(sch.trace) == 0
 

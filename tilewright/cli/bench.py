@@ -199,7 +199,7 @@ def difference(got: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
         finite = np.isfinite(b)
         if finite.any():
             scale = max(float(np.abs(b[finite]).max()), 1e-30)
-            worst = max(worst, float(np.abs(a - b)[finite].max()) / scale)
+            worst = max(worst, float(np.abs(a[finite] - b[finite]).max()) / scale)
     return worst
 
 

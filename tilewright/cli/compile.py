@@ -26,7 +26,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json, progress, size_text
 
 if TYPE_CHECKING:
-    from tilewright.driver.compile import Timings
+    from tilewright.driver.compiler import Timings
 
 BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 """What is written as one file of bytes, and what that is called unless `-o` says."""
@@ -63,7 +63,7 @@ def compile_command(
 ) -> None:
     """Compile MODEL (.onnx or .graph)."""
     from tilewright.cli.source import read_source
-    from tilewright.driver.compile import Timings
+    from tilewright.driver.compiler import Timings
 
     timings = Timings()
     options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
@@ -108,7 +108,7 @@ def _write_text(
     source: Any, output: Path | None, emit: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     from tilewright.cli.emit import emit_graph, emit_texts
-    from tilewright.driver.compile import lower, lower_to_graph
+    from tilewright.driver.compiler import lower, lower_to_graph
 
     if emit == "graph":
         return emit_graph(lower_to_graph(source, options["dims"], options["timings"]), output)

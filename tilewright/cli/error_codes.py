@@ -34,8 +34,11 @@ class ErrorCode(NamedTuple):
 
 def error_classes() -> list[tuple[str, str]]:
     """The classes and what each is for."""
-    found = vars(errors).items()
-    return [(n, t.__doc__ or "") for n, t in found if isinstance(t, type) and n.endswith("Error")]
+    return [
+        (name, (thing.__doc__ or "").partition("\n")[0])
+        for name, thing in vars(errors).items()
+        if isinstance(thing, type) and name.endswith("Error")
+    ]
 
 
 def error_codes() -> list[ErrorCode]:

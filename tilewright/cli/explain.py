@@ -32,7 +32,7 @@ def explain_command(
         _explain_saved(model, as_json)
         return
     from tilewright.cli.emit import write_text
-    from tilewright.driver.compile import Timings, lower
+    from tilewright.driver.compiler import Timings, lower
     from tilewright.driver.explain import explain_build
     from tilewright.driver.report import report_data, report_page
 

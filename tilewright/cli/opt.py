@@ -40,7 +40,7 @@ def opt_command(
     """Run graph passes on MODEL (.onnx or .graph) and print the resulting graph."""
     from tilewright.cli.emit import emit_graph
     from tilewright.cli.source import read_source
-    from tilewright.driver.compile import import_graph
+    from tilewright.driver.compiler import import_graph
     from tilewright.driver.pipeline import GRAPH_PASSES, find_pass
     from tilewright.ir.graph.text import print_graph
     from tilewright.passes.manager import PassLog, run_passes

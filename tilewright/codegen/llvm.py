@@ -45,8 +45,18 @@ def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.Mod
     return module
 
 
+_compiled_modules = 0
+
+
+def compiled_modules() -> int:
+    """How many modules this process has turned into machine code so far."""
+    return _compiled_modules
+
+
 def compile_object(text: str, target: Target) -> bytes:
     """A module as an object file."""
+    global _compiled_modules
+    _compiled_modules += 1
     machine = target_machine(target)
     return machine.emit_object(optimize(text, machine, target))
 

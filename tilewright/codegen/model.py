@@ -16,8 +16,10 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
+from tilewright.codegen.placement import emit_placement
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
+from tilewright.passes.plan_memory import Placement
 
 MAIN_PARAMS = (
     ("%inputs", "ptr"),
@@ -50,12 +52,17 @@ class KernelCall:
 
 @node
 class ModelCode:
-    """Everything the entry points are made of."""
+    """Everything the entry points are made of.
+
+    Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
+    calls mention its offsets; otherwise the arena has `arena_size` bytes.
+    """
 
     symbols: tuple[str, ...]
     calls: tuple[KernelCall, ...]
-    arena_size: Expr
     output_shapes: tuple[Shape, ...]
+    arena_size: int = 0
+    placement: Placement | None = None
 
 
 def emit_model(code: ModelCode) -> str:
@@ -64,6 +71,8 @@ def emit_model(code: ModelCode) -> str:
     for call in code.calls:
         params = ", ".join(["ptr"] * len(call.buffers) + ["i64"] * len(call.sizes))
         module.declare(call.kernel, f"void ({params})")
+    if code.placement is not None:
+        emit_placement(module, code.placement)
     _emit_main(module, code, profiled=False)
     _emit_main(module, code, profiled=True)
     _emit_arena_size(module, code)
@@ -88,6 +97,8 @@ def _start(
 def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
     params = [*MAIN_PARAMS, ("%ns", "ptr")] if profiled else list(MAIN_PARAMS)
     em = _start(module, "tw_main_profiled" if profiled else "tw_main", params, code.symbols)
+    if code.placement is not None:
+        _place(em, code.placement)
     before = _now(em) if profiled else ""
     for number, call in enumerate(code.calls):
         args = [f"ptr {_address(em, place)}" for place in call.buffers]
@@ -98,6 +109,21 @@ def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
             _add_elapsed(em, number, before, after)
             before = after
     em.fn.finish("nounwind", "i32 0")
+
+
+def _place(em: ExprEmitter, placement: Placement) -> str:
+    """Lay out the arena for this run's sizes; gives the register with its total size."""
+    count = len(placement.sizes)
+    sizes = em.fn.at_entry(f"alloca [{count} x i64], align 8", "sizes")
+    offsets = em.fn.at_entry(f"alloca [{count} x i64], align 8", "offsets")
+    for index, size in enumerate(placement.sizes):
+        slot = em.fn.let(f"getelementptr inbounds i64, ptr {sizes}, i64 {index}")
+        em.fn.emit(f"store i64 {em.value(size)}, ptr {slot}, align 8")
+    total = em.fn.let(f"call i64 @tw_place(ptr {sizes}, ptr {offsets})", "total")
+    for index, offset in enumerate(placement.offsets):
+        slot = em.fn.let(f"getelementptr inbounds i64, ptr {offsets}, i64 {index}")
+        em.values[offset.name] = em.fn.let(f"load i64, ptr {slot}, align 8", "offset")
+    return total
 
 
 def _address(em: ExprEmitter, place: Place) -> str:
@@ -126,7 +152,8 @@ def _add_elapsed(em: ExprEmitter, number: int, before: str, after: str) -> None:
 
 def _emit_arena_size(module: ModuleText, code: ModelCode) -> None:
     em = _start(module, "tw_arena_size", [("%dims", "ptr")], code.symbols)
-    em.fn.finish("nounwind", f"i64 {em.value(code.arena_size)}")
+    size = str(code.arena_size) if code.placement is None else _place(em, code.placement)
+    em.fn.finish("nounwind", f"i64 {size}")
 
 
 def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:

@@ -66,7 +66,8 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
     build.plan = plan_memory(build.buffers)
     calls = tuple(placer.call(number, step) for number, step in enumerate(build.steps))
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
-    build.code = ModelCode(graph.symbols(), calls, build.plan.peak, shapes)
+    plan = build.plan
+    build.code = ModelCode(graph.symbols(), calls, shapes, plan.peak, plan.placement)
     return build
 
 

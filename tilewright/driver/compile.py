@@ -2,52 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.core.cache import open_cache
 from tilewright.core.config import config
-from tilewright.core.errors import ConfigError
-from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
-from tilewright.driver.explain import explain_build
 from tilewright.driver.identity import model_key
-from tilewright.driver.manifest import make_manifest
-from tilewright.driver.pipeline import GRAPH_PASSES
-from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.ir.graph.nodes import Graph
-from tilewright.passes.infer_types import bind_dims
-from tilewright.passes.manager import PassLog, run_passes
-from tilewright.passes.name_outputs import name_outputs
-from tilewright.runtime.container import (
-    Container,
-    assemble_weights,
-    fill_container,
-    read_container,
-)
+from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.executable import Executable
 from tilewright.target.cpu import resolve
 
+if TYPE_CHECKING:
+    from tilewright.driver.compiler import Compiler, Timings
+
 Progress = Callable[[str], None]
-
-
-@dataclass
-class Timings:
-    """Seconds spent in each stage of a compilation, and in each graph pass."""
-
-    stages: dict[str, float] = field(default_factory=dict)
-    passes: PassLog = field(default_factory=PassLog)
-
-    def add(self, stage: str, start: float) -> None:
-        """Count the time since `start` for `stage`."""
-        self.stages[stage] = self.stages.get(stage, 0.0) + time.perf_counter() - start
-
-    def table(self) -> str:
-        """One line a stage, then one a pass."""
-        lines = [f"{name:28} {seconds * 1e3:9.1f} ms" for name, seconds in self.stages.items()]
-        return "\n".join([*lines, "", self.passes.table()])
 
 
 def compile(
@@ -90,110 +59,18 @@ def compile_container(
     progress: Progress = lambda stage: None,
 ) -> Container:
     """Compile a model, for this machine or another, without loading it; see `compile`."""
-    compiler = _Compiler(source, target, dims, overrides, timings, progress)
-    store = open_cache() if cache and compiler.overrides is None else None
-    key = None if store is None else model_key(source, compiler.target, compiler.dims, store)
+    machine = resolve(target)
+    sizes = dict(dims or {})
+    folder = overrides or config().override_dir
+
+    def compiler() -> Compiler:
+        # The stages are imported only here: what is in the cache is ready without them.
+        from tilewright.driver.compiler import Compiler
+
+        return Compiler(source, machine, sizes, folder, timings, progress)
+
+    store = open_cache() if cache and folder is None else None
+    key = None if store is None else model_key(source, machine, sizes, store)
     if store is None or key is None:
-        return compiler.container()
-    return read_container(store.get_or_put(key, compiler.write))
-
-
-def lower(
-    source: Any,
-    *,
-    target: str = "native",
-    dims: Mapping[str, int] | None = None,
-    overrides: Path | None = None,
-    timings: Timings | None = None,
-    progress: Progress = lambda stage: None,
-) -> ModelBuild:
-    """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
-    return _Compiler(source, target, dims, overrides, timings, progress).build()
-
-
-def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
-    """A model as a graph, before any pass."""
-    if not isinstance(source, Graph):
-        return import_onnx(source, dict(dims or {}))
-    if dims and _is_fused(source):
-        raise ConfigError(
-            "dims.fused",
-            f"the sizes of graph {source.name!r} can only be set before fusion",
-            help="give the model, or its graph before the pass `fuse`",
-        )
-    return bind_dims(source, dims or {})
-
-
-def _is_fused(graph: Graph) -> bool:
-    return any(n.op == "fused" for n in graph.nodes)
-
-
-def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
-    """Import and optimise a model: the graph whose nodes are kernels."""
-    start = time.perf_counter()
-    graph = import_graph(source, dims)
-    timings.add("import", start)
-    start = time.perf_counter()
-    names = graph.outputs
-    passes = () if _is_fused(graph) else GRAPH_PASSES  # the text of a finished graph, read again
-    graph = name_outputs(run_passes(graph, passes, timings.passes), names)
-    timings.add("graph passes", start)
-    return graph
-
-
-class _Compiler:
-    """One compilation, from the source to the parts of a container."""
-
-    def __init__(
-        self,
-        source: Any,
-        target: str,
-        dims: Mapping[str, int] | None,
-        overrides: Path | None,
-        timings: Timings | None,
-        progress: Progress,
-    ) -> None:
-        self.source = source
-        self.target = resolve(target)
-        self.dims = dict(dims or {})
-        self.overrides = overrides or config().override_dir
-        self.timings = timings or Timings()
-        self.progress = progress
-
-    def write(self, path: Path) -> None:
-        """Compile into a file."""
-        build, objects, manifest = self._parts()
-        start = time.perf_counter()
-        self.progress("write")
-        fill_container(path, manifest, objects, build.weights.items())
-        self.timings.add("pack and write weights", start)
-
-    def container(self) -> Container:
-        """Compile in memory."""
-        build, objects, manifest = self._parts()
-        start = time.perf_counter()
-        weights = assemble_weights(build.weights.items(), build.weights.size)
-        self.timings.add("pack weights", start)
-        return Container(manifest, objects, weights)
-
-    def build(self) -> ModelBuild:
-        """The parts of the model, before code generation."""
-        self.progress("graph")
-        graph = lower_to_graph(self.source, self.dims, self.timings)
-        self.progress("kernels")
-        start = time.perf_counter()
-        build = build_model(graph, self.target, self.overrides)
-        self.timings.add("lower and schedule kernels", start)
-        return build
-
-    def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
-        build = self.build()
-        start = time.perf_counter()
-        texts = emit_modules(build)
-        self.timings.add("emit LLVM", start)
-        self.progress("machine code")
-        start = time.perf_counter()
-        objects = compile_modules(texts, self.target)
-        self.timings.add("LLVM", start)
-        counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
-        return build, objects, make_manifest(build, explain_build(build), counters)
+        return compiler().container()
+    return read_container(store.get_or_put(key, lambda path: compiler().write(path)))

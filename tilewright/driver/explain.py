@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.driver.build import ModelBuild
+from tilewright.passes.plan_memory import TYPICAL_SIZE
 
 
 def explain_build(build: ModelBuild) -> str:
@@ -29,7 +30,8 @@ def _kernels(build: ModelBuild) -> str:
 def _memory(build: ModelBuild) -> str:
     plan = build.plan
     assert plan is not None
+    sizes = f", symbolic sizes taken as {TYPICAL_SIZE}" if plan.placement else ""
     return (
-        f"arena {plan.peak} bytes; lower bound {plan.lower_bound} "
+        f"arena {plan.peak} bytes{sizes}; lower bound {plan.lower_bound} "
         f"({plan.overhead:.3f}x); weights {build.weights.size} bytes"
     )

@@ -14,12 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 import tilewright
 from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file
 from tilewright.core.errors import FrontendError
-from tilewright.frontends.onnx.read import external_files
 from tilewright.target.cpu import Target
 
 
@@ -27,7 +24,7 @@ def model_key(source: Any, target: Target, dims: Mapping[str, int], store: DiskC
     """The key of a compilation; `None` for sources that have no stable identity."""
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
-    elif isinstance(source, onnx.ModelProto):
+    elif hasattr(source, "SerializeToString"):  # an onnx.ModelProto, told without importing onnx
         content = fingerprint(source.SerializeToString(deterministic=True))
     else:
         return None
@@ -48,15 +45,30 @@ def compiler_fingerprint() -> str:
 def _file_content(path: Path, store: DiskCache) -> str:
     try:
         main = fingerprint_file(path, store)
-        if not _mentions_external_data(path):
-            return main
+        names = _external_names(path, main, store)
     except OSError as error:
         raise FrontendError(
             "onnx.unreadable",
             f"cannot read {path}: {error.strerror or error}",
             help="give the path of an ONNX model",
         ) from error
-    return fingerprint(main, *(fingerprint_file(f, store) for f in external_files(path)))
+    return fingerprint(main, *(fingerprint_file(path.parent / name, store) for name in names))
+
+
+def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:
+    """The files that a model refers to, remembered for its content: finding them reads it all."""
+    key = fingerprint("external files", content)
+    found = store.get(key)
+    if found is None:
+        names = _find_external(path) if _mentions_external_data(path) else []
+        found = store.put(key, lambda file: file.write_text(json.dumps(names)))
+    return [str(name) for name in json.loads(found.read_text())]
+
+
+def _find_external(path: Path) -> list[str]:
+    from tilewright.frontends.onnx.read import external_files  # imports onnx, which takes a while
+
+    return [str(file) for file in external_files(path)]
 
 
 def _mentions_external_data(path: Path) -> bool:

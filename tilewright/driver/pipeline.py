@@ -14,12 +14,15 @@ from tilewright.passes.decompose import decompose
 from tilewright.passes.distinct_outputs import distinct_outputs
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.eliminate_noop import eliminate_noop
+from tilewright.passes.fold_affine import fold_affine
 from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.fuse import fuse
 from tilewright.passes.infer_types import infer_types
 from tilewright.passes.manager import GraphPass
 from tilewright.passes.merge_equal import merge_equal
-from tilewright.passes.sink_transposes import sink_transposes
+from tilewright.passes.simplify_algebra import simplify_algebra
+from tilewright.passes.sink_reshapes import sink_reshapes
+from tilewright.passes.split_matmuls import split_matmuls
 
 GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("decompose", decompose),
@@ -27,8 +30,13 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("fold_constants", fold_constants),
     GraphPass("merge_equal", merge_equal),
     GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("simplify_algebra", simplify_algebra),
+    GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("channels_last", channels_last),
-    GraphPass("sink_transposes", sink_transposes),
+    GraphPass("sink_reshapes", sink_reshapes),
+    GraphPass("split_matmuls", split_matmuls),
+    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("fold_affine", fold_affine),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
     GraphPass("fuse", fuse),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.arith.expr import as_int
 from tilewright.driver.build import ModelBuild
-from tilewright.driver.compile import Timings
+from tilewright.driver.compiler import Timings
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.loop.text import print_func
 
@@ -47,7 +47,7 @@ def report_data(build: ModelBuild, timings: Timings) -> dict[str, Any]:
             for name, k in kernels.items()
         ],
         "memory": {
-            "arena": str(plan.peak),
+            "arena": plan.peak,
             "lower_bound": plan.lower_bound,
             "overhead": plan.overhead,
             "weights": build.weights.size,
@@ -107,8 +107,8 @@ def _memory(build: ModelBuild) -> str:
     """The arena as a picture: steps from left to right, bytes from bottom to top."""
     plan = build.plan
     assert plan is not None
-    peak, steps = as_int(plan.peak), len(build.steps)
-    if not peak or not steps:
+    peak, steps = plan.peak, len(build.steps)
+    if not peak or not steps or plan.placement is not None:
         return "<p>Places depend on symbolic sizes; compile with sizes given to see them.</p>"
     boxes = []
     for number, b in enumerate(build.buffers):

@@ -95,7 +95,7 @@ def _unflatten(shape: Shape, flat: Expr) -> list[Expr]:
     return [flat, *reversed(indices)] if shape else []
 
 
-def _common_runs(old: Shape, new: Shape) -> list[tuple[slice, slice]]:
+def common_runs(old: Shape, new: Shape) -> list[tuple[slice, slice]]:
     """Cut two shapes of equal size into the shortest runs of equal size, in order.
 
     [N, 768] and [N, 12, 64] have the runs N = N and 768 = 12 * 64, so that the index into each run
@@ -133,7 +133,7 @@ def _reshape(
         index: list[Expr] = []
         if const(0) in x.shape:  # no element to compute, and nothing divides by 0
             return x.at(*(0 for _ in x.shape))
-        for old, new in _common_runs(x.shape, shape):
+        for old, new in common_runs(x.shape, shape):
             index += _unflatten(x.shape[old], _flatten(shape[new], i[new]))
         return x.at(*(simplify(e) for e in index))
 

@@ -29,7 +29,5 @@ def _rule(g: Rewriter, n: Node) -> tuple[str, ...] | None:
     to_last = (0, *range(2, rank), 1)
     to_first = (0, rank - 1, *range(1, rank - 1))
     data = g.add("transpose", n.inputs[0], attrs=TransposeAttrs(to_last))
-    outputs = g.add_many(
-        n.op, data, *n.inputs[1:], attrs=replace(attrs, layout="channels_last")
-    )
+    outputs = g.add_many(n.op, data, *n.inputs[1:], attrs=replace(attrs, layout="channels_last"))
     return tuple(g.add("transpose", o, attrs=TransposeAttrs(to_first)) for o in outputs)

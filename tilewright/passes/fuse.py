@@ -158,7 +158,9 @@ class _Fuser:
         if group.kind not in FUSABLE:
             return last
         outputs = tuple(o for m in group.nodes for o in m.outputs if self._escapes(o, group))
-        used = dict.fromkeys(i for m in group.nodes for i in m.inputs if i and i not in group.members)
+        used = dict.fromkeys(
+            i for m in group.nodes for i in m.inputs if i and i not in group.members
+        )
         inlined = [c for c in self._constants(used) if c.data.size == 1]
         inputs = tuple(i for i in used if i not in {c.name for c in inlined})
         body = _canonical(group.nodes, inputs, inlined, outputs, self.graph)
@@ -209,4 +211,3 @@ def _canonical(
         tuple(names[o] for o in outputs),
         nodes[-1].loc,
     )
-

@@ -1,9 +1,10 @@
 """Memory planning: which bytes of one arena each intermediate value lives in, and when.
 
 A value is alive from the step that writes it to the last step that reads it; two values may share
-bytes if they are never alive together. With known sizes, buffers are placed largest first, each at
-the lowest offset that is free during its life. With symbolic sizes, buffers share *slots*: the code
-computes each slot's size as the greatest of what it holds, and offsets as running sums.
+bytes if they are never alive together. Buffers are placed largest first, each at the lowest offset
+that is free during its life. With symbolic sizes the order is that of typical sizes and the placing
+itself is left to the model's native code, which knows the sizes when it runs: the plan then says
+which buffers must not overlap, and offsets are variables.
 
 The peak is reported beside its lower bound, the most bytes that are alive at one step.
 """
@@ -13,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr, as_int, const, maximum
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
 
 ALIGNMENT = 64
-# What symbolic sizes are taken to be when slots are chosen; any value gives a correct plan.
+# What symbolic sizes are taken to be when the order is chosen; any value gives a correct plan.
 TYPICAL_SIZE = 128
 
 
@@ -34,18 +35,34 @@ class Lifetime:
 
 
 @node
+class Placement:
+    """Buffers to be placed at run time, in order: their sizes, and the earlier ones to keep off."""
+
+    sizes: tuple[Expr, ...]
+    conflicts: tuple[tuple[int, ...], ...]
+
+    @property
+    def offsets(self) -> tuple[Var, ...]:
+        """The variables that stand for the buffers' offsets."""
+        return tuple(Var(f"offset.{i}") for i in range(len(self.sizes)))
+
+
+@node
 class MemoryPlan:
-    """Offsets by buffer name, and the arena's size, as expressions over the symbolic sizes."""
+    """Offsets by buffer name. `placement` is what is left to run time, `None` if all is known.
+
+    `peak` and `lower_bound` are bytes; where sizes are symbolic, at a typical size.
+    """
 
     offsets: Mapping[str, Expr]
-    peak: Expr
+    peak: int
     lower_bound: int
-    typical_peak: int
+    placement: Placement | None = None
 
     @property
     def overhead(self) -> float:
-        """Peak over lower bound; with symbolic sizes, at a typical size."""
-        return self.typical_peak / self.lower_bound if self.lower_bound else 1.0
+        """Peak over lower bound."""
+        return self.peak / self.lower_bound if self.lower_bound else 1.0
 
 
 def plan_memory(buffers: Sequence[Lifetime]) -> MemoryPlan:
@@ -54,14 +71,38 @@ def plan_memory(buffers: Sequence[Lifetime]) -> MemoryPlan:
     symbols = {s for b in aligned for s in free_vars(b.size)}
     typical = dict.fromkeys(symbols, TYPICAL_SIZE)
     sizes = {b.name: evaluate(b.size, typical) for b in aligned}
+    ordered = sorted(aligned, key=lambda b: (-sizes[b.name], b.first, b.name))
+    conflicts = tuple(
+        tuple(j for j, other in enumerate(ordered[:i]) if _overlap(b, other))
+        for i, b in enumerate(ordered)
+    )
+    places = place_in_order([sizes[b.name] for b in ordered], conflicts)
+    peak = max((p + sizes[b.name] for p, b in zip(places, ordered, strict=True)), default=0)
     bound = _lower_bound(aligned, sizes)
-    if symbols:
-        offsets, peak = _slots(aligned, sizes)
-    else:
-        places = _first_fit(aligned, sizes)
-        offsets = {name: const(place) for name, place in places.items()}
-        peak = const(max((places[b.name] + sizes[b.name] for b in aligned), default=0))
-    return MemoryPlan(offsets, peak, bound, evaluate(peak, typical))
+    if not symbols:
+        known = {b.name: const(p) for p, b in zip(places, ordered, strict=True)}
+        return MemoryPlan(known, peak, bound)
+    placement = Placement(tuple(b.size for b in ordered), conflicts)
+    variables = dict(zip((b.name for b in ordered), placement.offsets, strict=True))
+    return MemoryPlan(variables, peak, bound, placement)
+
+
+def place_in_order(sizes: Sequence[int], conflicts: Sequence[Sequence[int]]) -> list[int]:
+    """Each buffer at the lowest offset that keeps off the earlier ones it conflicts with.
+
+    A buffer that overlaps another cannot start before that one's end, so it is moved there, until
+    it overlaps none. The native code does exactly this with the sizes of a run.
+    """
+    places: list[int] = []
+    for size, others in zip(sizes, conflicts, strict=True):
+        offset, moved = 0, True
+        while moved:
+            moved = False
+            for j in others:
+                if offset < places[j] + sizes[j] and places[j] < offset + size:
+                    offset, moved = places[j] + sizes[j], True
+        places.append(offset)
+    return places
 
 
 def _align(size: Expr) -> Expr:
@@ -78,47 +119,3 @@ def _lower_bound(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> int:
         (sum(sizes[b.name] for b in buffers if b.first <= step <= b.last) for step in steps),
         default=0,
     )
-
-
-def _first_fit(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Largest first, at the lowest offset free during the buffer's life."""
-    places: dict[str, int] = {}
-    placed: list[Lifetime] = []
-    for b in sorted(buffers, key=lambda b: (-sizes[b.name], b.first, b.name)):
-        taken = sorted(
-            (places[o.name], places[o.name] + sizes[o.name]) for o in placed if _overlap(b, o)
-        )
-        offset = 0
-        for start, end in taken:
-            if offset + sizes[b.name] <= start:
-                break
-            offset = max(offset, end)
-        places[b.name] = offset
-        placed.append(b)
-    return places
-
-
-def _slots(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> tuple[dict[str, Expr], Expr]:
-    """Buffers that are never alive together share a slot; the best filled slot is taken first."""
-    slots: list[list[Lifetime]] = []
-    for b in sorted(buffers, key=lambda b: (-sizes[b.name], b.first, b.name)):
-        free = [s for s in slots if not any(_overlap(b, o) for o in s)]
-        if free:
-            min(free, key=lambda s: sizes[s[0].name]).append(b)
-        else:
-            slots.append([b])
-    offsets: dict[str, Expr] = {}
-    top: Expr = const(0)
-    for slot in slots:
-        offsets.update((b.name, top) for b in slot)
-        top = simplify(top + _greatest(slot))
-    return offsets, top
-
-
-def _greatest(slot: Sequence[Lifetime]) -> Expr:
-    """The size of a slot: the maximum over the distinct sizes in it, constants folded."""
-    fixed = max((as_int(b.size) or 0 for b in slot), default=0)
-    result: Expr = const(fixed)
-    for size in dict.fromkeys(b.size for b in slot if as_int(b.size) is None):
-        result = size if as_int(result) == 0 else maximum(result, size)
-    return result

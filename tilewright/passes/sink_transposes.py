@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import Shape
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.pointwise import is_pointwise
 from tilewright.ops.reduce import ReduceAttrs
@@ -31,10 +31,11 @@ ONE = const(1)
 
 def sink_transposes(graph: Graph) -> Graph:
     """Move transposes toward the outputs, joining and cancelling them on the way."""
-    return rewrite_graph(graph, _rule)
+    return rewrite_graph(graph, sink_transpose)
 
 
-def _rule(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
+def sink_transpose(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
+    """The node computed before the transposes that it reads, if it can be."""
     if n.op == "transpose":
         return _merge(g, n)
     if n.op != "fused" and is_pointwise(op_row(n.op)):
@@ -61,15 +62,15 @@ def _merge(g: Rewriter, n: Node) -> str | None:
         perm = tuple(first[p] for p in perm)
     if perm == tuple(range(len(perm))):
         return base
-    if _moves_units_only(g.type(base), perm):
+    if _moves_units_only(g.type(base).shape, perm):
         return g.add("reshape", base, attrs=ReshapeAttrs(n.type.shape))
     if source is None:
         return None
     return g.add("transpose", base, attrs=TransposeAttrs(perm))
 
 
-def _moves_units_only(t: TensorType, perm: Perm) -> bool:
-    kept = [p for p in perm if t.shape[p] is not ONE]
+def _moves_units_only(shape: Shape, perm: Perm) -> bool:
+    kept = [p for p in perm if shape[p] is not ONE]
     return kept == sorted(kept)
 
 
@@ -101,11 +102,15 @@ def _operand(g: Rewriter, value: str, perm: Perm) -> str | None:
     t = g.type(value)
     if all(d is ONE for d in t.shape):
         return value
+    inverse = tuple(int(p) for p in np.argsort(perm))
     data = g.constant_data(value)
-    if data is None:
+    if data is not None:
+        full = data.reshape((1,) * (len(perm) - data.ndim) + data.shape)
+        return g.constant(np.transpose(full, inverse))
+    padded = (ONE,) * (len(perm) - t.rank) + t.shape
+    if not _moves_units_only(padded, inverse):
         return None
-    full = data.reshape((1,) * (len(perm) - data.ndim) + data.shape)
-    return g.constant(np.transpose(full, np.argsort(perm)))
+    return g.add("reshape", value, attrs=ReshapeAttrs(tuple(padded[p] for p in inverse)))
 
 
 def _sink_reduce(g: Rewriter, n: Node, base: str, perm: Perm) -> str:
@@ -114,9 +119,7 @@ def _sink_reduce(g: Rewriter, n: Node, base: str, perm: Perm) -> str:
     assert isinstance(attrs, ReduceAttrs)
     rank = len(perm)
     axes = tuple(a % rank for a in attrs.axes)
-    inner = g.add(
-        n.op, base, attrs=replace(attrs, axes=tuple(sorted(perm[a] for a in axes)))
-    )
+    inner = g.add(n.op, base, attrs=replace(attrs, axes=tuple(sorted(perm[a] for a in axes))))
     if attrs.keepdims:
         return g.add("transpose", inner, attrs=TransposeAttrs(perm))
     kept = [p for a, p in enumerate(perm) if a not in axes]

@@ -7,7 +7,7 @@ from tilewright.ir.loop.nodes import SCOPES, Buffer, For, Func, Iter, Stmt, Stor
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.tree import check_block_free
+from tilewright.schedule.tree import check_block_free, check_loop_free
 
 
 def copy_nest(name: str, source: Buffer, target: Buffer) -> Stmt:
@@ -22,7 +22,7 @@ def copy_nest(name: str, source: Buffer, target: Buffer) -> Stmt:
     return nest
 
 
-def check_cache(func: Func, buffer: str, block: str, scope: str) -> None:
+def check_cache(func: Func, buffer: str, block: str, scope: str, rank: int) -> None:
     """Refuse a copy in no known scope, or whose names are taken."""
     if scope not in SCOPES:
         message = f"no scope {scope!r}"
@@ -30,3 +30,4 @@ def check_cache(func: Func, buffer: str, block: str, scope: str) -> None:
     if buffer in buffers(func):
         raise refuse(func, "schedule.name-taken", f"there is a buffer named {buffer!r} already")
     check_block_free(func, block)
+    check_loop_free(func, *(f"{block}.ax{n}" for n in range(rank)))

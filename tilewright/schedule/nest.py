@@ -16,6 +16,7 @@ from tilewright.arith.affine import split_by, to_affine
 from tilewright.arith.bounds import NATURAL, Bounds, loop_ranges
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, const, maximum, minimum
 from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import loads
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Buffer, For, Iter, Region, Seq, Stmt
 from tilewright.ir.loop.regions import regions_of
@@ -78,14 +79,22 @@ def touched_box(
         for loop in reversed(loops_of(spine[depth:])):
             stub = For(loop.name, loop.extent, loop.kind, stub)
         for region in regions_of(stub, buffers)[0]:
-            ranges = [Range(simplify(s, scope), simplify(n, scope)) for s, n in region.ranges]
-            box = (
-                ranges
-                if box is None
-                else [_union(a, b, scope) for a, b in zip(box, ranges, strict=True)]
-            )
+            ranges = _ranges(region, buffers[region.buffer], scope)
+            if box is not None:
+                ranges = [_union(a, b, scope) for a, b in zip(box, ranges, strict=True)]
+            box = ranges
     assert box is not None, "some block touches the buffer"
     return [Range(r.start, _bounded(r.extent, scope)) for r in box]
+
+
+def _ranges(region: Region, buffer: Buffer, scope: Extents) -> list[Range]:
+    """A region's dimensions; one that depends on data is taken whole."""
+    return [
+        Range(ZERO, dim)
+        if any(loads(start)) or any(loads(extent))
+        else Range(simplify(start, scope), simplify(extent, scope))
+        for (start, extent), dim in zip(region.ranges, buffer.shape, strict=True)
+    ]
 
 
 def _union(a: Range, b: Range, scope: Extents) -> Range:

@@ -124,21 +124,27 @@ def _no_reduction(func: Func, block: Block, step: str) -> Exception:
 def check_once(func: Func, block: Block, around: Sequence[For], step: str, own: bool) -> None:
     """Refuse loops that may run an instance of the block again, as those of consumers do.
 
-    Bindings that are not plain sums, which come from `fuse`, are trusted where the loops are the
-    block's own.
+    Quotients and remainders, which come from `fuse`, are trusted where the loops are the block's
+    own.
     """
     extents = {f.name: f.extent for f in around}
     seen: set[str] = set()
     for it in block.iters:
         used = free_vars(it.binding) & set(extents)
-        plain = all(isinstance(atom, Var) for atom in _moving(it.binding, extents))
-        if plain or not own:
-            distinct = plain and not used & seen and _is_mixed_radix(it.binding, extents)
-            if not distinct:
-                raise _repeated(func, block, step)
+        atoms = _moving(it.binding, extents)
+        if all(isinstance(atom, Var) for atom in atoms):
+            distinct = not used & seen and _is_mixed_radix(it.binding, extents)
+        else:
+            distinct = own and all(isinstance(a, Var) or _is_part(a) for a in atoms)
+        if not distinct:
+            raise _repeated(func, block, step)
         seen |= used
     if any(as_int(f.extent) != 1 for f in around if f.name not in seen):
         raise _repeated(func, block, step)
+
+
+def _is_part(atom: Expr) -> bool:
+    return isinstance(atom, Binary) and atom.op in ("floordiv", "mod")
 
 
 def _moving(binding: Expr, extents: Mapping[str, Expr]) -> dict[Expr, int]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from tests.schedule.programs import check_schedule, conv, dense, refused, softmax
+from tests.schedule.programs import check_schedule, conv, dense, func_of, refused, softmax
+from tilewright.arith.expr import Var
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import find_loop
 from tilewright.schedule.schedule import Schedule
@@ -57,3 +58,25 @@ def test_started_reductions_stay() -> None:
     sch = Schedule(dense())
     sch.decompose_reduction("mm", "mm.r0")
     refused("compute-at.writers", sch.compute_at, "mm", "add.i0")
+
+
+def test_what_depends_on_data_is_computed_whole() -> None:
+    before = func_of(
+        """
+        func @f(x: f32[M], p: i64[K], out y: f32[K]) {
+          alloc t: f32[M]
+          for t.i in serial(M) {
+            block "t" [v: S(M) = t.i] reads x[v] writes t[v] { t[v] = x[v] * 2.0 }
+          }
+          for y.i in serial(K) {
+            block "y" [v: S(K) = y.i] reads t[max(min(p[v], M - 1), 0)], p[v] writes y[v]
+              { y[v] = t[max(min(p[v], M - 1), 0)] }
+          }
+        }
+        """
+    )
+    sch = Schedule(before)
+    sch.split("y.i", [None, 4])
+    sch.compute_at("t", "y.i.1")
+    assert find_loop(sch.func, "t.ax0").extent is Var("M")
+    check_schedule(sch, before)

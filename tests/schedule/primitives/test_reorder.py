@@ -31,6 +31,19 @@ def test_one_loop_changes_nothing() -> None:
 
 def test_refused(golden) -> None:
     sch = Schedule(dense())
-    refused("reorder.repeated", sch.reorder, "mm.i0", "mm.i0")
+    refused("reorder.twice", sch.reorder, "mm.i0", "mm.i0")
     refused("reorder.not-nested", sch.reorder, "mm.i0", "add.i0")
     golden(refused("reorder.not-nested", sch.reorder, "add.i1", "y.i0"))
+
+
+def test_sums_stay_inside_loops_that_repeat_them() -> None:
+    before = dense(5, 7, 4)
+    sch = Schedule(before)
+    sch.pad("add", "i0", 8)
+    sch.compute_at("mm", "add.i0")
+    sch.inline("add")  # leaves the loop, in which the last row is computed again and again
+    sch.fuse("mm.ax0", "mm.ax1")
+    refused("reorder.repeated", sch.reorder, "mm.ax2", "add.i0")
+    refused("decompose-reduction.repeated", sch.decompose_reduction, "mm", "add.i0")
+    refused("blockize.repeated", sch.blockize, "add.i0")
+    check_schedule(sch, before)

@@ -177,8 +177,8 @@ def _binary(w: ExprWriter, e: Binary) -> str:
         return w.assign(_narrowed(w, e, _int_op(e.op, a, b, e.b, dtype)))
     if e.op in _FLOAT_SYMBOLS and not dtype.is_integer:
         return w.assign(f"{a} {_FLOAT_SYMBOLS[e.op]} {b}")
-    plain = "bool" if dtype == BOOL else ""
-    return w.assign(f"{plain}({_vector_op(w, e.op)}({a}, {b}))" + ("" if plain else "[()]"))
+    formula = f"{_vector_op(w, e.op)}({a}, {b})"
+    return w.assign(f"bool({formula})" if dtype == BOOL else f"{formula}[()]")
 
 
 def _extreme(op: str, a: str, b: str, dtype: DType) -> str:

@@ -80,4 +80,4 @@ def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
     jumps = problem.period % height != 0 if problem.period else False
     addresses = CYCLES_PER_ADDRESS * height if jumps else 0
     # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
-    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / problem.steps)
+    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.steps))

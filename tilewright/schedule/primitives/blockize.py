@@ -27,7 +27,7 @@ from tilewright.ir.loop.nodes import Block, Func, Iter, Stmt
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.reduction import spatial_nest
+from tilewright.schedule.reduction import check_once, spatial_nest
 from tilewright.schedule.tree import (
     Extents,
     Spine,
@@ -86,6 +86,7 @@ def _init(func: Func, block: Block, nest: Spine) -> Stmt | None:
     """What starts all elements of a tile."""
     if block.init is None:
         return None
+    check_once(func, block, loops_of(nest), "blockize", own=True)
     init_name = f"{block.name}.init"
     check_block_free(func, init_name)
     spatial = spatial_nest(func, block, loops_of(nest), init_name, "blockize")

@@ -44,8 +44,8 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
         message = f'block "{block}" also writes {buffer!r}: a copy would miss that'
         raise refuse(func, "cache-read.written", message, old)
     name = cache_read_name(func, block, buffer, scope)
-    check_cache(func, name, name, scope)
     known = buffers(func)
+    check_cache(func, name, name, scope, len(known[buffer].shape))
     known[name] = replace(known[buffer], name=name, scope=scope)
 
     def load(e: Load, extents: Extents) -> Expr:

@@ -37,8 +37,8 @@ def cache_write(func: Func, block: str, scope: str) -> Func:
     old = target_block(spine)
     buffer = only_buffer(func, old, "cache-write")
     name, copier = f"{buffer}.{scope}", f"{buffer}.wb"
-    check_cache(func, name, copier, scope)
     known = buffers(func)
+    check_cache(func, name, copier, scope, len(known[buffer].shape))
     known[name] = replace(known[buffer], name=name, scope=scope)
 
     def load(e: Load, extents: Extents) -> Expr:

@@ -15,14 +15,16 @@ from dataclasses import replace
 
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import For, Func, Stmt
+from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.failure import refuse
+from tilewright.schedule.reduction import bound_loops, check_once
 from tilewright.schedule.tree import Spine, loop_spine, replaced, target_loop
 
 
 def reorder(func: Func, *loops: str) -> Func:
     """Put loops of a perfect nest into this order, outermost first."""
     if len(set(loops)) != len(loops):
-        raise refuse(func, "reorder.repeated", "reorder takes each loop once")
+        raise refuse(func, "reorder.twice", "reorder takes each loop once")
     if len(loops) < 2:
         return func
     spines = {name: loop_spine(func, name) for name in loops}
@@ -31,6 +33,7 @@ def reorder(func: Func, *loops: str) -> Func:
     wanted = iter(loops)
     order = [target_loop(spines[next(wanted)]) if f.name in spines else f for f in chain]
     _check_extents(func, order)
+    _check_reductions(func, chain, order)
     body: Stmt = chain[-1].body
     for f in reversed(order):
         body = replace(f, body=body)
@@ -60,3 +63,17 @@ def _check_extents(func: Func, order: list[For]) -> None:
         if used := free_vars(f.extent) & inside:
             message = f"the extent of loop {f.name} depends on loop {min(used)}, now inside it"
             raise refuse(func, "reorder.extent", message, f)
+
+
+def _check_reductions(func: Func, before: list[For], after: list[For]) -> None:
+    """A loop that repeats a reduction starts it anew each time, so its sums must stay inside."""
+    for block in blocks(before[-1].body):
+        reduced = bound_loops(block, "R")
+        if any(f.name in reduced for f in before) and _order(before, reduced) != _order(
+            after, reduced
+        ):
+            check_once(func, block, before, "reorder", own=True)
+
+
+def _order(loops: list[For], reduced: frozenset[str]) -> list[bool]:
+    return [f.name in reduced for f in loops]

@@ -1,0 +1,54 @@
+"""Conversions; their values are compared for every pair of types in `test_expressions`."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.codegen.every_expression import at, binaries, casts, store_all, unaries
+from tests.codegen.native_func import check_native_func, llvm_text, run_native
+from tilewright.arith.expr import Cast
+from tilewright.codegen.llvm import compile_assembly
+from tilewright.core.dtypes import BF16, F16, F32, F64, DType
+from tilewright.target.cpu import NAMED
+
+# What a C library has; anything else would have to come with the compiler of the machine.
+LIBM = {"fmod", "fmodf"}
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize("dtype", [F16, BF16, F32, F64], ids=str)
+def test_nothing_but_the_c_library_is_called(dtype: DType, target: str) -> None:
+    a, b = at("x", dtype, 8), at("y", dtype, 8)
+    exprs = [*binaries(dtype, a, b), *unaries(dtype, a, b), *casts(dtype, a)]
+    text = compile_assembly(llvm_text(store_all(exprs, dtype, 8, 8)), NAMED[target])
+    called = set(re.findall(r"^\s+(?:callq?|bl)\s+(\w+)", text, re.MULTILINE))
+    assert called <= LIBM
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("target", [BF16, F16], ids=str)
+def test_narrowing_rounds_once(target: DType, lanes: int) -> None:
+    """Values just beside the middle of two neighbours: f32 in between would round to the tie."""
+    lower = np.array([1.0, 1.25, 3.0, 0.1, 6e-5, 6e-7, 100.0, 60000.0]).astype(target.numpy)
+    upper = (lower.view(np.uint16) + 1).view(target.numpy)
+    even = np.where(lower.view(np.uint16) % 2 == 0, lower, upper)
+    middle = (lower.astype("f8") + upper.astype("f8")) / 2
+    x = np.concatenate([middle, middle * (1 + 1e-15), middle * (1 - 1e-15)])
+    x, expected = np.concatenate([x, -x]), np.concatenate([even, upper, lower])
+    found = np.zeros(len(x), target.numpy)
+    func = store_all([Cast(target, at("x", F64, lanes))], F64, len(x), lanes)
+    run_native(func, {"x": x, "y": x, "o0": found})
+    np.testing.assert_array_equal(found, np.concatenate([expected, -expected]))
+
+
+def test_every_bf16_goes_to_f32_and_back() -> None:
+    every = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(ml_dtypes.bfloat16)
+    there = store_all([Cast(F32, at("x", BF16, 8))], BF16, len(every), 8)
+    check_native_func(there, {"x": every, "y": every, "o0": np.zeros(len(every), "f4")})
+    wide = every.astype("f4")
+    back = store_all([Cast(BF16, at("x", F32, 8))], F32, len(every), 8)
+    check_native_func(back, {"x": wide, "y": wide, "o0": np.zeros_like(every)})

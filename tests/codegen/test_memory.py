@@ -1,0 +1,85 @@
+"""Loads and stores: contiguous, strided, gathered; masks that are all off; empty buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.native_func import NativeFunc, check_native_func
+from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Ramp, Var, const
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
+from tilewright.ir.loop.nodes import Buffer, For, Func, Store
+from tilewright.ir.loop.text import parse_func
+
+N = Var("N")
+DTYPES = (BOOL, I8, I64, F16, BF16, F32, F64)
+
+
+def _array(dtype: DType, n: int) -> np.ndarray:
+    values = np.random.default_rng(0).integers(0, 100, n)
+    return (values % 2 == 0) if dtype == BOOL else values.astype(dtype.numpy)
+
+
+def _copy(dtype: DType, source: Expr, target: Expr, loads: bool) -> Func:
+    """`y[target] = x[source]` for the lanes below N, the mask on the load or on the store."""
+    value = Load("x", (source,), dtype, BELOW if loads else None)
+    store = Store("y", (target,), value, None if loads else BELOW)
+    sizes = {"x": N if loads else N + 3, "y": N + 3 if loads else N}
+    params = tuple(Buffer(name, dtype, (size,)) for name, size in sizes.items())
+    return Func("f", params, ("y",), For("i", (N + 3) // 4, "serial", store))
+
+
+LANES = Ramp(Var("i") * 4, 1, 4)
+BACK = Ramp(N - 1 - Var("i") * 4, -1, 4)
+# Inside for the lanes below N, far outside for the others.
+COMPUTED = Binary("sub", Broadcast(N - 1, 4), LANES)
+BELOW = Binary("lt", LANES, Broadcast(N, 4))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("loads", [True, False], ids=["load", "store"])
+@pytest.mark.parametrize("index", [LANES, BACK, COMPUTED], ids=["contiguous", "back", "gather"])
+def test_masked_lanes_touch_nothing(index: Expr, loads: bool, dtype: DType) -> None:
+    """The unmasked side is longer by the lanes that are off; the masked side ends where it ends."""
+    func = _copy(dtype, index, LANES, loads=True) if loads else _copy(dtype, LANES, index, False)
+    native = NativeFunc(func)
+    for n in (0, 1, 4, 5, 11):
+        x = _array(dtype, n if loads else n + 3)
+        y = np.full(n + 3 if loads else n, 1).astype(dtype.numpy)
+        native({"x": x, "y": y}, {"N": n})
+        np.testing.assert_array_equal(y[:n], x[:n] if index is LANES else x[:n][::-1])
+        assert not y[n : -(-n // 4) * 4].astype(bool).any()
+    native.close()
+
+
+def test_a_masked_scalar_load_never_reads_an_empty_buffer() -> None:
+    func = parse_func(
+        "func @f(x: f32[N], out y: f32[4]) { for i in serial(4) { y[i] = x[i ? i < N] } }"
+    )
+    native = NativeFunc(func)
+    y = np.full(4, 7, np.float32)
+    native._run(None, y.ctypes.data, 0)  # not even an address
+    np.testing.assert_array_equal(y, 0)
+    native.close()
+
+
+def test_a_gather_with_no_lane_on_never_reads_an_empty_buffer() -> None:
+    mask = Binary("lt", Broadcast(const(0), 4), Broadcast(N, 4))
+    load = Load("x", (Binary("mul", LANES, const(3)),), F32, mask)
+    body = For("i", const(1), "serial", Store("y", (LANES,), load))
+    func = Func("f", (Buffer("x", F32, (N,)), Buffer("y", F32, (const(4),))), ("y",), body)
+    native = NativeFunc(func)
+    y = np.full(4, 7, np.float32)
+    native._run(None, y.ctypes.data, 0)
+    np.testing.assert_array_equal(y, 0)
+    native.close()
+
+
+def test_scattered_lanes_write_in_order() -> None:
+    index = Binary("floordiv", LANES, const(2))
+    body = For("i", const(2), "serial", Store("y", (index,), Load("x", (LANES,), F32)))
+    params = (Buffer("x", F32, (const(8),)), Buffer("y", F32, (const(4),)))
+    check_native_func(
+        Func("f", params, ("y",), body),
+        {"x": np.arange(8, dtype="f4"), "y": np.zeros(4, "f4")},
+    )

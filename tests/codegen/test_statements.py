@@ -1,0 +1,120 @@
+"""Loops, guards, allocations and parallel loops: machine code equals the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.native_func import NativeFunc, check_native_func, llvm_text, run_native
+from tilewright.arith.expr import Load, Ramp, Var, const
+from tilewright.codegen.function import ModuleText
+from tilewright.codegen.statements import emit_func
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Store
+from tilewright.ir.loop.text import parse_func
+
+PREFIX_SUMS = """
+func @sums(x: f32[M * N], out y: f32[M]) {
+  for i in parallel(M) {
+    alloc t: f32[3] @local
+    t[0] = 0.0
+    for j in serial(N) {
+      if j % 2 == 0 { t[0] = t[0] + x[i * N + j] } else { t[0] = t[0] - x[i * N + j] * 0.5 }
+    }
+    y[i] = t[0]
+  }
+}"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("m", "n"), [(7, 5), (0, 3), (4, 0), (1, 1)])
+def test_parallel_rows(m: int, n: int, threads: int) -> None:
+    x = np.random.default_rng(0).standard_normal(m * n).astype("f4")
+    check_native_func(
+        parse_func(PREFIX_SUMS), {"x": x, "y": np.zeros(m, "f4")}, {"M": m, "N": n}, threads
+    )
+
+
+def test_loops_of_extent_one_may_share_a_name_with_others() -> None:
+    """Copies of a loop keep its name; what was known of the first is wrong in the second."""
+    x, y = Load("x", (Var("i"),), F32), Load("x", (Var("i") + 1,), F32)
+    once = For("i", const(1), "serial", Store("y", (Var("i"),), x))
+    more = For("i", const(4), "serial", Store("y", (Var("i") + 1,), y))
+    params = (Buffer("x", F32, (const(8),)), Buffer("y", F32, (const(8),)))
+    found = np.zeros(8, "f4")
+    given = np.arange(8, dtype="f4")
+    run_native(Func("f", params, ("y",), Seq((once, more))), {"x": given, "y": found})
+    np.testing.assert_array_equal(found, [0, 1, 2, 3, 4, 0, 0, 0])
+
+
+def test_extents_and_conditions_are_read_when_they_are_reached() -> None:
+    text = """
+    func @f(x: i64[4], out y: i64[4]) {
+      y[0] = x[0]
+      for i in serial(y[0]) { y[1] = y[1] + 1  y[0] = y[0] + 1 }
+      if y[0] == 6 { y[2] = y[0] }
+      for i.1 in serial(y[2]) { y[3] = y[3] + y[1] }
+    }"""
+    y = np.array([9, 0, 0, 0])
+    check_native_func(parse_func(text), {"x": np.array([3, 0, 0, 0]), "y": y})
+
+
+def test_a_parallel_loop_gets_everything_it_mentions() -> None:
+    text = """
+    func @f(x: f32[N], out y: f32[N * M]) {
+      for a in serial(M) {
+        for b in parallel(N) {
+          if b + a < N { y[a * N + b] = x[b + a] } else { y[a * N + b] = x[0] }
+        }
+      }
+    }"""
+    x = np.arange(6, dtype="f4")
+    check_native_func(parse_func(text), {"x": x, "y": np.zeros(18, "f4")}, {"N": 6, "M": 3}, 2)
+
+
+def test_masked_scalar_store() -> None:
+    text = """
+    func @f(x: f64[N], out y: f64[N]) {
+      for i in serial(N) { y[i ? x[i] < 1.0:f64] = x[i] }
+    }"""
+    x = np.array([0.5, 2.0, np.nan, -1.0])
+    check_native_func(parse_func(text), {"x": x, "y": np.full(4, 7.0)}, {"N": 4})
+
+
+def test_output_may_be_the_input() -> None:
+    text = "func @f(x: f32[8], out y: f32[8]) { for i in serial(8) { y[i] = x[i] * 2.0 } }"
+    native = NativeFunc(parse_func(text))
+    x = np.arange(8, dtype="f4")
+    native({"x": x, "y": x})
+    np.testing.assert_array_equal(x, 2 * np.arange(8))
+    native.close()
+
+
+def test_signature_and_text() -> None:
+    func = parse_func(PREFIX_SUMS)
+    module = ModuleText()
+    signature = emit_func(module, func, ("M", "N"))
+    assert signature.buffers == ("x", "y")
+    assert signature.sizes == ("M", "N")
+    text = llvm_text(func)
+    assert "define void @sums(ptr %b0, ptr %b1, i64 %s0, i64 %s1)" in text
+    assert "call void @tw_parallel(ptr @sums.p" in text
+
+
+def test_what_finalize_should_have_removed_is_refused() -> None:
+    block = """
+    func @f(out y: f32[4]) {
+      for i in serial(4) { block "b" [v: S(4) = i] writes y[v] { y[v] = 1.0 } }
+    }"""
+    with pytest.raises(CodegenError, match=r"codegen.statement.*Block"):
+        llvm_text(parse_func(block))
+    big = Alloc(Buffer("t", F32, (Var("N"),), "local"), Store("t", (const(0),), const(1.0, F32)))
+    with pytest.raises(CodegenError, match=r"codegen.stack"):
+        llvm_text(Func("f", (), (), big))
+
+
+def test_vector_store_of_a_scalar() -> None:
+    body = Store("y", (Ramp(const(0), 1, 4),), const(3.0, F32))
+    func = Func("f", (Buffer("y", F32, (const(4),)),), ("y",), body)
+    check_native_func(func, {"y": np.zeros(4, "f4")})

@@ -1,0 +1,151 @@
+"""The compiler behind `tw.compile`: from a source to the parts of a container.
+
+Importing this imports every stage, so a model that is in the cache already never does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.core.config import config
+from tilewright.core.errors import ConfigError
+from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
+from tilewright.driver.explain import explain_build
+from tilewright.driver.manifest import make_manifest
+from tilewright.driver.pipeline import GRAPH_PASSES
+from tilewright.frontends.onnx.importer import import_onnx
+from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.infer_types import bind_dims
+from tilewright.passes.manager import PassLog, run_passes
+from tilewright.passes.name_outputs import name_outputs
+from tilewright.runtime.container import (
+    Container,
+    assemble_weights,
+    fill_container,
+)
+from tilewright.target.cpu import Target, resolve
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Timings:
+    """Seconds spent in each stage of a compilation, and in each graph pass."""
+
+    stages: dict[str, float] = field(default_factory=dict)
+    passes: PassLog = field(default_factory=PassLog)
+
+    def add(self, stage: str, start: float) -> None:
+        """Count the time since `start` for `stage`."""
+        self.stages[stage] = self.stages.get(stage, 0.0) + time.perf_counter() - start
+
+    def table(self) -> str:
+        """One line a stage, then one a pass."""
+        lines = [f"{name:28} {seconds * 1e3:9.1f} ms" for name, seconds in self.stages.items()]
+        return "\n".join([*lines, "", self.passes.table()])
+
+
+def lower(
+    source: Any,
+    *,
+    target: str = "native",
+    dims: Mapping[str, int] | None = None,
+    overrides: Path | None = None,
+    timings: Timings | None = None,
+    progress: Progress = lambda stage: None,
+) -> ModelBuild:
+    """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
+    folder = overrides or config().override_dir
+    return Compiler(source, resolve(target), dict(dims or {}), folder, timings, progress).build()
+
+
+def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
+    """A model as a graph, before any pass."""
+    if not isinstance(source, Graph):
+        return import_onnx(source, dict(dims or {}))
+    if dims and _is_fused(source):
+        raise ConfigError(
+            "dims.fused",
+            f"the sizes of graph {source.name!r} can only be set before fusion",
+            help="give the model, or its graph before the pass `fuse`",
+        )
+    return bind_dims(source, dims or {})
+
+
+def _is_fused(graph: Graph) -> bool:
+    return any(n.op == "fused" for n in graph.nodes)
+
+
+def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
+    """Import and optimise a model: the graph whose nodes are kernels."""
+    start = time.perf_counter()
+    graph = import_graph(source, dims)
+    timings.add("import", start)
+    start = time.perf_counter()
+    names = graph.outputs
+    passes = () if _is_fused(graph) else GRAPH_PASSES  # the text of a finished graph, read again
+    graph = name_outputs(run_passes(graph, passes, timings.passes), names)
+    timings.add("graph passes", start)
+    return graph
+
+
+class Compiler:
+    """One compilation, from the source to the parts of a container."""
+
+    def __init__(
+        self,
+        source: Any,
+        target: Target,
+        dims: Mapping[str, int],
+        overrides: Path | None,
+        timings: Timings | None,
+        progress: Progress,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.dims = dims
+        self.overrides = overrides
+        self.timings = timings or Timings()
+        self.progress = progress
+
+    def write(self, path: Path) -> None:
+        """Compile into a file."""
+        build, objects, manifest = self._parts()
+        start = time.perf_counter()
+        self.progress("write")
+        fill_container(path, manifest, objects, build.weights.items())
+        self.timings.add("pack and write weights", start)
+
+    def container(self) -> Container:
+        """Compile in memory."""
+        build, objects, manifest = self._parts()
+        start = time.perf_counter()
+        weights = assemble_weights(build.weights.items(), build.weights.size)
+        self.timings.add("pack weights", start)
+        return Container(manifest, objects, weights)
+
+    def build(self) -> ModelBuild:
+        """The parts of the model, before code generation."""
+        self.progress("graph")
+        graph = lower_to_graph(self.source, self.dims, self.timings)
+        self.progress("kernels")
+        start = time.perf_counter()
+        build = build_model(graph, self.target, self.overrides)
+        self.timings.add("lower and schedule kernels", start)
+        return build
+
+    def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
+        build = self.build()
+        start = time.perf_counter()
+        texts = emit_modules(build)
+        self.timings.add("emit LLVM", start)
+        self.progress("machine code")
+        start = time.perf_counter()
+        objects = compile_modules(texts, self.target)
+        self.timings.add("LLVM", start)
+        counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
+        return build, objects, make_manifest(build, explain_build(build), counters)

@@ -1,0 +1,216 @@
+"""Reshapes move down through the graph, past everything that can be computed before them.
+
+    add(reshape(a), b)               →   reshape(add(a, reshape(b)))
+    matmul(reshape(a), w)            →   reshape(matmul(a, w))
+    reduce(reshape(a), axes)         →   reshape(reduce(a, axes where they were))
+    transpose(reshape(a))            →   reshape(transpose(a))
+    reshape(reshape(a))              →   reshape(a), or a
+
+A reshape costs nothing, but nothing fuses across it: a residual that is added behind one could be
+part of the product in front of it. So elementwise operators change places with a reshape of what only
+they read, while their other operands can be had in the other shape for free. Transposes are carried
+along, since each kind may free the way for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilewright.arith.expr import as_int, const
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Shape
+from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs, common_runs
+from tilewright.ops.pointwise import is_pointwise
+from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.table import op_row
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.passes.sink_transposes import sink_transpose
+
+ONE = const(1)
+Runs = list[tuple[slice, slice]]
+# The most elements of a constant that has to be repeated to take another shape.
+MAX_REPEATED = 1 << 16
+
+
+def sink_reshapes(graph: Graph) -> Graph:
+    """Move reshapes and transposes toward the outputs, joining and cancelling them on the way."""
+    # What is left behind after each walk would count as a reader in the next.
+    while (result := rewrite_graph(graph, _sink)) is not graph:
+        graph = eliminate_dead(result)
+    return graph
+
+
+def _sink(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
+    found = sink_transpose(g, n)
+    if found is not None or not n.inputs or n.op == "fused":
+        return found
+    if is_pointwise(op_row(n.op)):
+        return _sink_pointwise(g, n)
+    if isinstance(n.attrs, ReduceAttrs):
+        return _sink_reduce(g, n)
+    rule = _RULES.get(n.op)
+    return None if rule is None else rule(g, n)
+
+
+def _reshaped(g: Rewriter, value: str) -> str | None:
+    """What a value is a reshape of."""
+    producer = g.producer(value) if value else None
+    return producer.inputs[0] if producer is not None and producer.op == "reshape" else None
+
+
+def _reshape(g: Rewriter, value: str, shape: Shape) -> str:
+    """A value under another shape; itself if that is the one it has."""
+    if g.type(value).shape == shape:
+        return value
+    base = _reshaped(g, value)
+    if base is not None:
+        return _reshape(g, base, shape)
+    return g.add("reshape", value, attrs=ReshapeAttrs(shape))
+
+
+def _sink_pointwise(g: Rewriter, n: Node) -> str | None:
+    """Compute in the shape of an operand that was reshaped for this node only."""
+    for value in n.inputs:
+        base = _reshaped(g, value)
+        if base is None or g.type(value).shape != n.type.shape or not _only_here(g, value, base):
+            continue
+        shape = g.type(base).shape
+        runs = common_runs(shape, n.type.shape)
+        operands = [_operand(g, i, shape, n.type.shape, runs) for i in n.inputs]
+        if any(o is None for o in operands):
+            continue
+        inner = g.add(n.op, *(o for o in operands if o is not None), attrs=n.attrs)
+        if g.type(inner).shape == shape:
+            return _reshape(g, inner, n.type.shape)
+    return None
+
+
+def _only_here(g: Rewriter, value: str, base: str) -> bool:
+    """Whether a node computes `base` that a single reader could be fused with."""
+    read_once = g.use_count(value) <= 1 and g.use_count(base) <= 1
+    return read_once and _is_computed(g, base)
+
+
+def _is_computed(g: Rewriter, value: str) -> bool:
+    producer = g.producer(value)
+    return producer is not None and op_row(producer.op).kind in (
+        "injective",
+        "reduction",
+        "complex",
+    )
+
+
+def _operand(g: Rewriter, value: str, old: Shape, new: Shape, runs: Runs) -> str | None:
+    """An operand as it broadcasts to `old` instead of `new`, `None` if that costs something."""
+    if not value or all(d is ONE for d in g.type(value).shape):
+        return value
+    data = g.constant_data(value)
+    if data is not None:
+        return _constant(g, data, old, new, runs)
+    base = _reshaped(g, value)
+    if base is None and g.use_count(value) <= 1 and _is_computed(g, value):
+        # Its own kernel could as well take this node in.
+        return None
+    given = g.type(value).shape
+    padded = (ONE,) * (len(new) - len(given)) + given
+    shape: list = []
+    for before, after in runs:
+        ours = padded[after]
+        if all(d is ONE for d in ours):
+            shape += [ONE] * len(old[before])
+        elif ours == new[after]:
+            shape += old[before]
+        else:
+            return None
+    return _reshape(g, value, tuple(shape))
+
+
+def _constant(g: Rewriter, data: np.ndarray, old: Shape, new: Shape, runs: Runs) -> str | None:
+    """A constant in the other shape, repeated where it broadcasts along a part of a run."""
+    full = data.reshape((1,) * (len(new) - data.ndim) + data.shape)
+    repeated, shape = list(full.shape), []
+    for before, after in runs:
+        if all(s == 1 for s in full.shape[after]):
+            shape += [1] * len(old[before])
+            continue
+        sizes = [as_int(d) for d in (*new[after], *old[before])]
+        if None in sizes:
+            return None
+        repeated[after] = sizes[: len(new[after])]
+        shape += sizes[len(new[after]) :]
+    if tuple(repeated) != full.shape and prod(repeated) > MAX_REPEATED:
+        return None
+    return g.constant(np.broadcast_to(full, repeated).reshape(shape))
+
+
+def _sink_reduce(g: Rewriter, n: Node) -> str | None:
+    """Reduce over the runs that the axes are; each must be reduced as a whole."""
+    base = _reshaped(g, n.inputs[0])
+    if base is None:
+        return None
+    assert isinstance(n.attrs, ReduceAttrs)
+    old, new = g.type(base).shape, g.type(n.inputs[0]).shape
+    axes, found = {a % len(new) for a in n.attrs.axes}, []
+    for before, after in common_runs(old, new):
+        ours = set(range(len(new))[after])
+        if ours and ours <= axes:
+            found += range(len(old))[before]
+        elif ours & axes:
+            return None
+    if not found:
+        return None
+    inner = g.add(n.op, base, attrs=replace(n.attrs, axes=tuple(found), keepdims=True))
+    return _reshape(g, inner, n.type.shape)
+
+
+def _sink_matmul(g: Rewriter, n: Node) -> str | None:
+    """Rows times a matrix, whatever shape the rows are arranged in."""
+    base = _reshaped(g, n.inputs[0])
+    if base is None or g.type(n.inputs[1]).rank != 2:
+        return None
+    old, new = g.type(base).shape, g.type(n.inputs[0]).shape
+    if len(old) < 2 or old[-1] is not new[-1]:
+        return None
+    return _reshape(g, g.add(n.op, base, n.inputs[1], attrs=n.attrs), n.type.shape)
+
+
+def _sink_transpose(g: Rewriter, n: Node) -> str | None:
+    """Transpose before the reshape, if runs of dimensions move as a whole."""
+    base = _reshaped(g, n.inputs[0])
+    if base is None:
+        return None
+    assert isinstance(n.attrs, TransposeAttrs)
+    perm, place = n.attrs.perm, 0
+    old, new = g.type(base).shape, g.type(n.inputs[0]).shape
+    runs = {after.start: (before, after) for before, after in common_runs(old, new) if new[after]}
+    order: list[int] = [a for a, d in enumerate(old) if not _lies_in(a, runs.values())]
+    while place < len(perm):
+        before, after = runs.get(perm[place], (slice(0), slice(0)))
+        size = after.stop - after.start
+        if not size or perm[place : place + size] != tuple(range(after.start, after.stop)):
+            return None
+        order += range(before.start, before.stop)
+        place += size
+    inner = g.add("transpose", base, attrs=TransposeAttrs(tuple(order)))
+    return _reshape(g, inner, n.type.shape)
+
+
+def _lies_in(axis: int, runs: Sequence[tuple[slice, slice]]) -> bool:
+    return any(before.start <= axis < before.stop for before, _ in runs)
+
+
+def _merge(g: Rewriter, n: Node) -> str | None:
+    base = _reshaped(g, n.inputs[0])
+    return None if base is None else _reshape(g, base, n.type.shape)
+
+
+_RULES: dict[str, Callable[[Rewriter, Node], str | None]] = {
+    "matmul": _sink_matmul,
+    "reshape": _merge,
+    "transpose": _sink_transpose,
+}
