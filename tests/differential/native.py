@@ -45,11 +45,27 @@ def compare(graph: Graph, model: Executable, inputs: Arrays, scale: float = 1.0)
     """Run a compiled graph and its interpretation on the same inputs."""
     expected = run_graph(graph, inputs)
     given = {k: v.copy() for k, v in inputs.items()}
-    found = model.run(given)
+    found = outputs_of(model, given)
     for name, array in inputs.items():
         assert_equal_bits(given[name], array, f"input {name} was written to")
-    for name in graph.outputs:
-        assert_close(found[name], expected[name], graph.tensor_type(name).dtype, name, scale)
+    for name, array in zip(graph.outputs, found, strict=True):
+        assert_close(array, expected[name], graph.tensor_type(name).dtype, name, scale)
+
+
+def outputs_of(model: Executable, inputs: Arrays) -> tuple[np.ndarray, ...]:
+    """The outputs in order: where one is an input or given twice, its name is another."""
+    found = model(**inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def assert_same_on_threads(model: Executable, inputs: Arrays, *threads: int) -> None:
+    """However many threads run it, a model gives the same bits."""
+    model.set_threads(1)
+    expected = outputs_of(model, inputs)
+    for count in threads:
+        model.set_threads(count)
+        for number, array in enumerate(outputs_of(model, inputs)):
+            assert_equal_bits(array, expected[number], f"output {number} on {count} threads")
 
 
 def assert_close(

@@ -136,11 +136,16 @@ class _Placer:
         return buffers
 
     def _in_place(self, number: int, step: Step, ends: dict[str, int]) -> str | None:
-        """The arena buffer that the step's result may overwrite: one that dies here."""
+        """The arena buffer that the step's result may overwrite: one that dies here.
+
+        A kernel may read the same bytes a second time, under another shape; then they must stay.
+        """
+        roots = [self.root_of(name) for name in step.node.inputs]
         for i in step.kernel.in_place:
-            value = self.root_of(step.node.inputs[i])
-            owner = self.shared.get(value)
-            if owner is not None and self.last_use[value] == number and ends[owner] == number:
+            owner = self.shared.get(roots[i])
+            if owner is None or roots.count(roots[i]) > 1:
+                continue
+            if self.last_use[roots[i]] == number and ends[owner] == number:
                 return owner
         return None
 

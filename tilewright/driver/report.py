@@ -63,7 +63,7 @@ def report_page(title: str, build: ModelBuild, timings: Timings) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{escape(data['target'])}. {len(build.steps)} kernel calls, {len(data['kernels'])} "
-        f"distinct kernels. Arena {escape(memory['arena'])} bytes, {memory['overhead']:.3f} times "
+        f"distinct kernels. Arena {memory['arena']} bytes, {memory['overhead']:.3f} times "
         f"its lower bound; weights {memory['weights']} bytes.</p>",
         "<h2>Passes</h2>",
         _passes(data["passes"]),

@@ -3,7 +3,7 @@
     add(reshape(a), b)               →   reshape(add(a, reshape(b)))
     matmul(reshape(a), w)            →   reshape(matmul(a, w))
     reduce(reshape(a), axes)         →   reshape(reduce(a, axes where they were))
-    transpose(reshape(a))            →   reshape(transpose(a))
+    transpose(reshape(transpose(a))) →   reshape(transpose(a))
     reshape(reshape(a))              →   reshape(a), or a
 
 A reshape costs nothing, but nothing fuses across it: a residual that is added behind one could be
@@ -73,6 +73,31 @@ def _reshape(g: Rewriter, value: str, shape: Shape) -> str:
     return g.add("reshape", value, attrs=ReshapeAttrs(shape))
 
 
+def _runs(old: Shape, new: Shape) -> Runs:
+    """Two shapes of equal size cut into runs of equal size, dimension by dimension at both ends."""
+    pairs = list(zip(old, new, strict=False))
+    front = next((i for i, (a, b) in enumerate(pairs) if a is not b), len(pairs))
+    back = 0
+    while back < len(pairs) - front and old[-1 - back] is new[-1 - back]:
+        back += 1
+    ends, middle = (len(old) - back, len(new) - back), []
+    if front < max(ends):
+        middle = common_runs(old[front : ends[0]], new[front : ends[1]])
+    return [
+        *((slice(i, i + 1), slice(i, i + 1)) for i in range(front)),
+        *((_shifted(a, front), _shifted(b, front)) for a, b in middle),
+        *((slice(a, a + 1), slice(b, b + 1)) for a, b in zip(*_ranges(ends, back), strict=True)),
+    ]
+
+
+def _shifted(s: slice, by: int) -> slice:
+    return slice(s.start + by, s.stop + by)
+
+
+def _ranges(starts: tuple[int, int], count: int) -> tuple[range, range]:
+    return range(starts[0], starts[0] + count), range(starts[1], starts[1] + count)
+
+
 def _sink_pointwise(g: Rewriter, n: Node) -> str | None:
     """Compute in the shape of an operand that was reshaped for this node only."""
     for value in n.inputs:
@@ -80,7 +105,7 @@ def _sink_pointwise(g: Rewriter, n: Node) -> str | None:
         if base is None or g.type(value).shape != n.type.shape or not _only_here(g, value, base):
             continue
         shape = g.type(base).shape
-        runs = common_runs(shape, n.type.shape)
+        runs = _runs(shape, n.type.shape)
         operands = [_operand(g, i, shape, n.type.shape, runs) for i in n.inputs]
         if any(o is None for o in operands):
             continue
@@ -156,7 +181,7 @@ def _sink_reduce(g: Rewriter, n: Node) -> str | None:
     assert isinstance(n.attrs, ReduceAttrs)
     old, new = g.type(base).shape, g.type(n.inputs[0]).shape
     axes, found = {a % len(new) for a in n.attrs.axes}, []
-    for before, after in common_runs(old, new):
+    for before, after in _runs(old, new):
         ours = set(range(len(new))[after])
         if ours and ours <= axes:
             found += range(len(old))[before]
@@ -180,14 +205,15 @@ def _sink_matmul(g: Rewriter, n: Node) -> str | None:
 
 
 def _sink_transpose(g: Rewriter, n: Node) -> str | None:
-    """Transpose before the reshape, if runs of dimensions move as a whole."""
+    """Join transposes with a reshape between them, if runs of dimensions move as a whole."""
     base = _reshaped(g, n.inputs[0])
-    if base is None:
+    above = None if base is None else g.producer(base)
+    if base is None or above is None or above.op != "transpose":
         return None
     assert isinstance(n.attrs, TransposeAttrs)
     perm, place = n.attrs.perm, 0
     old, new = g.type(base).shape, g.type(n.inputs[0]).shape
-    runs = {after.start: (before, after) for before, after in common_runs(old, new) if new[after]}
+    runs = {after.start: (before, after) for before, after in _runs(old, new) if new[after]}
     order: list[int] = [a for a, d in enumerate(old) if not _lies_in(a, runs.values())]
     while place < len(perm):
         before, after = runs.get(perm[place], (slice(0), slice(0)))
