@@ -42,3 +42,13 @@ def test_an_input_keeps_its_name():
     x = g.input("x", tensor(F32, 2))
     graph = g.graph(g.add("identity", x, name="copy"))
     assert name_outputs(graph, ["x"]) is graph
+
+
+def test_a_name_is_given_once():
+    g = GraphBuilder("f")
+    y = g.add("relu", g.input("x", tensor(F32, 2)), name="y")
+    graph = distinct_outputs(g.graph(y, y))
+    after = name_outputs(graph, ["y", "y"])
+    verify_graph(after)
+    assert after.outputs[0] == "y"
+    assert len(set(after.outputs)) == 2

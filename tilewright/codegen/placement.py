@@ -1,6 +1,6 @@
 """`i64 tw_place(ptr sizes, ptr offsets)`: lays out the arena when sizes are known, at run time.
 
-It is `passes.plan_memory.place_in_order` as native code; the buffers' conflicts are constant tables:
+It is `passes.plan_memory.place_in_order` as native code. The conflicts are constant tables:
 `firsts[i]` to `firsts[i + 1]` are the positions in `others` of the buffers that buffer i keeps off.
 """
 

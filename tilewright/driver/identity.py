@@ -22,11 +22,14 @@ from tilewright.target.cpu import Target
 
 def model_key(source: Any, target: Target, dims: Mapping[str, int], store: DiskCache) -> str | None:
     """The key of a compilation; `None` for sources that have no stable identity."""
+    content: str | None
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
     elif hasattr(source, "SerializeToString"):  # an onnx.ModelProto, told without importing onnx
         content = fingerprint(source.SerializeToString(deterministic=True))
     else:
+        content = None
+    if content is None:
         return None
     options = json.dumps([repr(target), sorted(dims.items()), compiler_fingerprint()])
     return fingerprint(content, options)
@@ -42,21 +45,27 @@ def compiler_fingerprint() -> str:
     )
 
 
-def _file_content(path: Path, store: DiskCache) -> str:
+def _file_content(path: Path, store: DiskCache) -> str | None:
     try:
         main = fingerprint_file(path, store)
-        names = _external_names(path, main, store)
+        files = [path.parent / name for name in _external_names(path, main, store)]
+        base = path.parent.resolve()
+        if not all(f.is_file() and f.resolve().is_relative_to(base) for f in files):
+            return None  # whoever reads the model says what is wrong with it
+        return fingerprint(main, *(fingerprint_file(f, store) for f in files))
     except OSError as error:
         raise FrontendError(
             "onnx.unreadable",
             f"cannot read {path}: {error.strerror or error}",
             help="give the path of an ONNX model",
         ) from error
-    return fingerprint(main, *(fingerprint_file(path.parent / name, store) for name in names))
 
 
 def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:
-    """The files that a model refers to, remembered for its content: finding them reads it all."""
+    """The files that a model refers to, remembered for its content: finding them reads it all.
+
+    They are remembered as the model spells them: the same model may lie in two folders.
+    """
     key = fingerprint("external files", content)
     found = store.get(key)
     if found is None:
@@ -66,9 +75,10 @@ def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:
 
 
 def _find_external(path: Path) -> list[str]:
-    from tilewright.frontends.onnx.read import external_files  # imports onnx, which takes a while
+    # Imported here because onnx takes a while to load.
+    from tilewright.frontends.onnx.read import external_locations
 
-    return [str(file) for file in external_files(path)]
+    return list(external_locations(path))
 
 
 def _mentions_external_data(path: Path) -> bool:

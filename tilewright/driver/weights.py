@@ -15,7 +15,7 @@ from tilewright.runtime.container import WEIGHT_ALIGNMENT
 
 def pack(data: np.ndarray, layout: Layout) -> np.ndarray:
     """`data` rearranged as `layout` says; elements beyond the logical shape are zero."""
-    data = data.reshape([as_int(d) for d in layout.logical])
+    data = data.reshape(_logical(layout))
     blocks = {axis: block for axis, block, _ in layout.parts if block}
     padding = [(0, -size % blocks.get(axis, 1)) for axis, size in enumerate(data.shape)]
     if any(after for _, after in padding):
@@ -29,6 +29,13 @@ def pack(data: np.ndarray, layout: Layout) -> np.ndarray:
         position[axis, 1] = len(split) - 1
     order = [position[axis, part] for axis, _, part in layout.parts]
     return np.ascontiguousarray(data.reshape(split).transpose(order))
+
+
+def _logical(layout: Layout) -> list[int]:
+    """The shape that a constant is packed from."""
+    sizes = [as_int(d) for d in layout.logical]
+    assert all(n is not None for n in sizes), "a constant has a known shape"
+    return [n for n in sizes if n is not None]
 
 
 class WeightTable:
@@ -59,6 +66,6 @@ def _packed_bytes(data: np.ndarray, layout: Layout | None) -> int:
     elements = data.size
     if layout is not None:
         blocks = {axis: block for axis, block, _ in layout.parts if block}
-        logical = [int(as_int(d) or 0) for d in layout.logical]
-        elements = prod(-(-n // blocks.get(a, 1)) * blocks.get(a, 1) for a, n in enumerate(logical))
+        sizes = enumerate(_logical(layout))
+        elements = prod(-(-n // blocks.get(a, 1)) * blocks.get(a, 1) for a, n in sizes)
     return elements * data.dtype.itemsize

@@ -1,12 +1,12 @@
 """A loop whose guard holds for all but its last iterations is cut in two, so that the main part
 runs without the guard.
 
-    for i.0 in serial((N + 3) // 4) {                 for i.0 in serial(N // 4) {
-      for i.1 in vectorize(4) {                         for i.1 in vectorize(4) { A }
-        if i.0 * 4 + i.1 < N { A }               →    }
-      }                                               for i.0.tail in serial((N + 3) // 4 - N // 4) {
-    }                                                   ... guarded, at iteration N // 4 + i.0.tail
-                                                      }
+    for i.0 in serial((N + 3) // 4) {               for i.0 in serial(N // 4) {
+      for i.1 in vectorize(4) {                       for i.1 in vectorize(4) { A }
+        if i.0 * 4 + i.1 < N { A }             →    }
+      }                                             for i.0.tail in serial((N + 3) // 4 - N // 4) {
+    }                                                 ... guarded, at iteration N // 4 + i.0.tail
+                                                    }
 
 Only guards that depend on a vectorised loop are worth a copy of the code: a guard on a scalar costs
 one predictable branch.
@@ -63,7 +63,7 @@ def _partition(stmt: Stmt) -> Stmt:
 
 
 def _guards(loop: For) -> Iterator[tuple[Expr, Expr]]:
-    """Guards `a < b` in the loop that grow with it, with the iterations for which they must hold."""
+    """Guards `a < b` that grow with the loop, and for how many iterations they surely hold."""
     for path, stmt in statements(loop.body):
         around = [s for s in (*path, stmt) if isinstance(s, For)]
         vectors = {s.name for s in around if s.kind == "vectorize"}

@@ -1,11 +1,13 @@
 """Vectorised loops → vector statements.
 
-    for j in vectorize(4) { C[i * 8 + j] = A[j] + b }  →  C[ramp(i * 8, 1, 4)] = A[ramp(0, 1, 4)] + b
+    for j in vectorize(4) {
+      C[i * 8 + j] = A[j] + b      →      C[ramp(i * 8, 1, 4)] = A[ramp(0, 1, 4)] + b
+    }
 
-A guard that depends on the loop becomes the mask of the stores and loads under it; on a buffer of the
-function's own that holds the whole vector a masked store is a choice between new and old, so that the
-buffer can still live in registers. The loop's body may hold stores, guards, and unrolled or serial
-loops whose extents do not depend on it.
+A guard that depends on the loop becomes the mask of the stores and loads under it; on a buffer of
+the function's own that holds the whole vector, a masked store is a choice between new and old, so
+that the buffer can still live in registers. The loop's body may hold stores, guards, and unrolled
+or serial loops whose extents do not depend on it.
 """
 
 from __future__ import annotations

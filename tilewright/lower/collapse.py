@@ -6,8 +6,8 @@
 
 Tensors are row-major, so a run of dimensions is one dimension of their product. Fewer, longer loops
 tile better and vectorise without tails. Dimensions of size 1 are dropped first. Two axes of a stage
-are joined if every tensor sees them side by side or not at all; a reduction may in addition read *one*
-tensor through indices computed from the joined axis, which is how a convolution walks its input.
+are joined if every tensor sees them side by side or not at all; a reduction may in addition read
+*one* tensor through indices computed from the joined axis, as a convolution walks its input.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class _Joiner:
             mask = None if e.mask is None else simplify(substitute(e.mask, values), extents)
             return Load(e.buffer, indices, e.dtype, mask)
 
-        # A joined axis has a name of its own, so what the first rewrite made the second leaves alone.
+        # A joined axis has a name of its own, so the second rewrite keeps what the first made.
         body = _rewrite_body(s.body, lambda e: substitute(rewrite(e, load), values))
         return Stage(s.name, shape, tuple(axes), body)
 
@@ -220,4 +220,3 @@ def _apart(joined: Var, axes: Sequence[tuple[str, Expr]]) -> dict[str, Expr]:
         rest = rest // extent
     values[axes[0][0]] = rest
     return values
-

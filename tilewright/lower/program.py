@@ -1,6 +1,6 @@
 """A fused group → one tensor program: the operators' expressions, one after another.
 
-The group is a small graph; its inputs become the program's inputs, scalar constants become literals.
+The group is a small graph; its inputs become the program's inputs, scalar constants literals.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ def _with_literals(program: Program, literals: dict[str, float]) -> Program:
     def stage(s: Stage) -> Stage:
         body = rewrite(
             s.body,
-            lambda e: const(literals[e.buffer], e.dtype)
-            if isinstance(e, Load) and e.buffer in literals
-            else None,
+            lambda e: (
+                const(literals[e.buffer], e.dtype)
+                if isinstance(e, Load) and e.buffer in literals
+                else None
+            ),
         )
         return Stage(s.name, s.shape, s.axes, body)
 

@@ -1,8 +1,8 @@
 """What an operator is: the row type, and the pieces most rows share.
 
 A row's meaning is written once, as exactly one of
-- `te`: tensor expressions, `te(b, attrs, inputs, out_types) -> Tensor | tuple[Tensor, ...]`, where `b`
-  is a `ir.tensor.build.Builder` and an absent optional input is `None`;
+- `te`: tensor expressions, `te(b, attrs, inputs, out_types) -> Tensor | tuple[Tensor, ...]`, where
+  `b` is a `ir.tensor.build.Builder` and an absent optional input is `None`;
 - `decompose`: simpler operators, `decompose(g, attrs, inputs) -> name(s)`, where `g` is a
   `ops.build.GraphBuilder` and inputs are value names;
 - `loops`: a loop function for what no closed formula gives (sorting, scattering),
@@ -24,9 +24,9 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import Shape, TensorType, Type
 
 # injective: each output element from one element of each input. reduction: row-wise reductions and
-# what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul, conv,
-# pooling); takes an injective epilogue. view: the same bytes under another shape. opaque: fuses with
-# nothing.
+# what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul,
+# conv, pooling); takes an injective epilogue. view: the same bytes under another shape. opaque:
+# fuses with nothing.
 KINDS = ("injective", "reduction", "complex", "view", "opaque")
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
@@ -80,7 +80,7 @@ def normalize_axis(op: str, axis: int, rank: int) -> int:
 
 
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """The shape that `shapes` broadcast to, NumPy's rule; symbolic dimensions must be equal or 1."""
+    """The shape that `shapes` broadcast to, as in NumPy; symbolic sizes must be equal or 1."""
     rank = max((len(s) for s in shapes), default=0)
     padded = [(const(1),) * (rank - len(s)) + tuple(s) for s in shapes]
     return tuple(_broadcast_dim(op, dims) for dims in zip(*padded, strict=True))

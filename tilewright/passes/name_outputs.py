@@ -14,10 +14,15 @@ from tilewright.ir.graph.nodes import Graph
 def name_outputs(graph: Graph, names: Sequence[str]) -> Graph:
     """Rename the outputs to `names`, in order; a name that an input has is not given away.
 
-    Every output must be computed by a node, as `distinct_outputs` makes sure.
+    Of several outputs that are to have one name, the first one gets it. Every output must be
+    computed by a node, as `distinct_outputs` makes sure.
     """
-    inputs = {v.name for v in graph.inputs}
-    wanted = {o: n for o, n in zip(graph.outputs, names, strict=True) if o != n and n not in inputs}
+    taken = {v.name for v in graph.inputs}
+    wanted: dict[str, str] = {}
+    for output, name in zip(graph.outputs, names, strict=True):
+        if output != name and name not in taken:
+            wanted[output] = name
+        taken.add(name)
     if not wanted:
         return graph
     renames = {**_moved_aside(graph, wanted), **wanted}

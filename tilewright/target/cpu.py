@@ -21,8 +21,8 @@ from tilewright.core.node import node
 class Target:
     """One machine, as far as the compiler needs to know it.
 
-    `vector_bits` and `vector_registers` size register tiles; `l1`, `l2` (bytes, per core) size cache
-    tiles; `l3` is shared by the `cores`.
+    `vector_bits` and `vector_registers` size register tiles; `l1`, `l2` (bytes, per core) size
+    cache tiles; `l3` is shared by the `cores`.
     """
 
     triple: str
@@ -74,7 +74,15 @@ NAMED: dict[str, Target] = {
         "x86_64-unknown-linux-gnu", "x86-64-v4", (), 512, 32, 32 * _KIB, 1 * _MIB, 32 * _MIB, 4
     ),
     "aarch64": Target(
-        "aarch64-unknown-linux-gnu", "generic", ("+neon",), 128, 32, 64 * _KIB, 1 * _MIB, 32 * _MIB, 4
+        "aarch64-unknown-linux-gnu",
+        "generic",
+        ("+neon",),
+        128,
+        32,
+        64 * _KIB,
+        1 * _MIB,
+        32 * _MIB,
+        4,
     ),
 }
 
@@ -128,7 +136,7 @@ def _usable_cores() -> int:
 
 
 def _cache_sizes(folder: Path) -> Mapping[int, int]:
-    """Data and unified cache sizes by level, as the kernel reports them; empty where it does not."""
+    """Data and unified cache sizes by level, as the kernel reports them; empty if it does not."""
     sizes: dict[int, int] = {}
     for index in sorted(folder.glob("index*")):
         try:

@@ -57,12 +57,12 @@ def read_model(source: Source) -> Model:
     return _checked(Model(proto, path.name, TensorReader(path.parent), parts.raw))
 
 
-def external_files(path: Path) -> tuple[Path, ...]:
-    """The files that hold tensors of the model at `path` besides its own, each once."""
-    model = read_model(path)
-    tensors = model.proto.graph.initializer
-    found = (model.reader.external_path(t) for t in tensors if t.data_location == t.EXTERNAL)
-    return tuple(dict.fromkeys(found))
+def external_locations(path: Path) -> tuple[str, ...]:
+    """The files besides its own in which a model's tensors lie, as it spells them, unchecked."""
+    tensors = read_model(path).proto.graph.initializer
+    external = (t for t in tensors if t.data_location == t.EXTERNAL)
+    entries = (e for t in external for e in t.external_data)
+    return tuple(dict.fromkeys(e.value for e in entries if e.key == "location"))
 
 
 def _map(path: Path) -> Stripped:

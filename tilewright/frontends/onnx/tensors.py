@@ -57,14 +57,9 @@ class TensorReader:
         except (ValueError, TypeError, KeyError) as error:
             raise _bad(tensor, f"its data does not fit its shape and type ({error})") from error
 
-    def external_path(self, tensor: TensorProto) -> Path:
-        """The file that holds an external tensor; it is there, inside the model's folder."""
-        entries = {e.key: e.value for e in tensor.external_data}
-        return _inside(tensor, entries.get("location", ""), self.folder)
-
     def _external(self, tensor: TensorProto) -> np.ndarray:
         entries = {e.key: e.value for e in tensor.external_data}
-        path = self.external_path(tensor)
+        path = _inside(tensor, entries.get("location", ""), self.folder)
         if path not in self._files:
             empty = path.stat().st_size == 0  # which cannot be mapped
             self._files[path] = (

@@ -36,7 +36,7 @@ class TileProblem:
 
     `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
     multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
-    after which addresses jump (the width of an image whose pixels are the rows), 0 if they never do.
+    after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
     """
 
     rows: int
@@ -57,7 +57,9 @@ def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
         if _fits(height, vectors, problem.shared, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
-    height, vectors = min(candidates, key=lambda c: (_cost(problem, *c, lanes), -c[0] * c[1]))
+    height, vectors = min(
+        candidates, key=lambda c: (_cost(problem, c[0], c[1], lanes), -c[0] * c[1])
+    )
     return RegisterTile(height, vectors * lanes, lanes)
 
 

@@ -1,6 +1,6 @@
 """Row-wise kernels: softmax, norms, sums along the last axis.
 
-All stages run row after row, each row staying in the nearest cache from the first stage to the last.
+All stages run row after row; a row stays in the nearest cache from the first stage to the last.
 A reduction along a row keeps one partial result a vector lane, combined at the end of the row.
 
     parallel row

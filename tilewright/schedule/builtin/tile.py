@@ -171,9 +171,7 @@ def _pack_panel(
         _schedule_packing(sch, name, position, roles, tile, target)
 
 
-def _pack_columns(
-    sch: Schedule, block: Block, roles: Roles, constants: frozenset[str]
-) -> None:
+def _pack_columns(sch: Schedule, block: Block, roles: Roles, constants: frozenset[str]) -> None:
     """Lay constants that move along the columns out with the columns innermost."""
     facts = facts_of(sch.func)
     for load in reads_of(block):
