@@ -105,3 +105,14 @@ def test_a_model_for_another_machine(mlp_file: Path) -> None:
     other = "x86-64-v3" if host().architecture == "aarch64" else "aarch64"
     succeed("compile", mlp_file, "--target", other)
     fail("run", "mlp.tw", "--random", "--dim", "N=1", code="native.platform")
+
+
+def test_threads(mlp_file: Path) -> None:
+    from tilewright.cli.source import open_model
+    from tilewright.core.config import override
+
+    succeed("compile", mlp_file)
+    with override(threads=1):
+        for path in (mlp_file, Path("mlp.tw")):
+            assert open_model(path).threads == 1
+            assert open_model(path, threads=2).threads == 2

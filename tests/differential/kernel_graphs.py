@@ -60,7 +60,7 @@ def batched_matmul(m: Dim, n: Dim, k: Dim) -> Graph:
 
 def conv(h: Dim, c: Dim, o: Dim) -> Graph:
     b = _Maker("conv")
-    x, w = b.input(2, c, h, 9), b.weight(o, c, 3, 3)
+    x, w = b.input(1, c, h, 6), b.weight(o, c, 3, 3)
     y = b.add("conv", x, w, **{**WINDOW, "strides": (2, 1)})
     return b.g.graph(b.add("relu", b.add("add", y, b.weight(o, 1, 1))))
 
@@ -81,7 +81,7 @@ def depthwise(h: Dim, c: Dim, _: Dim) -> Graph:
 
 def max_pool(h: Dim, c: Dim, _: Dim) -> Graph:
     b = _Maker("max_pool")
-    return b.g.graph(b.add("max_pool", b.input(2, c, h, 7), kernel=(3, 3), **WINDOW))
+    return b.g.graph(b.add("max_pool", b.input(1, c, h, 7), kernel=(3, 3), **WINDOW))
 
 
 def average_pool(h: Dim, c: Dim, _: Dim) -> Graph:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import BOOL, F32, F64, I32
+from tilewright.core.dtypes import F32, F64, I32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
@@ -49,7 +49,9 @@ class Formula(GraphBuilder):
         return self("mul", self("mul", x, x), self("mul", x, 0.044715))
 
     def bend(self, x: str) -> str:
-        return self("add", self("tanh", self("mul", sqrt(2 / pi), self("add", x, self.cube(x)))), 1.0)
+        return self(
+            "add", self("tanh", self("mul", sqrt(2 / pi), self("add", x, self.cube(x)))), 1.0
+        )
 
     def expanded(self) -> str:
         return self("expand", self.input("y", tensor(F32, 1, 6)), shape=(Var("N"), 6))

@@ -41,7 +41,8 @@ def open_model(
         from tilewright.runtime.load import load
 
         model = load(path)
-        model.set_threads(threads or 0)
+        if threads is not None:
+            model.set_threads(threads)
         return model
     from tilewright.driver.compile import compile
 

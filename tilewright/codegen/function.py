@@ -14,6 +14,7 @@ class ModuleText:
     def __init__(self) -> None:
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}
+        self._included: set[str] = set()
 
     def declare(self, name: str, signature: str) -> None:
         """Declare an external function: `declare("llvm.fabs.f32", "float (float)")`."""
@@ -25,6 +26,12 @@ class ModuleText:
         name = "@tw_zeros"
         self.declarations[name] = f"{name} = private constant [16 x i8] zeroinitializer, align 16"
         return name
+
+    def include(self, name: str, text: str) -> None:
+        """Add definitions given as text, under a name, once."""
+        if name not in self._included:
+            self._included.add(name)
+            self.definitions.append(text.strip())
 
     def text(self) -> str:
         """The module."""

@@ -8,8 +8,7 @@ stack.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Const, as_int
@@ -18,56 +17,50 @@ from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.types import memory_type
+from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store
-from tilewright.ir.loop.walk import accesses, expressions, loops
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store, Tile
+from tilewright.ir.loop.walk import buffers, expressions, loops, touched_buffers
+from tilewright.schedule.intrin.table import INTRINSICS
 
 # Stack memory is aligned for the widest vectors of any target.
 STACK_ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class Signature:
-    """The parameters of an emitted kernel, in order: buffer names, then size names."""
-
-    buffers: tuple[str, ...]
-    sizes: tuple[str, ...]
-
-
-def emit_func(module: ModuleText, func: Func, sizes: Sequence[str]) -> Signature:
-    """Emit a finalized function into `module`.
+def emit_func(module: ModuleText, func: Func, sizes: Sequence[str]) -> None:
+    """Emit a finalized function into `module`; it takes its buffers, then `sizes`.
 
     Pointers are not marked as distinct: an output may share its memory with an input.
     """
-    signature = Signature(tuple(p.name for p in func.params), tuple(sizes))
-    params = [(f"%b{i}", "ptr") for i in range(len(signature.buffers))]
+    params = [(f"%b{i}", "ptr") for i in range(len(func.params))]
     params += [(f"%s{i}", "i64") for i in range(len(sizes))]
     fn = FunctionText(module, func.name, params)
     emitter = ExprEmitter(
         fn,
         {name: f"%s{i}" for i, name in enumerate(sizes)},
-        {name: f"%b{i}" for i, name in enumerate(signature.buffers)},
+        {p.name: f"%b{i}" for i, p in enumerate(func.params)},
     )
     emitter.ranges = {name: Interval(0, None) for name in sizes}
-    StatementEmitter(emitter, func.name).emit(func.body)
+    dtypes = {name: b.dtype for name, b in buffers(func).items()}
+    StatementEmitter(emitter, func.name, dtypes).emit(func.body)
     fn.finish("nounwind")
-    return signature
 
 
 def _mentioned(loop: For) -> tuple[set[str], set[str]]:
     """The buffers and variables that a loop's body uses and does not define."""
-    buffers = {access.buffer for access in accesses(loop.body)}
     names = {name for e in expressions(loop.body) for name in free_vars(e)}
-    return buffers, names - {loop.name, *(inner.name for inner in loops(loop.body))}
+    reads, writes = touched_buffers(loop.body)
+    return reads | writes, names - {loop.name, *(inner.name for inner in loops(loop.body))}
 
 
 class StatementEmitter:
     """Emits statements into one function; parallel loops start functions of their own."""
 
-    def __init__(self, expressions: ExprEmitter, kernel: str) -> None:
+    def __init__(self, expressions: ExprEmitter, kernel: str, dtypes: Mapping[str, DType]) -> None:
         self.expressions = expressions
         self.fn = expressions.fn
         self.kernel = kernel
+        self.dtypes = dtypes
 
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
@@ -89,6 +82,8 @@ class StatementEmitter:
             case Store():
                 self.expressions.begin_statement()
                 emit_store(self.expressions, stmt)
+            case Tile():
+                self._instruction(stmt)
             case Alloc(buffer, body):
                 self.expressions.pointers[buffer.name] = self._stack(buffer)
                 self.emit(body)
@@ -96,6 +91,18 @@ class StatementEmitter:
                 raise CodegenError(
                     "codegen.statement", f"cannot emit {type(stmt).__name__}; finalize comes first"
                 )
+
+    def _instruction(self, tile: Tile) -> None:
+        """Call the text of an intrinsic, which is inlined, on the addresses of its operands."""
+        row = INTRINSICS[tile.intrinsic]
+        self.fn.module.include(tile.intrinsic, row.llvm)
+        ex = self.expressions
+        ex.begin_statement()
+        args = [
+            f"ptr {ex.element_pointer(r.buffer, self.dtypes[r.buffer], r.ranges[0][0])}"
+            for r in (*tile.srcs, tile.dst)
+        ]
+        self.fn.emit(f"call void @tw.{tile.intrinsic}({', '.join(args)})")
 
     def _stack(self, buffer: Buffer) -> str:
         size = as_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
@@ -156,8 +163,8 @@ class StatementEmitter:
         """Outline the body, pack what it needs into the context, call the pool."""
         ex, fn = self.expressions, self.fn
         ex.begin_statement()
-        buffers, names = _mentioned(loop)
-        pointers = {b: p for b, p in ex.pointers.items() if b in buffers}
+        touched, names = _mentioned(loop)
+        pointers = {b: p for b, p in ex.pointers.items() if b in touched}
         values = {n: v for n, v in ex.values.items() if n in names}
         slots = len(pointers) + len(values)
         context = fn.at_entry(f"alloca [{max(slots, 1)} x i64], align 8", "ctx")
@@ -187,5 +194,5 @@ class StatementEmitter:
             dict(zip(pointers, registers, strict=False)),
         )
         emitter.ranges = dict(self.expressions.ranges)
-        StatementEmitter(emitter, name)._count(loop, "%begin", "%end")
+        StatementEmitter(emitter, name, self.dtypes)._count(loop, "%begin", "%end")
         worker.finish("nounwind")

@@ -88,18 +88,18 @@ _NAMES = Kind("comma-separated names", _read_names)
 
 
 SWITCHES = (
-    Switch("TW_DUMP", _choice("", "stages", "passes", "rules"), "",
-           "write the program as text after every stage, pass or rewrite rule"),
+    Switch("TW_DUMP", _choice("", "stages", "passes"), "",
+           "write as text: each kernel after every stage, or the graph after every pass"),
     Switch("TW_DUMP_DIR", _DIRECTORY, "tw-dump",
-           "where dumps go: <dir>/<function>/NN-<pass>.txt"),
+           "where dumps go: <dir>/<kernel or graph>/NN-<stage or pass>.txt"),
     Switch("TW_PRINT_AFTER", _NAMES, "",
            "print the program after these passes, or after `all`"),
     Switch("TW_VERIFY", _number(int, "0 | 1 | 2", 0, 2), "1",
            "check the program: never, after each stage, after each pass and schedule step"),
     Switch("TW_TIME", _flag("0", "1"), "0",
-           "print how long each pass took"),
+           "print how long each stage and pass took, on standard error"),
     Switch("TW_OVERRIDE_DIR", _optional(_DIRECTORY), "",
-           "take a stage's text from here instead of computing it (edit a dump, run again)"),
+           "take a kernel's loops from <dir>/<kernel>.loops (`compile --emit loops` writes them)"),
     Switch("TW_SEED", _number(int, "integer >= 0", 0, 2**63 - 1), "0",
            "seed of everything random"),
     Switch("TW_CACHE", _flag("off", "on"), "on",

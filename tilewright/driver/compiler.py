@@ -5,6 +5,7 @@ Importing this imports every stage, so a model that is in the cache already neve
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
 from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
+from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import GRAPH_PASSES
@@ -118,15 +120,20 @@ class Compiler:
         start = time.perf_counter()
         self.progress("write")
         fill_container(path, manifest, objects, build.weights.items())
-        self.timings.add("pack and write weights", start)
+        self._finish("pack and write weights", start)
 
     def container(self) -> Container:
         """Compile in memory."""
         build, objects, manifest = self._parts()
         start = time.perf_counter()
         weights = assemble_weights(build.weights.items(), build.weights.size)
-        self.timings.add("pack weights", start)
+        self._finish("pack weights", start)
         return Container(manifest, objects, weights)
+
+    def _finish(self, stage: str, start: float) -> None:
+        self.timings.add(stage, start)
+        if config().time:
+            print(self.timings.table(), file=sys.stderr)
 
     def build(self) -> ModelBuild:
         """The parts of the model, before code generation."""
@@ -143,6 +150,7 @@ class Compiler:
         start = time.perf_counter()
         texts = emit_modules(build)
         self.timings.add("emit LLVM", start)
+        dump_stages(build, texts)
         self.progress("machine code")
         start = time.perf_counter()
         objects = compile_modules(texts, self.target)

@@ -103,7 +103,7 @@ class KernelLibrary:
         inputs = [p.name for p in func.params]
         constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(schedule_func(func, constants, self.target))
-        plain = finalize(scheduled.func)
+        plain = finalize(scheduled.func, self.target)
         return Kernel(
             func.name,
             scheduled.func,

@@ -18,7 +18,7 @@ from tilewright.arith.bounds import lower, upper
 from tilewright.arith.expr import Expr, Load, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, rewrite
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 
 # Bytes one buffer may take on a thread's stack.
@@ -48,9 +48,16 @@ class _Placement:
             for path, stmt in statements(body)
             for access in _own_accesses(stmt, buffer.name)
         ]
+        # An instruction reads a tile as it lies in the whole buffer.
+        self.in_tiles = any(
+            isinstance(s, Tile) and buffer.name in {r.buffer for r in (s.dst, *s.srcs)}
+            for _, s in statements(body)
+        )
 
     def result(self) -> Stmt:
         """The body with the allocation put in place; unused buffers disappear."""
+        if self.in_tiles:
+            return Alloc(self.buffer, self.body)
         if not self.accesses:
             return self.body
         outer = _common_prefix([loops for loops, _ in self.accesses])

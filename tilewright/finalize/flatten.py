@@ -11,7 +11,7 @@ from dataclasses import replace
 from tilewright.arith.expr import Expr, Load, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import rewrite
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.walk import buffers, map_stmt
 from tilewright.ir.types import Shape
 
@@ -46,6 +46,9 @@ class _Flattener:
             self.workspaces.append(_flat(s.buffer))
             return body
         s = map_stmt(s, lambda c: self.stmt(c, extents), lambda e: self.expr(e, extents))
+        if isinstance(s, Tile):
+            srcs = tuple(self.start(r, extents) for r in s.srcs)
+            return replace(s, dst=self.start(s.dst, extents), srcs=srcs)
         if isinstance(s, Store):
             index = self.index(s.buffer, s.indices, extents)
             return Store(s.buffer, (index,), s.value, s.mask)
@@ -59,6 +62,11 @@ class _Flattener:
             return Load(x.buffer, (self.index(x.buffer, x.indices, extents),), x.dtype, mask)
 
         return rewrite(e, load)
+
+    def start(self, region: Region, extents: Extents) -> Region:
+        """A region of a tile as the place where it starts: an instruction knows its own shape."""
+        first = self.index(region.buffer, [start for start, _ in region.ranges], extents)
+        return Region(region.buffer, ((first, const(1)),))
 
     def index(self, buffer: str, indices: Sequence[Expr], extents: Extents) -> Expr:
         flat: Expr = const(0)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from tilewright.finalize.compact import compact
 from tilewright.finalize.expand_math import expand_functions
+from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.partition import partition
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
+from tilewright.target.cpu import Target
 
 STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
     ("lower-blocks", lower_blocks),
@@ -24,8 +26,9 @@ STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
 )
 
 
-def finalize(func: Func) -> Func:
+def finalize(func: Func, target: Target) -> Func:
     """Plain loops over flat buffers, ready for the emitter."""
+    func = expand_tiles(func, target)
     for _, step in STEPS:
         func = step(func)
     return func

@@ -197,10 +197,21 @@ class _Joiner:
         self, s: Stage, e: Load, run: Run, values: dict[str, Expr], extents: dict[str, Expr]
     ) -> Expr:
         first = e.indices[run[0]]
-        if len(run) > 1:
-            assert isinstance(first, Var)
-            return Var(_joined_name(s, self._run_of(s, first.name)))
-        return simplify(substitute(first, values), extents)
+        if len(run) == 1:
+            return simplify(substitute(first, values), extents)
+        assert isinstance(first, Var)
+        start = s.axes.index(first.name)
+        return simplify(self._part(s, range(start, start + len(run))), extents)
+
+    def _part(self, s: Stage, part: Run) -> Expr:
+        """The number that neighbouring axes make, within the joined axis that holds them."""
+        whole = self._run_of(s, s.axes[part[0]])
+        joined: Expr = Var(_joined_name(s, whole))
+        after = product(tuple(s.shape[d] for d in whole if d > part[-1]))
+        number = joined // after if part[-1] != whole[-1] else joined
+        if part[0] == whole[0]:
+            return number
+        return number % product(tuple(s.shape[d] for d in part))
 
     def _run_of(self, s: Stage, axis: str) -> Run:
         position = s.axes.index(axis)

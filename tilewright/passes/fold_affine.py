@@ -4,9 +4,9 @@
     %2 = mul(%1, %s)                 →        %3 = add(%1, %b)
     %3 = add(%2, %b)
 
-This is what remains of a batch normalisation, of the scale of attention's queries, of a layer scale.
-A number that scales an operand of any other product scales the result instead, where it is computed
-on the way out:
+This is what remains of a batch normalisation, of the scale of attention's queries, of a layer
+scale. A number that scales an operand of any other product scales the result instead, where it is
+computed on the way out:
 
     matmul(transpose(mul(a, c)), b)  →   mul(matmul(transpose(a), b), c)
 
@@ -118,9 +118,15 @@ def _linear(g: Rewriter, value: str) -> _Linear | None:
     if n is None or n.op not in _PRODUCTS or g.use_count(value) > 1:
         return None
     weights = g.constant_data(n.inputs[1])
-    if weights is None or g.use_count(n.inputs[1]) > 1 or weights.dtype.kind != "f":
+    if not _foldable(weights) or g.use_count(n.inputs[1]) > 1:
         return None
+    assert weights is not None
     return _Linear(n, weights, bias)
+
+
+def _foldable(weights: np.ndarray | None) -> bool:
+    """Whether weights are constants wide enough to be scaled without harm."""
+    return weights is not None and weights.dtype in (np.float32, np.float64)
 
 
 def _per_channel(linear: _Linear, data: np.ndarray) -> np.ndarray | None:
@@ -134,7 +140,8 @@ def _per_channel(linear: _Linear, data: np.ndarray) -> np.ndarray | None:
 def _scale_output(g: Rewriter, n: Node) -> str | None:
     found = _constant_operand(g, n)
     linear = None if found is None else _linear(g, found[0])
-    if found is None or linear is None or (linear.bias is not None and not _fits(g, n, linear)):
+    # A constant may broadcast the product to a larger shape, which weights cannot.
+    if found is None or linear is None or linear.node.type.shape != n.type.shape:
         return None
     scale = _per_channel(linear, found[1])
     if scale is None or (n.op == "div" and not scale.all()):
@@ -146,11 +153,6 @@ def _scale_output(g: Rewriter, n: Node) -> str | None:
     if linear.bias is None:
         return product
     return g.add("add", product, g.constant(linear.bias * full.astype(linear.bias.dtype)))
-
-
-def _fits(g: Rewriter, n: Node, linear: _Linear) -> bool:
-    """The bias does not broadcast the product to a larger shape."""
-    return linear.node.type.shape == n.type.shape
 
 
 def _join_offsets(g: Rewriter, n: Node) -> str | None:
@@ -165,8 +167,9 @@ def _join_offsets(g: Rewriter, n: Node) -> str | None:
 def _scale_input(g: Rewriter, n: Node) -> str | None:
     """A product of a scaled input, with the scale in the weights."""
     producer, weights = g.producer(n.inputs[0]), g.constant_data(n.inputs[1])
-    if producer is None or producer.op != "mul" or weights is None or weights.dtype.kind != "f":
+    if producer is None or producer.op != "mul" or not _foldable(weights):
         return None
+    assert weights is not None
     found = _constant_operand(g, producer)
     if found is None or max(g.use_count(v) for v in n.inputs) > 1:
         return None

@@ -178,9 +178,10 @@ class Apply(Pattern):
     def _attrs(self, g: Rewriter, found: Found) -> Attrs:
         if isinstance(self.attrs, Attrs):
             return self.attrs
-        captured = isinstance(self.attrs, str)
-        attrs: Attrs = found[self.attrs] if captured else ask(self.attrs, g, found)
-        return attrs
+        given: Attrs = (
+            found[self.attrs] if isinstance(self.attrs, str) else ask(self.attrs, g, found)
+        )
+        return given
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from tilewright.passes.graph_conditions import (
     sums,
     widens,
 )
-from tilewright.passes.graph_patterns import Bound, Pattern, apply, const, product, wild
+from tilewright.passes.graph_patterns import Apply, Bound, Pattern, apply, const, product, wild
 from tilewright.passes.graph_patterns import GraphRule as Rule
 
 x, y, z = wild("x y z")
@@ -46,15 +46,15 @@ c, d, e, f = const("c d e f")
 INF = float("inf")
 
 
-def _root(value: Pattern) -> Pattern:
+def _root(value: Pattern) -> Apply:
     return apply("sqrt", value)
 
 
-def _mean(value: Pattern, attrs: str) -> Pattern:
+def _mean(value: Pattern, attrs: str) -> Apply:
     return apply("reduce_mean", value, attrs=attrs)
 
 
-def _clip(value: Pattern, low: Pattern | float, high: Pattern | float) -> Pattern:
+def _clip(value: Pattern, low: Pattern | float, high: Pattern | float) -> Apply:
     return apply("clip", value, low, high)
 
 

@@ -7,23 +7,23 @@
     reshape(reshape(a))              →   reshape(a), or a
 
 A reshape costs nothing, but nothing fuses across it: a residual that is added behind one could be
-part of the product in front of it. So elementwise operators change places with a reshape of what only
-they read, while their other operands can be had in the other shape for free. Transposes are carried
-along, since each kind may free the way for the other.
+part of the product in front of it. So elementwise operators change places with a reshape of what
+only they read, while their other operands can be had in the other shape for free. Transposes are
+carried along, since each kind may free the way for the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from tilewright.arith.expr import as_int, const
+from tilewright.arith.expr import Expr, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
-from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs, common_runs
+from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs, common_runs, static_sizes
 from tilewright.ops.pointwise import is_pointwise
 from tilewright.ops.reduce import ReduceAttrs
 from tilewright.ops.table import op_row
@@ -137,13 +137,9 @@ def _operand(g: Rewriter, value: str, old: Shape, new: Shape, runs: Runs) -> str
     data = g.constant_data(value)
     if data is not None:
         return _constant(g, data, old, new, runs)
-    base = _reshaped(g, value)
-    if base is None and g.use_count(value) <= 1 and _is_computed(g, value):
-        # Its own kernel could as well take this node in.
-        return None
     given = g.type(value).shape
     padded = (ONE,) * (len(new) - len(given)) + given
-    shape: list = []
+    shape: list[Expr] = []
     for before, after in runs:
         ours = padded[after]
         if all(d is ONE for d in ours):
@@ -152,22 +148,25 @@ def _operand(g: Rewriter, value: str, old: Shape, new: Shape, runs: Runs) -> str
             shape += old[before]
         else:
             return None
+    base = _reshaped(g, value) or value
+    if g.type(base).shape != tuple(shape) and _only_here(g, value, base):
+        return None  # its own kernel could as well take this node in
     return _reshape(g, value, tuple(shape))
 
 
 def _constant(g: Rewriter, data: np.ndarray, old: Shape, new: Shape, runs: Runs) -> str | None:
     """A constant in the other shape, repeated where it broadcasts along a part of a run."""
     full = data.reshape((1,) * (len(new) - data.ndim) + data.shape)
-    repeated, shape = list(full.shape), []
+    repeated, shape = list(full.shape), list[int]()
     for before, after in runs:
         if all(s == 1 for s in full.shape[after]):
             shape += [1] * len(old[before])
             continue
-        sizes = [as_int(d) for d in (*new[after], *old[before])]
-        if None in sizes:
+        ours, theirs = static_sizes(new[after]), static_sizes(old[before])
+        if ours is None or theirs is None:
             return None
-        repeated[after] = sizes[: len(new[after])]
-        shape += sizes[len(new[after]) :]
+        repeated[after] = ours
+        shape += theirs
     if tuple(repeated) != full.shape and prod(repeated) > MAX_REPEATED:
         return None
     return g.constant(np.broadcast_to(full, repeated).reshape(shape))
@@ -180,7 +179,7 @@ def _sink_reduce(g: Rewriter, n: Node) -> str | None:
         return None
     assert isinstance(n.attrs, ReduceAttrs)
     old, new = g.type(base).shape, g.type(n.inputs[0]).shape
-    axes, found = {a % len(new) for a in n.attrs.axes}, []
+    axes, found = {a % len(new) for a in n.attrs.axes}, list[int]()
     for before, after in _runs(old, new):
         ours = set(range(len(new))[after])
         if ours and ours <= axes:
@@ -226,13 +225,16 @@ def _sink_transpose(g: Rewriter, n: Node) -> str | None:
     return _reshape(g, inner, n.type.shape)
 
 
-def _lies_in(axis: int, runs: Sequence[tuple[slice, slice]]) -> bool:
+def _lies_in(axis: int, runs: Iterable[tuple[slice, slice]]) -> bool:
     return any(before.start <= axis < before.stop for before, _ in runs)
 
 
 def _merge(g: Rewriter, n: Node) -> str | None:
-    base = _reshaped(g, n.inputs[0])
-    return None if base is None else _reshape(g, base, n.type.shape)
+    """Reshape what was reshaped before, or nothing at all."""
+    value = n.inputs[0]
+    if g.type(value).shape != n.type.shape and _reshaped(g, value) is None:
+        return None
+    return _reshape(g, value, n.type.shape)
 
 
 _RULES: dict[str, Callable[[Rewriter, Node], str | None]] = {

@@ -10,6 +10,8 @@ are left alone, and so is a product that somebody reads as a whole.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.slicing import SliceAttrs
@@ -34,7 +36,7 @@ def _in_slices(graph: Graph, n: Node) -> bool:
     known = sorted(r for r in ranges if r is not None)
     if len(known) != len(ranges) or len(known) < 2:
         return False
-    return all(a[1] <= b[0] for a, b in zip(known, known[1:], strict=False))
+    return all(a[1] <= b[0] for a, b in pairwise(known))
 
 
 def _columns(graph: Graph, n: Node) -> tuple[int, int] | None:

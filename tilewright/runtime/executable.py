@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Port
 from tilewright.runtime.container import Container, write_container
@@ -73,7 +74,8 @@ class Executable:
         self._closed = False
         self._native = NativeModule(container.objects)
         self._functions = self._native.functions
-        self.set_threads(manifest.get("threads", 0) if threads is None else threads)
+        default = config().threads or manifest.get("threads", 0)
+        self.set_threads(default if threads is None else threads)
         _ALIVE.add(self)
 
     def __call__(self, /, *args: Any, **named: Any) -> np.ndarray | tuple[np.ndarray, ...]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.core.errors import UnsupportedError, VerifyError
+from tilewright.core.errors import VerifyError
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.text import parse_func, print_stmt
 from tilewright.ir.loop.tiles import expand_tile
@@ -65,5 +65,32 @@ def test_tiles_that_do_not_fit(tile):
 
 def test_tiles_without_a_meaning():
     func = parse_func("func @f(A: f32[4], out C: f32[4]) { tile map C[0 : 4] <- A[0 : 4] }")
-    with pytest.raises(UnsupportedError, match="tile map has no expansion"):
+    with pytest.raises(VerifyError, match="takes 0 sources"):
         expand_tile(func.body, buffers(func))
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        "map.sqrt C[0 : 4] <- A[0 : 4]",
+        "map.mul C[0 : 4] <- A[0 : 4], B[1, 0 : 4]",
+        "reduce.max C[0 : 4] <- D[0 : 4, 0 : 3]",
+        "dot C[0 : 4] <- E[0 : 3], D[0 : 4, 0 : 3]",
+    ],
+)
+def test_map_reduce_and_dot(tile):
+    func = parse_func(
+        "func @f(A: f32[4], B: f32[2, 4], D: f32[4, 3], E: f32[3], out C: f32[4]) "
+        f"{{ tile {tile} }}"
+    )
+    rng = np.random.default_rng(0)
+    a, b, d, e, c = (rng.random(shape, dtype=np.float32) for shape in (4, (2, 4), (4, 3), 3, 4))
+    results = {
+        "map.sqrt": np.sqrt(a),
+        "map.mul": a * b[1],
+        "reduce.max": np.maximum(c, d.max(axis=1)),
+        "dot": c + d @ e,
+    }
+    got = c.copy()
+    run_func(func, {"A": a, "B": b, "D": d, "E": e, "C": got}, {})
+    np.testing.assert_allclose(got, results[tile.split()[0]], rtol=1e-6)

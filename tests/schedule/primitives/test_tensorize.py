@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.schedule.programs import check_same, check_schedule, matmul, refused
 from tilewright.arith.expr import Var, cast
 from tilewright.core.dtypes import I8, I32, U8, DType
-from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.nodes import Func, Tile
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import find_block
 from tilewright.ir.tensor.build import Builder
@@ -42,12 +42,14 @@ def test_portable_tile(golden) -> None:
     check_schedule(sch, before)
 
 
-def test_dot_products_are_marked(golden) -> None:
+def test_dot_products_become_tiles(golden) -> None:
     for left, lanes, name in ((I8, 4, "sdot"), (U8, 16, "vnni")):
         before = _integer_matmul(left)
         sch, tile = _tiled(before, lanes)
         sch.tensorize(tile, name)
-        assert find_block(sch.func, tile).annotations == (("intrinsic", name),)
+        body = find_block(sch.func, tile).body
+        assert isinstance(body, Tile)
+        assert (body.op, body.intrinsic) == ("dot", name)
         golden(print_func(sch.func), name)
         check_same(before, sch.func)
 

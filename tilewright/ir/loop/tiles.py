@@ -8,14 +8,28 @@
 
 `fill` stores zeros; `copy` matches the dimensions longer than 1 of both sides in order and converts
 the type; `mma` multiplies matrices that are the last two dimensions of its regions, in the type of
-what it adds to.
+what it adds to; `dot` adds to each element of a vector the product of one vector with a row of a
+matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a function or operator element by
+element; `reduce.sum` combines the last dimension of its source into what it writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilewright.arith.expr import Expr, Load, Var, as_int, cast, const
+from tilewright.arith.expr import (
+    BINARY,
+    CALLS,
+    COMBINE,
+    Expr,
+    Load,
+    Var,
+    as_int,
+    binary,
+    call,
+    cast,
+    const,
+)
 from tilewright.core.errors import UnsupportedError, VerifyError
 from tilewright.ir.loop.nodes import Buffer, For, Region, Stmt, Store, Tile
 from tilewright.ir.loop.text import print_region
@@ -26,13 +40,14 @@ Loops = list[tuple[str, Expr]]
 
 def expand_tile(tile: Tile, buffers: Buffers, prefix: str = "t") -> Stmt:
     """The loops that do what `tile` does; loop names start with `prefix`."""
-    if tile.op not in _EXPAND:
+    family = tile.op.partition(".")[0]
+    if family not in _EXPAND:
         raise UnsupportedError(
             "tile.expansion",
-            f"tile {tile.op} has no expansion: it does not say which function it applies",
+            f"tile {tile.op} has no expansion",
             help=f"use one of {', '.join(_EXPAND)}",
         )
-    loops, store = _EXPAND[tile.op](tile, buffers, prefix)
+    loops, store = _EXPAND[family](tile, buffers, prefix)
     for name, extent in reversed(loops):
         store = For(name, extent, "serial", store)
     return store
@@ -76,10 +91,59 @@ def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     return [(rows, m), (columns, n), (depth, k)], store
 
 
+def _dot(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
+    _require(tile, len(tile.srcs) == 2, "dot has two sources")
+    c, a, b = tile.dst, *tile.srcs
+    (n,), (k,) = (tuple(e for _, e in r.ranges[-1:]) for r in (c, a))
+    fits = len(b.ranges) >= 2 and tuple(e for _, e in b.ranges[-2:]) == (n, k)
+    _require(tile, fits, "the second source of a dot has a row for each element")
+    column, depth = f"{prefix}.n", f"{prefix}.k"
+    dtype = buffers[c.buffer].dtype
+    old = _element(c, buffers, Var(column))
+    product = cast(dtype, _element(a, buffers, Var(depth))) * cast(
+        dtype, _element(b, buffers, Var(column), Var(depth))
+    )
+    return [(column, n), (depth, k)], Store(c.buffer, old.indices, old + product)
+
+
+def _map(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
+    fn = tile.op.partition(".")[2]
+    wanted = CALLS.get(fn, 2 if fn in BINARY else 0)
+    _require(tile, wanted == len(tile.srcs) > 0, f"map.{fn} takes {wanted} sources")
+    loops, indices = _elements(tile.dst, prefix)
+    operands = [Load(r.buffer, _elements(r, prefix)[1], buffers[r.buffer].dtype) for r in tile.srcs]
+    value = call(fn, *operands) if fn in CALLS else binary(fn, *operands)
+    return loops, Store(tile.dst.buffer, indices, value)
+
+
+def _reduce(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
+    op = tile.op.partition(".")[2]
+    _require(tile, op in COMBINE and len(tile.srcs) == 1, "reduce has one source and a reduction")
+    src = tile.srcs[0]
+    loops, indices = _elements(tile.dst, prefix)
+    every, position = _elements(src, prefix)
+    _require(tile, every[:-1] == loops and len(every) > len(loops), "reduce drops one dimension")
+    dtype = buffers[tile.dst.buffer].dtype
+    old = Load(tile.dst.buffer, indices, dtype)
+    term = cast(dtype, Load(src.buffer, position, buffers[src.buffer].dtype))
+    return every, Store(tile.dst.buffer, indices, binary(COMBINE[op], old, term))
+
+
+def _element(region: Region, buffers: Buffers, *offsets: Expr) -> Load:
+    """An element, by offsets in the last dimensions of a region."""
+    starts = [start for start, _ in region.ranges]
+    kept = len(starts) - len(offsets)
+    moved = (s + o for s, o in zip(starts[kept:], offsets, strict=True))
+    return Load(region.buffer, (*starts[:kept], *moved), buffers[region.buffer].dtype)
+
+
 _EXPAND: dict[str, Callable[[Tile, Buffers, str], tuple[Loops, Stmt]]] = {
     "fill": _fill,
     "copy": _copy,
     "mma": _mma,
+    "dot": _dot,
+    "map": _map,
+    "reduce": _reduce,
 }
 
 

@@ -41,7 +41,7 @@ from tilewright.ir.verify_expr import (
     check_name,
 )
 
-TILE_OPS = ("fill", "copy", "mma", "map", "reduce")
+TILE_OPS = ("fill", "copy", "mma", "dot", "map", "reduce")
 # Loops that become straight-line code must say how long it is.
 _CONSTANT_KINDS = ("unroll", "vectorize")
 
@@ -188,7 +188,7 @@ class _Verifier:
             self.expr(extent, "the extent of a region")
 
     def tile(self, s: Tile) -> None:
-        if s.op not in TILE_OPS:
+        if s.op.partition(".")[0] not in TILE_OPS:
             raise Fault("loop.tile", f"no tile operation {s.op!r}", s.op, _one_of(TILE_OPS))
         if s.dst.buffer not in self.writable:
             raise Fault("loop.read-only", f"{s.dst.buffer!r} cannot be written", s.dst.buffer)

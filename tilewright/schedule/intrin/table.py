@@ -12,16 +12,22 @@ from tilewright.core.node import node
 
 @node
 class Intrinsic:
-    """A row: `features` are what LLVM calls the extensions that it needs, all of `arch`.
+    """A row: the matched block becomes the tile statement `tile`, which means the same.
 
-    With `tile` the matched block becomes that tile statement, otherwise it is only marked.
+    `llvm` is the text for machines of `arch` with `features`, what LLVM calls the extensions that
+    it needs; without it, or elsewhere, the tile is expanded to loops.
     """
 
     pattern: str
+    tile: str
     arch: str = ""
     features: tuple[str, ...] = ()
-    tile: str = ""
     llvm: str = ""
+
+    def available(self, arch: str, features: tuple[str, ...]) -> bool:
+        """Whether a machine has the instruction; features as LLVM's `+name`."""
+        needed = {f"+{feature}" for feature in self.features}
+        return bool(self.llvm) and arch == self.arch and needed <= {*features}
 
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
@@ -63,6 +69,7 @@ INTRINSICS: dict[str, Intrinsic] = {
           for j, k in serial(4, 4) { c[j] += i32(a[k]) * i32(b[j, k]) }
         }
         """,
+        tile="dot",
         arch="aarch64",
         features=("dotprod",),
         llvm=_SDOT,
@@ -73,6 +80,7 @@ INTRINSICS: dict[str, Intrinsic] = {
           for j, k in serial(16, 4) { c[j] += i32(a[k]) * i32(b[j, k]) }
         }
         """,
+        tile="dot",
         arch="x86_64",
         features=("avx512vnni",),
         llvm=_VNNI,

@@ -6,8 +6,7 @@
       }                                                                using "fma_tile"
     }                                                              }
 
-`blockize` makes such blocks. Intrinsics without a tile statement leave the loops, which are its
-meaning, and note `intrinsic="..."` on the block for the backend.
+`blockize` makes such blocks. A machine that lacks the instruction runs the tile's expansion.
 """
 
 from __future__ import annotations
@@ -38,11 +37,7 @@ def tensorize(func: Func, block: str, intrinsic: str) -> Func:
         wanted = " ".join(INTRINSICS[intrinsic].pattern.split())
         raise refuse(func, "tensorize.match", message, old, help=f"it computes {wanted}")
     regions = [_operand(func, old, found, p, intrinsic) for p in pattern_of(intrinsic).params]
-    row = INTRINSICS[intrinsic]
-    if not row.tile:
-        notes = (*(n for n in old.annotations if n[0] != "intrinsic"), ("intrinsic", intrinsic))
-        return replaced(func, spine, replace(old, annotations=notes))
-    tile = Tile(row.tile, regions[-1], tuple(regions[:-1]), intrinsic)
+    tile = Tile(INTRINSICS[intrinsic].tile, regions[-1], tuple(regions[:-1]), intrinsic)
     return replaced(func, spine, replace(old, body=tile))
 
 
@@ -57,7 +52,7 @@ def _operand(func: Func, block: Block, found: Match, param: Buffer, intrinsic: s
     for region in regions:
         tail = tuple(extent for _, extent in region.ranges[-len(wanted) :])
         rest = region.ranges[: -len(wanted)]
-        dense = INTRINSICS[intrinsic].tile or shape[len(rest) + 1 :] == wanted[1:]
+        dense = not INTRINSICS[intrinsic].llvm or shape[len(rest) + 1 :] == wanted[1:]
         if tail == wanted and dense and all(extent is const(1) for _, extent in rest):
             return region
     sizes_text = ", ".join(map(str, wanted))

@@ -1,0 +1,88 @@
+"""Scheduled kernels taken through the steps of finalization, each compared by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.core.dtypes import BOOL
+from tilewright.driver.build import build_model
+from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.weights import pack
+from tilewright.finalize.pipeline import STEPS
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.nodes import Buffer, Func
+from tilewright.ir.numpy_ops import undefined
+from tilewright.target.cpu import NAMED, Target
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A kernel's scheduled function and the rule that scheduled it."""
+
+    func: Func
+    rule: str
+
+
+def kernels(graph: Graph, target: Target = NAMED["aarch64"]) -> Iterator[Scheduled]:
+    """The distinct kernels of a model."""
+    build = build_model(lower_to_graph(graph, {}, Timings()), target)
+    seen = {step.kernel.name: step.kernel for step in build.steps}
+    for kernel in seen.values():
+        yield Scheduled(kernel.func, kernel.rule)
+
+
+def sample(func: Func, sizes: Mapping[str, int], seed: int = 0) -> Arrays:
+    """Arrays for the parameters in the layout that callers have; indices stay small."""
+    rng = np.random.default_rng(seed)
+    logical = {name: layout.logical for name, layout in func.layouts}
+    found = {}
+    for p in func.params:
+        shape = [evaluate(d, sizes) for d in logical.get(p.name, p.shape)]
+        if p.name in func.outputs:
+            found[p.name] = np.full(shape, undefined(p.dtype))
+        elif p.dtype.is_float:
+            found[p.name] = rng.standard_normal(shape).astype(p.dtype.numpy)
+        else:
+            found[p.name] = rng.integers(0, 2 if p.dtype == BOOL else 3, shape).astype(
+                p.dtype.numpy
+            )
+    return found
+
+
+def run(func: Func, arrays: Arrays, sizes: Mapping[str, int]) -> Arrays:
+    """The outputs, flat; constants are packed, flat parameters and workspaces are made."""
+    layouts = dict(func.layouts)
+    given = {n: pack(a, layouts[n]) if n in layouts else a for n, a in arrays.items()}
+    own = {p.name: _array(p, given.get(p.name), sizes) for p in func.params}
+    run_func(func, own, sizes)
+    return {name: own[name].reshape(-1) for name in func.outputs}
+
+
+def _array(p: Buffer, given: np.ndarray | None, sizes: Mapping[str, int]) -> np.ndarray:
+    shape = tuple(evaluate(d, sizes) for d in p.shape)
+    if given is None:
+        return np.full(shape, undefined(p.dtype))
+    return np.array(given).reshape(shape)
+
+
+def check_steps(func: Func, sizes: Mapping[str, int]) -> Func:
+    """Every step gives the same numbers, and touches nothing out of bounds; the plain function."""
+    arrays = sample(func, sizes)
+    expected = run(func, arrays, sizes)
+    for name, step in STEPS:
+        func = step(func)
+        found = run(func, arrays, sizes)
+        for output, array in expected.items():
+            if name == "expand-math":  # a polynomial instead of the function
+                a, b = found[output].astype("f8"), array.astype("f8")
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=name)
+            else:
+                np.testing.assert_array_equal(found[output], array, err_msg=name)
+    return func

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.finalize.compact import STACK_LIMIT, compact
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.nodes import Alloc, For, Func
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import statements
+
+TILED = """
+func @f(x: f32[N], out y: f32[N]) {
+  alloc t: f32[N]
+  for o in serial((N + 7) // 8) {
+    for i in serial(8) { if o * 8 + i < N { t[o * 8 + i] = x[o * 8 + i] + 1.0 } }
+    for j in serial(8) { if o * 8 + j < N { y[o * 8 + j] = t[o * 8 + j] * 2.0 } }
+  }
+}"""
+
+
+def _allocations(func: Func) -> list[tuple[tuple[str, ...], str]]:
+    return [
+        (tuple(s.name for s in path if isinstance(s, For)), str(stmt.buffer))
+        for path, stmt in statements(func.body)
+        if isinstance(stmt, Alloc)
+    ]
+
+
+def _same(before: Func, after: Func, n: int) -> None:
+    x = np.arange(n, dtype="f4")
+    expected, found = np.zeros(n, "f4"), np.zeros(n, "f4")
+    run_func(before, {"x": x, "y": expected}, {"N": n})
+    run_func(after, {"x": x, "y": found}, {"N": n})
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 13])
+def test_a_tile_moves_into_the_loop_that_uses_it(n: int) -> None:
+    before = parse_func(TILED)
+    after = compact(before)
+    assert _allocations(after) == [(("o",), "t: f32[8] @local")]
+    _same(before, after, n)
+
+
+def test_windows_that_overlap_hold_their_halo() -> None:
+    text = """
+    func @f(x: f32[N + 2], out y: f32[N]) {
+      alloc t: f32[N + 2]
+      for o in serial(N) {
+        for i in serial(3) { t[o + i] = x[o + i] }
+        y[o] = t[o] + t[o + 1] * t[o + 2]
+      }
+    }"""
+    before = parse_func(text)
+    after = compact(before)
+    x = np.arange(9, dtype="f4")
+    expected, found = np.zeros(7, "f4"), np.zeros(7, "f4")
+    run_func(before, {"x": x, "y": expected}, {"N": 7})
+    run_func(after, {"x": x, "y": found}, {"N": 7})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_outlives_an_iteration_stays_whole() -> None:
+    text = """
+    func @f(x: f32[N], out y: f32[N]) {
+      alloc t: f32[N]
+      for i in serial(N) { t[i] = x[i] }
+      for j in serial(N) { y[j] = t[N - 1 - j] }
+    }"""
+    before = parse_func(text)
+    after = compact(before)
+    assert _allocations(after) == [((), "t: f32[N]")]
+    _same(before, after, 5)
+
+
+def test_large_tiles_stay_in_planned_memory() -> None:
+    size = STACK_LIMIT // 4 + 1
+    text = TILED.replace("8", str(size)).replace("7", str(size - 1))
+    assert _allocations(compact(parse_func(text)))[0][1] == "t: f32[N]"
+
+
+def test_an_unused_buffer_disappears() -> None:
+    text = "func @f(out y: f32[1]) { alloc t: f32[4] y[0] = 1.0 }"
+    assert _allocations(compact(parse_func(text))) == []
+
+
+def test_register_scope_is_kept() -> None:
+    text = TILED.replace("alloc t: f32[N]", "alloc t: f32[N] @register")
+    assert _allocations(compact(parse_func(text))) == [(("o",), "t: f32[8] @register")]

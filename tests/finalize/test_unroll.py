@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.finalize.unroll import unroll
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import loops
+
+TEXT = """
+func @f(x: f32[10], out y: f32[10]) {
+  for o in serial(3) {
+    for i in unroll(4) {
+      for j in unroll(1) {
+        if o * 4 + i < 10 { y[o * 4 + i] = x[o * 4 + i ? i < 3] } else { y[0] = 7.0 }
+      }
+    }
+  }
+}"""
+
+
+def test_copies_mean_the_same() -> None:
+    before = parse_func(TEXT)
+    after = unroll(before)
+    assert [loop.name for loop in loops(after.body)] == ["o"]
+    x = np.arange(10, dtype="f4")
+    expected, found = np.zeros(10, "f4"), np.zeros(10, "f4")
+    run_func(before, {"x": x, "y": expected})
+    run_func(after, {"x": x, "y": found})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_constant_guards_disappear() -> None:
+    text = """
+    func @f(out y: f32[8]) {
+      for i in unroll(4) {
+        if i < 2 { y[i] = 1.0 }
+        if i * 2 == 6 { y[i] = 2.0 } else { y[7] = 3.0 }
+      }
+    }"""
+    printed = print_func(unroll(parse_func(text)))
+    assert "if" not in printed
+    assert printed.count("y[7] = 3.0") == 3
+    assert printed.count("= 1.0") == 2
+
+
+def test_unknown_and_empty_extents() -> None:
+    after = unroll(parse_func("func @f(out y: f32[N]) { for i in unroll(N) { y[i] = 1.0 } }"))
+    assert isinstance(after.body, For)
+    assert after.body.kind == "serial"
+    empty = unroll(parse_func("func @f(out y: f32[4]) { for i in unroll(0) { y[i] = 1.0 } }"))
+    run_func(empty, {"y": np.zeros(4, "f4")})
