@@ -215,7 +215,7 @@ def _sink_transpose(g: Rewriter, n: Node) -> str | None:
     runs = {after.start: (before, after) for before, after in _runs(old, new) if new[after]}
     order: list[int] = [a for a, d in enumerate(old) if not _lies_in(a, runs.values())]
     while place < len(perm):
-        before, after = runs.get(perm[place], (slice(0), slice(0)))
+        before, after = runs.get(perm[place], (slice(0, 0), slice(0, 0)))
         size = after.stop - after.start
         if not size or perm[place : place + size] != tuple(range(after.start, after.stop)):
             return None

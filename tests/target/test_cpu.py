@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tilewright.core.errors import ConfigError
+from tilewright.target.cpu import (
+    NAMED,
+    VECTOR_UNITS,
+    _cache_sizes,
+    _vector_unit,
+    host,
+    resolve,
+    target_names,
+)
+
+
+def test_native_is_this_machine() -> None:
+    target = resolve("native")
+    assert target is host()
+    assert target.cores == len(os.sched_getaffinity(0))
+    assert target.lanes(32) * 32 == target.vector_bits
+    assert target.l1 <= target.l2
+    assert all(f[0] == "+" for f in target.features)
+    assert target.architecture in ("x86_64", "aarch64", "arm64")
+    assert target.cpu in target.describe()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_targets(name: str) -> None:
+    target = resolve(name)
+    assert name in target_names()
+    assert target.lanes(64) >= 2
+    assert target.lanes(10_000) == 1
+    assert target.architecture == ("aarch64" if name == "aarch64" else "x86_64")
+
+
+def test_an_unknown_name_lists_the_known() -> None:
+    with pytest.raises(ConfigError, match=r"target.unknown.*z80") as error:
+        resolve("z80")
+    assert "x86-64-v3" in error.value.help
+
+
+def test_the_widest_vector_unit_wins() -> None:
+    assert _vector_unit({"sse2", "avx", "avx2", "avx512f"}) == (512, 32)
+    assert _vector_unit({"sse2", "avx2"}) == (256, 16)
+    assert _vector_unit({"neon"}) == (128, 32)
+    assert _vector_unit(set()) == (128, 16)
+    widths = [bits for _, bits, _ in VECTOR_UNITS[:-1]]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_cache_sizes_as_the_kernel_reports_them(tmp_path: Path) -> None:
+    rows = [("Data", 1, "48K"), ("Instruction", 1, "32K"), ("Unified", 2, "2048K")]
+    for number, (kind, level, size) in enumerate(rows):
+        folder = tmp_path / f"index{number}"
+        folder.mkdir()
+        (folder / "type").write_text(f"{kind}\n")
+        (folder / "level").write_text(f"{level}\n")
+        (folder / "size").write_text(f"{size}\n")
+    (tmp_path / "index9").mkdir()  # says nothing
+    assert _cache_sizes(tmp_path) == {1: 48 * 1024, 2: 2048 * 1024}
+    assert _cache_sizes(tmp_path / "missing") == {}
