@@ -44,7 +44,7 @@ def explain_command(
     elif as_json:
         print_json(report_data(build, timings))
     else:
-        click.echo(f"{timings.passes.table()}\n\n{explain_build(build)}")
+        click.echo(explain_build(build, timings.passes))
 
 
 def _explain_saved(model: Path, as_json: bool) -> None:

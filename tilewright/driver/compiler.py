@@ -156,4 +156,5 @@ class Compiler:
         objects = compile_modules(texts, self.target)
         self.timings.add("LLVM", start)
         counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
-        return build, objects, make_manifest(build, explain_build(build), counters)
+        explanation = explain_build(build, self.timings.passes)
+        return build, objects, make_manifest(build, explanation, counters)

@@ -2,14 +2,14 @@
 
 A *group* grows from its first node by taking consumers into it:
 
-| producer group    | takes                                                                          |
-|-------------------|--------------------------------------------------------------------------------|
-| injective         | injective; or becomes the prologue of a reduction, or (layout only) of a complex |
-| complex           | an injective epilogue with the output's shape                                    |
-| reduction         | an injective epilogue with the output's shape                                    |
+| producer group    | takes                                                                     |
+|-------------------|---------------------------------------------------------------------------|
+| injective         | injective; or is the prologue of a reduction, or (layout only) a complex  |
+| complex           | an injective epilogue with the output's shape                             |
+| reduction         | an injective epilogue with the output's shape                             |
 
-Views and opaque operators stand alone. A producer is taken only if nobody outside the group needs its
-value. Every pair that is left apart is reported with the reason.
+Views and opaque operators stand alone. A producer is taken only if nobody outside the group needs
+its value. Every pair that is left apart is reported with the reason.
 
     %2 = fused(%x, %w, %b) { matmul; add; relu }
 """

@@ -40,9 +40,10 @@ class PassRecord:
 
 @dataclass
 class PassLog:
-    """The records of a pipeline, in order."""
+    """The records of a pipeline, in order, and the graph that its last pass was given."""
 
     records: list[PassRecord] = field(default_factory=list)
+    before_last: Graph | None = None
 
     def table(self) -> str:
         """One line a pass: time, node count before and after."""
@@ -63,6 +64,7 @@ def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = 
         if log is not None:
             before, after = len(graph.nodes), len(result.nodes)
             log.records.append(PassRecord(p.name, seconds, before, after, changed))
+            log.before_last = graph
         if changed:
             _verify(result)
         _show(result, p.name, number, changed)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import tilewright as tw
+from tests.differential.kernel_graphs import KERNELS
+from tests.differential.native import compare, random_inputs
+from tests.models import convnet, mlp, reference, save, transformer
+from tests.models import random_inputs as onnx_inputs
+from tilewright.arith.expr import Var
+from tilewright.core.errors import ConfigError, ExecutionError
+from tilewright.driver.compile import compile, compile_container
+
+
+@pytest.mark.parametrize(
+    ("model", "dims"),
+    [
+        (mlp(3), {}),
+        (mlp("N"), {"N": 5}),
+        (convnet(2), {}),
+        (transformer("N", "S"), {"N": 2, "S": 7}),
+    ],
+    ids=["mlp", "mlp-symbolic", "convnet", "transformer-symbolic"],
+)
+def test_models_agree_with_the_reference(model: onnx.ModelProto, dims: dict[str, int]) -> None:
+    inputs = onnx_inputs(model, dims)
+    expected = reference(model, inputs)
+    with compile(model, threads=2, cache=False) as native:
+        found = native.run(inputs)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
+
+
+def test_one_compilation_serves_every_size() -> None:
+    model = transformer("N", "S")
+    with compile(model, threads=1, cache=False) as native:
+        for n, s in ((1, 1), (2, 7), (0, 3), (3, 64), (1, 2), (4, 33)):
+            inputs = onnx_inputs(model, {"N": n, "S": s})
+            found = native.run(inputs)["y"]
+            assert found.shape == (n, s, 16)
+            if n:
+                expected = reference(model, inputs)["y"]
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_dims_fix_a_symbolic_size() -> None:
+    graph = KERNELS["softmax"](Var("M"), Var("N"), 1)
+    with compile(graph, dims={"N": 9}, threads=1, cache=False) as native:
+        assert [p.shape for p in native.inputs][0] == ("M", 9)
+        inputs = random_inputs(graph, {"M": 4, "N": 9})
+        compare(graph, native, inputs)
+        with pytest.raises(ExecutionError):
+            native(**random_inputs(graph, {"M": 4, "N": 8}))
+
+
+def test_the_second_time_comes_from_the_cache(tmp_path) -> None:
+    path = save(mlp(2), tmp_path / "m.onnx")
+    seen: list[str] = []
+    first = compile_container(path, progress=seen.append)
+    assert seen
+    again: list[str] = []
+    second = compile_container(path, progress=again.append)
+    assert again == []
+    assert first.manifest == second.manifest
+    assert first.objects.keys() == second.objects.keys()
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+def test_for_another_machine() -> None:
+    container = compile_container(KERNELS["dense"](4, 8, 8), target="x86-64-v4", cache=False)
+    assert container.manifest["target"]["cpu"] == "x86-64-v4"
+    with pytest.raises(ConfigError, match=r"target.unknown"):
+        compile_container(KERNELS["dense"](4, 8, 8), target="pdp11")
+
+
+def test_the_package_offers_it() -> None:
+    assert tw.compile is compile

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import random_inputs
+from tests.differential.random_models import random_model
+from tests.passes.random_graphs import SEEDS, random_graph
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import FusedAttrs, Graph
+from tilewright.ir.graph.verify import verify_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.evaluate import run_graph
+from tilewright.passes.decompose import decompose
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.fuse import Refusal, fuse, fuse_with_report
+
+
+class _Maker(GraphBuilder):
+    def __call__(self, op: str, *inputs: str, **values: object) -> str:
+        return self.add(op, *inputs, attrs=make_attrs(op, values) if values else None)
+
+
+def groups(graph: Graph) -> list[tuple[str, list[str]]]:
+    """Kind and operators of every group; what stands alone has its own name for kind."""
+    return [
+        (n.attrs.kind, [m.op for m in n.regions[0].nodes])
+        if isinstance(n.attrs, FusedAttrs)
+        else (n.op, [])
+        for n in graph.nodes
+    ]
+
+
+def reasons(refusals: tuple[Refusal, ...]) -> list[str]:
+    return [r.reason for r in refusals]
+
+
+def unfused(graph: Graph) -> Graph:
+    """The nodes of all groups again, under the names that they have outside."""
+    nodes = []
+    constants = list(graph.constants)
+    for number, n in enumerate(graph.nodes):
+        if not n.regions:
+            nodes.append(n)
+            continue
+        (body,) = n.regions
+        names = dict(zip((v.name for v in body.inputs), n.inputs, strict=True))
+        names |= dict(zip(body.outputs, n.outputs, strict=True))
+        for c in body.constants:
+            names[c.name] = f"{c.name}.{number}"
+            constants.append(type(c)(names[c.name], c.type, c.data))
+        for m in body.nodes:
+            for name in m.outputs:
+                names.setdefault(name, f"{name}.{number}")
+        nodes += [
+            type(m)(
+                m.op,
+                tuple(names[i] if i else "" for i in m.inputs),
+                tuple(names[o] for o in m.outputs),
+                m.types,
+                m.attrs,
+            )
+            for m in body.nodes
+        ]
+    return Graph(graph.name, graph.inputs, tuple(constants), tuple(nodes), graph.outputs)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_groups_of_random_models_keep_order_and_meaning(seed: int) -> None:
+    """`verify_graph` refuses a value that is read before it is made, so a cycle would show."""
+    before = eliminate_dead(decompose(random_model(seed)))
+    after = fuse(before)
+    verify_graph(after)
+    flat = unfused(after)
+    verify_graph(flat)
+    assert sorted(n.op for n in flat.nodes) == sorted(n.op for n in before.nodes)
+    inputs = random_inputs(before)
+    expected, found = run_graph(before, inputs), run_graph(flat, inputs)
+    for name in before.outputs:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_graphs_are_in_order(seed: int) -> None:
+    after = fuse(eliminate_dead(decompose(random_graph(seed))))
+    verify_graph(after)
+    verify_graph(unfused(after))
+
+
+def test_a_product_takes_its_epilogue_and_reads_through_layouts() -> None:
+    g = _Maker("f")
+    x, w, b = (g.input(n, tensor(F32, *s)) for n, s in (("x", (4, 8)), ("w", (6, 8)), ("b", (6,))))
+    y = g("matmul", x, g("transpose", w, perm=(1, 0)))
+    after, refusals = fuse_with_report(g.graph(g("relu", g("add", y, b))))
+    assert groups(after) == [("complex", ["transpose", "matmul", "add", "relu"])]
+    assert refusals == ()
+    assert after.nodes[0].inputs == ("w", "x", "b")
+
+
+def test_reductions_take_prologue_and_epilogue() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 4, 8))
+    y = g("exp", g("softmax", g("neg", x), axis=-1))
+    assert groups(fuse(g.graph(y))) == [("reduction", ["neg", "softmax", "exp"])]
+
+
+def test_a_value_needed_elsewhere_is_computed_once() -> None:
+    g = _Maker("f")
+    h = g("tanh", g.input("x", tensor(F32, 4, 8)))
+    after, refusals = fuse_with_report(g.graph(g("neg", h), g("relu", h)))
+    assert groups(after) == [("injective", [op]) for op in ("tanh", "neg", "relu")]
+    assert reasons(refusals) == ["the value of tanh is needed elsewhere"] * 2
+    assert "tanh" in str(refusals[0])
+
+
+def test_an_output_is_not_hidden_in_a_group() -> None:
+    g = _Maker("f")
+    h = g("tanh", g.input("x", tensor(F32, 4)))
+    assert len(fuse(g.graph(h, g("neg", h))).nodes) == 2
+
+
+def test_two_anchors_do_not_meet() -> None:
+    g = _Maker("f")
+    x, w = g.input("x", tensor(F32, 4, 8)), g.input("w", tensor(F32, 8, 8))
+    y = g("softmax", g("matmul", x, w), axis=-1)
+    z = g("add", y, g("matmul", x, w))
+    after, refusals = fuse_with_report(g.graph(z))
+    assert [kind for kind, _ in groups(after)] == ["complex", "complex", "reduction"]
+    assert all("one anchor" in r for r in reasons(refusals))
+
+
+def test_work_is_not_repeated_for_every_use_in_a_product() -> None:
+    g = _Maker("f")
+    x, w = g.input("x", tensor(F32, 4, 8)), g.input("w", tensor(F32, 8, 6))
+    after, refusals = fuse_with_report(g.graph(g("matmul", g("exp", x), w)))
+    assert len(after.nodes) == 2
+    assert reasons(refusals) == ["exp would be computed again for every use in matmul"]
+
+
+def test_an_epilogue_has_the_shape_of_the_tiles() -> None:
+    g = _Maker("f")
+    x, w = g.input("x", tensor(F32, 4, 8)), g.input("w", tensor(F32, 8, 6))
+    y = g("matmul", x, w)
+    turned = g("transpose", y, perm=(1, 0))
+    wide = g("add", g("matmul", x, w), g.input("z", tensor(F32, 3, 4, 6)))
+    _, refusals = fuse_with_report(g.graph(turned, wide))
+    assert any("transpose would scatter the tiles of matmul" in r for r in reasons(refusals))
+    assert any("add changes the shape" in r for r in reasons(refusals))
+
+
+def test_views_and_opaque_operators_stand_alone() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 4, 8))
+    y = g("reshape", g("neg", x), shape=(const(32),))
+    z = g("cumsum", y, axis=0)
+    after, refusals = fuse_with_report(g.graph(g("neg", z)))
+    assert [kind for kind, _ in groups(after)] == ["injective", "reshape", "cumsum", "injective"]
+    assert reasons(refusals) == ["reshape is view", "cumsum is opaque", "cumsum is opaque"]
+
+
+def test_scalar_constants_are_part_of_the_group_and_equal_groups_are_equal() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 4, 8))
+    half = g.constant(np.array(0.5, "f4"))
+    one = g("mul", x, half)
+    two = g("mul", g("cumsum", one, axis=0), half)
+    first, _, second = fuse(g.graph(g("cumsum", two, axis=1), one)).nodes[:3]
+    assert first.inputs == ("x",)
+    assert first.regions[0].constants[0].data == 0.5
+    assert [n.op for n in first.regions[0].nodes] == [n.op for n in second.regions[0].nodes]
+    assert [v.name for v in first.regions[0].inputs] == [v.name for v in second.regions[0].inputs]
