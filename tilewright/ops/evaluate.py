@@ -52,6 +52,8 @@ def evaluate_node(
     node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None] | None = None
 ) -> list[np.ndarray]:
     """The outputs of one node; `types` are those of its inputs, by default what the arrays have."""
+    if node.op == "fused":
+        return _run_fused(node, inputs, sizes)
     row = op_row(node.op)
     if types is None:
         types = [None if x is None else _type_of(x) for x in inputs]
@@ -60,6 +62,13 @@ def evaluate_node(
     if row.loops is not None:
         return _run_loops(row, node, inputs, sizes, types)
     return _run_decomposed(row, node, inputs, sizes, types)
+
+
+def _run_fused(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+    """A group of operators means what its graph means."""
+    group = node.regions[0]
+    given = {v.name: x for v, x in zip(group.inputs, inputs, strict=True) if x is not None}
+    return list(run_graph(group, given, sizes).values())
 
 
 def tensor_program(row: Op, node: Node, types: Sequence[Type | None]) -> Program:

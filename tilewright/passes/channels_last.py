@@ -2,7 +2,7 @@
 
     y = conv(x, w)   →   y = transpose(conv[channels_last](transpose(x), w))
 
-With the channels innermost, a convolution is a matrix product over contiguous channels, and whatever
+With the channels innermost, a convolution is a matrix product over contiguous channels, and what
 follows it vectorises along them. The transposes meet and cancel in `sink_transposes`.
 """
 

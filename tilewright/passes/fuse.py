@@ -188,7 +188,7 @@ def _canonical(
     outputs: tuple[str, ...],
     graph: Graph,
 ) -> Graph:
-    """The group as a graph whose names do not depend on where it stands, so that equals are equal."""
+    """The group as a graph whose names do not depend on where it stands: equals look equal."""
     names = {"": ""}
     names.update((name, f"x{i}") for i, name in enumerate(inputs))
     names.update((c.name, f"c{i}") for i, c in enumerate(constants))

@@ -92,8 +92,8 @@ def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
 
 
 def typical_extent(extent: Expr) -> int:
-    """The extent, with symbolic sizes taken to be typical."""
-    return evaluate(extent, dict.fromkeys(free_vars(extent), TYPICAL_SIZE))
+    """The extent, with symbolic sizes taken to be typical; at least 1, whatever the formula."""
+    return max(1, evaluate(extent, dict.fromkeys(free_vars(extent), TYPICAL_SIZE)))
 
 
 def work(block: Block) -> int:

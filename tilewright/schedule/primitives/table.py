@@ -34,7 +34,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "fuse": Primitive("fuse", names="fused_name", moves=True),
     "inline": Primitive("inline"),
     "pad": Primitive("pad"),
-    "parallel": Primitive("loop_kind", moves=True),
+    "parallel": Primitive("parallel", moves=True),
     "reorder": Primitive("reorder", moves=True),
     "reverse_compute_at": Primitive("reverse_compute_at", names="axis_names", moves=True),
     "reverse_inline": Primitive("reverse_inline"),
@@ -43,8 +43,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "split": Primitive("split", names="split_names", moves=True),
     "tensorize": Primitive("tensorize"),
     "transform_layout": Primitive("transform_layout"),
-    "unroll": Primitive("loop_kind"),
-    "vectorize": Primitive("loop_kind", moves=True),
+    "unroll": Primitive("unroll"),
+    "vectorize": Primitive("vectorize", moves=True),
 }
 
 

@@ -1,6 +1,4 @@
-"""`parallel(loop)`, `vectorize(loop)`, `unroll(loop)`: how the iterations of a loop run.
-
-    for i in serial(M) { ... }    →    for i in parallel(M) { ... }
+"""When the iterations of a loop may run otherwise than one after another.
 
 Parallel and vectorised iterations run at once, so every block beneath must write something else in
 each: the loop must be bound to spatial iterators, and to no reduction. A block that ignores the
@@ -16,36 +14,16 @@ from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func
 from tilewright.ir.loop.walk import touched_buffers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.tree import Spine, leaves, loop_spine, replaced, target_loop
+from tilewright.schedule.tree import Spine, leaves, replaced, target_loop
 
 
-def parallel(func: Func, loop: str) -> Func:
-    """Run the iterations of a loop on several threads."""
-    spine = loop_spine(func, loop)
-    _check_independent(func, spine, "parallel")
-    return _with_kind(func, spine, "parallel")
-
-
-def vectorize(func: Func, loop: str) -> Func:
-    """Run all iterations of a loop as one vector operation; its extent must be constant."""
-    spine = loop_spine(func, loop)
-    _check_constant(func, spine, "vectorize")
-    _check_independent(func, spine, "vectorize")
-    return _with_kind(func, spine, "vectorize")
-
-
-def unroll(func: Func, loop: str) -> Func:
-    """Repeat the body of a loop in the code; its extent must be constant."""
-    spine = loop_spine(func, loop)
-    _check_constant(func, spine, "unroll")
-    return _with_kind(func, spine, "unroll")
-
-
-def _with_kind(func: Func, spine: Spine, kind: str) -> Func:
+def with_kind(func: Func, spine: Spine, kind: str) -> Func:
+    """The function with the loop at the end of `spine` of another kind."""
     return replaced(func, spine, replace(target_loop(spine), kind=kind))
 
 
-def _check_constant(func: Func, spine: Spine, kind: str) -> None:
+def check_constant(func: Func, spine: Spine, kind: str) -> None:
+    """Refuse a loop whose extent is not known."""
     loop = target_loop(spine)
     if as_int(loop.extent) is None:
         message = f"cannot {kind} loop {loop.name}: its extent {loop.extent} is not constant"
@@ -53,7 +31,8 @@ def _check_constant(func: Func, spine: Spine, kind: str) -> None:
         raise refuse(func, f"{kind}.extent", message, loop, help=help)
 
 
-def _check_independent(func: Func, spine: Spine, kind: str) -> None:
+def check_independent(func: Func, spine: Spine, kind: str) -> None:
+    """Refuse a loop whose iterations cannot run at once."""
     loop = target_loop(spine)
     if as_int(loop.extent) == 1:
         return
