@@ -17,7 +17,7 @@ demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
 
 test: lint
-	$(BIN)/pytest -n auto --maxprocesses=2 --hypothesis-profile=ci
+	$(BIN)/pytest -n auto --maxprocesses=2 --hypothesis-profile=ci -m 'not slow'
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

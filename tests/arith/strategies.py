@@ -18,7 +18,6 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Reduce,
     Select,
     Unary,
@@ -26,6 +25,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
+from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import (
     BF16,
     BOOL,

@@ -23,7 +23,6 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Reduce,
     Select,
     Unary,
@@ -45,6 +44,7 @@ from tilewright.arith.expr import (
     unary,
     wrap,
 )
+from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import BOOL, F16, F32, I8, I32, I64, U8, DType
 
 ROW, COL = Var("i"), Var("j")

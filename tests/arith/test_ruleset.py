@@ -5,11 +5,12 @@ from hypothesis import given, settings
 
 from tests.arith.strategies import World, index_exprs, typed_exprs, worlds
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Binary, Expr, Ramp, Var
+from tilewright.arith.expr import Binary, Expr, Var
 from tilewright.arith.patterns import const, min_of, wild
 from tilewright.arith.rules import ELEMENT, INDEX, is_any, is_float, is_int
 from tilewright.arith.ruleset import apply_rules, key_of, measure, operand_dtype, rules
 from tilewright.arith.text import parse_expr
+from tilewright.arith.vector import Ramp
 from tilewright.core.config import override
 from tilewright.core.dtypes import BOOL, F32, I64
 

@@ -17,13 +17,13 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Select,
     Unary,
     Var,
     call,
     const,
 )
+from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import (
     BF16,
     BOOL,

@@ -19,7 +19,8 @@ from tests.codegen.every_expression import (
     unaries,
 )
 from tests.codegen.native_func import assert_same, both, check_native_func
-from tilewright.arith.expr import Binary, Call, Expr, Load, Ramp, Var, const
+from tilewright.arith.expr import Binary, Call, Expr, Load, Var, const
+from tilewright.arith.vector import Ramp
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.core.dtypes import F32, I64, U8, DType
 from tilewright.core.errors import CodegenError

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.codegen.native_func import NativeFunc, check_native_func
-from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Ramp, Var, const
+from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Var, const
+from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.text import parse_func

@@ -17,7 +17,7 @@ def test_passes_kernels_schedules_and_memory() -> None:
     lines = _explained(KERNELS["dense"](16, 16, 16))
     assert "passes," in lines[0]
     assert "1 kernel calls, 1 distinct kernels" in lines
-    assert any(line.startswith("matmul_add_relu_add  x1  [tile]  flops ") for line in lines)
+    assert any(line.startswith("matmul_add_relu  x1  [tile]  flops ") for line in lines)
     assert any(line.strip().startswith("vectorize(") for line in lines)
     assert lines[-1].startswith("arena 0 bytes; lower bound 0 (1.000x); weights ")
 

@@ -139,6 +139,20 @@ def test_an_operand_that_broadcasts_within_a_run_is_left():
     assert sink_reshapes(graph) is graph
 
 
+def test_what_reshapes_nothing_goes():
+    g = Builder("f")
+    x = g.input("x", tensor(F32, N, 6))
+    after = _sunk(g.graph(g("relu", g.view(g("exp", x), N, 6))))
+    assert _ops(after) == ["exp", "relu"]
+
+
+def test_a_permutation_that_enters_a_run_in_its_middle_stays():
+    g = Builder("f")
+    x = g("transpose", g.input("x", tensor(F32, N, 6)), perm=(1, 0))
+    graph = g.graph(g("transpose", g.view(x, 2, 3, N), perm=(1, 0, 2)))
+    assert sink_reshapes(graph) is graph
+
+
 def test_units_move_for_free():
     g = Builder("f")
     x = g.input("x", tensor(F32, 1, 4, 4, 8))

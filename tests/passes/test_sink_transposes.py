@@ -99,3 +99,17 @@ def test_moving_dimensions_of_one_is_a_reshape() -> None:
 def test_nothing_to_move_is_the_same_object() -> None:
     graph = KERNELS["dense"](2, 3, 4)
     assert sink_transposes(graph) is graph
+
+
+def test_operands_whose_units_move_are_reshaped() -> None:
+    g = _Maker("f")
+    x, gate = g.input("x", tensor(F32, 2, 4, 5, 3)), g.input("gate", tensor(F32, 2, 3, 1, 1))
+    scaled = g("mul", g("transpose", x, perm=(0, 3, 1, 2)), gate)
+    assert _sunk(g.graph(g("transpose", scaled, perm=(0, 2, 3, 1)))) == ["reshape", "mul"]
+
+
+def test_operands_that_would_have_to_be_moved_stay() -> None:
+    g = _Maker("f")
+    x, y = g.input("x", tensor(F32, 2, 4, 5, 3)), g.input("y", tensor(F32, 2, 3, 4, 5))
+    graph = g.graph(g("mul", g("transpose", x, perm=(0, 3, 1, 2)), y))
+    assert sink_transposes(graph) is graph

@@ -30,7 +30,6 @@ from tilewright.arith.expr import (
     Cast,
     Const,
     Expr,
-    Ramp,
     Select,
     Unary,
     Var,
@@ -39,6 +38,7 @@ from tilewright.arith.expr import (
     minimum,
 )
 from tilewright.arith.interval import NATURAL, UNBOUNDED, Interval
+from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, I64
 

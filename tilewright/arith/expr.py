@@ -245,24 +245,6 @@ class Reduce(Expr):
 
 
 @expr
-class Ramp(Expr):
-    """The index vector `base, base + stride, ...` of `count` lanes."""
-
-    base: Expr
-    stride: int
-    count: int
-    dtype: DType = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", self.base.dtype)
-
-    @property
-    def lanes(self) -> int:
-        """How many elements the value has."""
-        return self.count
-
-
-@expr
 class Broadcast(Expr):
     """A scalar repeated over `count` lanes."""
 

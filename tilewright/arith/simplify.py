@@ -32,7 +32,6 @@ from tilewright.arith.expr import (
     Binary,
     Const,
     Expr,
-    Ramp,
     Reduce,
     Select,
     Unary,
@@ -44,6 +43,7 @@ from tilewright.arith.expr import (
 from tilewright.arith.memo import Memo
 from tilewright.arith.prove import Prover
 from tilewright.arith.rules import ELEMENT
+from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars, map_children
 from tilewright.core.dtypes import BOOL, I64
 

@@ -6,6 +6,7 @@ f32(n)    bits.i32(x)    select(c, a, b)  casts, bit casts, choice
 A[i, j ? i < n]                          a load that reads only where its mask holds
 sum(k in K) A[i, k]                      reductions, in tensor expressions
 ramp(i, 1, 4)    broadcast(x, 4)         vector values, after finalize
+lane(v, 2)                               one element of a vector
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Reduce,
     Select,
     Unary,
@@ -32,6 +32,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
+from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
 from tilewright.core.text import Cursor
 
@@ -99,6 +100,8 @@ def _print_compound(e: Expr, level: int) -> str:
             return f"ramp({print_expr(base)}, {stride}, {count})"
         case Broadcast(a=a, count=count):
             return f"broadcast({print_expr(a)}, {count})"
+        case Lane(a=a, index=index):
+            return f"lane({print_expr(a)}, {index})"
     raise AssertionError(f"no text for {type(e).__name__}")
 
 
@@ -212,6 +215,8 @@ class ExprParser:
                 return Ramp(base, int(stride), int(count))
             case "broadcast", (a, Const(count)):
                 return Broadcast(a, int(count))
+            case "lane", (a, Const(index)):
+                return Lane(a, int(index))
         self.cursor.fail(f"no function {name} of {len(args)} arguments")
 
     def _reduce(self, op: str) -> Expr:

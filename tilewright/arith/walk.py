@@ -13,7 +13,6 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Reduce,
     Select,
     Unary,
@@ -24,6 +23,7 @@ from tilewright.arith.expr import (
     unary,
 )
 from tilewright.arith.memo import Memo
+from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.node import children
 
 Rewrite = Callable[[Expr], Expr]
@@ -50,6 +50,7 @@ _REBUILD: dict[type, Callable[..., Expr]] = {
     Reduce: lambda e, f: Reduce(e.op, tuple((v, f(n)) for v, n in e.axes), f(e.body)),
     Ramp: lambda e, f: Ramp(f(e.base), e.stride, e.count),
     Broadcast: lambda e, f: Broadcast(f(e.a), e.count),
+    Lane: lambda e, f: Lane(f(e.a), e.index),
 }
 
 

@@ -20,12 +20,12 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Select,
     Unary,
     Var,
     cast,
 )
+from tilewright.arith.vector import Lane, Ramp
 from tilewright.codegen.conversions import emit_cast
 from tilewright.codegen.function import FunctionText
 from tilewright.codegen.integers import emit_division, emit_shift
@@ -260,6 +260,10 @@ def _broadcast(em: ExprEmitter, e: Broadcast) -> str:
     )
 
 
+def _lane(em: ExprEmitter, e: Lane) -> str:
+    return em.lane(em.value(e.a), register_type(e.dtype, e.a.lanes), e.index)
+
+
 def _variable(em: ExprEmitter, e: Var) -> str:
     if e.name not in em.values:
         raise CodegenError("codegen.variable", f"variable {e.name} has no value here")
@@ -276,5 +280,6 @@ _EMIT: dict[type, Callable[[ExprEmitter, Any], str]] = {
     Select: _select,
     Ramp: _ramp,
     Broadcast: _broadcast,
+    Lane: _lane,
     Load: emit_load,
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.arith.expr import Expr, Load, Ramp
+from tilewright.arith.expr import Expr, Load
+from tilewright.arith.vector import Ramp
 from tilewright.codegen.types import intrinsic_suffix, memory_type, register_type
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store

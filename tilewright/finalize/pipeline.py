@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
@@ -31,4 +32,4 @@ def finalize(func: Func, target: Target) -> Func:
     func = expand_tiles(func, target)
     for _, step in STEPS:
         func = step(func)
-    return func
+    return combine_loads(func, target)

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.affine import stride_of
-from tilewright.arith.expr import Expr, Load, Ramp, Select, Var, as_int, const
+from tilewright.arith.expr import Expr, Load, Select, Var, as_int, const
 from tilewright.arith.simplify import simplify
+from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import free_vars, map_children, substitute
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Alloc, For, Func, If, Seq, Stmt, Store

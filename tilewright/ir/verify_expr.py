@@ -19,6 +19,7 @@ from tilewright.arith.expr import (
     Select,
     Unary,
 )
+from tilewright.arith.vector import Lane
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, DType
 
@@ -140,6 +141,11 @@ def _check_reduce(e: Reduce, _: Mapping[str, Signature]) -> None:
         check_dtype(e.body, BOOL, f"the body of {e.op}")
 
 
+def _check_lane(e: Lane, _: Mapping[str, Signature]) -> None:
+    if not 0 <= e.index < e.a.lanes:
+        raise Fault("expr.lane", f"{e.a} has {e.a.lanes} lanes, not one numbered {e.index}", str(e))
+
+
 _CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
     Load: _check_load,
     Binary: _check_binary,
@@ -148,4 +154,5 @@ _CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
     Select: _check_select,
     Bitcast: _check_bitcast,
     Reduce: _check_reduce,
+    Lane: _check_lane,
 }

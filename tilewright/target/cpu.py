@@ -40,6 +40,11 @@ class Target:
         return max(1, self.vector_bits // bits)
 
     @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether a vector can be multiplied by one element of another at no extra cost."""
+        return self.architecture == "aarch64"
+
+    @property
     def architecture(self) -> str:
         """`x86_64` or `aarch64`."""
         return self.triple.split("-")[0]

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies_loop import ELEMENT_DTYPES, elements
-from tilewright.arith.expr import Binary, Expr, Load, Ramp, Var, const
+from tilewright.arith.expr import Binary, Expr, Load, Var, const
+from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import substitute
 from tilewright.core.dtypes import BOOL, F32, I8, I32, I64, U8, DType
 from tilewright.ir.loop.interp import run_func

@@ -23,11 +23,11 @@ from tilewright.arith.expr import (
     Const,
     Expr,
     Load,
-    Ramp,
     Select,
     Unary,
     Var,
 )
+from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop import python_support as support
 from tilewright.ir.numpy_ops import BINARY_OPS, UNARY_OPS
@@ -297,6 +297,10 @@ def _broadcast(w: ExprWriter, e: Broadcast) -> str:
     return w.assign(f"np.full({e.count}, {w.atom(e.a)}, {w.numpy_type(e.dtype)})")
 
 
+def _lane(w: ExprWriter, e: Lane) -> str:
+    return w.assign(f"{w.atom(e.a)}[{e.index}]")
+
+
 _WRITE: dict[type, Callable[..., str]] = {
     Const: _const,
     Var: _var,
@@ -309,4 +313,5 @@ _WRITE: dict[type, Callable[..., str]] = {
     Load: _load,
     Ramp: _ramp,
     Broadcast: _broadcast,
+    Lane: _lane,
 }

@@ -28,6 +28,7 @@ class RegisterTile:
     rows: int
     columns: int
     lanes: int
+    by_lane: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class TileProblem:
     `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
     multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
     after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
+    `by_lane` says that the scalars of several steps are loaded as one vector a row.
     """
 
     rows: int
@@ -45,6 +47,7 @@ class TileProblem:
     bits: int
     shared: bool
     period: int = 0
+    by_lane: bool = False
 
 
 def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
@@ -54,19 +57,20 @@ def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
         (height, vectors)
         for vectors in range(1, MAX_VECTORS + 1)
         for height in range(1, min(MAX_ROWS, problem.rows) + 1)
-        if _fits(height, vectors, problem.shared, target)
+        if _fits(problem, height, vectors, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
     height, vectors = min(
         candidates, key=lambda c: (_cost(problem, c[0], c[1], lanes), -c[0] * c[1])
     )
-    return RegisterTile(height, vectors * lanes, lanes)
+    return RegisterTile(height, vectors * lanes, lanes, problem.by_lane)
 
 
-def _fits(height: int, vectors: int, shared: bool, target: Target) -> bool:
-    """Accumulators, one step's vectors, and room for scalars: a full file makes LLVM spill."""
-    loaded = vectors if shared else 2
-    return height * vectors + loaded + SPARE_REGISTERS <= target.vector_registers
+def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
+    """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
+    loaded = vectors if problem.shared else 2
+    scalars = height + 2 if problem.by_lane else SPARE_REGISTERS
+    return height * vectors + loaded + scalars <= target.vector_registers
 
 
 def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
@@ -78,7 +82,8 @@ def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
     """Cycles for the whole problem per reduction step."""
     tiles = -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
     multiply = max(height * vectors, PARALLEL_CHAINS) / 2
-    loads = (height + vectors if problem.shared else height * vectors + vectors) / 2
+    scalars = height / lanes if problem.by_lane else height
+    loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2
     jumps = problem.period % height != 0 if problem.period else False
     addresses = CYCLES_PER_ADDRESS * height if jumps else 0
     # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.

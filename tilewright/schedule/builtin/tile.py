@@ -92,7 +92,7 @@ def schedule_tile(
     target: Target,
 ) -> None:
     """Schedule a reduction and the block that writes its result out."""
-    tile = _choose(block, roles, target)
+    tile = _choose(block, roles, facts_of(sch.func), target)
     if roles.panel is None:
         _pack_columns(sch, block, roles, constants)
     else:
@@ -105,9 +105,10 @@ def schedule_tile(
     inner_order = [panel_loop, *row_tile] if roles.panel is not None else [*row_tile, panel_loop]
     outer = [*(loop_of(it) for it in roles.batch), *inner_order]
     sums = [loop_of(it) for it in reductions(block)]
-    sch.reorder(*outer, *sums, *row_loops, vector, lane)
+    steps = _unrolled_steps(sch, block, roles, sums, tile)
+    sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
     _write_out(sch, epilogue, outer[-1], roles, tile)
-    for loop in (*row_loops, vector):
+    for loop in (*steps, *row_loops, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
@@ -116,14 +117,37 @@ def schedule_tile(
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
 
 
-def _choose(block: Block, roles: Roles, target: Target) -> RegisterTile:
+def _unrolled_steps(
+    sch: Schedule, block: Block, roles: Roles, sums: list[str], tile: RegisterTile
+) -> list[str]:
+    """Write out a vector's worth of steps of the reduction, where its scalars come as vectors."""
+    if not tile.by_lane:
+        return []
+    sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
+    return [inner]
+
+
+def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Target) -> bool:
+    """Whether the scalars of a matrix product can be loaded as vectors along the reduction."""
+    innermost = reductions(block)[-1]
+    if roles.panel is None or not target.multiplies_by_lane:
+        return False
+    if as_int(simplify(innermost.extent % lanes)) != 0:
+        return False
+    scalars = [r for r in reads_of(block) if r is not roles.panel]
+    return all(_unit(r, facts, innermost.name) for r in scalars)
+
+
+def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
+    bits = value_of(block).dtype.bits
     problem = TileProblem(
         rows=1 if roles.row is None else typical_extent(roles.row.extent),
         columns=typical_extent(roles.column.extent),
         steps=prod(typical_extent(it.extent) for it in reductions(block)),
-        bits=value_of(block).dtype.bits,
+        bits=bits,
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
+        by_lane=_by_lane(block, roles, facts, target.lanes(bits), target),
     )
     return choose_tile(problem, target)
 

@@ -1,0 +1,97 @@
+"""What compiling costs: seconds from cold and from the cache, memory, and where the time goes.
+
+    python benchmarks/compile_cost.py [models] [--cache DIR] [--json FILE]
+
+Each model of the zoo (see `zoo.py`) is compiled in a process of its own with an empty cache, then
+loaded in another from what the first one left. Memory is the most the process ever had resident,
+beside the size of the model's file and what an idle process with the compiler loaded takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ZOO = Path(__file__).parent / "results" / "cache"
+MIB = 1024 * 1024
+
+_WORKER = """
+import json, sys, time
+start = time.perf_counter()
+import tilewright as tw
+from tilewright.driver.compile import compile
+timings = None
+if sys.argv[2] == "cold":
+    from tilewright.driver.compiler import Timings
+    timings = Timings()
+imported = time.perf_counter()
+memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
+idle = memory()
+model = compile(sys.argv[1], timings=timings)
+ready = time.perf_counter()
+print(json.dumps({
+    "seconds": ready - start, "import_seconds": imported - start, "idle_kib": idle,
+    "peak_kib": memory(), "stages": timings.stages if timings else {},
+    "memory": [l for l in model.explain().splitlines() if l.startswith("arena ")],
+    "counters": model.counters,
+}))
+"""
+
+
+def measure(path: Path) -> dict[str, Any]:
+    """One model, cold and cached."""
+    with tempfile.TemporaryDirectory() as folder:
+        cold = _run(path, "cold", folder)
+        warm = _run(path, "cached", folder)
+    return {
+        "model": path.parent.name,
+        "file_mib": path.stat().st_size / MIB,
+        "cold_s": cold["seconds"],
+        "cached_s": warm["seconds"],
+        "peak_mib": cold["peak_kib"] / 1024,
+        "idle_mib": cold["idle_kib"] / 1024,
+        "stages": cold["stages"],
+        "arena": cold["memory"],
+        **cold["counters"],
+    }
+
+
+def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
+    environment = {**os.environ, "TW_CACHE_DIR": cache}
+    command = [sys.executable, "-c", _WORKER, str(path), mode]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{path}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Measure, print a table, write JSON if asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", help="names in the cache (default: all there)")
+    parser.add_argument("--cache", type=Path, default=ZOO)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    names = args.models or sorted(p.parent.name for p in args.cache.glob("*/model.onnx"))
+    rows = []
+    print(f"{'model':20} {'cold s':>7} {'cached s':>9} {'file MiB':>9} {'peak MiB':>9}  arena")
+    for name in names:
+        row = measure(args.cache / name / "model.onnx")
+        rows.append(row)
+        print(
+            f"{name:20} {row['cold_s']:7.2f} {row['cached_s']:9.2f} {row['file_mib']:9.1f} "
+            f"{row['peak_mib']:9.1f}  {' '.join(row['arena'])}",
+            flush=True,
+        )
+    if args.json:
+        args.json.write_text(json.dumps({"results": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Kernels under the built-in schedules: which rule they get, and that it keeps their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tests.finalize.kernel_steps import run, sample
+from tilewright.driver.build import _packable
+from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.kernels import group_source, loops_source
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import For, Func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.loop.walk import loops
+from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.target.cpu import NAMED, Target
+
+AARCH64 = NAMED["aarch64"]
+
+
+def sources(graph: Graph) -> list[tuple[Func, frozenset[str]]]:
+    """The loops of every kernel of a model, and which parameters are constants."""
+    fused = lower_to_graph(graph, {}, Timings())
+    found = []
+    for n in fused.nodes:
+        if n.op == "reshape":
+            continue
+        types = [fused.types[i] if i else None for i in n.inputs]
+        func = (group_source(n.regions[0]) if n.regions else loops_source(n, types)).func
+        names = [p.name for p in func.params]
+        found.append((func, frozenset(names[i] for i in _packable(fused, n))))
+    return found
+
+
+def scheduled(graph: Graph, target: Target = AARCH64) -> list[ScheduledFunc]:
+    """Every kernel scheduled, its trace replayed."""
+    results = []
+    for func, constants in sources(graph):
+        result = schedule_func(func, constants, target)
+        verify_func(result.func)
+        assert result.trace.replay(func) == result.func
+        results.append(result)
+    return results
+
+
+def check(graph: Graph, sizes: Mapping[str, int], target: Target = AARCH64) -> list[str]:
+    """Scheduled kernels compute what the loops they came from do; the rules."""
+    rules = []
+    for func, constants in sources(graph):
+        result = schedule_func(func, constants, target)
+        arrays = sample(result.func, sizes)
+        expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
+        found = run(result.func, arrays, sizes)
+        for name, array in expected.items():
+            if array.dtype.kind == "f":
+                # A sum of nothing: loops that are not scheduled yet do not even start it.
+                assert not np.isnan(found[name]).any()
+                started = ~np.isnan(array)
+                np.testing.assert_allclose(
+                    found[name][started], array[started], rtol=1e-4, atol=1e-5
+                )
+            else:
+                np.testing.assert_array_equal(found[name], array)
+        rules.append(result.rule)
+    return rules
+
+
+def kinds(func: Func) -> dict[str, list[str]]:
+    """The names of loops by how they run."""
+    found: dict[str, list[str]] = {}
+    for loop in loops(func.body):
+        assert isinstance(loop, For)
+        found.setdefault(loop.kind, []).append(loop.name)
+    return found

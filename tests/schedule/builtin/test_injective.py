@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.scheduled import check, kinds, scheduled
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32, I8
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.schedule.builtin.injective import PARALLEL_WORK
+
+
+def _negated(*shape: int, dtype=F32) -> Graph:
+    g = GraphBuilder("f")
+    return g.graph(g.add("neg", g.input("x", tensor(dtype, *shape))))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 5), (3, 17, 4), (1, 40, 1)])
+@pytest.mark.parametrize("name", ["transposes", "rearranged", "gathered"])
+def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
+    check(KERNELS[name](3, 17, 4), {})
+    check(KERNELS[name](*map(Var, "MNK")), dict(zip("MNK", sizes, strict=True)))
+
+
+def test_small_work_stays_on_one_thread() -> None:
+    (small,) = scheduled(_negated(64))
+    (large,) = scheduled(_negated(PARALLEL_WORK))
+    assert "parallel" not in kinds(small.func)
+    assert len(kinds(large.func)["parallel"]) == 1
+
+
+def test_vectors_as_wide_as_the_registers() -> None:
+    for dtype in (F32, I8):
+        (result,) = scheduled(_negated(640, dtype=dtype))
+        assert len(kinds(result.func)["vectorize"]) == 1
+    (tiny,) = scheduled(_negated(3))
+    assert "vectorize" not in kinds(tiny.func)
+
+
+def test_a_scalar() -> None:
+    assert check(_negated(), {}) == ["injective"]

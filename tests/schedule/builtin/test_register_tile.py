@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tilewright.schedule.builtin.register_tile import TileProblem, choose_tile
+from tilewright.target.cpu import NAMED
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_tile_fits_the_registers(name: str) -> None:
+    target = NAMED[name]
+    for rows, columns, steps in product((1, 3, 64), (1, 7, 64, 1000), (0, 1, 512)):
+        for bits, shared, period in product((16, 32, 64), (True, False), (0, 14)):
+            problem = TileProblem(rows, columns, steps, bits, shared, period)
+            tile = choose_tile(problem, target)
+            assert tile.lanes == target.lanes(bits)
+            assert tile.columns % tile.lanes == 0
+            assert 1 <= tile.rows <= rows
+            assert tile.rows * tile.columns // tile.lanes < target.vector_registers
+
+
+def test_large_products_keep_the_units_busy() -> None:
+    tile = choose_tile(TileProblem(1024, 1024, 1024, 32, True), NAMED["x86-64-v4"])
+    assert tile.rows * tile.columns // tile.lanes >= 16
+
+
+def test_columns_that_need_no_padding_get_none() -> None:
+    for columns in (16, 24, 40):
+        tile = choose_tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])
+        assert columns % tile.columns == 0

@@ -1,0 +1,46 @@
+"""Vectors of indices and elements of vectors, which vectorised loops become.
+
+`Broadcast`, which folding makes too, stands with the other nodes in `expr.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from tilewright.arith.expr import Expr, expr
+from tilewright.core.dtypes import DType
+
+
+@expr
+class Ramp(Expr):
+    """The index vector `base, base + stride, ...` of `count` lanes."""
+
+    base: Expr
+    stride: int
+    count: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.base.dtype)
+
+    @property
+    def lanes(self) -> int:
+        """How many elements the value has."""
+        return self.count
+
+
+@expr
+class Lane(Expr):
+    """One element of a vector, by its number."""
+
+    a: Expr
+    index: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def lanes(self) -> int:
+        """One: it is a scalar."""
+        return 1

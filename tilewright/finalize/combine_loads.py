@@ -1,0 +1,78 @@
+"""Scalars that lie side by side and are multiplied into vectors are loaded as one vector.
+
+    C[ramp(0, 1, 4)] += A[k * 4] * B[...]        C[...] += lane(A[ramp(k * 4, 1, 4)], 0) * B[...]
+    C[ramp(0, 1, 4)] += A[k * 4 + 1] * B[...]  →  C[...] += lane(A[ramp(k * 4, 1, 4)], 1) * B[...]
+    ...                                          ...
+
+A machine that multiplies a vector by one element of another then does a quarter of the loads.
+Only for targets that have such an instruction; elsewhere a broadcasting load is as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import Expr, Load
+from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.walk import loads, rewrite
+from tilewright.ir.loop.nodes import Func, Seq, Stmt, Store
+from tilewright.ir.loop.walk import map_stmt
+from tilewright.target.cpu import Target
+
+
+def combine_loads(func: Func, target: Target) -> Func:
+    """`func` with neighbouring scalar loads combined, where the target can use lanes."""
+    if not target.multiplies_by_lane:
+        return func
+    return replace(func, body=_combine(func.body, target))
+
+
+def _combine(stmt: Stmt, target: Target) -> Stmt:
+    stmt = map_stmt(stmt, lambda s: _combine(s, target))
+    if not isinstance(stmt, Seq) or not all(isinstance(s, Store) for s in stmt.stmts):
+        return stmt
+    stores = [s for s in stmt.stmts if isinstance(s, Store)]
+    lanes = _lanes(stores, target)
+    if not lanes:
+        return stmt
+    return Seq(tuple(replace(s, value=rewrite(s.value, lanes.get)) for s in stores))
+
+
+def _lanes(stores: Sequence[Store], target: Target) -> dict[Expr, Expr]:
+    """What takes the place of each scalar load that has all its neighbours."""
+    written = {s.buffer for s in stores}
+    groups: dict[tuple[object, ...], dict[int, Load]] = {}
+    for load in _scalars(stores):
+        if load.buffer not in written:
+            form = to_affine(load.indices[0])
+            key = (load.buffer, load.dtype, frozenset(form.coeffs.items()))
+            groups.setdefault(key, {})[form.constant] = load
+    found: dict[Expr, Expr] = {}
+    for members in groups.values():
+        found.update(_runs(members, target))
+    return found
+
+
+def _scalars(stores: Iterable[Store]) -> Iterable[Load]:
+    """Unmasked scalar loads that vectors are computed with."""
+    for s in stores:
+        if s.value.lanes > 1:
+            yield from (x for x in loads(s.value) if x.lanes == 1 and x.mask is None)
+
+
+def _runs(members: dict[int, Load], target: Target) -> Iterable[tuple[Expr, Expr]]:
+    """Whole vectors of consecutive elements, from the first on."""
+    offsets = sorted(members)
+    width = target.lanes(next(iter(members.values())).dtype.bits)
+    at = 0
+    while at + width <= len(offsets):
+        first = offsets[at]
+        if offsets[at + width - 1] - first != width - 1:
+            at += 1
+            continue
+        base = members[first]
+        vector = Load(base.buffer, (Ramp(base.indices[0], 1, width),), base.dtype)
+        yield from ((members[first + i], Lane(vector, i)) for i in range(width))
+        at += width
