@@ -5,11 +5,11 @@ from tilewright.arith.text import parse_expr, print_expr
 from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.dtypes import F32, I64
 
-I = Var("i")
+INDEX = Var("i")
 
 
 def test_lanes_and_dtypes() -> None:
-    ramp = Ramp(I, 2, 8)
+    ramp = Ramp(INDEX, 2, 8)
     assert (ramp.lanes, ramp.dtype) == (8, I64)
     vector = Load("a", (ramp,), F32)
     assert vector.lanes == 8
@@ -18,5 +18,9 @@ def test_lanes_and_dtypes() -> None:
 
 
 def test_text_round_trip() -> None:
-    for e in (Ramp(I + 1, -1, 4), Broadcast(I, 2), Lane(Load("a", (Ramp(I, 1, 4),), F32), 2)):
+    for e in (
+        Ramp(INDEX + 1, -1, 4),
+        Broadcast(INDEX, 2),
+        Lane(Load("a", (Ramp(INDEX, 1, 4),), F32), 2),
+    ):
         assert parse_expr(print_expr(e), {"a": F32}) is e
