@@ -23,7 +23,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
-from tilewright.arith.vector import Ramp
+from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.dtypes import (
     BF16,
     BOOL,
@@ -110,10 +110,13 @@ def _arity(fn: str) -> int:
 
 
 def choices(dtype: DType, a: Expr, b: Expr, lanes: int) -> list[Expr]:
-    """Selects with vector and scalar conditions and operands, and constants."""
+    """Selects with vector and scalar conditions and operands, constants, single lanes."""
     literal = Const(True, BOOL) if dtype == BOOL else const(1, dtype)
     whole = literal if lanes == 1 else Broadcast(literal, lanes)
+    lane = Lane(Load("y", (Ramp(const(0), 1, 4),), dtype), 3)
     return [
+        lane,
+        Select(Binary("ne", a, lane), lane, b),
         Select(Binary("lt", a, b), a, b),
         Select(Binary("lt", Var("i"), Const(2)), a, whole),
         Select(Binary("ne", a, whole), whole, b),

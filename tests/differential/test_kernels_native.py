@@ -52,6 +52,19 @@ def test_one_kernel_for_all_sizes(name: str) -> None:
             model.set_threads(1)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_special_values(name: str) -> None:
+    """NaN, infinities and -0.0 go where they should and nowhere else."""
+    graph = KERNELS[name](5, 16, 9)
+    inputs = _inputs(name, graph, {})
+    rng = np.random.default_rng(1)
+    for array in inputs.values():
+        if array.dtype.kind == "f":
+            array.reshape(-1)[rng.integers(0, array.size, 4)] = (np.nan, np.inf, -np.inf, -0.0)
+    with np.errstate(all="ignore"):
+        check_native(graph, inputs, scale=SCALE).close()
+
+
 @pytest.mark.parametrize("name", ["matmul", "conv", "max_columns", "sum_rows", "sum_all"])
 def test_nothing_to_add_up(name: str) -> None:
     graph = KERNELS[name](*((4, 0, 4) if name == "conv" else (4, 4, 0)))

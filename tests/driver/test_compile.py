@@ -10,8 +10,12 @@ from tests.differential.native import compare, random_inputs
 from tests.models import convnet, mlp, reference, save, transformer
 from tests.models import random_inputs as onnx_inputs
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.compile import compile, compile_container
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,18 @@ def test_dims_fix_a_symbolic_size() -> None:
         compare(graph, native, inputs)
         with pytest.raises(ExecutionError):
             native(**random_inputs(graph, {"M": 4, "N": 8}))
+
+
+def test_inputs_that_are_too_small_for_a_window() -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 1, 2, Var("H"), 4))
+    w = g.constant(np.ones((3, 2, 3, 1), "f4"))
+    values = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    graph = g.graph(g.add("conv", x, w, attrs=make_attrs("conv", values)))
+    with compile(graph, threads=1, cache=False) as native:
+        assert native(np.ones((1, 2, 2, 4), "f4")).shape == (1, 3, 0, 4)
+        with pytest.raises(ExecutionError, match=r"run.too-small.*\[1, 3, -1, 4\]"):
+            native(np.ones((1, 2, 1, 4), "f4"))
 
 
 def test_the_second_time_comes_from_the_cache(tmp_path) -> None:

@@ -22,6 +22,7 @@ from tilewright.passes.manager import GraphPass
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.sink_reshapes import sink_reshapes
+from tilewright.passes.sink_transposes import sink_transposes
 from tilewright.passes.split_matmuls import split_matmuls
 
 GRAPH_PASSES: tuple[GraphPass, ...] = (
@@ -43,7 +44,10 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 
 # Passes that tools may run besides.
-OTHER_PASSES: tuple[GraphPass, ...] = (GraphPass("infer_types", infer_types),)
+OTHER_PASSES: tuple[GraphPass, ...] = (
+    GraphPass("infer_types", infer_types),
+    GraphPass("sink_transposes", sink_transposes),
+)
 
 
 def all_passes() -> dict[str, GraphPass]:

@@ -199,9 +199,19 @@ class Executable:
         outputs, start = [], 0
         for port in self.outputs:
             end = start + len(port.shape)
-            outputs.append((tuple(shapes[start:end]), port.dtype.numpy))
+            shape = tuple(shapes[start:end])
+            if min(shape, default=0) < 0:
+                raise self._too_small(port, shape)
+            outputs.append((shape, port.dtype.numpy))
             start = end
         return _Plan(list(sizes), dims, tuple(outputs), self._functions["tw_arena_size"](dims))
+
+    def _too_small(self, port: Port, shape: tuple[int, ...]) -> ExecutionError:
+        return ExecutionError(
+            "run.too-small",
+            f"the inputs are too small: output {port.name!r} would have shape {list(shape)}",
+            help=f"its shape is {port}, which must not be negative",
+        )
 
     def _arena_for(self, plan: _Plan) -> int:
         memory, start = self._arena
