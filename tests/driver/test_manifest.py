@@ -23,6 +23,7 @@ def test_everything_a_runtime_needs() -> None:
     assert manifest["inputs"][0] == {"name": "x0", "dtype": "f32", "shape": ["M", "K"]}
     assert manifest["outputs"][0]["shape"] == ["M", 8]
     assert manifest["target"]["cpu"] == "x86-64-v3"
+    assert "+avx2" in manifest["target"]["features"]
     assert manifest["explain"] == "text"
     assert [k["name"] for k in manifest["kernels"]] == [s.kernel.name for s in build.steps]
     assert manifest["kernels"][0]["flops"] is None

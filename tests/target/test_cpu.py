@@ -37,6 +37,14 @@ def test_named_targets(name: str) -> None:
     assert target.architecture == ("aarch64" if name == "aarch64" else "x86_64")
 
 
+def test_features_say_all_that_the_code_may_use() -> None:
+    levels = [set(NAMED[f"x86-64-v{n}"].features) for n in (2, 3, 4)]
+    assert levels[0] < levels[1] < levels[2]
+    for name, target in NAMED.items():
+        names = {f.removeprefix("+") for f in target.features}
+        assert _vector_unit(names | {"sse2"})[0] == target.vector_bits or name == "aarch64"
+
+
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(ConfigError, match=r"target.unknown.*z80") as error:
         resolve("z80")

@@ -27,8 +27,7 @@ def target_machine(target: Target) -> llvm.TargetMachine:
 def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
     """Parse, verify and optimise a module.
 
-    LLVM's own vectorisers stay off: schedules have vectorised already, and the time they take is
-    most of the pipeline's.
+    LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
     """
     header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
     try:

@@ -19,7 +19,7 @@ def make_manifest(build: ModelBuild, explanation: str, counters: dict[str, Any])
         "target": {
             "triple": target.triple,
             "cpu": target.cpu,
-            "features": [f[1:] for f in target.features if f.startswith("+")],
+            "features": list(target.features),
         },
         "symbols": list(symbols),
         "dim_sources": [_source(graph, s) for s in symbols],

@@ -68,16 +68,15 @@ VECTOR_UNITS = (
 )
 
 _KIB, _MIB = 1024, 1024 * 1024
+_X86 = "x86_64-unknown-linux-gnu"
+# All that a level's code may use: a machine without one of them must not run it.
+_V2 = ("+cx16", "+popcnt", "+sse3", "+ssse3", "+sse4.1", "+sse4.2")
+_V3 = (*_V2, "+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")
+_V4 = (*_V3, "+avx512f", "+avx512bw", "+avx512cd", "+avx512dq", "+avx512vl")
 NAMED: dict[str, Target] = {
-    "x86-64-v2": Target(
-        "x86_64-unknown-linux-gnu", "x86-64-v2", (), 128, 16, 32 * _KIB, 256 * _KIB, 8 * _MIB, 4
-    ),
-    "x86-64-v3": Target(
-        "x86_64-unknown-linux-gnu", "x86-64-v3", (), 256, 16, 32 * _KIB, 512 * _KIB, 16 * _MIB, 4
-    ),
-    "x86-64-v4": Target(
-        "x86_64-unknown-linux-gnu", "x86-64-v4", (), 512, 32, 32 * _KIB, 1 * _MIB, 32 * _MIB, 4
-    ),
+    "x86-64-v2": Target(_X86, "x86-64-v2", _V2, 128, 16, 32 * _KIB, 256 * _KIB, 8 * _MIB, 4),
+    "x86-64-v3": Target(_X86, "x86-64-v3", _V3, 256, 16, 32 * _KIB, 512 * _KIB, 16 * _MIB, 4),
+    "x86-64-v4": Target(_X86, "x86-64-v4", _V4, 512, 32, 32 * _KIB, 1 * _MIB, 32 * _MIB, 4),
     "aarch64": Target(
         "aarch64-unknown-linux-gnu",
         "generic",
