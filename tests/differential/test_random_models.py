@@ -10,6 +10,7 @@ from tests.differential.native import (
     compare,
     random_inputs,
 )
+from tests.differential.random_images import random_image_model
 from tests.differential.random_models import random_model
 from tests.passes.random_graphs import random_graph, sample_inputs
 from tilewright.driver.compile import compile
@@ -31,6 +32,14 @@ def _check(seed: int, symbolic: bool) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_sequences(seed: int, symbolic: bool) -> None:
     _check(seed, symbolic)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_images(seed: int) -> None:
+    graph = random_image_model(seed, symbolic=seed % 2 == 1)
+    with compile(graph, threads=2, cache=False) as model:
+        for height in (1, 4, 9) if seed % 2 else (0,):
+            compare(graph, model, random_inputs(graph, {"H": height}), SCALE)
 
 
 @pytest.mark.parametrize("seed", range(8))

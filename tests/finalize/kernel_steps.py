@@ -12,6 +12,7 @@ from tilewright.core.dtypes import BOOL
 from tilewright.driver.build import build_model
 from tilewright.driver.compiler import Timings, lower_to_graph
 from tilewright.driver.weights import pack
+from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.pipeline import STEPS
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.interp import run_func
@@ -72,15 +73,15 @@ def _array(p: Buffer, given: np.ndarray | None, sizes: Mapping[str, int]) -> np.
     return np.array(given).reshape(shape)
 
 
-def check_steps(func: Func, sizes: Mapping[str, int]) -> Func:
+def check_steps(func: Func, sizes: Mapping[str, int], target: Target = NAMED["aarch64"]) -> Func:
     """Every step gives the same numbers, and touches nothing out of bounds; the plain function."""
     arrays = sample(func, sizes)
     expected = run(func, arrays, sizes)
-    for name, step in STEPS:
+    for name, step in (*STEPS, ("combine-loads", lambda f: combine_loads(f, target))):
         func = step(func)
         found = run(func, arrays, sizes)
         for output, array in expected.items():
-            if name == "expand-math":  # a polynomial instead of the function
+            if name in ("expand-math", "combine-loads"):  # a polynomial instead of the function
                 a, b = found[output].astype("f8"), array.astype("f8")
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=name)
             else:

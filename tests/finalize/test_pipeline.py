@@ -24,7 +24,7 @@ CASES = [(name, TARGETS[i % len(TARGETS)]) for i, name in enumerate(KERNELS)]
 @pytest.mark.parametrize(("name", "target"), CASES, ids=[f"{n}-{t.cpu}" for n, t in CASES])
 def test_every_step_keeps_the_meaning(name: str, target: Target) -> None:
     for kernel in kernels(KERNELS[name](3, 5, 18), target):
-        plain = check_steps(kernel.func, {})
+        plain = check_steps(kernel.func, {}, target)
         for _, stmt in statements(plain.body):
             assert not isinstance(stmt, Block)
             assert not (isinstance(stmt, For) and stmt.kind in ("vectorize", "unroll"))

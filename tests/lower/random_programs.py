@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tilewright.arith.expr import Expr, Var, as_int, const, maximum
+from tilewright.arith.walk import loads
 from tilewright.core.dtypes import F32
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Program, Tensor
@@ -22,12 +23,12 @@ class RandomProgram:
     def shape(self) -> tuple[Expr, ...]:
         return tuple(self.rng.choice(self.sizes) for _ in range(self.rng.randint(1, 4)))
 
-    def build(self, stages: int = 6) -> Program:
+    def build(self, outputs: int, stages: int = 6) -> Program:
         steps = (self.elementwise, self.elementwise, self.joined, self.transposed, self.reduced)
         for _ in range(stages):
             self.tensors.append(self.rng.choice((*steps, self.window))())
-        outputs = self.rng.sample(self.tensors[3:], 2)
-        return self.b.program(*outputs)
+        chosen = self.rng.sample(self.tensors[3:], outputs)
+        return _pruned(self.b.program(*chosen))
 
     def pick(self) -> Tensor:
         return self.rng.choice(self.tensors)
@@ -88,6 +89,16 @@ def _broadcasts(small: Tensor, large: Tensor) -> bool:
     return all(s is d or as_int(s) == 1 for s, d in zip(small.shape, tail, strict=True))
 
 
-def random_program(seed: int) -> Program:
-    """A random program with two outputs."""
-    return RandomProgram(seed).build()
+def _pruned(program: Program) -> Program:
+    """The program without the stages that nothing needs."""
+    needed = set(program.outputs)
+    for stage in reversed(program.stages):
+        if stage.name in needed:
+            needed |= {load.buffer for load in loads(stage.body)}
+    stages = tuple(s for s in program.stages if s.name in needed)
+    return Program(program.name, program.inputs, stages, program.outputs)
+
+
+def random_program(seed: int, outputs: int = 2) -> Program:
+    """A random program in which every stage is needed."""
+    return RandomProgram(seed).build(outputs)

@@ -76,10 +76,9 @@ def _is_view(n: Node) -> bool:
 
 
 def _packable(graph: Graph, n: Node) -> frozenset[int]:
-    """The inputs of a group that are constants."""
-    if n.op != "fused":
-        return frozenset()
-    return frozenset(i for i, name in enumerate(n.inputs) if name in graph.constant_by_name)
+    """The parameters of a kernel that are constants; absent inputs are no parameters."""
+    given = [name for name in n.inputs if name]
+    return frozenset(i for i, name in enumerate(given) if name in graph.constant_by_name)
 
 
 class _Placer:

@@ -24,6 +24,7 @@ from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.sink_reshapes import sink_reshapes
 from tilewright.passes.sink_transposes import sink_transposes
 from tilewright.passes.split_matmuls import split_matmuls
+from tilewright.passes.winograd import winograd
 
 GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("decompose", decompose),
@@ -38,6 +39,8 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("split_matmuls", split_matmuls),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("fold_affine", fold_affine),
+    GraphPass("winograd", winograd),
+    GraphPass("sink_reshapes", sink_reshapes),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
     GraphPass("fuse", fuse),

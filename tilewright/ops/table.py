@@ -22,6 +22,7 @@ from tilewright.ops import (
     norm,
     padding,
     pool,
+    recurrent,
     reduce,
     resize,
     rotary,
@@ -30,6 +31,7 @@ from tilewright.ops import (
     slicing,
     softmax,
     sorting,
+    winograd,
 )
 from tilewright.ops.row import Op
 
@@ -49,6 +51,7 @@ FAMILIES = (
     norm,
     padding,
     pool,
+    recurrent,
     reduce,
     resize,
     rotary,
@@ -57,6 +60,7 @@ FAMILIES = (
     slicing,
     softmax,
     sorting,
+    winograd,
 )
 
 

@@ -7,7 +7,7 @@ the number that rounded `h`.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, select
+from tilewright.arith.expr import Expr, maximum, minimum, select
 from tilewright.core.dtypes import F32, F64
 from tilewright.finalize.math.primitive import (
     absolute,
@@ -109,6 +109,23 @@ EXPM1 = {
         0.5000000000000001,
     ),
 }
+# (exp(-r) - 1) / r for |r| <= ln 2 / 2; exp(-r) has relative error 2**-28.3 and 2**-57.9.
+DECAY = {
+    F32: (0.0013821056, -0.008368675, 0.041668262, -0.16666521, 0.49999994, -1.0),
+    F64: (
+        -2.500676370264527e-08,
+        2.763025149642519e-07,
+        -2.7557560669110623e-06,
+        2.4801493027376563e-05,
+        -0.00019841269542683634,
+        0.0013888888943817228,
+        -0.008333333333472586,
+        0.0416666666665285,
+        -0.1666666666666646,
+        0.5000000000000011,
+        -1.0,
+    ),
+}
 
 
 def rounded_power(x: Expr, factor: float, exponent: int = 0) -> tuple[Expr, Expr]:
@@ -117,16 +134,6 @@ def rounded_power(x: Expr, factor: float, exponent: int = 0) -> tuple[Expr, Expr
     shift = literal(f.rounder + f.bias + exponent, f.dtype)
     held = fma(x, factor, shift)
     return held - shift, from_bits(bits(held) << f.mantissa)
-
-
-def rounded_power_halves(x: Expr, factor: float) -> tuple[Expr, Expr, Expr]:
-    """`n = round(x * factor)` as a float, and two powers of two with the product `2**n`."""
-    f = format_of(x)
-    shift = literal(f.rounder + 2 * f.bias, f.dtype)
-    held = fma(x, factor, shift)
-    lower = bits(held) >> 1
-    upper = bits(held) - lower
-    return held - shift, from_bits(lower << f.mantissa), from_bits(upper << f.mantissa)
 
 
 def without_ln2(x: Expr, n: Expr, factor: float = 1.0) -> Expr:
@@ -138,6 +145,13 @@ def without_ln2(x: Expr, n: Expr, factor: float = 1.0) -> Expr:
 def expm1_near_zero(r: Expr) -> Expr:
     """`exp(r) - 1` for `|r| <= ln 2 / 2`."""
     return fma(r * r, polynomial(r, EXPM1[r.dtype]), r)
+
+
+def decay_slope(r: Expr, rate: float = 1.0) -> Expr:
+    """`(exp(-rate * r) - 1) / r` for `|rate * r| <= ln 2 / 2`, where `rate` is a power of two."""
+    coefficients = DECAY[r.dtype]
+    count = len(coefficients)
+    return polynomial(r, [c * rate ** (count - i) for i, c in enumerate(coefficients)])
 
 
 def exp_reduced(x: Expr) -> tuple[Expr, Expr]:
@@ -183,9 +197,14 @@ def damped_exp_plus(x: Expr, offset: float) -> Expr:
 
 
 def sigmoid(x: Expr) -> Expr:
-    """`1 / (1 + exp(-x))`, both sides scaled so that the denominator cannot overflow."""
+    """`1 / (1 + exp(-x))`, both sides scaled so that the denominator cannot overflow.
+
+    With `exp(-x) = s + s * p` the denominator is `max(s, 1) + (min(s, 1) + s * p)`: the inner sum
+    is small against the outer, while `s + 1` would lose the one where `s` is large.
+    """
     x = clamp(x, *SIGMOID_RANGE[x.dtype])
     scale = format_of(x).mantissa + 1
     n, s = rounded_power(x, -LOG2_E, exponent=-scale)
     one = literal(2.0**-scale, x.dtype)
-    return one / fma(expm1_near_zero(without_ln2(-x, n)), s, s + one)
+    r = without_ln2(x, n, -1.0)
+    return one / (maximum(s, one) + fma(decay_slope(r), r * s, minimum(s, one)))

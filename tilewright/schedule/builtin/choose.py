@@ -18,6 +18,7 @@ from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.schedule.builtin.injective import schedule_injective
 from tilewright.schedule.builtin.opaque import schedule_opaque
+from tilewright.schedule.builtin.recurrence import schedule_recurrence, steps_loop
 from tilewright.schedule.builtin.rows import row_axes, schedule_rows
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -25,7 +26,6 @@ from tilewright.schedule.builtin.structure import (
     is_copy,
     is_simple,
     reductions,
-    spatial,
     value_of,
 )
 from tilewright.schedule.builtin.tile import schedule_tile, tile_roles
@@ -50,8 +50,12 @@ def schedule_func(func: Func, constants: frozenset[str], target: Target) -> Sche
     if not all(is_simple(b) for b in facts.blocks):
         schedule_opaque(sch, facts, target)
         return ScheduledFunc(sch.func, sch.trace, "opaque")
+    steps = steps_loop(func)
     sums = [b for b in facts.blocks if reductions(b)]
-    if not sums:
+    if steps is not None:
+        rule = "recurrence"
+        schedule_recurrence(sch, steps, constants, target)
+    elif not sums:
         _inline_into_last(sch, facts)
         rule = "injective"
         facts = facts_of(sch.func)
@@ -66,13 +70,14 @@ def _schedule_reductions(
 ) -> str:
     _inline_copies(sch, facts_of(sch.func))
     facts = facts_of(sch.func)
-    rows = row_axes(facts)
-    if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
-        _schedule_tiled(sch, sums[0].name, constants, target)
-        return "tile"
-    if rows is not None and len(facts.outputs) == 1:
-        schedule_rows(sch, facts, rows, target)
-        return "rows"
+    if len(facts.outputs) == 1:  # else some block in the middle is wanted whole
+        rows = row_axes(facts)
+        if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
+            _schedule_tiled(sch, sums[0].name, constants, target)
+            return "tile"
+        if rows is not None:
+            schedule_rows(sch, facts, rows, target)
+            return "rows"
     _schedule_nests(sch, facts, target)
     return "nests"
 
@@ -100,7 +105,7 @@ def _schedule_nests(sch: Schedule, facts: Facts, target: Target) -> None:
     for b in facts.blocks:
         if not reductions(b):
             schedule_injective(sch, b, target)
-        elif spatial(b):
+        else:
             sch.decompose_reduction(b.name, _outermost_sum(b))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tilewright.arith.expr import Select, as_int
+from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.structure import (
     loop_of,
@@ -17,6 +19,8 @@ from tilewright.target.cpu import Target
 PARALLEL_WORK = 32_768
 # Iterations of the parallel loop for each core: evens out what threads get.
 CHUNKS_PER_CORE = 16
+# Iterations of an axis that may be written out one by one.
+MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide the latency of long formulas.
 UNROLL = 4
 
@@ -34,8 +38,36 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
         loops[-1], inner = sch.split(loops[-1], [None, factor])
         sch.vectorize(inner)
         extents[-1] = -(-extents[-1] // factor)
+        _write_out_choices(sch, block, loops, extents, inner)
     if work(block) >= PARALLEL_WORK:
         _parallelize(sch, loops, extents, target)
+
+
+def _write_out_choices(
+    sch: Schedule, block: Block, loops: list[str], extents: list[int], inner: str
+) -> None:
+    """Short axes that a formula is chosen by are written out innermost: each copy is one formula.
+
+    Takes their loops off the lists, which stay those that are shared among threads.
+    """
+    deciding = {
+        name
+        for e in subexpressions(value_of(block))
+        if isinstance(e, Select)
+        for name in free_vars(e.cond)
+    }
+    chosen = [
+        loop_of(it)
+        for it in spatial(block)[:-1]
+        if it.name in deciding and (as_int(it.extent) or MAX_CHOICES + 1) <= MAX_CHOICES
+    ]
+    if not chosen:
+        return
+    kept = [(loop, n) for loop, n in zip(loops, extents, strict=True) if loop not in chosen]
+    loops[:], extents[:] = [loop for loop, _ in kept], [n for _, n in kept]
+    sch.reorder(*loops, *chosen, inner)
+    for loop in chosen:
+        sch.unroll(loop)
 
 
 def _parallelize(sch: Schedule, loops: list[str], extents: list[int], target: Target) -> None:
