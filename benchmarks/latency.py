@@ -287,7 +287,7 @@ def installed(pythons: Mapping[str, str]) -> list[str]:
     return [name for name, python in pythons.items() if name in found[python]]
 
 
-def select(names: Sequence[str], cache: Path) -> list[str]:
+def choose(names: Sequence[str], cache: Path) -> list[str]:
     """Models by name, those of a group (a folder of the cache) by its name; by default all alone.
 
     A name that is not there is an error that says how to make it.
@@ -331,8 +331,8 @@ def parse_arguments() -> argparse.Namespace:
     pythons = interpreters(engines, arguments.python)
     chosen = engines if arguments.engines else installed(pythons)
     arguments.pythons = {name: pythons[name] for name in chosen}
-    arguments.models = select(arguments.models, arguments.cache)
-    select([arguments.data_of] if arguments.data_of else [], arguments.cache)
+    arguments.models = choose(arguments.models, arguments.cache)
+    choose([arguments.data_of] if arguments.data_of else [], arguments.cache)
     return arguments
 
 

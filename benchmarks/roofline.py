@@ -27,11 +27,11 @@ import numpy as np
 from tilewright.target.cpu import host
 
 CHAINS = 12  # independent sums: more than latency times units, fewer than any host has registers
-FMA_STEPS = 20_000_000
-REPEATS = 7
+FMA_STEPS = 1_000_000  # milliseconds: short, so that some repeat meets no other process
+REPEATS = 25
 ARRAY_MIB = 256
 READ_UNROLL = 8  # vectors a step
-READ_BYTES = 1 << 28  # that one repeat reads, from however small an array
+READ_BYTES = 1 << 26  # that one repeat reads, from however small an array
 
 Kernel = Callable[..., None]
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
+from tilewright.ops.layout import TransposeAttrs
 from tilewright.ops.table import op_row
 
 # Rearrangements that a matrix product or convolution reads through at no cost.
@@ -117,6 +118,8 @@ class _Fuser:
         return None
 
     def _epilogue_obstacle(self, producer: Node, n: Node) -> str | None:
+        if isinstance(n.attrs, TransposeAttrs) and n.attrs.perm[-1] == n.type.rank - 1:
+            return None  # rows of a tile stay whole, they are only written elsewhere
         if n.op in LAYOUT_ONLY:
             return f"{n.op} would scatter the tiles of {producer.op}"
         if producer.type.shape != n.type.shape:

@@ -128,7 +128,7 @@ def erf(x: Expr) -> Expr:
     return copysign(damped_exp_plus(log, -1.0), x)
 
 
-def _half_square(a: Expr, lost: Expr) -> tuple[Expr, Expr]:
+def _gaussian(a: Expr, lost: Expr) -> tuple[Expr, Expr]:
     """`r` and a power of two with `exp(-a**2 / 2) = exp(-r / 2) * power / 2**MARGIN`.
 
     `r` has `lost` added to it where `a` is small, elsewhere that is rounded away.
@@ -145,7 +145,7 @@ def gelu(x: Expr) -> Expr:
     s = a + k
     w = a / s
     # For small `a` the rounding error of `s` acts on the result about as on the exponent.
-    r, power = _half_square(a, a - (s - k))
+    r, power = _gaussian(a, a - (s - k))
     rest = polynomial(w - CENTRE, GELU[x.dtype])
     # (1 + rest) * exp(-r / 2) - 1
     factor = fma(decay_slope(r, 0.5), fma(rest, r, r), rest)
