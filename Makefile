@@ -1,6 +1,7 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
+# make bench   measure beside the other engines, write the table of the README anew (hours)
 # make docs    write the reference anew, refresh what the examples of the pages print
 # make clean   remove caches and built things (not .venv)
 #
@@ -9,9 +10,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
+FIGURES := build/bench
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -25,6 +28,16 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench: $(BENCH)/.stamp
+	mkdir -p $(FIGURES)
+	$(BENCH)/bin/python benchmarks/zoo.py --missing
+	$(BENCH)/bin/python benchmarks/kernels.py
+	$(BENCH)/bin/python benchmarks/latency.py --json $(FIGURES)/models.json
+	$(BENCH)/bin/python benchmarks/latency.py kernels --json $(FIGURES)/kernels.json
+	$(BENCH)/bin/python benchmarks/compile_cost.py --json $(FIGURES)/compile.json
+	$(BENCH)/bin/python benchmarks/report.py $(FIGURES)/models.json $(FIGURES)/kernels.json \
+	  --compile $(FIGURES)/compile.json
+
 docs: $(VENV)/.stamp-dev
 	$(BIN)/python docs/generate.py
 
@@ -36,6 +49,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "Tilewright needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
+
+$(BENCH)/.stamp: benchmarks/setup.sh pyproject.toml
+	PYTHON=$(PYTHON) benchmarks/setup.sh $(BENCH)
+	touch $@
 
 # One stamp an extra; both are redone when the dependencies change.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python

@@ -44,6 +44,10 @@ print(json.dumps({
 """
 
 
+class CompileFailed(Exception):
+    """A model that could not be compiled; the text is the last line of why."""
+
+
 def measure(path: Path) -> dict[str, Any]:
     """One model, cold and cached."""
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +71,7 @@ def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
     command = [sys.executable, "-c", _WORKER, str(path), mode]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{path}: {done.stderr.strip()}")
+        raise CompileFailed((done.stderr.strip().splitlines() or ["no message"])[-1])
     return json.loads(done.stdout)
 
 
@@ -82,7 +86,11 @@ def main() -> None:
     rows = []
     print(f"{'model':20} {'cold s':>7} {'cached s':>9} {'file MiB':>9} {'peak MiB':>9}  arena")
     for name in names:
-        row = measure(args.cache / name / "model.onnx")
+        try:
+            row = measure(args.cache / name / "model.onnx")
+        except CompileFailed as error:
+            print(f"{name:20} failed: {error}", flush=True)
+            continue
         rows.append(row)
         print(
             f"{name:20} {row['cold_s']:7.2f} {row['cached_s']:9.2f} {row['file_mib']:9.1f} "

@@ -222,6 +222,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help="models (default: all)")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
     parser.add_argument("--histogram", type=Path, help="append each model's operators to this file")
+    parser.add_argument("--missing", action="store_true", help="only those not there yet")
     parser.add_argument("--list", action="store_true", help="print the names")
     arguments = parser.parse_args()
     if arguments.list:
@@ -233,6 +234,8 @@ def main() -> None:
     hf.utils.logging.disable_progress_bar()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     for name in arguments.names or MODELS:
+        if arguments.missing and (arguments.out / name / "model.onnx").exists():
+            continue
         print(prepare(name, arguments.out), flush=True)
         text = histogram(arguments.out / name / "model.onnx")
         print(text, flush=True)

@@ -30,8 +30,23 @@ def test_beside_onnxruntime(mlp_file: Path) -> None:
     assert ours["runs"] >= 2
 
 
+def test_beside_openvino(mlp_file: Path, conv_file: Path) -> None:
+    pytest.importorskip("openvino")
+    for path, dims in ((mlp_file, ("--dim", "N=2")), (conv_file, ())):
+        report = succeed_json("bench", path, "--against", "onnxruntime,openvino", *dims, *QUICK)
+        assert [row["engine"] for row in report["engines"]][1:] == ["onnxruntime", "openvino"]
+        assert max(row["difference"] for row in report["engines"]) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["torch", "inductor"])
+def test_engines_that_read_no_onnx(mlp_file: Path, name: str) -> None:
+    message = fail("bench", mlp_file, "--against", name, code="bench.refused")
+    assert "does not read ONNX" in message
+
+
 def test_engines_that_are_not_there(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "onnxruntime" in fail("bench", mlp_file, "--against", "tflite", code="bench.engine")
+    message = fail("bench", mlp_file, "--against", "tflite", code="bench.engine")
+    assert "onnxruntime, openvino" in message
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     message = fail("bench", mlp_file, "--against", "onnxruntime", code="bench.missing")
     assert "pip install" in message

@@ -26,7 +26,9 @@ OURS = "tilewright"
 
 @click.command("bench")
 @model_argument
-@click.option("--against", default="", metavar="ENGINES", help="Comma-separated: onnxruntime.")
+@click.option(
+    "--against", default="", metavar="ENGINES", help="Comma-separated: onnxruntime, openvino."
+)
 @threads_option
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True)
 @click.option("--seconds", type=float, default=0.2, show_default=True, help="One engine's turn.")
@@ -64,11 +66,17 @@ def check_engines(names: Sequence[str], model: Path) -> None:
     """Refuse engines that are not known or not installed, before anything is started."""
     from importlib.util import find_spec
 
-    from tilewright.cli.bench_engine import ENGINES
+    from tilewright.cli.bench_engine import ENGINES, REFUSED
     from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
 
     for name in names:
+        if name in REFUSED:
+            raise ConfigError(
+                "bench.refused",
+                f"no comparison with {name}: {REFUSED[name]}",
+                help="benchmarks/latency.py compares with it on models it has the modules of",
+            )
         if name not in ENGINES:
             raise ConfigError(
                 "bench.engine", f"no engine named {name!r}", help=f"one of {', '.join(ENGINES)}"

@@ -63,8 +63,48 @@ def onnxruntime(task: Task) -> Run:
     return lambda inputs: dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
+def openvino(task: Task) -> Run:
+    """OpenVINO's CPU plugin, kept from the 16-bit floats it would choose by itself."""
+    import openvino as ov
+
+    core = ov.Core()
+    model = core.read_model(str(task.model))
+    if task.dims:  # the others are told the sizes as well
+        model.reshape({name: list(value.shape) for name, value in task.inputs.items()})
+    settings = {
+        "INFERENCE_NUM_THREADS": task.threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = core.compile_model(model, "CPU", settings)
+    names = _output_names(task.model)
+
+    def run(inputs: Arrays) -> Arrays:
+        outputs = compiled(dict(inputs), share_inputs=True, share_outputs=True)
+        return {name: outputs[index] for index, name in enumerate(names)}
+
+    return run
+
+
+def _output_names(path: Path) -> list[str]:
+    """The names of an ONNX file's outputs: an output of OpenVINO may have several, in any order."""
+    import onnx
+
+    return [value.name for value in onnx.load(str(path), load_external_data=False).graph.output]
+
+
 # An engine is named after the package it needs.
-ENGINES: dict[str, Callable[[Task], Run]] = {"tilewright": tilewright, "onnxruntime": onnxruntime}
+ENGINES: dict[str, Callable[[Task], Run]] = {
+    "tilewright": tilewright,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+}
+
+# Engines that are asked for but cannot take part, and why.
+REFUSED = dict.fromkeys(
+    ("torch", "inductor"),
+    "torch runs modules and does not read ONNX files, so there is nothing it could be given here",
+)
 
 
 def serve(engine: str, task: Task, pipe: Connection) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Cast
 from tilewright.codegen.types import intrinsic_suffix, register_type, splat
-from tilewright.core.dtypes import BF16, BOOL, F32, F64, U16, U32, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, U16, U32, DType
 
 if TYPE_CHECKING:
     from tilewright.codegen.expressions import ExprEmitter
@@ -41,8 +41,13 @@ def convert(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -
 
 
 def _by_way_of(source: DType, target: DType) -> DType | None:
-    """The type in between where there is no conversion at once: bf16 converts to f32 only."""
+    """The type in between where there is no conversion at once: bf16 converts to f32 only.
+
+    From f16 to integers too: on x86 with AVX512-FP16, LLVM's saturating conversion of NaN is wrong.
+    """
     if source == BF16 and target != F32:
+        return F32
+    if source == F16 and not target.is_float:
         return F32
     if target == BF16 and source not in (F32, F64):
         return F32

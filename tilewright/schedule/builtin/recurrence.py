@@ -1,0 +1,176 @@
+"""Recurrences: a loop whose iterations each compute several nests from what the last one left.
+
+The steps run one after another. Within a step every sum is computed in tiles that stay in registers
+until the formulas that follow it have used them:
+
+    for t in serial(T)
+      ...                                         what comes before the first sum
+      parallel (column panel, row tile)
+        C = 0                                     registers, all gates of some columns and rows
+        for k: C[gate, row, columns] += state[row, k] * weights[k, gate, columns]
+        state, outputs = formulas(C)
+
+Constant weights are packed at compile time into panels that are read front to back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
+from tilewright.ir.loop.walk import blocks, loops
+from tilewright.schedule.builtin.register_tile import SPARE_REGISTERS
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    axis_names,
+    facts_of,
+    flat_stride,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    typical_extent,
+    uses,
+    value_of,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# A step with fewer multiplications than this is over before other threads have begun.
+PARALLEL_PRODUCTS = 200_000
+MAX_VECTORS = 4
+MAX_ROWS = 4
+# Where the batch is not known, which is often 1: what the other row costs is hidden by the loads.
+SYMBOLIC_ROWS = 2
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The axes of a sum, and how many rows and columns are computed at once."""
+
+    column: Iter
+    row: Iter
+    gate: Iter
+    rows: int
+    columns: int
+    lanes: int
+
+
+def steps_loop(func: Func) -> For | None:
+    """The loop that holds several nests, at least one of them a sum; `None` if there is none."""
+    for loop in loops(func.body):
+        if isinstance(loop.body, Seq) and any(reductions(b) for b in blocks(loop)):
+            return loop
+    return None
+
+
+def schedule_recurrence(
+    sch: Schedule, steps: For, constants: frozenset[str], target: Target
+) -> None:
+    """Schedule every nest in the loop `steps`, which itself stays as it is."""
+    found = list(blocks(steps))
+    starts = [n for n, b in enumerate(found) if reductions(b)]
+    for block in found[: starts[0]]:
+        _schedule_formula(sch, block, steps, target)
+    for first, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
+
+
+def _schedule_formula(sch: Schedule, block: Block, steps: For, target: Target) -> None:
+    """One nest before any sum: its last axis in vectors."""
+    lanes = target.lanes(value_of(block).dtype.bits)
+    last = spatial(block)[-1]
+    if typical_extent(last.extent) >= lanes:
+        _, lane = sch.split(loop_of(last), [None, lanes])
+        sch.vectorize(lane)
+
+
+def _schedule_sum(
+    sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: Target
+) -> None:
+    """A sum, and the formulas that use it."""
+    facts = facts_of(sch.func)
+    tile = _tile(block, target)
+    _pack(sch, block, tile, constants)
+    for axis, multiple in ((tile.column, tile.columns), (tile.row, tile.rows)):
+        if as_int(simplify(axis.extent % multiple)) != 0:
+            sch.pad(block.name, axis.name, multiple)
+    panel, column = sch.split(loop_of(tile.column), [None, tile.columns])
+    vector, lane = sch.split(column, [None, tile.lanes])
+    outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
+    summed = [loop_of(it) for it in reductions(block)]
+    steps = _steps_by_lane(sch, block, facts, tile, target)
+    inner = [*steps[1:], loop_of(tile.gate), row, vector]
+    sums = [*summed[:-1], steps[0]]
+    sch.reorder(panel, outer, *sums, *inner, lane)
+    for formula in after:
+        _write_out(sch, formula, outer, tile)
+    for loop in inner:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    sch.decompose_reduction(block.name, sums[0])
+    sch.set_scope(block.writes[0].buffer, "register")
+    if _products(block) >= PARALLEL_PRODUCTS:
+        sch.parallel(sch.fuse(panel, outer))
+
+
+def _tile(block: Block, target: Target) -> _Tile:
+    """Rows that share what is loaded of the weights, then as many columns as registers allow."""
+    row, gate, column = spatial(block)[-3:]
+    lanes = target.lanes(value_of(block).dtype.bits)
+    gates = typical_extent(gate.extent)
+    free = target.vector_registers - SPARE_REGISTERS - 2
+    batch = as_int(row.extent) or SYMBOLIC_ROWS
+    most = max(1, min(MAX_ROWS, free // gates))
+    rows = -(-batch // -(-batch // most))
+    wanted = -(-typical_extent(column.extent) // lanes)
+    vectors = max(1, min(MAX_VECTORS, free // (gates * rows), wanted))
+    return _Tile(column, row, gate, rows, vectors * lanes, lanes)
+
+
+def _products(block: Block) -> int:
+    total = 1
+    for it in block.iters[1:]:
+        total *= typical_extent(it.extent)
+    return total
+
+
+def _pack(sch: Schedule, block: Block, tile: _Tile, constants: frozenset[str]) -> None:
+    """Constant weights in panels: all that a tile needs for one step of the sum side by side."""
+    for load in reads_of(block):
+        position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
+        if load.buffer not in constants or not uses(load, tile.column.name):
+            continue
+        column = position[tile.column.name]
+        order = [*axis_names(reductions(block)), tile.gate.name]
+        whole = [(position[axis], 0, 0) for axis in order]
+        sch.transform_layout(
+            load.buffer, [(column, tile.columns, 0), *whole, (column, tile.columns, 1)]
+        )
+
+
+def _steps_by_lane(
+    sch: Schedule, block: Block, facts: Facts, tile: _Tile, target: Target
+) -> list[str]:
+    """The loop over the sum; split by a vector where the state's elements can come as one."""
+    last = reductions(block)[-1]
+    whole = as_int(simplify(last.extent % tile.lanes)) == 0
+    states = [r for r in reads_of(block) if not uses(r, tile.column.name)]
+    if target.multiplies_by_lane and whole and all(_along(r, facts, last) for r in states):
+        return list(sch.split(loop_of(last), [None, tile.lanes]))
+    return [loop_of(last)]
+
+
+def _along(load: Load, facts: Facts, axis: Iter) -> bool:
+    return flat_stride(load, facts.buffers[load.buffer], axis.name) == 1
+
+
+def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> None:
+    """Compute a formula on each finished tile, row by row in vectors."""
+    *rows, column = sch.reverse_compute_at(formula.name, at)
+    vector, lane = sch.split(column, [None, tile.lanes])
+    for loop in (*rows, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
