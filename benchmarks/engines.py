@@ -222,6 +222,9 @@ ENGINES: dict[str, tuple[str, Load]] = {
 }
 
 
+ON_REQUEST = ("tvm-untuned",)  # one run of a transformer takes it the better part of a minute
+
+
 def installed() -> list[str]:
     """The engines whose package is there."""
     return [

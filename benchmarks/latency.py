@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engines import ENGINES
+from engines import ENGINES, ON_REQUEST
 from roofline import describe_machine
 
 HERE = Path(__file__).resolve().parent
@@ -313,7 +313,7 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", help="models or groups (default: all models)")
-    parser.add_argument("--engines", help="comma separated (default: all that are installed)")
+    parser.add_argument("--engines", help="comma separated (default: the usual, installed)")
     parser.add_argument("--python", action="append", default=[], metavar="[ENGINE=]PATH")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
@@ -329,7 +329,8 @@ def parse_arguments() -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
     pythons = interpreters(engines, arguments.python)
-    chosen = engines if arguments.engines else installed(pythons)
+    usual = [name for name in installed(pythons) if name not in ON_REQUEST]
+    chosen = engines if arguments.engines else usual
     arguments.pythons = {name: pythons[name] for name in chosen}
     arguments.models = choose(arguments.models, arguments.cache)
     choose([arguments.data_of] if arguments.data_of else [], arguments.cache)

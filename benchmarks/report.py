@@ -65,15 +65,18 @@ def best_ratio(engines: Mapping[str, Row]) -> float | None:
 
 
 def share_of_roof(row: Row | None, machine: Mapping[str, Any]) -> float | None:
-    """Useful arithmetic a second, as a share of what the cores could do at best."""
+    """Arithmetic a second, as a share of what so many cores could do, each at its best alone.
+
+    The roof of all at once would be lower where another process was running beside it.
+    """
     if row is None or "flops" not in row:
         return None
-    roof = next(
+    core = next(
         one["best"]
         for one in machine["roofs"]
-        if one["what"] == "f32 multiply-add" and one["threads"] == row["threads"]
+        if one["what"] == "f32 multiply-add" and one["threads"] == 1
     )
-    return row["flops"] / (row["min_ms"] * 1e6) / roof
+    return row["flops"] / (row["min_ms"] * 1e6) / (core * row["threads"])
 
 
 def milliseconds(value: float) -> str:
@@ -128,13 +131,16 @@ def text(report: Mapping[str, Any]) -> str:
     lines = [
         f"Milliseconds (minimum) at {' and '.join(map(str, threads))} threads, f32, on "
         f"{machine['description']}, {report['date']}; interleaved rounds in one run. The ratio is "
-        "the best other engine's time to ours: above one, ours is faster. The roof is the measured "
-        "rate of f32 multiply-adds. The error is relative to an output's largest magnitude. Other "
-        f"processes used {max(row['others'] for row in rows):.0%} of a core at most.",
+        "the best other engine's time to ours: above one, ours is faster. The roof is one core's "
+        "measured rate of f32 multiply-adds times the threads. The error is relative to an "
+        "output's largest magnitude. Other processes used "
+        f"{max(row['others'] for row in rows):.0%} of a core at most.",
         "",
-        *table({name: row for name, row in models.items() if "/" not in name}, machine, costs),
     ]
+    whole = {name: row for name, row in models.items() if "/" not in name}
     kernels = {name: row for name, row in models.items() if "/" in name}
+    if whole:
+        lines += table(whole, machine, costs)
     if kernels:
         lines += ["", "<details><summary>Single kernels</summary>", ""]
         lines += [*table(kernels, machine, costs), "", "</details>"]

@@ -1,8 +1,32 @@
-"""Recurrent layers in NumPy, one direction, written from their published formulas."""
+"""Recurrent layers in NumPy, written from their published formulas, and operands for them."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from tilewright.ops.recurrent import RecurrentAttrs
+
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+ACTIVATIONS = {
+    "lstm": ("sigmoid", "tanh", "tanh"),
+    "gru": ("sigmoid", "tanh"),
+    "rnn": ("tanh",),
+}
+
+
+def layer_attrs(op: str, direction: str = "forward", **rest: object) -> RecurrentAttrs:
+    """A layer with the usual activations."""
+    names = ACTIVATIONS[op] * (2 if direction == "bidirectional" else 1)
+    zeros = (0.0,) * len(names)
+    return RecurrentAttrs(names, zeros, zeros, direction, **rest)  # type: ignore[arg-type]
+
+
+def layer_weights(op: str, inputs: int, units: int, directions: int = 1) -> list[np.ndarray]:
+    """Random weights of the input and the state, and biases."""
+    rng = np.random.default_rng(7)
+    rows = GATES[op] * units
+    shapes = [(directions, rows, inputs), (directions, rows, units), (directions, 2 * rows)]
+    return [(rng.standard_normal(s) * 0.4).astype(np.float32) for s in shapes]
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -77,8 +77,8 @@ def test_operands_are_checked() -> None:
         run_op("rnn_steps", x, np.zeros((2, 1, 3), np.float32), attrs=attrs)
     with pytest.raises(TypeCheckError, match="the projected input is"):
         run_op("rnn_steps", x[0], np.zeros((3, 1, 3), np.float32), attrs=attrs)
+    bad = StepsAttrs(("cube",), (0,), (0,))
     with pytest.raises(TypeCheckError, match="no activation 'cube'"):
-        bad = StepsAttrs(("cube",), (0,), (0,))
         run_op("rnn_steps", x, np.zeros((3, 1, 3), np.float32), attrs=bad)
     with pytest.raises(TypeCheckError, match="takes 1 activations"):
         run_op("rnn_steps", x, np.zeros((3, 1, 3), np.float32), attrs=StepsAttrs((), (), ()))

@@ -37,7 +37,7 @@ X, W, R, BIAS, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)
 class RecurrentAttrs(Attrs):
     """`direction` is one of DIRECTIONS; activations, one after another, are those of each of them.
 
-    `clip` limits what activations are applied to, 0 is no limit. A GRU with `reset_after` resets
+    `clip` limits the sums of gates, 0 is no limit. A GRU with `reset_after` resets
     the product with the state, not the state. `couple` makes an LSTM forget just as much as it
     takes in. With `batch_first`, the batch is the first dimension of x, y and all states.
     """

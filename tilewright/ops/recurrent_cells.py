@@ -31,7 +31,7 @@ class StepsAttrs(Attrs):
     """Which direction of the projected input is read, and how a cell computes.
 
     An activation is given by its name and two parameters, whether it uses them or not; `clip` holds
-    what they are applied to within a range around zero, 0 is no limit.
+    the sums of gates within a range around zero, 0 is no limit.
     """
 
     activations: tuple[str, ...]
@@ -67,10 +67,16 @@ ACTIVATIONS: dict[str, Formula] = {
 }
 
 
+def _gate(attrs: StepsAttrs, index: int, total: Expr) -> Expr:
+    """The activation number `index` of a gate's sum, which is held within limits if there are."""
+    if attrs.clip > 0:
+        low, high = const(-attrs.clip, total.dtype), const(attrs.clip, total.dtype)
+        total = maximum(low, minimum(high, total))
+    return _activate(attrs, index, total)
+
+
 def _activate(attrs: StepsAttrs, index: int, x: Expr) -> Expr:
     """The cell's activation function number `index`."""
-    if attrs.clip > 0:
-        x = maximum(const(-attrs.clip, x.dtype), minimum(const(attrs.clip, x.dtype), x))
     alpha, beta = const(attrs.alphas[index], x.dtype), const(attrs.betas[index], x.dtype)
     return ACTIVATIONS[attrs.activations[index]](x, alpha, beta)
 
@@ -83,7 +89,7 @@ def _rnn_step(loops: StepLoops, attrs: StepsAttrs) -> None:
     loops.state("previous", loops.previous("y1", _given(loops, HIDDEN)))
     before = loops.load("previous", ROW, UNIT)
     sums = loops.sums("sums", "previous", WEIGHTS)
-    value = _activate(attrs, 0, loops.input(0) + sums(0))
+    value = _gate(attrs, 0, loops.input(0) + sums(0))
     loops.output(value, before)
 
 
@@ -96,7 +102,7 @@ def _lstm_step(loops: StepLoops, attrs: StepsAttrs) -> None:
         total = loops.input(index) + sums(index)
         if seen is not None and EXTRA in loops.params:
             total = total + seen * loops.load(EXTRA, const(index), UNIT)
-        return _activate(attrs, activation, total)
+        return _gate(attrs, activation, total)
 
     before = loops.previous("y2", _given(loops, CELL))
     taken = gate(0, 0, before)
@@ -112,8 +118,8 @@ def _gru_step(loops: StepLoops, attrs: StepsAttrs) -> None:
     loops.state("previous", loops.previous("y1", _given(loops, HIDDEN)))
     before = loops.load("previous", ROW, UNIT)
     sums = loops.sums("sums", "previous", WEIGHTS)
-    reset = _activate(attrs, 0, loops.input(1) + sums(1))
-    update = _activate(attrs, 0, loops.input(0) + sums(0))
+    reset = _gate(attrs, 0, loops.input(1) + sums(1))
+    update = _gate(attrs, 0, loops.input(0) + sums(0))
     if attrs.reset_after:
         biased = sums(2)
         if EXTRA in loops.params:
@@ -124,7 +130,7 @@ def _gru_step(loops: StepLoops, attrs: StepsAttrs) -> None:
         loops.state("reset", reset * before)
         product = loops.sums("candidate", "reset", CANDIDATE)(0)
         update = loops.load("update", ROW, UNIT)
-    value = (1 - update) * _activate(attrs, 1, loops.input(2) + product) + update * before
+    value = (1 - update) * _gate(attrs, 1, loops.input(2) + product) + update * before
     loops.output(value, before)
 
 

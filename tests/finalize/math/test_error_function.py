@@ -9,6 +9,8 @@ from tests.finalize.math.accuracy import Array, arguments, check
 from tilewright.core.dtypes import F32, F64
 
 RANGES = [(-0.1, 0.1), (-1.0, 1.0), (-4.5, 4.5), (-15.0, 15.0), (-38.0, 10.0)]
+# Where the errors of f32 results come nearest to the limit.
+GELU_WORST = [(-0.1, 0.1), (-2.0, -1.5), (-3.0, -2.5), (-8.0, -6.5)]
 
 
 def erf(x: Array) -> Array:
@@ -62,15 +64,16 @@ def test_erf_f64_over_the_whole_range() -> None:
 
 
 def test_gelu_over_the_whole_range() -> None:
-    check("gelu", F32, gelu, 3.0, arguments(F32, *RANGES))
+    check("gelu", F32, gelu, 2.0, arguments(F32, *RANGES, *GELU_WORST))
 
 
 def test_gelu_is_accurate_where_it_is_tiny() -> None:
     x = np.linspace(-14.5, -5, 100_000).astype(np.float32)
-    check("gelu", F32, gelu, 3.0, x)
+    check("gelu", F32, gelu, 2.0, x)
     assert (gelu(x.astype(np.float64)) > -1e-38).any()
 
 
 def test_gelu_f64() -> None:
+    # The reference is itself rounded.
     x = np.concatenate([np.linspace(-37.2, 5, 9), [-0.7, -1e-8, 1e-300, 0.3]])
-    check("gelu", F64, np.vectorize(exact_gelu, otypes=[np.longdouble]), 4.5, x)
+    check("gelu", F64, np.vectorize(exact_gelu, otypes=[np.longdouble]), 2.5, x)

@@ -12,7 +12,7 @@ from tilewright.finalize.math.exponential import (
     decay_slope,
     rounded_power,
 )
-from tilewright.finalize.math.primitive import absolute, copysign, fma, literal, polynomial
+from tilewright.finalize.math.primitive import absolute, copysign, fma, literal, polynomial, times
 
 # From here on `erf` is 1.
 ERF_RANGE = {F32: 3.93, F64: 5.95}
@@ -128,14 +128,11 @@ def erf(x: Expr) -> Expr:
     return copysign(damped_exp_plus(log, -1.0), x)
 
 
-def _gaussian(a: Expr, lost: Expr) -> tuple[Expr, Expr]:
-    """`r` and a power of two with `exp(-a**2 / 2) = exp(-r / 2) * power / 2**MARGIN`.
-
-    `r` has `lost` added to it where `a` is small, elsewhere that is rounded away.
-    """
+def _gaussian(a: Expr) -> tuple[Expr, Expr]:
+    """`r` and a power of two with `exp(-a**2 / 2) = exp(-r / 2) * power / 2**MARGIN`."""
     high, low = TWO_LN2[a.dtype]
     n, power = rounded_power(a * a, -LOG2_E / 2, exponent=MARGIN)
-    return fma(n, low, fma(a, a, fma(n, high, lost))), power
+    return fma(n, low, fma(a, a, times(n, high))), power
 
 
 def gelu(x: Expr) -> Expr:
@@ -144,9 +141,12 @@ def gelu(x: Expr) -> Expr:
     k = literal(K[x.dtype], x.dtype)
     s = a + k
     w = a / s
-    # For small `a` the rounding error of `s` acts on the result about as on the exponent.
-    r, power = _gaussian(a, a - (s - k))
     rest = polynomial(w - CENTRE, GELU[x.dtype])
+    # An error of `s` changes the result by about that error times `rest`, as long as `rest` is
+    # positive; f32 results end before the difference matters.
+    effect = rest if x.dtype == F32 else maximum(rest, 0.0)
+    rest = fma((s - k) - a, effect, rest)
+    r, power = _gaussian(a)
     # (1 + rest) * exp(-r / 2) - 1
     factor = fma(decay_slope(r, 0.5), fma(rest, r, r), rest)
     return fma(fma(w, factor, w) * power, -(2.0 ** -(MARGIN + 1)), maximum(x, -0.0))

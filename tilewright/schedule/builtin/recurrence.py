@@ -39,9 +39,12 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
 # A step with fewer multiplications than this is over before other threads have begun.
-PARALLEL_PRODUCTS = 200_000
-MAX_VECTORS = 4
+PARALLEL_PRODUCTS = 100_000
 MAX_ROWS = 4
+# Vectors of columns in a tile.
+WIDTHS = (8, 4, 2, 1)
+# What a tile costs besides its products, in vectors.
+TILE_COST = 0.25
 # Where the batch is not known, which is often 1: what the other row costs is hidden by the loads.
 SYMBOLIC_ROWS = 2
 
@@ -126,7 +129,8 @@ def _tile(block: Block, target: Target) -> _Tile:
     most = max(1, min(MAX_ROWS, free // gates))
     rows = -(-batch // -(-batch // most))
     wanted = -(-typical_extent(column.extent) // lanes)
-    vectors = max(1, min(MAX_VECTORS, free // (gates * rows), wanted))
+    fitting = [n for n in WIDTHS if n * gates * rows <= free] or [1]
+    vectors = min(fitting, key=lambda n: -(-wanted // n) * (n + TILE_COST))
     return _Tile(column, row, gate, rows, vectors * lanes, lanes)
 
 
