@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from engines import reason
+
 ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024
 
@@ -45,7 +47,7 @@ print(json.dumps({
 
 
 class CompileFailed(Exception):
-    """A model that could not be compiled; the text is the last line of why."""
+    """A model that could not be compiled; the text says why."""
 
 
 def measure(path: Path) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
     command = [sys.executable, "-c", _WORKER, str(path), mode]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CompileFailed((done.stderr.strip().splitlines() or ["no message"])[-1])
+        raise CompileFailed(reason(done.stderr))
     return json.loads(done.stdout)
 
 

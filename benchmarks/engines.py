@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,16 @@ IREE_FLAGS = (
     # Convolutions as ONNX has them, channels first, stay scalar loops; this turns them.
     "--iree-preprocessing-pass-pipeline=builtin.module(iree-preprocessing-transpose-convolution-pipeline)",
 )
+
+
+ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
+
+
+def reason(text: str) -> str:
+    """The line of a program's last words that says why it ended: an error's first, or the last."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if ERROR_LINE.match(line)]
+    return (named or lines or ["no message"])[-1]
 
 
 def tool(name: str, *arguments: str | Path) -> None:

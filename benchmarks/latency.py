@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engines import ENGINES, ON_REQUEST
+from engines import ENGINES, ON_REQUEST, reason
 from roofline import describe_machine
 
 HERE = Path(__file__).resolve().parent
@@ -128,8 +128,7 @@ class Worker:
         """Say how the process ended."""
         status = self.process.wait()
         self.log.seek(0)
-        lines = self.log.read().strip().splitlines()
-        return f"exit status {status}: {lines[-1] if lines else 'no message'}"
+        return f"exit status {status}: {reason(self.log.read())}"
 
     def load(self, timeout: float) -> dict[str, Any]:
         """Wait until the model is loaded, then stop the process."""

@@ -64,7 +64,7 @@ def test_native_with_symbolic_time_and_batch() -> None:
     model.close()
 
 
-@pytest.mark.parametrize(("op", "units"), [("lstm", 164), ("gru", 186), ("rnn", 322)])
+@pytest.mark.parametrize(("op", "units"), [("lstm", 228), ("gru", 262), ("rnn", 452)])
 def test_units_are_shared_among_threads(op: str, units: int) -> None:
     graph = _layer(op, (2, 1, 8, units), reset_after=op == "gru")
     model = check_native(graph, random_inputs(graph), scale=10.0)

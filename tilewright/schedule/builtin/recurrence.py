@@ -39,7 +39,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
 # A step with fewer multiplications than this is over before other threads have begun.
-PARALLEL_PRODUCTS = 100_000
+PARALLEL_PRODUCTS = 200_000
 MAX_ROWS = 4
 # Vectors of columns in a tile.
 WIDTHS = (8, 4, 2, 1)
@@ -76,12 +76,12 @@ def schedule_recurrence(
     found = list(blocks(steps))
     starts = [n for n, b in enumerate(found) if reductions(b)]
     for block in found[: starts[0]]:
-        _schedule_formula(sch, block, steps, target)
+        _schedule_formula(sch, block, target)
     for first, end in zip(starts, [*starts[1:], len(found)], strict=True):
         _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
 
 
-def _schedule_formula(sch: Schedule, block: Block, steps: For, target: Target) -> None:
+def _schedule_formula(sch: Schedule, block: Block, target: Target) -> None:
     """One nest before any sum: its last axis in vectors."""
     lanes = target.lanes(value_of(block).dtype.bits)
     last = spatial(block)[-1]
