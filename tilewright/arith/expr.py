@@ -145,8 +145,11 @@ class Const(Expr):
 
     @classmethod
     def intern_key(cls, value: Number, dtype: DType = I64) -> tuple[Any, ...]:
-        """Floats by bit pattern: 0.0 and -0.0 differ, a NaN equals itself."""
-        exact = struct.pack("<d", value) if isinstance(value, float) else int(value)
+        """Floats by bit pattern: 0.0 and -0.0 differ; NaNs of one sign are one."""
+        if isinstance(value, float):
+            value = math.copysign(math.nan, value) if math.isnan(value) else value
+            return (cls, struct.pack("<d", value), dtype)
+        exact = int(value)
         return (cls, exact, dtype)
 
 

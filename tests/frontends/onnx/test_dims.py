@@ -35,6 +35,8 @@ def test_unnamed_are_fresh() -> None:
     assert dims.of(Dim(), "x", 0) is Var("x_0")
     assert dims.of(Dim(dim_value=-1), "x", 1) is Var("x_1")
     assert dims.of(Dim(dim_param="x_0"), "y", 0) is Var("x_0_1")
+    assert dims.of(Dim(dim_param="?"), "y", 1) is Var("y_1")
+    assert dims.of(Dim(dim_param="?"), "y", 2) is Var("y_2")
 
 
 def test_fixed() -> None:

@@ -26,8 +26,8 @@ class Dims:
         """The size of dimension `axis` of the input `owner`."""
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return const(int(dim.dim_value))
-        given = str(dim.dim_param)
-        # Two inputs with dimensions of no name have nothing to do with each other.
+        given = str(dim.dim_param) if re.search(r"\w", dim.dim_param) else ""
+        # Dimensions of no name, or named by signs like "?", have nothing to do with each other.
         key = given or f"{owner}_{axis}"
         var = self._variable(key, shared=bool(given))
         for name in (key, var):

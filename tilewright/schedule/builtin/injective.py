@@ -6,7 +6,10 @@ from tilewright.arith.expr import Select, as_int
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.structure import (
+    facts_of,
+    flat_stride,
     loop_of,
+    reads_of,
     spatial,
     typical_extent,
     value_of,
@@ -21,6 +24,8 @@ PARALLEL_WORK = 32_768
 CHUNKS_PER_CORE = 16
 # Iterations of an axis that may be written out one by one.
 MAX_CHOICES = 16
+# Rows that a transposition handles together: the elements of one cache line.
+TRANSPOSED_ROWS = 16
 # Vectors in one iteration: independent chains hide the latency of long formulas.
 UNROLL = 4
 
@@ -39,6 +44,7 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
         sch.vectorize(inner)
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
+        _block_transposed(sch, block, loops, extents, inner)
     if work(block) >= PARALLEL_WORK:
         _parallelize(sch, loops, extents, target)
 
@@ -68,6 +74,30 @@ def _write_out_choices(
     sch.reorder(*loops, *chosen, inner)
     for loop in chosen:
         sch.unroll(loop)
+
+
+def _block_transposed(
+    sch: Schedule, block: Block, loops: list[str], extents: list[int], inner: str
+) -> None:
+    """Where an input is contiguous along another axis, walk both axes in blocks.
+
+    A vector along the output's last axis then touches cache lines that the next rows use up.
+    """
+    facts = facts_of(sch.func)
+    column = spatial(block)[-1].name
+    for it in reversed(spatial(block)[:-1]):
+        loop = loop_of(it)
+        crossing = any(
+            flat_stride(r, facts.buffers[r.buffer], it.name) == 1
+            and flat_stride(r, facts.buffers[r.buffer], column) not in (0, 1)
+            for r in reads_of(block)
+        )
+        if crossing and loop in loops and typical_extent(it.extent) > TRANSPOSED_ROWS:
+            position = loops.index(loop)
+            loops[position], rows = sch.split(loop, [None, TRANSPOSED_ROWS])
+            extents[position] = -(-extents[position] // TRANSPOSED_ROWS)
+            sch.reorder(*loops, rows, inner)
+            return
 
 
 def _parallelize(sch: Schedule, loops: list[str], extents: list[int], target: Target) -> None:

@@ -179,8 +179,7 @@ def _pack_panel(
     facts = facts_of(sch.func)
     name = panel.buffer
     if name not in constants:
-        whole = as_int(simplify(roles.column.extent % tile.columns)) == 0
-        if _unit(panel, facts, roles.column.name) and whole:
+        if _reads_well(panel, block, roles, facts, tile, target):
             return
         name = sch.cache_read(block.name, panel.buffer, "global")
     order = [*axis_names(roles.batch), roles.column.name, *axis_names(reductions(block))]
@@ -193,6 +192,24 @@ def _pack_panel(
     sch.transform_layout(name, [*parts, (position[roles.column.name], tile.columns, 1)])
     if panel.buffer not in constants:
         _schedule_packing(sch, name, position, roles, tile, target)
+
+
+def _reads_well(
+    panel: Load, block: Block, roles: Roles, facts: Facts, tile: RegisterTile, target: Target
+) -> bool:
+    """Whether the operand needs no packing: whole vectors, and all of it in the nearest cache.
+
+    In a larger one the rows of a panel lie far apart, each in a page and a cache set of its own.
+    """
+    whole = as_int(simplify(roles.column.extent % tile.columns)) == 0
+    buffer = facts.buffers[panel.buffer]
+    used = prod(
+        typical_extent(size)
+        for size, index in zip(buffer.shape, panel.indices, strict=True)
+        if index not in {Var(it.name) for it in roles.batch}
+    )
+    near = used * buffer.dtype.bytes <= target.l1
+    return _unit(panel, facts, roles.column.name) and whole and near
 
 
 def _pack_columns(sch: Schedule, block: Block, roles: Roles, constants: frozenset[str]) -> None:
