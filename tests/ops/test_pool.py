@@ -180,3 +180,14 @@ def test_types() -> None:
     assert as_int(op_row("max_pool").cost(attrs, [out], [tensor(F32, 1, 2, 2, 2)])) == 8 * 9
     with pytest.raises(TypeCheckError, match="do not fit"):
         op_row("max_pool").infer(attrs, [tensor(F32, 1, 2, 5)])
+
+
+def test_a_window_far_larger_than_the_image() -> None:
+    """Some exporters write global pooling so; only the taps that reach the image are computed."""
+    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    attrs = AveragePoolAttrs((1000, 1000), (0, 0, 0, 0), (1, 1), kernel=(1000, 1000), ceil=True)
+    np.testing.assert_allclose(
+        run_op("average_pool", x, attrs=attrs), x.mean(axis=(2, 3), keepdims=True)
+    )
+    types = [tensor(F32, *x.shape), tensor(F32, 1, 2, 1, 1)]
+    assert as_int(op_row("average_pool").cost(attrs, types[:1], types[1:])) == 24

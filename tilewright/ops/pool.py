@@ -93,7 +93,7 @@ def _source(b: Builder, attrs: PoolAttrs, x: Tensor, out: TensorType, fill: Cons
     return padded(b, attrs, x, after, fill)
 
 
-def _reaching(attrs: PoolAttrs, x: Tensor, out: TensorType) -> PoolAttrs:
+def _reaching(attrs: PoolAttrs, x: Tensor | TensorType, out: TensorType) -> PoolAttrs:
     """The same windows without taps that never reach the input.
 
     A single window may be far larger than what it pools: "global" pooling is often written so.
@@ -244,7 +244,8 @@ def _unflat(sizes: Sequence[Expr], flat: Expr) -> tuple[Expr, ...]:
 
 
 def _flops(attrs: PoolAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
-    return outs[0].elements * product(tuple(const(k) for k in attrs.kernel))
+    near = _reaching(attrs, ins[0], outs[0])
+    return outs[0].elements * product(tuple(const(k) for k in near.kernel))
 
 
 OPS = (
