@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 from itertools import product
 
 import numpy as np
@@ -87,3 +88,16 @@ def test_views_are_written_in_order() -> None:
     ((_, written),) = table.items()
     assert written.flags.c_contiguous
     np.testing.assert_array_equal(written, data)
+
+
+def test_a_mapped_file_can_be_read_again_after_it_was_released(tmp_path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(np.arange(4096, dtype=np.float32).tobytes())
+    with open(path, "rb") as file:
+        view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    data = np.frombuffer(view, np.float32).reshape(64, 64)
+    table = WeightTable()
+    table.offset(Constant("w", tensor(F32, 64, 64), data), None)
+    for _ in range(2):
+        ((_, written),) = table.items()
+        np.testing.assert_array_equal(written, np.arange(4096).reshape(64, 64))

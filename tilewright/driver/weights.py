@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +62,20 @@ class WeightTable:
         for offset, constant, layout in self._entries.values():
             data = constant.data
             yield offset, np.ascontiguousarray(data) if layout is None else pack(data, layout)
+            _release(data)
+
+
+def _release(data: np.ndarray) -> None:
+    """Give back the memory of a mapped model file once a tensor of it is written."""
+    holder: Any = data
+    while holder is not None and not isinstance(holder, mmap.mmap):
+        holder = getattr(holder, "base", None) if isinstance(holder, np.ndarray) else _owner(holder)
+    if holder is not None and hasattr(mmap, "MADV_DONTNEED"):
+        holder.madvise(mmap.MADV_DONTNEED)
+
+
+def _owner(holder: Any) -> Any:
+    return holder.obj if isinstance(holder, memoryview) else None
 
 
 def _packed_bytes(data: np.ndarray, layout: Layout | None) -> int:

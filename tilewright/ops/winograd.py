@@ -24,6 +24,8 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.row import Op, fail
 
 TILE, WINDOW = 2, 4
+# Filters are transformed in f64, so many at a time that memory is no matter.
+FILTERS_AT_ONCE = 16
 # The filter's transform; the other two are written out below.
 _G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
@@ -38,8 +40,13 @@ class WinogradAttrs(Attrs):
 
 def transform_filter(weights: np.ndarray) -> np.ndarray:
     """Filters `[O, C, 3, 3]` as the 16 matrices `[16, C, O]` that tiles are multiplied by."""
-    exact = np.einsum("ai,bj,ocij->abco", _G, _G, weights.astype(np.float64))
-    return exact.reshape(16, *exact.shape[2:]).astype(weights.dtype)
+    filters, channels = weights.shape[:2]
+    result = np.empty((16, channels, filters), weights.dtype)
+    for start in range(0, filters, FILTERS_AT_ONCE):
+        some = weights[start : start + FILTERS_AT_ONCE].astype(np.float64)
+        exact = np.einsum("ai,bj,ocij->abco", _G, _G, some)
+        result[:, :, start : start + FILTERS_AT_ONCE] = exact.reshape(16, channels, len(some))
+    return result
 
 
 def _input_type(attrs: WinogradAttrs, ins: Sequence[TensorType]) -> TensorType:
