@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.finalize.partition import conjuncts, partition
+from tilewright.arith.walk import conjuncts
+from tilewright.finalize.partition import partition
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.nodes import Func, If

@@ -4,12 +4,12 @@ import pytest
 
 from tests.schedule.programs import dense, matmul, refused, softmax
 from tilewright.arith.expr import TRUE, Var
+from tilewright.arith.walk import conjuncts
 from tilewright.ir.loop.walk import find_block
 from tilewright.schedule.reduction import (
     bound_loops,
     check_once,
     check_unmixed,
-    conjuncts,
     reduction_of,
     spatial_nest,
     split_predicate,

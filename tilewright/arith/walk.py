@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.expr import (
+    TRUE,
     Binary,
     Bitcast,
     Broadcast,
@@ -139,3 +140,10 @@ def _free_vars(e: Expr) -> frozenset[str]:
 def loads(e: Expr) -> Iterator[Load]:
     """Every distinct load in `e`."""
     return (x for x in subexpressions(e) if isinstance(x, Load))
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The parts of a conjunction."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*conjuncts(condition.a), *conjuncts(condition.b))
+    return () if condition is TRUE else (condition,)

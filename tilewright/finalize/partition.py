@@ -33,7 +33,7 @@ from tilewright.arith.expr import (
     minimum,
 )
 from tilewright.arith.simplify import prove, simplify
-from tilewright.arith.walk import free_vars, loads, rewrite, subexpressions
+from tilewright.arith.walk import conjuncts, free_vars, loads, rewrite, subexpressions
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
 from tilewright.ir.loop.walk import (
@@ -87,13 +87,6 @@ def _conditions(stmt: Stmt) -> Iterator[Expr]:
                 yield from conjuncts(e.mask)
             elif isinstance(e, Select):
                 yield from conjuncts(e.cond)
-
-
-def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The parts of a conjunction."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        return (*conjuncts(condition.a), *conjuncts(condition.b))
-    return (condition,)
 
 
 def _main_extent(loop: For, condition: Expr, inner: Extents) -> Expr | None:

@@ -78,7 +78,7 @@ def static_sizes(dims: Iterable[Expr]) -> tuple[int, ...] | None:
     return None if None in sizes else tuple(s for s in sizes if s is not None)
 
 
-def _flatten(shape: Shape, indices: Sequence[Expr]) -> Expr:
+def flatten(shape: Shape, indices: Sequence[Expr]) -> Expr:
     """The row-major position of `indices` in a tensor of `shape`."""
     flat: Expr = const(0)
     for size, index in zip(shape, indices, strict=True):
@@ -86,7 +86,7 @@ def _flatten(shape: Shape, indices: Sequence[Expr]) -> Expr:
     return flat
 
 
-def _unflatten(shape: Shape, flat: Expr) -> list[Expr]:
+def unflatten(shape: Shape, flat: Expr) -> list[Expr]:
     """The indices of the row-major position `flat` in a tensor of `shape`."""
     indices: list[Expr] = []
     for size in reversed(shape[1:]):
@@ -134,7 +134,7 @@ def _reshape(
         if const(0) in x.shape:  # no element to compute, and nothing divides by 0
             return x.at(*(0 for _ in x.shape))
         for old, new in common_runs(x.shape, shape):
-            index += _unflatten(x.shape[old], _flatten(shape[new], i[new]))
+            index += unflatten(x.shape[old], flatten(shape[new], i[new]))
         return x.at(*(simplify(e) for e in index))
 
     return b.compute("y", shape, element)

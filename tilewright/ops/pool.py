@@ -27,6 +27,7 @@ from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
+from tilewright.ops.layout import flatten, unflatten
 from tilewright.ops.precision import widen
 from tilewright.ops.row import Op
 from tilewright.ops.window import (
@@ -203,7 +204,7 @@ def _max_pool_indices(
             inside = _inside(where, sizes)
             value = x.at(*arrange(attrs.layout, n, c, where), when=inside)
             found = inside & (value.eq(peak.at(*i)) | value.ne(value))
-            return select(found, _flat(sizes, where), none)
+            return select(found, flatten(tuple(sizes), where), none)
 
         return b.reduce("min", attrs.kernel, candidate)
 
@@ -214,7 +215,7 @@ def _max_pool_indices(
         n, c, _ = parts(attrs.layout, i)
         flat: Expr = first.at(*i)
         if attrs.column_major:
-            flat = _flat(tuple(reversed(sizes)), tuple(reversed(_unflat(sizes, flat))))
+            flat = flatten(tuple(reversed(sizes)), tuple(reversed(unflatten(tuple(sizes), flat))))
         return (n * channel + c) * product(sizes) + flat
 
     return b.compute("y", outs[0].shape, index)
@@ -226,21 +227,6 @@ def _inside(where: Sequence[Expr], sizes: Sequence[Expr]) -> Expr:
     for check in checks[1:]:
         result = result & check
     return result
-
-
-def _flat(sizes: Sequence[Expr], where: Sequence[Expr]) -> Expr:
-    flat = where[0]
-    for size, index in zip(sizes[1:], where[1:], strict=True):
-        flat = flat * size + index
-    return flat
-
-
-def _unflat(sizes: Sequence[Expr], flat: Expr) -> tuple[Expr, ...]:
-    indices: list[Expr] = []
-    for size in reversed(sizes[1:]):
-        indices.append(flat % size)
-        flat = flat // size
-    return (flat, *reversed(indices))
 
 
 def _flops(attrs: PoolAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:

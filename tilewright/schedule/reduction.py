@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, as_int, neutral
-from tilewright.arith.walk import free_vars, loads, substitute
+from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store
 from tilewright.schedule.failure import refuse
@@ -39,13 +39,6 @@ class SpatialNest:
         for f in reversed(self.loops):
             body = replace(f, body=body)
         return body
-
-
-def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The parts of a conjunction."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        return (*conjuncts(condition.a), *conjuncts(condition.b))
-    return () if condition is TRUE else (condition,)
 
 
 def bound_loops(block: Block, kind: str) -> frozenset[str]:
