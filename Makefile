@@ -1,7 +1,9 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
-# make bench   measure beside the other engines, write the table of the README anew (hours)
+# make bench   measure beside the other engines, write the tables of the README and docs/speed.md
+#              (hours; QUICK=--quick: only engines that load fast, under half an hour); what a run
+#              that was broken off has measured on the same day is kept
 # make docs    write the reference anew, refresh what the examples of the pages print
 # make clean   remove caches and built things (not .venv)
 #
@@ -11,7 +13,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
-FIGURES := build/bench
+FIGURES := build/bench/$(shell date +%F)
 
 .DELETE_ON_ERROR:
 .PHONY: demo test lint bench docs clean
@@ -29,14 +31,17 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
 bench: $(BENCH)/.stamp
-	mkdir -p $(FIGURES)
 	$(BENCH)/bin/python benchmarks/zoo.py --missing
-	$(BENCH)/bin/python benchmarks/kernels.py
-	$(BENCH)/bin/python benchmarks/latency.py --json $(FIGURES)/models.json
-	$(BENCH)/bin/python benchmarks/latency.py kernels --json $(FIGURES)/kernels.json
-	$(BENCH)/bin/python benchmarks/compile_cost.py --json $(FIGURES)/compile.json
+	$(BENCH)/bin/python benchmarks/kernels.py --missing
+	$(BENCH)/bin/python benchmarks/depth.py
+	$(BENCH)/bin/python benchmarks/latency.py $(QUICK) --resume --json $(FIGURES)/models.json
+	$(BENCH)/bin/python benchmarks/latency.py $(QUICK) kernels --resume --json $(FIGURES)/kernels.json
+	$(BENCH)/bin/python benchmarks/dynamic.py --quick --resume --json $(FIGURES)/dynamic.json
+	$(BENCH)/bin/python benchmarks/compile_cost.py depth --json $(FIGURES)/compile.json
+	$(BENCH)/bin/python benchmarks/calls.py --json $(FIGURES)/calls.json
 	$(BENCH)/bin/python benchmarks/report.py $(FIGURES)/models.json $(FIGURES)/kernels.json \
-	  --compile $(FIGURES)/compile.json
+	  --dynamic $(FIGURES)/dynamic.json --compile $(FIGURES)/compile.json \
+	  --calls $(FIGURES)/calls.json
 
 docs: $(VENV)/.stamp-dev
 	$(BIN)/python docs/generate.py

@@ -1,6 +1,7 @@
 """What compiling costs: seconds from cold and from the cache, memory, and where the time goes.
 
     python benchmarks/compile_cost.py [models] [--cache DIR] [--json FILE]
+    python benchmarks/compile_cost.py depth            # 12 and 96 equal layers, see depth.py
 
 Each model of the zoo (see `zoo.py`) is compiled in a process of its own with an empty cache, then
 loaded in another from what the first one left. Memory is the most the process ever had resident,
@@ -18,7 +19,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from engines import reason
+from latency import choose
+
+from tilewright.bench.process import reason
 
 ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024
@@ -57,6 +60,7 @@ def measure(path: Path) -> dict[str, Any]:
         warm = _run(path, "cached", folder)
     return {
         "model": path.parent.name,
+        "import_s": cold["import_seconds"],
         "file_mib": path.stat().st_size / MIB,
         "cold_s": cold["seconds"],
         "cached_s": warm["seconds"],
@@ -80,11 +84,11 @@ def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
 def main() -> None:
     """Measure, print a table, write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", help="names in the cache (default: all there)")
+    parser.add_argument("models", nargs="*", help="models or groups (default: all models)")
     parser.add_argument("--cache", type=Path, default=ZOO)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    names = args.models or sorted(p.parent.name for p in args.cache.glob("*/model.onnx"))
+    names = choose(args.models, args.cache)
     rows = []
     print(f"{'model':20} {'cold s':>7} {'cached s':>9} {'file MiB':>9} {'peak MiB':>9}  arena")
     for name in names:

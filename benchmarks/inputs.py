@@ -28,9 +28,25 @@ def masked_text(rng: np.random.Generator, batch: int, sequence: int) -> Arrays:
     }
 
 
+def plain_text(rng: np.random.Generator, batch: int, sequence: int) -> Arrays:
+    """Ids padded at the end to different lengths, without segments."""
+    arrays = masked_text(rng, batch, sequence)
+    return {name: arrays[name] for name in ("input_ids", "attention_mask")}
+
+
 def prompt(rng: np.random.Generator, batch: int, sequence: int) -> Arrays:
     """A prompt of random GPT-2 ids."""
     return {"input_ids": rng.integers(0, 50257, (batch, sequence))}
+
+
+def short_prompt(rng: np.random.Generator, batch: int, sequence: int) -> Arrays:
+    """A prompt of random ids of a vocabulary of 32 thousand."""
+    return {"input_ids": rng.integers(0, 32000, (batch, sequence))}
+
+
+def spectrum(rng: np.random.Generator, batch: int, _: int) -> Arrays:
+    """What Whisper reads: 30 s of sound as 80 bands of 3000 moments."""
+    return {"sound": rng.standard_normal((batch, 80, 3000), dtype=np.float32)}
 
 
 def file_bytes(rng: np.random.Generator, batch: int, _: int) -> Arrays:

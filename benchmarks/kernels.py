@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import torch
 from onnx import TensorProto, helper, numpy_helper
+from operators import torch_kernel
 
 DEFAULT_OUT = Path(__file__).parent / "results" / "cache" / "kernels"
 OPSET = 17
@@ -142,6 +144,14 @@ def attention(sequence: int, heads: int = 12, width: int = 64) -> Kernel:
     return kernel.add("Softmax", ("scaled",), "shares", axis=-1).add("MatMul", ("shares", "v"))
 
 
+def mlp(batch: int, width: int, units: int) -> Kernel:
+    """Two layers with a ReLU between them: so little work that the call itself counts."""
+    kernel = Kernel(f"mlp_{batch}x{width}x{units}", {"x": (batch, width)}, (batch, units))
+    kernel.weights = {"w": (width, units), "v": (units, units)}
+    kernel.add("MatMul", ("x", "w"), "sums").add("Relu", ("sums",), "hidden")
+    return kernel.add("MatMul", ("hidden", "v"))
+
+
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
     for kernel in (
@@ -156,12 +166,13 @@ KERNELS: dict[str, Kernel] = {
         layernorm(128, 768),
         attention(128),
         attention(1024),
+        mlp(1, 64, 64),
     )
 }
 
 
 def prepare(kernel: Kernel, out: Path) -> None:
-    """Write model, inputs and what ONNX Runtime answers."""
+    """Write model, inputs, what ONNX Runtime answers and what torch does in f64."""
     folder = out / kernel.name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"
@@ -170,6 +181,9 @@ def prepare(kernel: Kernel, out: Path) -> None:
     inputs = kernel.arrays()
     np.savez(folder / "inputs.npz", **inputs)
     np.savez(folder / "expected.npz", y=session.run(["y"], inputs)[0])
+    precise = torch_kernel(path).double()
+    tensors = {name: torch.from_numpy(value).double() for name, value in inputs.items()}
+    np.savez(folder / "reference.npz", y=precise(**tensors).numpy())
 
 
 def main() -> None:
@@ -177,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help="kernels (default: all)")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    parser.add_argument("--missing", action="store_true", help="only those not there yet")
     parser.add_argument("--list", action="store_true", help="print the names")
     arguments = parser.parse_args()
     if arguments.list:
@@ -186,6 +201,8 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")
     for name in arguments.names or KERNELS:
+        if arguments.missing and (arguments.out / name / "reference.npz").exists():
+            continue
         prepare(KERNELS[name], arguments.out)
         print(name, flush=True)
 

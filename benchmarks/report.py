@@ -1,12 +1,10 @@
-"""Measured figures → the README's tables between its two `measured` marks, and the day's record.
+"""Measured figures → the README's table, the page `docs/speed.md`, and the day's record.
 
-    python benchmarks/latency.py --json models.json
-    python benchmarks/latency.py kernels --json kernels.json
-    python benchmarks/compile_cost.py --json compile.json
-    python benchmarks/report.py models.json kernels.json --compile compile.json
+    python benchmarks/report.py build/bench/models.json build/bench/kernels.json \\
+        [--dynamic dynamic.json] [--compile compile.json] [--calls calls.json]
 
-The tables are generated, never typed: a figure in them comes from the files given. All of it is
-kept in `benchmarks/results/<date>-<cpu>.json`.
+Tables are generated, never typed: a figure in them comes from the files given. All of it is kept in
+`benchmarks/results/<date>-<cpu>.json`.
 """
 
 from __future__ import annotations
@@ -19,20 +17,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import cell, details, markdown, milliseconds
+
 HERE = Path(__file__).parent
-README = HERE.parent / "README.md"
+ROOT = HERE.parent
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 OURS = "tilewright"
 LABELS = {
     OURS: "Tilewright",
     "onnxruntime": "ONNX Runtime",
     "openvino": "OpenVINO",
-    "inductor": "torch.compile",
-    "torch": "torch eager",
-    "jax": "JAX",
+    "torch-compile": "torch.compile",
+    "torch-frozen": "torch.compile, frozen",
+    "jax": "XLA (JAX)",
     "iree": "IREE",
     "tvm-untuned": "TVM, untuned",
+    "torch": "torch eager",
 }
+NARROW = {"tilewright-bf16": "Tilewright, bf16", "openvino-default": "OpenVINO, own precision"}
+"""Engines that need not work in f32: shown, but no part of the ratio."""
+EXPLAINED = {
+    "kernels": "The roof is the least time that arithmetic and memory allow, as measured on this "
+    "machine.",
+    "compile_s": "Compiling is from an empty cache, loading from what it left.",
+    "run_mb": "Memory is what the process has resident while running.",
+}
+"""What a figure means, said where there are such figures."""
+MEMORY = (
+    "Memory is what is resident: the most while compiling from an empty cache, the most while "
+    "loading what that left in a fresh process (for engines that keep nothing, the same), and what "
+    "is left while running."
+)
 DIGITS = 5
 
 Row = Mapping[str, Any]
@@ -58,93 +73,199 @@ def by_model(results: Iterable[Row]) -> dict[str, dict[str, Row]]:
     return found
 
 
-def best_ratio(engines: Mapping[str, Row]) -> float | None:
-    """How much longer the best other engine takes than we do; above one we are faster."""
-    others = [row["min_ms"] for name, row in engines.items() if name != OURS]
-    return min(others) / engines[OURS]["min_ms"] if others and OURS in engines else None
+def best_peer(engines: Mapping[str, Row]) -> str | None:
+    """The fastest engine in f32 that is not ours."""
+    others = [name for name in engines if name in LABELS and name != OURS]
+    return min(others, key=lambda name: engines[name]["min_ms"], default=None)
 
 
-def share_of_roof(row: Row | None, machine: Mapping[str, Any]) -> float | None:
-    """Arithmetic a second, as a share of what so many cores could do, each at its best alone.
+def best_ratio(results: Iterable[Row]) -> dict[str, float]:
+    """For each model how much longer the best other engine takes; above one, ours is faster."""
+    ratios = {}
+    for model, engines in by_model(results).items():
+        best = best_peer(engines)
+        if best is not None and OURS in engines:
+            ratios[model] = engines[best]["min_ms"] / engines[OURS]["min_ms"]
+    return ratios
 
-    The roof of all at once would be lower where another process was running beside it.
-    """
-    if row is None or "flops" not in row:
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean of ratios."""
+    return statistics.geometric_mean(values)
+
+
+def of_roof(row: Row) -> float | None:
+    """The least time that our kernels could take together, of the time that they took."""
+    kernels = row.get("kernels") or []
+    if not kernels or any(k["of_roof"] is None for k in kernels):
         return None
-    core = next(
-        one["best"]
-        for one in machine["roofs"]
-        if one["what"] == "f32 multiply-add" and one["threads"] == 1
-    )
-    return row["flops"] / (row["min_ms"] * 1e6) / (core * row["threads"])
+    least = sum(k["min_ms"] * k["of_roof"] for k in kernels)
+    return least / sum(k["min_ms"] for k in kernels)
 
 
-def milliseconds(value: float) -> str:
-    """Three digits that count."""
-    return f"{value:.{max(0, 2 - len(str(int(value))) + 1)}f}" if value >= 1 else f"{value:.3f}"
-
-
-def latency_cells(engines: Mapping[str, Row], shown: Sequence[str]) -> list[str]:
-    """One cell an engine, the fastest in bold."""
-    fastest = min((row["min_ms"] for row in engines.values()), default=None)
-    cells = []
-    for name in shown:
-        text = milliseconds(engines[name]["min_ms"]) if name in engines else "–"
-        fast = name in engines and engines[name]["min_ms"] == fastest
-        cells.append(f"**{text}**" if fast else text)
-    return cells
-
-
-def optional(value: float | None, form: str) -> str:
-    """A figure, or a dash where there is none."""
-    return "–" if value is None else format(value, form)
-
-
-def table(models: Rows, machine: Mapping[str, Any], costs: Mapping[str, Row]) -> list[str]:
-    """One line a model: each engine's latency, the ratio, share of the roof, compiling, error."""
-    shown = [name for name in LABELS if any(name in engines for engines in models.values())]
-    heads = [*(LABELS[name] for name in shown), "ratio", "of roof"]
-    heads += ["compile s, cold / cached"] * any(model in costs for model in models) + ["error"]
-    lines = [f"| | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+def latency_table(models: Rows, labels: Mapping[str, str]) -> str:
+    """One line a model, one column an engine, the fastest in bold; then the ratio."""
+    shown = [name for name in labels if any(name in engines for engines in models.values())]
+    lines = []
     for model, engines in models.items():
-        ours = engines.get(OURS)
-        cells = [*latency_cells(engines, shown), optional(best_ratio(engines), ".2f")]
-        cells.append(optional(share_of_roof(ours, machine), ".0%"))
-        if any(name in costs for name in models):
-            spent = costs.get(model)
-            cells.append(f"{spent['cold_s']:.1f} / {spent['cached_s']:.2f}" if spent else "–")
-        cells.append(optional(ours["error"] if ours else None, ".0e"))
-        lines.append(f"| {model.rpartition('/')[2]} | {' | '.join(cells)} |")
-    ratios = [ratio for ratio in map(best_ratio, models.values()) if ratio is not None]
-    if ratios:
-        mean = statistics.geometric_mean(ratios)
-        lines += ["", f"Geometric mean of the ratios: {mean:.2f} over {len(ratios)}."]
-    return lines
+        fastest = min((row["min_ms"] for row in engines.values()), default=None)
+        cells = [model.rpartition("/")[2]]
+        for name in shown:
+            text = milliseconds(engines[name]["min_ms"]) if name in engines else "–"
+            bold = name in engines and engines[name]["min_ms"] == fastest
+            cells.append(f"**{text}**" if bold else text)
+        ratio = best_ratio(engines.values()).get(model)
+        lines.append([*cells, cell(ratio, ".2f")])
+    return markdown(["", *(labels[name] for name in shown), "ratio"], lines)
 
 
-def text(report: Mapping[str, Any]) -> str:
-    """What stands between the marks."""
-    models, machine = by_model(report["results"]), report["machine"]
-    costs = {row["model"]: row for row in report["compile"]}
-    rows = [row for engines in models.values() for row in engines.values()]
-    threads = sorted({row["threads"] for row in rows})
+def summary_table(models: Rows) -> str:
+    """One line a model: ours, the best other, their ratio, the roof, compiling, memory, error."""
+    lines = []
+    for model, engines in models.items():
+        ours = engines.get(OURS, {})
+        best = best_peer(engines)
+        peer: Row = engines[best] if best else {}
+        lines.append(
+            [
+                model.rpartition("/")[2],
+                milliseconds(ours.get("min_ms")),
+                milliseconds(peer.get("min_ms")) + (f" ({LABELS[best]})" if best else ""),
+                cell(best_ratio(engines.values()).get(model), ".2f"),
+                cell(of_roof(ours), ".0%"),
+                f"{cell(ours.get('compile_s'), '.1f')} / {cell(ours.get('load_s'), '.2f')}",
+                f"{cell(ours.get('run_mb'), '.0f')} / {cell(peer.get('run_mb'), '.0f')}",
+                cell(ours.get("error"), ".0e"),
+            ]
+        )
+    heads = ["", "ours, ms", "best other, ms", "ratio", "of roof"]
+    heads += ["compile / load, s", "memory, ours / theirs, MB", "error"]
+    return markdown(heads, lines)
+
+
+def spread_table(models: Rows) -> str:
+    """Minimum and median, compile seconds and memory of every engine on every model."""
+    lines = []
+    labels = LABELS | NARROW
+    for model, engines in models.items():
+        for name in (n for n in labels if n in engines):
+            row = engines[name]
+            lines.append(
+                [
+                    model.rpartition("/")[2],
+                    labels[name],
+                    milliseconds(row["min_ms"]),
+                    milliseconds(row["median_ms"]),
+                    cell(row.get("compile_s"), ".2f"),
+                    cell(row.get("load_s"), ".2f"),
+                    cell(row.get("compile_peak_mb"), ".0f"),
+                    cell(row.get("load_peak_mb"), ".0f"),
+                    cell(row.get("run_mb"), ".0f"),
+                    cell(row.get("error"), ".0e"),
+                ]
+            )
+    heads = ["", "engine", "min ms", "median ms", "compile s", "load s"]
+    heads += ["compiling MB", "loading MB", "running MB", "error"]
+    return markdown(heads, lines, left=2)
+
+
+def failures(results: Iterable[Row]) -> str:
+    """What did not run, and why."""
     lines = [
-        f"Milliseconds (minimum) at {' and '.join(map(str, threads))} threads, f32, on "
-        f"{machine['description']}, {report['date']}; interleaved rounds in one run. The ratio is "
-        "the best other engine's time to ours: above one, ours is faster. The roof is one core's "
-        "measured rate of f32 multiply-adds times the threads. The error is relative to an "
-        "output's largest magnitude. Other processes used "
-        f"{max(row['others'] for row in rows):.0%} of a core at most.",
-        "",
+        [row["model"].rpartition("/")[2], row["engine"], row["failure"]]
+        for row in results
+        if "failure" in row
     ]
-    whole = {name: row for name, row in models.items() if "/" not in name}
-    kernels = {name: row for name, row in models.items() if "/" in name}
-    if whole:
-        lines += table(whole, machine, costs)
-    if kernels:
-        lines += ["", "<details><summary>Single kernels</summary>", ""]
-        lines += [*table(kernels, machine, costs), "", "</details>"]
-    return "\n".join(lines)
+    return markdown(["", "engine", "reason"], lines, left=3) if lines else ""
+
+
+def means(models: Rows) -> str:
+    """The geometric mean of the ratios."""
+    ratios = best_ratio(row for engines in models.values() for row in engines.values())
+    if not ratios:
+        return ""
+    slower = sorted(name.rpartition("/")[2] for name, ratio in ratios.items() if ratio < 1)
+    text = f"Geometric mean of the ratios: {geometric_mean(ratios.values()):.2f} over {len(ratios)}"
+    return f"{text}; slower than the best other: {', '.join(slower) or 'none'}."
+
+
+def introduction(report: Mapping[str, Any]) -> str:
+    """How the figures were made."""
+    good = [row for row in report["results"] if "min_ms" in row]
+    threads = sorted({row["threads"] for row in good})
+    others = max((row["others"] for row in good), default=0.0)
+    references = dict.fromkeys(row.get("reference", "ONNX Runtime") for row in good)
+    sentences = [
+        f"Milliseconds (minimum) at {' and '.join(map(str, threads))} threads, f32, on "
+        f"{report['machine']['description']}, {report['date']}; one process an engine, interleaved "
+        "rounds in one run.",
+        "The ratio is the best other engine's time to ours: above one, ours is faster.",
+        *(text for key, text in EXPLAINED.items() if any(key in row for row in good)),
+        "The error is relative to an output's largest magnitude, against "
+        f"{' or '.join(references)}.",
+        f"Other processes used {others:.0%} of a core at most.",
+    ]
+    return " ".join(sentences)
+
+
+def readme_text(report: Mapping[str, Any]) -> str:
+    """What stands between the marks of the README."""
+    models = by_model(report["results"])
+    whole = {name: rows for name, rows in models.items() if "/" not in name}
+    kernels = {name: rows for name, rows in models.items() if "/" in name}
+    parts = [introduction(report)]
+    parts += [summary_table(whole), means(whole)] if whole else []
+    parts += [details("Single kernels", summary_table(kernels), means(kernels))] if kernels else []
+    parts.append("All engines, with medians and memory: [docs/speed.md](docs/speed.md).")
+    return "\n\n".join(parts)
+
+
+def page_text(report: Mapping[str, Any]) -> str:
+    """The page with everything."""
+    models = by_model(report["results"])
+    parts = ["# Speed", "<!-- Written by benchmarks/report.py; run `make bench` to renew. -->"]
+    parts.append(introduction(report))
+    versions = report["machine"].get("packages", {})
+    if versions:
+        parts.append("Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + ".")
+    for title, inside in (("Models", False), ("Kernels", True)):
+        some = {name: rows for name, rows in models.items() if ("/" in name) == inside}
+        if some:
+            parts += [f"## {title}", latency_table(some, LABELS | NARROW), means(some)]
+            parts.append(details("Median, compiling, memory, error", MEMORY, spread_table(some)))
+    parts += list(extra_sections(report))
+    missing = failures(report["results"])
+    parts += ["## What did not run", missing] if missing else []
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def extra_sections(report: Mapping[str, Any]) -> Iterable[str]:
+    """Dynamic sizes, compiling, calls: what the other programs measured."""
+    if report.get("dynamic"):
+        yield "## Symbolic sizes"
+        heads = ["", "engine", "fixed ms", "symbolic ms", "symbolic / fixed"]
+        yield markdown(heads, [_dynamic_cells(row) for row in report["dynamic"]])
+    if report.get("compile"):
+        yield "## Compiling"
+        heads = ["", "cold s", "cached s", "file MiB", "peak MiB", "kernels", "steps"]
+        yield markdown(heads, [_compile_cells(row) for row in report["compile"]])
+    if report.get("calls"):
+        yield "## What a call costs\n\nA two-layer MLP of 64 units, batch 1, one thread."
+        keys = ("min_us", "median_us")
+        rows = [[r["how"], *(cell(r[key], ".2f") for key in keys)] for r in report["calls"]]
+        yield markdown(["", "min µs", "median µs"], rows)
+
+
+def _dynamic_cells(row: Row) -> list[str]:
+    ratio = cell(row["dynamic_ms"] / row["static_ms"], ".2f")
+    times = [milliseconds(row[key]) for key in ("static_ms", "dynamic_ms")]
+    return [row["model"], row["engine"], *times, ratio]
+
+
+def _compile_cells(row: Row) -> list[str]:
+    seconds = [cell(row[key], ".2f") for key in ("cold_s", "cached_s")]
+    sizes = [cell(row[key], ".0f") for key in ("file_mib", "peak_mib")]
+    return [row["model"], *seconds, *sizes, str(row["kernels"]), str(row["steps"])]
 
 
 def rounded(value: Any) -> Any:
@@ -156,33 +277,52 @@ def rounded(value: Any) -> Any:
     return [rounded(one) for one in value] if isinstance(value, list) else value
 
 
+def slim(row: Row) -> Row:
+    """A row of the record: of each kernel only its share of the time and of the roof."""
+    if "kernels" not in row:
+        return row
+    keys = ("name", "calls", "min_ms", "of_roof", "bound")
+    return {**row, "kernels": [{key: k[key] for key in keys} for k in row["kernels"]]}
+
+
 def record(report: Mapping[str, Any], folder: Path) -> Path:
     """Keep the figures; one line a result, so that two days can be compared."""
     path = folder / f"{report['date']}-{report['machine']['cpu']}.json"
     parts = []
-    for key, value in rounded(report).items():
+    kept = {**report, "results": [slim(row) for row in report["results"]]}
+    for key, value in rounded(kept).items():
         lines = ",\n  ".join(map(json.dumps, value)) if isinstance(value, list) else ""
         parts.append(f' "{key}": ' + (f"[\n  {lines}\n ]" if lines else json.dumps(value)))
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     return path
 
 
+def results_in(path: Path | None) -> list[Any]:
+    """The results in a file, none where there is no file."""
+    return json.loads(path.read_text())["results"] if path is not None and path.exists() else []
+
+
 def main() -> None:
-    """Write the record and the tables."""
+    """Write the record, the README's table and the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("latency", type=Path, nargs="+", help="what latency.py wrote")
+    parser.add_argument("--dynamic", type=Path, help="what dynamic.py wrote")
     parser.add_argument("--compile", type=Path, help="what compile_cost.py wrote")
+    parser.add_argument("--calls", type=Path, help="what calls.py wrote")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="records' folder")
-    parser.add_argument("--readme", type=Path, default=README)
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "speed.md")
     args = parser.parse_args()
     old = args.readme.read_text()
     if BEGIN not in old or END not in old:
         sys.exit(f"{args.readme} has no {BEGIN} ... {END}")
-    report = merge([json.loads(path.read_text()) for path in args.latency])
-    report["compile"] = json.loads(args.compile.read_text())["results"] if args.compile else []
+    report = merge([json.loads(path.read_text()) for path in args.latency if path.exists()])
+    for key in ("dynamic", "compile", "calls"):
+        report[key] = results_in(getattr(args, key))
     print(record(report, args.results))
     head, _, rest = old.partition(BEGIN)
-    args.readme.write_text(f"{head}{BEGIN}\n{text(report)}\n{END}{rest.partition(END)[2]}")
+    args.readme.write_text(f"{head}{BEGIN}\n{readme_text(report)}\n{END}{rest.partition(END)[2]}")
+    args.page.write_text(page_text(report))
 
 
 if __name__ == "__main__":

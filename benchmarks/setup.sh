@@ -3,7 +3,8 @@
 #
 #   benchmarks/setup.sh [folder]        # default: .venv-bench beside the package
 #
-# It is apart from the development environment because the compiler itself never needs torch.
+# It is apart from the development environment because the compiler itself never needs torch. TVM gets
+# an environment of its own beside it, .venv-tvm: what it needs may not fit the others.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,8 +29,11 @@ done <<END
 openvino
 jax
 iree-base-compiler iree-base-runtime
-apache-tvm
 END
+
+"${PYTHON:-python3}" -m venv "$root/.venv-tvm"
+"$root/.venv-tvm/bin/pip" install --only-binary :all: numpy onnx apache-tvm \
+    || skipped="$skipped apache-tvm;"
 
 case $("$venv/bin/pip" list | grep -c '^nvidia-\|^torchvision ') in
     0) ;;

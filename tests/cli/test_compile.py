@@ -104,7 +104,7 @@ def test_an_edited_kernel(mlp_file: Path) -> None:
     expected = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     edited = tw.load("edited.tw")
     np.testing.assert_allclose(edited(x), expected, rtol=1e-4, atol=1e-6)
-    assert "[override]" in edited.explain()
+    assert "[override: " in edited.explain()
     with override(override_dir="kernels"):
         np.testing.assert_array_equal(tw.compile(str(mlp_file))(x), edited(x))
 
@@ -233,3 +233,15 @@ def test_a_cache_that_cannot_be_written(mlp_file: Path) -> None:
             assert "mlp.tw" not in _files(Path())
     with override(cache_dir="file/cache"):
         succeed("compile", mlp_file, "--no-cache")
+
+
+def test_a_lower_precision(mlp_file: Path) -> None:
+    succeed("compile", mlp_file, "--precision", "bf16")
+    assert tw.load("mlp.tw").manifest["precision"] == "bf16"
+    graph = succeed("compile", mlp_file, "--precision", "bf16", "--emit", "graph")
+    assert graph.startswith("graph @mlp")
+    for emit in ("tw", "graph", "loops"):
+        message = fail(
+            "compile", mlp_file, "--precision", "f8", "--emit", emit, code="precision.unknown"
+        )
+        assert "bf16" in message

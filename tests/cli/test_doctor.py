@@ -42,3 +42,10 @@ def test_missing_packages_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_cache_that_is_off() -> None:
     with override(cache=False):
         assert [f.status for f in doctor._cache()] == ["missing"]
+
+
+def test_roofs() -> None:
+    found = {row["what"]: row for row in succeed_json("doctor", "--roofs")}
+    assert found["f32, 1 threads"]["detail"] == "10.0 G operations/s in multiply-adds"
+    assert "10.0 GB/s" in found["memory, 1 threads"]["detail"]
+    assert "20 ns" in found["clock"]["detail"]

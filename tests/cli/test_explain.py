@@ -15,6 +15,13 @@ def test_text(mlp_file: Path) -> None:
     assert "arena" in text
 
 
+def test_the_least_time_of_each_kernel_here(conv_file: Path) -> None:
+    assert "ms at least, by " in succeed("explain", conv_file, "--threads", 1)
+    assert "ms at least" not in succeed("explain", conv_file, "--target", "x86-64-v4")
+    here = succeed_json("explain", conv_file)["kernels"]
+    assert all(k["least_ms"] > 0 and k["bound"] in ("compute", "memory") for k in here)
+
+
 def test_a_saved_model(mlp_file: Path) -> None:
     succeed("compile", mlp_file)
     assert "softmax" in succeed("explain", "mlp.tw")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.invoke import succeed
-from tilewright.cli.source import is_saved, open_model, read_source, write_graph
+from tilewright.cli.source import is_saved, model_ports, open_model, read_source, write_graph
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
@@ -47,3 +47,12 @@ def test_damaged_constants() -> None:
     Path("g.npz").write_bytes(b"PK nonsense")
     with pytest.raises(ConfigError, match=r"cannot read g\.npz"):
         read_source(Path("g.graph"))
+
+
+def test_ports_are_known_without_compiling(mlp_file: Path) -> None:
+    inputs, outputs = model_ports(mlp_file, {})
+    assert [str(port) for port in inputs] == ["x: f32[N, 16]"]
+    assert [port.name for port in outputs] == ["probabilities"]
+    assert model_ports(mlp_file, {"N": 3})[0][0].shape == (3, 16)
+    succeed("compile", mlp_file, "-o", "m.tw")
+    assert model_ports(Path("m.tw"), {}) == (inputs, outputs)

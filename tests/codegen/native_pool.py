@@ -46,8 +46,10 @@ done:
 
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tw_parallel": (None, (PTR, PTR, I64)),
+    "tw_parallel_work": (None, (PTR, PTR, I64, I64)),
     "tw_set_threads": (None, (I32,)),
     "tw_get_threads": (I32, ()),
+    "tw_set_spin": (None, (I32,)),
     "tw_shutdown": (None, ()),
     "repeat": (None, (I64, PTR, I64)),
 }
@@ -75,8 +77,10 @@ class NativePool:
             for name, (result, arguments) in _FUNCTIONS.items()
         }
         self._parallel = functions["tw_parallel"]
+        self._parallel_work = functions["tw_parallel_work"]
         self.set_threads = functions["tw_set_threads"]
         self.get_threads = functions["tw_get_threads"]
+        self.set_spin = functions["tw_set_spin"]
         self.shutdown = functions["tw_shutdown"]
         self._repeat = functions["repeat"]
 
@@ -84,6 +88,11 @@ class NativePool:
         """Run `body(begin, end)` over [0, n)."""
         native = BODY(lambda _, begin, end: body(begin, end))
         self._parallel(ctypes.cast(native, PTR), None, n)
+
+    def parallel_work(self, body: Callable[[int, int], None], n: int, steps: int) -> None:
+        """The same for a job of so many steps."""
+        native = BODY(lambda _, begin, end: body(begin, end))
+        self._parallel_work(ctypes.cast(native, PTR), None, n, steps)
 
     def count(self, times: int, n: int) -> list[int]:
         """How often each of [0, n) was visited by `times` parallel jobs in native code."""

@@ -11,7 +11,9 @@ import pytest
 from tests.codegen.every_expression import at, binaries, casts, store_all, unaries
 from tests.codegen.native_func import check_native_func, llvm_text, run_native
 from tilewright.arith.expr import Cast
+from tilewright.codegen.function import ModuleText
 from tilewright.codegen.llvm import compile_assembly
+from tilewright.codegen.statements import emit_func
 from tilewright.core.dtypes import BF16, F16, F32, F64, DType
 from tilewright.target.cpu import NAMED
 
@@ -52,3 +54,14 @@ def test_every_bf16_goes_to_f32_and_back() -> None:
     wide = every.astype("f4")
     back = store_all([Cast(BF16, at("x", F32, 8))], F32, len(every), 8)
     check_native_func(back, {"x": wide, "y": wide, "o0": np.zeros_like(every)})
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"), [("sapphirerapids", "vcvtneps2bf16"), ("neoverse-v1", "bfcvtn")]
+)
+def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruction: str) -> None:
+    func = store_all([Cast(BF16, at("x", F32, 16))], F32, 16, 16)
+    for native in (False, True):
+        module = ModuleText(native_bf16=native)
+        emit_func(module, func, ())
+        assert (instruction in compile_assembly(module.text(), NAMED[target])) == native

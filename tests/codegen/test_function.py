@@ -41,3 +41,17 @@ def test_zeros_are_defined_once() -> None:
     module = ModuleText()
     assert module.zeros() == module.zeros()
     assert module.text().count("zeroinitializer") == 1
+
+
+def test_what_is_set_up_for_a_function_is_set_up_again_after_calls() -> None:
+    module = ModuleText()
+    fn = FunctionText(module, "f", [])
+    fn.emit("call void @other()")
+    fn.called()
+    fn.surround("state")
+    fn.surround("state")
+    fn.emit("call void @work()")
+    fn.finish()
+    calls = [line.split("@")[1] for line in module.text().splitlines() if "call" in line]
+    begin, end = "state.begin()", "state.end()"
+    assert calls == [begin, "other()", begin, "work()", end]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.codegen.native_func import NativeFunc, check_native_func
+from tests.codegen.native_func import NativeFunc, both, check_native_func
 from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
@@ -64,6 +64,21 @@ def test_a_masked_scalar_load_never_reads_an_empty_buffer() -> None:
     native.close()
 
 
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int) -> None:
+    load = Load("x", (Ramp(Var("i") * lanes, 1, lanes),), F32, Var("i") < N)
+    store = Store("y", (Ramp(Var("i") * lanes, 1, lanes),), load)
+    params = (Buffer("x", F32, (N * lanes,)), Buffer("y", F32, (const(2 * lanes),)))
+    native = NativeFunc(Func("f", params, ("y",), For("i", const(2), "serial", store)))
+    y = np.full(2 * lanes, 7, np.float32)
+    native._run(None, y.ctypes.data, 0)  # not even an address
+    np.testing.assert_array_equal(y, 0)
+    x = np.arange(1, lanes + 1, dtype=np.float32)
+    native({"x": x, "y": y}, {"N": 1})
+    np.testing.assert_array_equal(y, [*x, *np.zeros(lanes)])
+    native.close()
+
+
 def test_a_gather_with_no_lane_on_never_reads_an_empty_buffer() -> None:
     mask = Binary("lt", Broadcast(const(0), 4), Broadcast(N, 4))
     load = Load("x", (Binary("mul", LANES, const(3)),), F32, mask)
@@ -84,3 +99,27 @@ def test_scattered_lanes_write_in_order() -> None:
         Func("f", params, ("y",), body),
         {"x": np.arange(8, dtype="f4"), "y": np.zeros(4, "f4")},
     )
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5, -2])
+@pytest.mark.parametrize("dtype", ["f32", "i8", "bool"])
+def test_vectors_with_gaps(dtype: str, stride: int, lanes: int) -> None:
+    """The second vector ends with the last element of its buffer."""
+    span = (2 * lanes - 1) * abs(stride) + 1
+    index = f"ramp({0 if stride > 0 else span - 1} + i * {lanes * stride}, {stride}, {lanes})"
+    func = parse_func(
+        f"""
+        func @f(a: {dtype}[{span}], out c: {dtype}[{2 * lanes}]) {{
+          for i in serial(2) {{
+            c[ramp(i * {lanes}, 1, {lanes})] = a[{index}]
+          }}
+        }}
+        """
+    )
+    kind = {"f32": np.float32, "i8": np.int8, "bool": np.bool_}[dtype]
+    a = (np.random.default_rng(0).random(span) * 99).astype(kind)
+    arrays = {"a": a, "c": np.zeros(2 * lanes, kind)}
+    found, expected = both(func, arrays)
+    np.testing.assert_array_equal(found["c"], expected["c"])
+    np.testing.assert_array_equal(found["c"], a[::stride])

@@ -11,7 +11,7 @@ from tilewright.arith.expr import Var, const, maximum
 from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.model import KernelCall, ModelCode, emit_model, place
+from tilewright.codegen.model import Choose, KernelCall, ModelCode, Require, emit_model, place
 from tilewright.codegen.statements import emit_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.passes.plan_memory import Placement
@@ -72,6 +72,59 @@ def test_kernels_run_in_order_on_their_places() -> None:
         assert linked.call("tw_main_profiled", ctypes.c_int32, *given, ns.ctypes.data) == 0
         np.testing.assert_array_equal(y, 3 * given_x * given_x)
         assert (ns > 0).all()
+    linked.close()
+
+
+def _status(linked: _Linked, n: int, x: np.ndarray, y: np.ndarray, truth: bool) -> int:
+    """Run on inputs x, w and a truth value; `n` is the size, behind it is room for a late one."""
+    dims, w = (ctypes.c_int64 * 2)(n, -1), np.full(n, 3, "f4")
+    truths = np.array([truth])
+    inputs = (ctypes.c_void_p * 3)(x.ctypes.data, w.ctypes.data, truths.ctypes.data)
+    outputs = (ctypes.c_void_p * 1)(y.ctypes.data)
+    status = linked.call("tw_main", ctypes.c_int32, inputs, outputs, dims, None, None)
+    found = (ctypes.c_int64 * 1)()
+    linked.call("tw_output_shapes", None, dims, found)
+    assert status or found[0] == (n if truth else max(n - 1, 0))
+    return status
+
+
+def test_checks_and_branches() -> None:
+    """N < 8; y = x * w where the third input says so, else y[:N - 1] = x * x, by a late size."""
+    x, w, y = place("input", 0), place("input", 1), place("output", 0)
+    then = (KernelCall("scale", (x, w, y), ("N",)),)
+    other = (Require(const(0) < N, 2), KernelCall("scale", (x, x, y), ("N",)))
+    late = (("L", N, N - 1),)
+    actions = (Require(N < 8, 1), Choose(place("input", 2), then, other, late))
+    linked = _Linked(ModelCode(("N",), actions, ((Var("L"),),), late=("L",)))
+    given = np.arange(9, dtype="f4")
+    for n, truth, expected in (
+        (5, True, 0),
+        (5, False, 0),
+        (8, True, 1),
+        (0, True, 0),
+        (0, False, 2),
+    ):
+        result = np.zeros(9, "f4")
+        assert _status(linked, n, given, result, truth) == expected
+        product = given[:n] * (3 if truth else given[:n])
+        np.testing.assert_array_equal(result[:n], product if not expected else 0)
+    linked.close()
+
+
+def test_a_branch_by_sizes_and_its_clock() -> None:
+    x, y = place("input", 0), place("output", 0)
+    then = (KernelCall("scale", (x, x, y), ("N",)),)
+    other = (KernelCall("scale", (y, x, y), ("N",)), *then)
+    linked = _Linked(ModelCode(("N",), (Choose(N < 4, then, other),), ((N,),)))
+    for n in (3, 6):
+        dims, given, result = (ctypes.c_int64 * 1)(n), np.full(n, 2, "f4"), np.ones(n, "f4")
+        inputs = (ctypes.c_void_p * 1)(given.ctypes.data)
+        outputs = (ctypes.c_void_p * 1)(result.ctypes.data)
+        ns = np.zeros(3, np.int64)
+        arguments = [inputs, outputs, dims, None, None, ns.ctypes.data]
+        assert linked.call("tw_main_profiled", ctypes.c_int32, *arguments) == 0
+        np.testing.assert_array_equal(result, 4)
+        assert (ns > 0).tolist() == ([True, False, False] if n < 4 else [False, True, True])
     linked.close()
 
 

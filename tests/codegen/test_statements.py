@@ -93,7 +93,9 @@ def test_output_may_be_the_input() -> None:
 def test_signature_and_text() -> None:
     text = llvm_text(parse_func(PREFIX_SUMS))
     assert "define void @sums(ptr %b0, ptr %b1, i64 %s0, i64 %s1)" in text
-    assert "call void @tw_parallel(ptr @sums.p" in text
+    assert "call void @tw_parallel_work(ptr @sums.p" in text
+    fixed = "func @f(out y: f32[9]) { for i in parallel(9) { y[i] = 1.0 } }"
+    assert "call void @tw_parallel(ptr @f.p" in llvm_text(parse_func(fixed))
 
 
 def test_what_finalize_should_have_removed_is_refused() -> None:

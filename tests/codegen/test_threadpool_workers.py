@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import time
+
 import llvmlite.binding as llvm
 
+from tests.codegen.native_pool import NativePool
 from tilewright.codegen.threadpool import threadpool_ir
-from tilewright.codegen.threadpool_workers import MAILBOX, WORKER, WORKERS
+from tilewright.codegen.threadpool_workers import WORKER, WORKERS
 
 
 def defined(text: str) -> set[str]:
@@ -15,15 +18,18 @@ def defined(text: str) -> set[str]:
 def test_everything_is_private_and_used() -> None:
     module = llvm.parse_assembly(threadpool_ir("aarch64-unknown-linux-gnu"))
     text = str(module)
-    for name in defined(MAILBOX + WORKER + WORKERS):
+    for name in defined(WORKER + WORKERS):
         assert module.get_function(name).linkage.name == "internal"
         assert text.count(f"@{name}(") + text.count(f"@{name},") >= 2
 
 
-def test_a_mailbox_is_two_cache_lines() -> None:
-    module = llvm.parse_assembly(threadpool_ir("aarch64-unknown-linux-gnu"))
-    data = llvm.create_target_data("e-i64:64-n32:64-S128")
-    slot, pool = module.get_struct_type("tw.slot"), module.get_struct_type("tw.pool")
-    assert data.get_abi_size(slot) == 128
-    assert data.get_element_offset(slot, 8) == 64
-    assert data.get_element_offset(pool, 4) == 128
+def test_a_worker_polls_no_longer_than_told() -> None:
+    pool = NativePool()
+    pool.set_threads(2)
+    pool.set_spin(0)
+    pool.count(1, 2)
+    start = time.process_time()
+    time.sleep(0.2)
+    assert time.process_time() - start < 0.1
+    assert pool.count(100, 7) == [100] * 7
+    pool.close()

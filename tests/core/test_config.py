@@ -32,6 +32,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         cache_dir=Path("/home/someone/.cache/tilewright"),
         cache_limit_gb=20.0,
         threads=None,
+        spin_us=50,
         trace_rules=False,
     )
 

@@ -113,8 +113,8 @@ def test_equal_kernels_are_compiled_once() -> None:
     assert len(build.steps) == 6
     assert len({s.kernel.name for s in build.steps}) == 2
     texts = emit_modules(build)
-    assert {"tw_model", "tw_runtime", "tw_clock"} < set(texts)
-    assert len(texts) == 5
+    assert {"tw_model", "tw_runtime", "tw_clock", "tw_call"} < set(texts)
+    assert len(texts) == 6
     objects = compile_modules(texts, build.target)
     assert all(data[:4] == b"\x7fELF" for data in objects.values())
 

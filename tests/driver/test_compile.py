@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -35,6 +40,36 @@ def test_models_agree_with_the_reference(model: onnx.ModelProto, dims: dict[str,
         found = native.run(inputs)
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
+
+
+CACHED = """
+import sys
+import numpy as np
+import tilewright as tw
+
+model = tw.compile(sys.argv[1], threads=1)
+model(np.ones((3, 16), np.float32))
+print(*sorted({"llvmlite", "onnx", "islpy", "ml_dtypes", "tilewright.arith"} & set(sys.modules)))
+"""
+
+
+def test_what_is_in_the_cache_needs_no_compiler(tmp_path: Path) -> None:
+    path = save(mlp(3), tmp_path / "model.onnx")
+    environment = {**os.environ, "TW_CACHE": "on", "TW_CACHE_DIR": str(tmp_path / "cache")}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", CACHED, str(path)],
+            cwd=Path(__file__).parents[2],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert "llvmlite" in printed[0]
+    assert printed[1] == []
 
 
 def test_one_compilation_serves_every_size() -> None:

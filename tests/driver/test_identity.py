@@ -23,21 +23,22 @@ def test_everything_that_matters_is_in_the_key(tmp_path: Path, store: DiskCache)
     path = save(mlp("N"), tmp_path / "m.onnx")
     other = save(mlp("M"), tmp_path / "other.onnx")
     same = save(mlp("N"), tmp_path / "same.onnx")
-    key = model_key(path, X86, {}, store)
-    assert key == model_key(str(same), X86, {}, store)
+    key = model_key(path, X86, {}, "f32", store)
+    assert key == model_key(str(same), X86, {}, "f32", store)
     others = [
-        model_key(other, X86, {}, store),
-        model_key(path, ARM, {}, store),
-        model_key(path, X86, {"N": 1}, store),
-        model_key(path, X86, {"N": 2}, store),
+        model_key(other, X86, {}, "f32", store),
+        model_key(path, ARM, {}, "f32", store),
+        model_key(path, X86, {"N": 1}, "f32", store),
+        model_key(path, X86, {"N": 2}, "f32", store),
+        model_key(path, X86, {}, "bf16", store),
     ]
-    assert len({key, *others}) == 5
+    assert len({key, *others}) == 6
 
 
 def test_models_in_memory(store: DiskCache) -> None:
-    assert model_key(mlp("N"), X86, {}, store) == model_key(mlp("N"), X86, {}, store)
-    assert model_key(mlp("N"), X86, {}, store) != model_key(mlp(1), X86, {}, store)
-    assert model_key(object(), X86, {}, store) is None
+    assert model_key(mlp("N"), X86, {}, "f32", store) == model_key(mlp("N"), X86, {}, "f32", store)
+    assert model_key(mlp("N"), X86, {}, "f32", store) != model_key(mlp(1), X86, {}, "f32", store)
+    assert model_key(object(), X86, {}, "f32", store) is None
 
 
 def test_external_data_is_in_the_key(tmp_path: Path, store: DiskCache) -> None:
@@ -46,22 +47,22 @@ def test_external_data_is_in_the_key(tmp_path: Path, store: DiskCache) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         paths.append(save_external(mlp("N"), tmp_path / name / "m.onnx"))
-    first, second = (model_key(p, X86, {}, store) for p in paths)
+    first, second = (model_key(p, X86, {}, "f32", store) for p in paths)
     assert first == second
     data = tmp_path / "b" / "weights.bin"
     (np.fromfile(data, np.float32) + 1).tofile(data)
-    assert model_key(paths[0], X86, {}, store) == first
-    assert model_key(paths[1], X86, {}, store) != first
+    assert model_key(paths[0], X86, {}, "f32", store) == first
+    assert model_key(paths[1], X86, {}, "f32", store) != first
     data.unlink()
-    assert model_key(paths[1], X86, {}, store) is None
+    assert model_key(paths[1], X86, {}, "f32", store) is None
     data.symlink_to(tmp_path / "a" / "weights.bin")
-    assert model_key(paths[1], X86, {}, store) is None
+    assert model_key(paths[1], X86, {}, "f32", store) is None
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, store: DiskCache) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(FrontendError, match="cannot read"):
-            model_key(path, X86, {}, store)
+            model_key(path, X86, {}, "f32", store)
 
 
 def test_the_compiler_is_one_version() -> None:

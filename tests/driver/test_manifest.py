@@ -16,7 +16,7 @@ from tilewright.ops.build import GraphBuilder
 
 def test_everything_a_runtime_needs() -> None:
     build = lower(KERNELS["dense"](Var("M"), 8, Var("K")), target="x86-64-v3")
-    manifest = make_manifest(build, "text", {"kernels": 1})
+    manifest = make_manifest(build, (), "text", {"kernels": 1})
     assert json.loads(json.dumps(manifest)) == manifest
     assert manifest["symbols"] == ["M", "K"]
     assert manifest["dim_sources"] == [[0, 0], [0, 1]]
@@ -26,12 +26,13 @@ def test_everything_a_runtime_needs() -> None:
     assert "+avx2" in manifest["target"]["features"]
     assert manifest["explain"] == "text"
     assert [k["name"] for k in manifest["kernels"]] == [s.kernel.name for s in build.steps]
-    assert manifest["kernels"][0]["flops"] is None
+    assert manifest["kernels"][0]["flops"] == "K * M * 16 + M * 24"
+    assert manifest["schedules"].keys() == {k["name"] for k in manifest["kernels"]}
 
 
 def test_costs_of_known_sizes_are_numbers() -> None:
     build = lower(KERNELS["matmul"](4, 8, 16), target="aarch64")
-    (kernel,) = make_manifest(build, "", {})["kernels"]
+    (kernel,) = make_manifest(build, (), "", {})["kernels"]
     assert kernel["flops"] == 2 * 4 * 8 * 16
     assert kernel["bytes"] == 4 * (4 * 16 + 16 * 8 + 4 * 8)
 
@@ -41,5 +42,5 @@ def test_a_size_that_no_input_shows_is_refused() -> None:
     x = g.input("x", tensor(F32, Var("N") * 2))
     build = lower(g.graph(g.add("neg", x)), target="aarch64")
     with pytest.raises(UnsupportedError, match=r"driver.symbol.*N") as error:
-        make_manifest(build, "", {})
+        make_manifest(build, (), "", {})
     assert "dims" in error.value.help

@@ -88,3 +88,57 @@ def test_an_unused_buffer_disappears() -> None:
 def test_register_scope_is_kept() -> None:
     text = TILED.replace("alloc t: f32[N]", "alloc t: f32[N] @register")
     assert _allocations(compact(parse_func(text))) == [(("o",), "t: f32[8] @register")]
+
+
+def test_tiles_move_with_their_buffer() -> None:
+    func = parse_func(
+        """
+        func @f(x: f32[64, 8], out y: f32[64, 8]) {
+          alloc t: f32[64, 8]
+          for o in serial(4) {
+            tile copy t[o * 16 : 16, 0 : 8] <- x[o * 16 : 16, 0 : 8]
+            for i, j in serial(16, 8) { y[o * 16 + i, j] = t[o * 16 + i, j] * 2.0 }
+          }
+        }"""
+    )
+    after = compact(func)
+    assert _allocations(after) == [(("o",), "t: f32[16, 8] @local")]
+    x = np.arange(512, dtype="f4").reshape(64, 8)
+    found = np.zeros((64, 8), "f4")
+    run_func(after, {"x": x, "y": found})
+    np.testing.assert_array_equal(found, x * 2)
+
+
+CARRIED = """
+func @f(x: f32[N, 4], out y: f32[N]) {
+  alloc m: f32[N]
+  for n in serial(N) {
+    for k in serial(4) {
+      m[n] = select(k == 0, 0.0, m[n]) + x[n, k]
+      y[n] = m[n] * 2.0
+    }
+  }
+}"""
+
+
+def test_what_an_iteration_leaves_for_the_next_stays_around_the_loop() -> None:
+    after = compact(parse_func(CARRIED))
+    assert _allocations(after) == [(("n",), "m: f32[1] @local")]
+
+
+VARYING = """
+func @f(x: f32[N], out y: f32[N]) {
+  alloc t: f32[N]
+  for o in serial((N + 7) // 8) {
+    for i in serial(min(N - o * 8, 8)) { t[o * 8 + i] = x[o * 8 + i] + 1.0 }
+    for j in serial(min(N - o * 8, 8)) { y[o * 8 + j] = t[o * 8 + j] * 2.0 }
+  }
+}"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 13])
+def test_a_loop_that_runs_differently_often_needs_its_most(n: int) -> None:
+    before = parse_func(VARYING)
+    after = compact(before)
+    assert _allocations(after) == [(("o",), "t: f32[8] @local")]
+    _same(before, after, n)

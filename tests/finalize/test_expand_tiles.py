@@ -89,3 +89,25 @@ def test_tiles_without_an_instruction_become_loops() -> None:
     )
     assert not any(dispatched(t, host()) for t in _tiles(func))
     assert not _tiles(expand_tiles(func, host()))
+
+
+HELD = """
+func @f(a: bf16[16, 32], b: bf16[16, 32, 2], out c: f32[16, 32]) {{
+  alloc s: f32[16, 32] @local
+  tile fill s[0 : 16, 0 : 32] using "amx_zero_1x2"
+  {between}
+  tile mma.packed s[0 : 16, 0 : 32] <- a[0 : 16, 0 : 32], b[0 : 16, 0 : 32, 0 : 2]
+    using "amx_bf16_1x2"
+  tile copy c[0 : 16, 0 : 32] <- s[0 : 16, 0 : 32] using "amx_store_1x2"
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "tiles"),
+    [("", 3), ("s[0, 0] = 1.0", 0), ('tile fill c[0 : 16, 0 : 32] using "amx_zero_1x2"', 0)],
+    ids=["alone", "touched", "two"],
+)
+def test_what_registers_hold_is_the_instructions_alone(between: str, tiles: int) -> None:
+    func = parse_func(HELD.format(between=between))
+    assert len(_tiles(expand_tiles(func, NAMED["sapphirerapids"]))) == tiles

@@ -42,3 +42,13 @@ def test_a_scalar_has_one_element() -> None:
     y = np.zeros(1, "f4")
     run_func(after, {"x": np.ones(1, "f4"), "y": y})
     assert y[0] == 2
+
+
+def test_a_tile_keeps_the_distance_of_its_rows() -> None:
+    func = parse_func(
+        """
+        func @f(x: f32[4, 3, 16], out y: f32[8, 4]) {
+          tile copy y[0 : 4, 0 : 4] <- x[0 : 4, 1, 8 : 4]
+        }"""
+    )
+    assert "y[0 : 4] <- x[24 : 48]" in print_func(flatten(func))

@@ -33,6 +33,24 @@ def _same(before: Func, after: Func, shapes: dict[str, int], sizes: dict[str, in
     np.testing.assert_array_equal(found, expected)
 
 
+def test_an_inner_loop_that_runs_differently_often_in_each_iteration() -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[N + 16], out y: f32[(N + 7) // 8 * 8]) {
+          for o in serial((N + 7) // 8) {
+            for p in serial(min((N - o * 8 + 3) // 4, 2)) {
+              for i in vectorize(4) {
+                if o * 8 + p * 4 + i < N { y[o * 8 + p * 4 + i] = x[o * 8 + p * 4 + i] + 1.0 }
+              }
+            }
+          }
+        }"""
+    )
+    for n in (0, 1, 4, 7, 13, 16):
+        size = (n + 7) // 8 * 8
+        _same(before, partition(before), {"x": n + 16, "y": size}, {"N": n})
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11])
 # The guard may hold everywhere, nowhere, or end anywhere: the loop must not be left.
 @pytest.mark.parametrize("limit", ["N", "N + 5", "N - 6", "7", "N * 2 - 3"])
@@ -130,3 +148,51 @@ def test_conjuncts() -> None:
     func = parse_func("func @f(out y: f32[4]) { if N < 4 & 2 < N & M < N { y[0] = 1.0 } }")
     assert isinstance(func.body, If)
     assert [str(c) for c in conjuncts(func.body.cond)] == ["N < 4", "2 < N", "M < N"]
+
+
+PADDED = """
+func @f(x: f32[{n}], out y: f32[{size}]) {{
+  for o in {kind}({count}) {{
+    for i in vectorize(4) {{
+      if o * 4 + i < {size} {{
+        y[o * 4 + i] = x[o * 4 + i - {pad} ? {before} < o * 4 + i & o * 4 + i < {end}]
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+@pytest.mark.parametrize("pad", [1, 3, 4, 9, 30])
+@pytest.mark.parametrize("n", [1, 6, 16, 21])
+def test_loads_that_are_masked_at_the_begin(n: int, pad: int, kind: str) -> None:
+    size = n + pad + 2
+    values = {"n": n, "size": size, "count": -(-size // 4), "pad": pad, "before": pad - 1}
+    before = parse_func(PADDED.format(kind=kind, end=n + pad, **values))
+    after = partition(before)
+    _same(before, after, {"x": n, "y": size}, {})
+    _same(before, vectorize(after), {"x": n, "y": size}, {})
+    names = [loop.name for loop in loops(after.body)]
+    assert len(set(names)) == len(names)
+
+
+def test_between_begin_and_end_nothing_is_masked() -> None:
+    values = {"n": 30, "size": 34, "count": 9, "pad": 2, "before": 1, "end": 32}
+    text = print_func(partition(parse_func(PADDED.format(kind="serial", **values))))
+    main = text[text.index("for o in serial(7)") : text.index("for o.tail")]
+    assert "for o.head in serial(1)" in text
+    assert "?" not in main
+    assert "if" not in main
+
+
+def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
+    text = """
+    func @f(x: f32[8], out y: f32[8]) {{
+      for i in serial(8) {note}{{
+        y[i] = x[i - 1 ? 0 < i & i < 7]
+      }}
+    }}"""
+    plain, noted = (parse_func(text.format(note=note)) for note in ("", "{cut=1} "))
+    assert print_func(partition(plain)) == print_func(plain)
+    assert [loop.name for loop in loops(partition(noted).body)] == ["i.head", "i", "i.tail"]
+    _same(noted, partition(noted), {"x": 8, "y": 8}, {})

@@ -51,3 +51,24 @@ def test_unknown_and_empty_extents() -> None:
     assert after.body.kind == "serial"
     empty = unroll(parse_func("func @f(out y: f32[4]) { for i in unroll(0) { y[i] = 1.0 } }"))
     run_func(empty, {"y": np.zeros(4, "f4")})
+
+
+def test_neighbours_share_a_guard() -> None:
+    text = """
+    func @f(x: f32[8], out y: f32[8]) {
+      for o in serial(2) {
+        for i in unroll(2) {
+          for j in unroll(2) { if o * 4 + i < 5 { y[o * 4 + i * 2 + j] = 1.0 } }
+        }
+        for k in unroll(2) { if x[0] < 1.0 { y[k] = 2.0 } }
+      }
+    }"""
+    before = parse_func(text)
+    after = unroll(before)
+    printed = print_func(after)
+    assert printed.count("if o <") == 2
+    assert printed.count("if x[0]") == 2  # what is stored may change it
+    expected, found = np.zeros(8, "f4"), np.zeros(8, "f4")
+    run_func(before, {"x": np.zeros(8, "f4"), "y": expected})
+    run_func(after, {"x": np.zeros(8, "f4"), "y": found})
+    np.testing.assert_array_equal(found, expected)

@@ -14,11 +14,13 @@ from tilewright.arith.expr import (
     Var,
     const,
 )
+from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, F32, F64, I32, I64
 from tilewright.ir.verify_expr import Fault, check_expr, check_name
 
 I = Var("i")  # noqa: E741
 X = Load("x", (I,), F32)
+PAIR = Ramp(I, 1, 2)
 BUFFERS = {"x": (F32, 1)}
 
 
@@ -26,6 +28,7 @@ BUFFERS = {"x": (F32, 1)}
     "e",
     [
         X + 1.0,
+        Shuffle(PAIR, PAIR, (3, 0, 1)),
         Select(I < 3, X, X),
         Call("isnan", (X,), BOOL),
         Bitcast(I32, X),
@@ -60,6 +63,12 @@ def test_good_expressions(e):
         (Reduce("mean", ((I, const(4)),), X), "expr.operator", "no reduction 'mean'"),
         (Reduce("all", ((I, const(4)),), X), "expr.dtype", "the body of all must be bool"),
         (Reduce("sum", ((I, const(4, I32)),), X), "expr.dtype", "the extent of a reduction axis"),
+        (
+            Shuffle(PAIR, Ramp(I, 1, 4), (0,)),
+            "expr.shuffle",
+            "ramp(i, 1, 2) and ramp(i, 1, 4) are not",
+        ),
+        (Shuffle(PAIR, PAIR, (0, 4)), "expr.shuffle", "two vectors of 2 have no such elements"),
     ],
 )
 def test_faults(e, code, message):

@@ -87,3 +87,17 @@ def test_a_reduction_over_one_element_disappears() -> None:
     y = b.compute("y", (3,), lambda i: b.sum((1,), lambda k: x[i, k]))
     after = check(b.program(y), {})
     assert not after.stages[0].is_reduction
+
+
+def test_what_a_product_packs_has_joined_rows() -> None:
+    b = Builder("convolution")
+    x, w = b.input("x", F32, (6, 7, 4)), b.input("w", F32, (12, 5))
+    rows = b.compute("rows", (4, 7, 12), lambda i, j, k: x[i + k // 4, j, k % 4])
+    y = b.compute("y", (4, 7, 5), lambda i, j, o: b.sum((12,), lambda k: rows[i, j, k] * w[k, o]))
+    assert shapes(check(b.program(y), {})) == {"rows": ["28", "12"], "y": ["28", "5"]}
+    # Somebody else reads them one by one.
+    b = Builder("sum")
+    x = b.input("x", F32, (6, 7, 4))
+    rows = b.compute("rows", (4, 7, 12), lambda i, j, k: x[i + k // 4, j, k % 4])
+    y = b.compute("y", (4, 7), lambda i, j: b.sum((12,), lambda k: rows[i, j, k]))
+    assert shapes(check(b.program(y), {}))["rows"] == ["4", "7", "12"]

@@ -81,3 +81,13 @@ def test_refusals(op: str, x: TensorType, w: TensorType, message: str) -> None:
     row = op_row(op)
     with pytest.raises(TypeCheckError, match=message):
         row.infer(row.attrs(), [x, w])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_wide_products_are_given_in_f32(dtype: type) -> None:
+    a, b = (RNG.standard_normal(s).astype(dtype) for s in ((2, 3, 40), (40, 5)))
+    found = run_op("matmul_wide", a, b)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(TypeCheckError, match="16-bit floats"):
+        run_op("matmul_wide", a.astype(np.float32), b.astype(np.float32))

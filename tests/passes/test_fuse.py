@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,6 +15,8 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.evaluate import run_graph
+from tilewright.ops.windows import WindowsAttrs
+from tilewright.ops.winograd import WinogradAttrs
 from tilewright.passes.decompose import decompose
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.fuse import Refusal, fuse, fuse_with_report
@@ -172,3 +175,30 @@ def test_scalar_constants_are_part_of_the_group_and_equal_groups_are_equal() -> 
     assert first.regions[0].constants[0].data == 0.5
     assert [n.op for n in first.regions[0].nodes] == [n.op for n in second.regions[0].nodes]
     assert [v.name for v in first.regions[0].inputs] == [v.name for v in second.regions[0].inputs]
+
+
+def test_windows_stay_with_the_product_that_packs_them() -> None:
+    g = GraphBuilder("convolution")
+    x = g.input("x", tensor(F32, 1, 8, 8, 32))
+    low = g.add("cast", x, attrs=make_attrs("cast", {"to": "bf16"}))
+    where = WindowsAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last", (3, 3), 288)
+    rows = g.add("windows", low, attrs=where)
+    y = g.add("matmul_wide", rows, g.constant(np.zeros((288, 8), ml_dtypes.bfloat16)))
+    fused, refusals = fuse_with_report(g.graph(y))
+    assert groups(fused) == [("injective", ["cast"]), ("complex", ["windows", "matmul_wide"])]
+    assert "windows is packed by the product that reads it" in reasons(refusals)
+
+
+def test_what_is_read_many_times_is_computed_once() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, 32, 8, 8))
+    attrs = WinogradAttrs((4, 4), (3, 3), (1, 1), (const(8), const(8)))
+    moved = g("transpose", g("gelu", x), perm=(0, 2, 3, 1))
+    after, refusals = fuse_with_report(g.graph(g.add("winograd_input", moved, attrs=attrs)))
+    assert [ops for _, ops in groups(after)] == [["gelu", "transpose"], ["winograd_input"]]
+    assert reasons(refusals) == ["gelu would be computed again for every use in winograd_input"]
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, 32, 8, 8))
+    moved = g("transpose", g("neg", x), perm=(0, 2, 3, 1))
+    after = fuse(g.graph(g.add("winograd_input", moved, attrs=attrs)))
+    assert [ops for _, ops in groups(after)] == [["neg", "transpose", "winograd_input"]]

@@ -151,7 +151,7 @@ EXAMPLES: dict[str, tuple[Build, float]] = {
     "gelu-erf": (_erf, 1e-6),
     "gelu-tanh": (lambda g: g("mul", g("mul", g.x(), 0.5), g.bend("x")), 1e-6),
     "gelu-tanh-factored": (_factored, 1e-6),
-    "softmax": (_softmax, 0),
+    "softmax": (_softmax, 1e-7),
     "finite-softmax": (_finite_softmax, 0),
     "reduce_max-keepdims": (_reduced("reduce_max"), 0),
     "reduce_mean-keepdims": (_reduced("reduce_mean"), 0),

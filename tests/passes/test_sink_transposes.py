@@ -14,9 +14,9 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.evaluate import run_graph
-from tilewright.passes.channels_last import channels_last
+from tilewright.passes.choose_layouts import choose_layouts
 from tilewright.passes.eliminate_dead import eliminate_dead
-from tilewright.passes.sink_transposes import sink_transposes
+from tilewright.passes.sink_transposes import sink_transposes, sinks_through
 
 
 class _Maker(GraphBuilder):
@@ -42,8 +42,8 @@ def test_random_graphs_keep_their_meaning(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["conv", "depthwise", "max_pool", "average_pool"])
-def test_after_channels_last(name: str) -> None:
-    _sunk(channels_last(KERNELS[name](5, 4, 6)))
+def test_after_choosing_layouts(name: str) -> None:
+    _sunk(choose_layouts(KERNELS[name](5, 4, 6)))
 
 
 def test_two_transposes_are_one_or_none() -> None:
@@ -113,3 +113,14 @@ def test_operands_that_would_have_to_be_moved_stay() -> None:
     x, y = g.input("x", tensor(F32, 2, 4, 5, 3)), g.input("y", tensor(F32, 2, 3, 4, 5))
     graph = g.graph(g("mul", g("transpose", x, perm=(0, 3, 1, 2)), y))
     assert sink_transposes(graph) is graph
+
+
+def test_what_transposes_sink_through() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 2, 3))
+    g("relu", x)
+    g("reduce_sum", x, axes=(0,))
+    g("concat", x, x, axis=0)
+    g("softmax", x, axis=-1)
+    g("transpose", x, perm=(1, 0))
+    assert [sinks_through(n) for n in g.nodes] == [True, True, True, False, False]

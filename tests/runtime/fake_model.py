@@ -12,6 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from tilewright.codegen.call import CALL_IR
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.runtime.container import Container, assemble_weights
 
@@ -179,6 +180,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
 def objects() -> dict[str, bytes]:
     return {
         "model": compile_ir(MODEL_IR),
+        "call": compile_ir(CALL_IR),
         "threads": compile_ir(threadpool_ir(llvm.get_default_triple())),
     }
 

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.core.dtypes import dtype
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.binding import Binder, Port
+from tilewright.runtime.binding import Binder, Port, check_results
 
 F32 = dtype("f32")
 BINDER = Binder(
@@ -25,7 +25,7 @@ X, MASK, SCALE = np.ones((4, 3), np.float32), np.ones((4, 2), np.int64), np.floa
 
 def message(code: str, *args: Any, **named: Any) -> str:
     with pytest.raises(ExecutionError) as caught:
-        BINDER.bind(args, named)
+        BINDER.bind(BINDER.in_order(args, named))
     assert caught.value.code == code
     return str(caught.value)
 
@@ -36,7 +36,7 @@ def test_by_position_and_by_name() -> None:
         ((X,), {"scale": SCALE, "mask": MASK}),
         ((), {"scale": SCALE, "mask": MASK, "x": X}),
     ]:
-        arrays, sizes = BINDER.bind(args, named)
+        arrays, sizes = BINDER.bind(BINDER.in_order(args, named))
         assert arrays[0] is X
         assert arrays[1] is MASK
         assert arrays[2].shape == ()
@@ -69,7 +69,7 @@ def test_no_silent_casts() -> None:
 
 
 def test_lists_of_the_exact_type_are_welcome() -> None:
-    arrays, sizes = BINDER.bind((X, [[1, 2]] * 4, SCALE), {})
+    arrays, sizes = BINDER.bind((X, [[1, 2]] * 4, SCALE))
     assert arrays[1].dtype == np.int64
     assert sizes == [4, 2]
 
@@ -91,7 +91,7 @@ def test_memory_is_made_dense() -> None:
     raw = np.zeros(49, np.uint8)[1:].view(np.float32).reshape(4, 3)
     assert not raw.flags.aligned
     for array in (wide[:, ::4], np.asfortranarray(X), raw, X[::-1]):
-        arrays, _ = BINDER.bind((array, MASK, SCALE), {})
+        arrays, _ = BINDER.bind((array, MASK, SCALE))
         assert arrays[0].flags.c_contiguous
         assert arrays[0].flags.aligned
         np.testing.assert_array_equal(arrays[0], array)
@@ -113,7 +113,7 @@ class Tensor:
 
 
 def test_dlpack() -> None:
-    arrays, _ = BINDER.bind((Tensor(X), Tensor(MASK), SCALE), {})
+    arrays, _ = BINDER.bind((Tensor(X), Tensor(MASK), SCALE))
     assert np.shares_memory(arrays[0], X)
     assert "it has a gradient" in message("run.array", Tensor(X, "it has a gradient"), MASK, SCALE)
 
@@ -124,16 +124,16 @@ def test_what_is_no_array() -> None:
 
 def test_empty_arrays_and_bf16() -> None:
     binder = Binder([Port("x", dtype("bf16"), ("N", 0))], ["N"], [[0, 0]])
-    arrays, sizes = binder.bind((np.zeros((0, 0), ml_dtypes.bfloat16),), {})
+    arrays, sizes = binder.bind((np.zeros((0, 0), ml_dtypes.bfloat16),))
     assert sizes == [0]
     assert arrays[0].shape == (0, 0)
 
 
 def test_no_inputs() -> None:
     binder = Binder([], [], [])
-    assert binder.bind((), {}) == ([], [])
+    assert binder.bind(()) == ([], [])
     with pytest.raises(ExecutionError, match="takes no inputs"):
-        binder.bind((1,), {})
+        binder.bind((1,))
 
 
 def test_contradictory_declarations() -> None:
@@ -141,3 +141,28 @@ def test_contradictory_declarations() -> None:
         Binder([Port("x", F32, ("K",))], ["N"], [[0, 0]])
     with pytest.raises(ExecutionError, match=r"axis 1 of input x: f32\[N, 3\] is not N"):
         Binder([Port("x", F32, ("N", 3))], ["N"], [[0, 1]])
+
+
+def test_arrays_for_results() -> None:
+    ports = [Port("a", F32, ("N", 3)), Port("b", dtype("i64"), ())]
+    shapes = [(4, 3), ()]
+    a, b = np.empty((4, 3), np.float32), np.empty((), np.int64)
+    assert check_results(ports, shapes, {"b": b, "a": a}, [X])[0] is a
+    frozen = np.empty((4, 3), np.float32)
+    frozen.flags.writeable = False
+    for given, said in [
+        ({"a": a}, "arrays for a, b, got a"),
+        ({}, "got none"),
+        ({"a": a.tolist(), "b": b}, "is a list"),
+        ({"a": a.astype(np.float64), "b": b}, "is float64 of shape [4, 3], not f32 of [4, 3]"),
+        ({"a": a[:3], "b": b}, "is float32 of shape [3, 3], not f32 of [4, 3]"),
+        ({"a": np.empty((3, 4), np.float32).T, "b": b}, "is not contiguous"),
+        ({"a": frozen, "b": b}, "is not contiguous, aligned and writable"),
+        ({"a": X, "b": b}, "shares its memory with an input"),
+    ]:
+        with pytest.raises(ExecutionError) as caught:
+            check_results(ports, shapes, given, [X])
+        assert said in str(caught.value)
+    ports, shapes = [ports[0], Port("c", F32, ("N", 3))], [(4, 3), (4, 3)]
+    with pytest.raises(ExecutionError, match="output c shares its memory with another"):
+        check_results(ports, shapes, {"a": a, "c": a}, [X])

@@ -21,6 +21,14 @@ def test_header_says_what_to_pass() -> None:
         assert f" net_{function}(" in text
 
 
+def test_header_of_late_sizes() -> None:
+    """The caller gives room for them, and enough for the outputs."""
+    text = header_text("net", manifest(late=["L"], output_limits=[["N", 3], ["2 * N"]]))
+    assert " *   dims[1]: L, written by each run; at most y[N, 3], s[2 * N]" in text.splitlines()
+    assert "net_dims = 2" in text
+    assert "void* const* outputs, int64_t* dims);" in text
+
+
 def test_header_of_a_static_model() -> None:
     port = {"name": "evil */ name", "dtype": "bf16", "shape": []}
     changes = {"symbols": [], "dim_sources": [], "inputs": [], "outputs": [port]}

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tilewright.core.dtypes import dtype
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Port
 from tilewright.runtime.executable import Executable
+from tilewright.runtime.roofs import Level, Roofs
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +78,15 @@ def test_by_name(model: Executable) -> None:
     np.testing.assert_array_equal(found["s"], s)
 
 
+def test_results_into_the_callers_arrays(model: Executable) -> None:
+    x, z = arguments(6)
+    y, s = np.empty((6, 3), np.float32), np.empty(12, np.float32)
+    found = model.run({"x": x, "z": z}, into={"s": s, "y": y})
+    assert found["y"] is y
+    for got, want in zip((y, s), expected(x, z), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_special_values_pass(model: Executable) -> None:
     x = np.array([[np.nan, np.inf, -np.inf], [-0.0, 1e-45, 3e38]], np.float32)
     z = np.array([np.nan, -0.0], np.float32)
@@ -90,6 +101,14 @@ def test_results_are_independent_of_later_calls(model: Executable) -> None:
     model(x + 1, z)
     np.testing.assert_array_equal(first, copy)
     assert first.ctypes.data % 64 == 0
+
+
+def test_memory_of_results_is_used_again(model: Executable) -> None:
+    x, z = arguments(500)
+    places = {model(x, z)[0].ctypes.data for _ in range(20)}
+    assert len(places) == 1
+    held = [model(x, z)[0] for _ in range(20)]
+    assert len({array.ctypes.data for array in held}) == 20
 
 
 def test_wrong_arguments_are_refused(model: Executable) -> None:
@@ -115,7 +134,8 @@ def test_native_failure(model: Executable) -> None:
         pytest.raises(ExecutionError, match="index out of range") as caught,
     ):
         named(*arguments(13))
-    assert caught.value.code == "run.status"
+    assert caught.value.code == "run.check"
+    assert "N = 13" in caught.value.help
 
 
 def test_several_threads_may_call(model: Executable) -> None:
@@ -136,13 +156,64 @@ def test_several_threads_may_call(model: Executable) -> None:
     assert not failures
 
 
+def test_more_callers_than_processors(model: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.runtime.executable._processors", lambda: 1)
+    test_several_threads_may_call(model)
+    assert len(model._frames) == 1
+    assert model._waiting == 0
+
+
+def test_closing_waits_for_calls(model: Executable) -> None:
+    check(model, 5)
+    frame = model._free.pop()  # as by a call that runs
+    closer = threading.Thread(target=model.close)
+    closer.start()
+    closer.join(0.05)
+    assert closer.is_alive()
+    model._free.append(frame)
+    del frame
+    closer.join(10)
+    assert not closer.is_alive()
+
+
+def test_a_frame_lost_to_an_interrupt_is_not_missed(
+    model: Executable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.runtime.executable._processors", lambda: 1)
+    for _ in range(3):
+        check(model, 5)
+        model._free.pop()
+    check(model, 5)
+    model.close()
+
+
+def test_closing_does_not_wait_for_errors_that_are_kept(model: Executable) -> None:
+    kept = []
+    for args in ((), arguments(13)):
+        with pytest.raises(ExecutionError) as caught:
+            model(*args)
+        kept.append(caught.value)
+    model.close()
+    assert len(kept) == 2
+
+
+def test_a_model_dies_with_its_last_reference() -> None:
+    model = Executable(container())
+    check(model, 5)
+    dead = weakref.ref(model)
+    del model
+    assert dead() is None
+
+
 def test_profile(model: Executable) -> None:
-    profile = model.profile(*arguments(4), runs=5)
+    roofs = Roofs(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
+    profile = model.profile(*arguments(4), runs=5, roofs=roofs)
     assert [(row.name, row.calls, row.ns) for row in profile.rows] == [
-        ("add", 5, 5000),
-        ("twice", 5, 15000),
+        ("add", 1, (1000,) * 5),
+        ("twice", 1, (3000,) * 5),
     ]
-    assert profile.rows[0].flops == 3e6
+    assert len(profile.wholes) == 5
+    assert min(profile.wholes) > 0
 
 
 def test_report(model: Executable) -> None:
@@ -178,8 +249,8 @@ def check(n):
     assert all((a == b).all() for a, b in zip(model(x, z), expected(x, z)))
 
 check(100)
-held = model._lock
-held.acquire()  # as by another thread, in the middle of a call
+held, frame = model._change, model._free.pop()
+held.acquire()  # as by other threads, in the middle of a call and of closing
 child = os.fork()
 if child == 0:
     check(50)

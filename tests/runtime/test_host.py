@@ -21,23 +21,36 @@ def test_what_llvm_tells_is_known() -> None:
 
 
 def test_linux_names_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_linux_flags", lambda: ["asimddp", "i8mm", "evtstrm"])
+    monkeypatch.setattr(host, "_linux_flags", lambda: ("asimddp", "i8mm", "pni", "evtstrm"))
     host_features.cache_clear()
     try:
-        assert {"dotprod", "i8mm"} <= host_features()
+        assert {"dotprod", "i8mm", "sse3"} <= host_features()
     finally:
         host_features.cache_clear()
 
 
 def test_missing_features_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"avx2": True, "avx512f": False, "amx-tile": False}
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: told)
+    monkeypatch.setattr(host, "_llvm_features", lambda: told)
+    monkeypatch.setattr(host, "_linux_flags", lambda: ("avx2",))
     monkeypatch.setattr(host, "host_features", lambda: frozenset({"avx2"}))
-    wanted = ["+avx2", "+avx512f", "-sse4a", "+amx-tile", "+64bit"]
+    wanted = ["+avx2", "+avx512f", "-sse4a", "+amx-tile", "+v8.2a"]
     assert missing_features(wanted) == ["amx-tile", "avx512f"]
     with pytest.raises(ExecutionError, match=r"sapphirerapids.*amx-tile, avx512f") as caught:
         check_target({"triple": HERE, "cpu": "sapphirerapids", "features": wanted})
     assert caught.value.code == "native.features"
+
+
+def test_what_linux_confirms_needs_no_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_llvm_features", lambda: pytest.fail("LLVM was asked"))
+    monkeypatch.setattr(host, "_linux_flags", lambda: ("avx2", "sse4_2", "lm", "asimd"))
+    assert missing_features(["+avx2", "+sse4.2", "+crc32", "+64bit", "-avx512f", "+neon"]) == []
+
+
+def test_this_machine_is_confirmed_by_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    monkeypatch.setattr(host, "_llvm_features", lambda: pytest.fail(f"LLVM was asked of {told}"))
+    assert missing_features(f"+{name}" for name in told) == []
 
 
 @pytest.mark.parametrize("triple", ["riscv64-unknown-linux-gnu", HERE.replace("linux", "windows")])

@@ -48,7 +48,7 @@ x, z = np.ones((2, 3), np.float32), np.zeros(2, np.float32)
 print(*model(x, z)[0][0])
 rooms = {".".join(name.split(".")[:2]) for name in sys.modules if name.startswith("tilewright.")}
 assert rooms == {"tilewright.core", "tilewright.runtime"}, rooms
-others = {"onnx", "islpy", "rich", "click", "torch"} & set(sys.modules)
+others = {"onnx", "islpy", "rich", "click", "torch", "llvmlite", "ml_dtypes"} & set(sys.modules)
 assert not others, others
 """
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import ctypes
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.memory import ALIGNMENT, address, aligned_empty
+from tilewright.runtime.memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,10 @@ def test_aligned_empty(shape: tuple[int, ...], dtype: type) -> None:
     array[...] = 1
     assert array.flags.c_contiguous
     assert array.flags.writeable
+
+
+def test_where_an_array_keeps_its_address() -> None:
+    assert DATA_OFFSET is not None
+    for array in (np.zeros(3), np.arange(9)[4:], np.frombuffer(b"text", np.uint8)):
+        found = ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value
+        assert found == array.ctypes.data

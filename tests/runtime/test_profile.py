@@ -1,46 +1,75 @@
 from __future__ import annotations
 
-from tilewright.runtime.profile import KernelTime, Profile, Roofline, make_profile
+import pytest
+
+from tilewright.runtime.profile import Measured, Profile, make_profile, step_work
+from tilewright.runtime.roofs import Level, Roofs, Work
 
 MANIFEST = {
     "kernels": [
-        {"name": "conv_relu", "flops": 2e9, "bytes": 1e6},
-        {"name": "softmax", "flops": None, "bytes": None},
-        {"name": "never", "flops": 1.0, "bytes": 1.0},
+        {"name": "conv_relu", "flops": 2_000_000, "bytes": 1000, "weights": 100, "nodes": ["a"]},
+        {"name": "softmax", "flops": "N * 10", "bytes": "N * 8", "nodes": ["b"], "apart": ["c"]},
+        {"name": "never", "flops": None, "bytes": 1},
+        {"name": "conv_relu", "flops": 2_000_000, "bytes": 1000, "weights": 100, "nodes": ["d"]},
     ],
-    "roofline": {"flops_per_second": 4e11, "bytes_per_second": 2e10},
+    "schedules": {"conv_relu": {"rule": "tile", "why": "", "decisions": ["vectors of 4"]}},
 }
+ROOFS = Roofs(1, {"f32": 1e12}, (Level("L1", 1e6, 1e10), Level("memory", float("inf"), 1e9)), 10.0)
+TIMES = [[4010, 8010, 510, 4010], [5010, 10010, 1010, 4010]]
 
 
-def test_rates_are_per_run() -> None:
-    conv, softmax, never = make_profile(MANIFEST, 10, [100_000_000, 300_000_000, 0]).rows
-    assert conv == KernelTime("conv_relu", 10, 100_000_000, 2e9, 1e6)
-    assert conv.flops_per_second == 2e11
-    assert conv.bytes_per_second == 1e8
-    assert softmax.flops_per_second is None
+def _profile(roofs: Roofs | None = ROOFS) -> Profile:
+    measured = Measured(TIMES, [16640, 21040], [18000, 17000])
+    return make_profile(MANIFEST, {"N": 100}, measured, 1e3, roofs)
+
+
+def test_the_clock_is_no_part_of_a_time() -> None:
+    first, softmax, never, _ = _profile().rows
+    assert first.ns == (4000, 5000)
+    assert (first.least, first.median) == (4000, 4500)
+    assert softmax.work == Work(1000, 800)
+    assert never.work is None
     assert never.flops_per_second is None
+    assert _profile(None).rows[0].ns == (4010, 5010)
 
 
-def test_share_of_the_nearer_limit() -> None:
-    profile = make_profile(MANIFEST, 10, [100_000_000, 300_000_000, 0])
-    assert profile.roofline is not None
-    assert profile.roofline.share(profile.rows[0]) == 0.5
-    assert profile.roofline.share(profile.rows[1]) is None
-    assert Roofline(0, 0).share(profile.rows[0]) is None
+def test_steps_of_one_kernel_together() -> None:
+    softmax, conv, never = _profile().by_kernel()[0], *_profile().by_kernel()[1:]
+    assert [row.name for row in (softmax, conv, never)] == ["conv_relu", "softmax", "never"]
+    assert softmax.calls == 2
+    assert softmax.ns == (8000, 9000)
+    assert softmax.flops_per_second == pytest.approx(4e6 / 8e-6)
+    assert softmax.of_roof == pytest.approx(4e-6 / 8e-6)
 
 
 def test_table() -> None:
-    text = str(make_profile(MANIFEST, 10, [100_000_000, 300_000_000, 0]))
-    assert text.splitlines() == [
-        "kernel     uses       ms  share  GFLOP/s  GB/s  roofline",
-        "softmax       1  30.0000  75.0%        -     -         -",
-        "conv_relu     1  10.0000  25.0%    200.0   0.1       50%",
-        "never         1   0.0000   0.0%        -     -         -",
-    ]
+    lines = [line.split() for line in str(_profile()).splitlines()]
+    assert lines[0][0] == "kernel"
+    conv, softmax, never = lines[1:4]
+    assert conv[:2] == ["conv_relu", "2"]
+    assert conv[5:] == ["500.0", "0.2", "50%", "compute"]
+    assert softmax[-2:] == ["1%", "L1"]
+    assert never[-4:] == ["-", "-", "-", "-"]
+    assert str(_profile()).endswith(
+        "all kernels 0.0165 ms, outside of them 0.0001 ms, whole runs without clocks 0.017 ms"
+    )
+
+
+def test_data_says_how_a_kernel_was_made_and_what_it_computes() -> None:
+    conv = _profile().data()["kernels"][0]
+    assert conv["rule"] == "tile"
+    assert [place["nodes"] for place in conv["places"]] == [["a"], ["d"]]
+    assert conv["bound"] == "compute"
+    assert _profile(None).data()["roofs"] is None
+
+
+def test_work_at_other_sizes() -> None:
+    assert step_work(MANIFEST["kernels"][1], {"N": 2}) == Work(20, 16)  # type: ignore[index]
+    assert step_work(MANIFEST["kernels"][1], {}) is None  # type: ignore[index]
 
 
 def test_a_model_without_kernels() -> None:
-    profile = make_profile({"kernels": []}, 1, [])
-    assert profile == Profile(())
-    assert profile.ns == 0
+    profile = make_profile({"kernels": []}, {}, Measured([[]], [5]))
+    assert profile == Profile((), outside_ns=5)
+    assert profile.kernels_ns == profile.whole_ns == 0
     assert str(profile).startswith("kernel")

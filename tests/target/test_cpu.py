@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.core.config import override
 from tilewright.core.errors import ConfigError
 from tilewright.target.cpu import (
     NAMED,
     VECTOR_UNITS,
-    _cache_sizes,
+    _ask_llvm,
     _vector_unit,
     host,
     resolve,
@@ -28,21 +29,33 @@ def test_native_is_this_machine() -> None:
     assert target.cpu in target.describe()
 
 
+def test_this_machine_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with override(cache=True, cache_dir=tmp_path):
+        host.cache_clear()
+        first = host()
+        assert first == _ask_llvm()
+        monkeypatch.setattr("tilewright.target.cpu._ask_llvm", lambda: pytest.fail("asked again"))
+        host.cache_clear()
+        assert host() == first
+    host.cache_clear()
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_named_targets(name: str) -> None:
     target = resolve(name)
     assert name in target_names()
     assert target.lanes(64) >= 2
     assert target.lanes(10_000) == 1
-    assert target.architecture == ("aarch64" if name == "aarch64" else "x86_64")
+    arm = name in ("aarch64", "neoverse-v1")
+    assert target.architecture == ("aarch64" if arm else "x86_64")
 
 
 def test_features_say_all_that_the_code_may_use() -> None:
     levels = [set(NAMED[f"x86-64-v{n}"].features) for n in (2, 3, 4)]
     assert levels[0] < levels[1] < levels[2]
-    for name, target in NAMED.items():
+    for target in NAMED.values():
         names = {f.removeprefix("+") for f in target.features}
-        assert _vector_unit(names | {"sse2"})[0] == target.vector_bits or name == "aarch64"
+        assert _vector_unit(names | {"sse2"})[0] == target.vector_bits or "neon" in names
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -60,14 +73,15 @@ def test_the_widest_vector_unit_wins() -> None:
     assert widths == sorted(widths, reverse=True)
 
 
-def test_cache_sizes_as_the_kernel_reports_them(tmp_path: Path) -> None:
-    rows = [("Data", 1, "48K"), ("Instruction", 1, "32K"), ("Unified", 2, "2048K")]
-    for number, (kind, level, size) in enumerate(rows):
-        folder = tmp_path / f"index{number}"
-        folder.mkdir()
-        (folder / "type").write_text(f"{kind}\n")
-        (folder / "level").write_text(f"{level}\n")
-        (folder / "size").write_text(f"{size}\n")
-    (tmp_path / "index9").mkdir()  # says nothing
-    assert _cache_sizes(tmp_path) == {1: 48 * 1024, 2: 2048 * 1024}
-    assert _cache_sizes(tmp_path / "missing") == {}
+@pytest.mark.parametrize(
+    ("name", "products", "rounds"),
+    [
+        ("sapphirerapids", "tiles", True),
+        ("neoverse-v1", "pairs", True),
+        ("x86-64-v4", "", False),
+        ("aarch64", "", False),
+    ],
+)
+def test_what_a_machine_does_with_bf16(name: str, products: str, rounds: bool) -> None:
+    target = resolve(name)
+    assert (target.bf16_products, target.rounds_to_bf16) == (products, rounds)

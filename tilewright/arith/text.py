@@ -32,7 +32,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
-from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
 from tilewright.core.text import Cursor
 
@@ -96,12 +96,19 @@ def _print_compound(e: Expr, level: int) -> str:
             over = ", ".join(f"{v.name} in {print_expr(n)}" for v, n in axes)
             text = f"{op}({over}) {print_expr(body, _PREFIX_LEVEL)}"
             return f"({text})" if level else text
+    return _print_vector(e)
+
+
+def _print_vector(e: Expr) -> str:
+    match e:
         case Ramp(base=base, stride=stride, count=count):
             return f"ramp({print_expr(base)}, {stride}, {count})"
         case Broadcast(a=a, count=count):
             return f"broadcast({print_expr(a)}, {count})"
         case Lane(a=a, index=index):
             return f"lane({print_expr(a)}, {index})"
+        case Shuffle(a=a, b=b, picks=picks):
+            return f"shuffle({print_expr(a)}, {print_expr(b)}, {', '.join(map(str, picks))})"
     raise AssertionError(f"no text for {type(e).__name__}")
 
 
@@ -217,6 +224,8 @@ class ExprParser:
                 return Broadcast(a, int(count))
             case "lane", (a, Const(index)):
                 return Lane(a, int(index))
+            case "shuffle", (a, b, *picks):
+                return Shuffle(a, b, tuple(int(p.value) for p in picks if isinstance(p, Const)))
         self.cursor.fail(f"no function {name} of {len(args)} arguments")
 
     def _reduce(self, op: str) -> Expr:

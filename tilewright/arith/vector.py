@@ -1,4 +1,4 @@
-"""Vectors of indices and elements of vectors, which vectorised loops become.
+"""Vectors of indices, elements of vectors and vectors of them, which vectorised loops become.
 
 `Broadcast`, which folding makes too, stands with the other nodes in `expr.py`.
 """
@@ -44,3 +44,21 @@ class Lane(Expr):
     def lanes(self) -> int:
         """One: it is a scalar."""
         return 1
+
+
+@expr
+class Shuffle(Expr):
+    """A vector of elements of two others of one type, numbered through both."""
+
+    a: Expr
+    b: Expr
+    picks: tuple[int, ...]
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def lanes(self) -> int:
+        """How many elements the value has."""
+        return len(self.picks)

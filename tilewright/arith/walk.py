@@ -24,7 +24,7 @@ from tilewright.arith.expr import (
     unary,
 )
 from tilewright.arith.memo import Memo
-from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.node import children
 
 Rewrite = Callable[[Expr], Expr]
@@ -37,11 +37,16 @@ def _load(e: Load, f: Rewrite) -> Expr:
     return Load(e.buffer, tuple(f(i) for i in e.indices), e.dtype, mask)
 
 
+def _binary(e: Binary, f: Rewrite) -> Expr:
+    a, b = f(e.a), f(e.b)
+    return e if a is e.a and b is e.b else binary(e.op, a, b)
+
+
 # How to rebuild a node of each class from rewritten children, folding constants on the way.
 _REBUILD: dict[type, Callable[..., Expr]] = {
     Const: lambda e, f: e,
     Var: lambda e, f: e,
-    Binary: lambda e, f: binary(e.op, f(e.a), f(e.b)),
+    Binary: _binary,
     Unary: lambda e, f: unary(e.op, f(e.a)),
     Call: lambda e, f: Call(e.fn, tuple(f(a) for a in e.args), e.dtype),
     Cast: lambda e, f: cast(e.dtype, f(e.a)),
@@ -52,6 +57,7 @@ _REBUILD: dict[type, Callable[..., Expr]] = {
     Ramp: lambda e, f: Ramp(f(e.base), e.stride, e.count),
     Broadcast: lambda e, f: Broadcast(f(e.a), e.count),
     Lane: lambda e, f: Lane(f(e.a), e.index),
+    Shuffle: lambda e, f: Shuffle(f(e.a), f(e.b), e.picks),
 }
 
 
@@ -60,35 +66,46 @@ def map_children(e: Expr, f: Rewrite) -> Expr:
     return _REBUILD[type(e)](e, f)
 
 
-def rewrite(e: Expr, f: Callable[[Expr], Expr | None]) -> Expr:
-    """Rebuild bottom-up; `f` gives a replacement for a rebuilt node, or `None` to keep it."""
-    memo: dict[Expr, Expr] = {}
+def rewrite(
+    e: Expr, f: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None
+) -> Expr:
+    """Rebuild bottom-up; `f` gives a replacement for a rebuilt node, or `None` to keep it.
+
+    `memo` keeps what was found out for the next expression that the same `f` is used on.
+    """
+    known = {} if memo is None else memo
 
     def go(x: Expr) -> Expr:
-        if x not in memo:
+        found = known.get(x)
+        if found is None:
             rebuilt = map_children(x, go)
             replaced = f(rebuilt)
-            memo[x] = rebuilt if replaced is None else replaced
-        return memo[x]
+            found = known[x] = rebuilt if replaced is None else replaced
+        return found
 
     return go(e)
 
 
-def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """`e` with its free variables replaced by name, constants folded."""
-    memo: dict[Expr, Expr] = {}
+def substitute(e: Expr, values: Mapping[str, Expr], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """`e` with its free variables replaced by name, constants folded.
+
+    `memo` keeps what was found out for the next expression with the same values.
+    """
+    known = {} if memo is None else memo
 
     def go(x: Expr) -> Expr:
         if isinstance(x, Var):
             return values.get(x.name, x)
-        if x not in memo:
+        found = known.get(x)
+        if found is None:
             if free_vars(x).isdisjoint(values):
-                memo[x] = x
+                found = x
             elif isinstance(x, Reduce):
-                memo[x] = _substitute_reduce(x, values)
+                found = _substitute_reduce(x, values)
             else:
-                memo[x] = map_children(x, go)
-        return memo[x]
+                found = map_children(x, go)
+            known[x] = found
+        return found
 
     return go(e)
 

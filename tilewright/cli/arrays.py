@@ -51,6 +51,24 @@ def load_array(path: Path, port: Port | None = None) -> np.ndarray:
     return array
 
 
+def given_inputs(
+    ports: Sequence[Port], files: Mapping[str, Path], dims: Mapping[str, int] | None, seed: int
+) -> dict[str, np.ndarray]:
+    """The arrays of files, and random ones for the other inputs where `dims` are given."""
+    known = {port.name: port for port in ports}
+    arrays = {name: load_array(path, known.get(name)) for name, path in files.items()}
+    if dims is None:
+        return arrays
+    # The sizes that the given arrays have are those of the others too.
+    sizes = dict(dims)
+    for name in arrays.keys() & known.keys():
+        for dim, size in zip(known[name].shape, arrays[name].shape, strict=False):
+            if isinstance(dim, str):
+                sizes.setdefault(dim, size)
+    missing = [port for name, port in known.items() if name not in arrays]
+    return arrays | random_inputs(missing, sizes, seed)
+
+
 def random_inputs(
     ports: Sequence[Port], dims: Mapping[str, int], seed: int
 ) -> dict[str, np.ndarray]:

@@ -1,15 +1,13 @@
 """`tilewright bench`: the latency of a model, beside other engines on the same inputs.
 
-Engines load one after the other and then take turns in rounds, in a new order each round, so that
-what else happens on the machine meets all of them alike.
+Each engine runs in a process of its own with the same number of threads. They load one after the
+other and then take turns in rounds, in a new order each round, so that what else happens on the
+machine meets all of them alike.
 """
 
 from __future__ import annotations
 
-import random
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,54 +17,78 @@ from tilewright.cli.options import dims_option, json_option, model_argument, thr
 from tilewright.cli.output import print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from tilewright.cli.bench_engine import Loaded, Task
+    from tilewright.bench.rounds import Entry, Result
 
 OURS = "tilewright"
+ALL = "all"
 
 
 @click.command("bench")
 @model_argument
 @click.option(
-    "--against", default="", metavar="ENGINES", help="Comma-separated: onnxruntime, openvino."
+    "--against",
+    default="",
+    metavar="ENGINES",
+    help="Comma-separated, see `tilewright list engines`; `all`: those installed.",
 )
+@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
 @threads_option
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True)
 @click.option("--seconds", type=float, default=0.2, show_default=True, help="One engine's turn.")
+@click.option(
+    "--patience", type=float, default=10, show_default=True, help="Seconds to wait for quiet."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @dims_option
 @json_option
 def bench_command(
     model: Path,
     against: str,
+    given: Sequence[str],
     threads: int | None,
     rounds: int,
     seconds: float,
+    patience: float,
     seed: int,
     dims: Mapping[str, int],
     as_json: bool,
 ) -> None:
-    """Measure the latency of MODEL on random inputs."""
-    from tilewright.cli.bench_engine import Task
+    """Measure the latency of MODEL; inputs that are not given are drawn at random."""
+    from tempfile import TemporaryDirectory
+
+    from tilewright.bench.rounds import Settings, measure
+    from tilewright.cli.arrays import parse_assignments
     from tilewright.target.cpu import host
 
-    others = [name.strip() for name in against.split(",") if name.strip()]
-    names = list(dict.fromkeys((OURS, *others)))
+    names = engine_names(against)
     check_engines(names, model)
-    count = threads or host().cores
-    task = Task(model, _random_inputs(model, dims, seed), count, dims)
-    rows = summarize(measure(task, names, rounds, seconds))
+    files, count = parse_assignments(given), threads or host().cores
+    with TemporaryDirectory() as folder:
+        entries = _entries(names, model, files, count, dims, seed, Path(folder))
+        with progress() as show:
+            results = measure(entries, Settings(rounds, seconds, patience), show)
+        rows = summarize(entries, results)
     if as_json:
         print_json({"model": str(model), "threads": count, "dims": dict(dims), "engines": rows})
-        return
-    click.echo(f"{model.name}, {count} threads, {rounds} rounds")
-    _print(rows)
+    else:
+        click.echo(f"{model.name}, {count} threads, {rounds} rounds")
+        _print(rows)
+
+
+def engine_names(against: str) -> list[str]:
+    """Ours first, then those asked for; `all` stands for the usual ones that are installed."""
+    from tilewright.bench.engines import ENGINES
+
+    names = [OURS]
+    for name in filter(None, (part.strip() for part in against.split(","))):
+        usual = [n for n, one in ENGINES.items() if one.installed and not one.on_request]
+        names += usual if name == ALL else [name]
+    return list(dict.fromkeys(names))
 
 
 def check_engines(names: Sequence[str], model: Path) -> None:
     """Refuse engines that are not known or not installed, before anything is started."""
-    from importlib.util import find_spec
-
-    from tilewright.cli.bench_engine import ENGINES, REFUSED
+    from tilewright.bench.engines import ENGINES, REFUSED
     from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
 
@@ -81,9 +103,10 @@ def check_engines(names: Sequence[str], model: Path) -> None:
             raise ConfigError(
                 "bench.engine", f"no engine named {name!r}", help=f"one of {', '.join(ENGINES)}"
             )
-        if find_spec(name) is None:
+        package = ENGINES[name].package
+        if not ENGINES[name].installed:
             raise ConfigError(
-                "bench.missing", f"{name} is not installed", help=f"pip install {name}"
+                "bench.missing", f"{package} is not installed", help=f"pip install {package}"
             )
     if len(names) > 1 and is_saved(model):
         raise ConfigError(
@@ -93,130 +116,89 @@ def check_engines(names: Sequence[str], model: Path) -> None:
         )
 
 
-def _random_inputs(model: Path, dims: Mapping[str, int], seed: int) -> dict[str, Any]:
-    from tilewright.cli.arrays import random_inputs
-    from tilewright.cli.source import open_model
+def _entries(
+    names: Sequence[str],
+    model: Path,
+    files: Mapping[str, Path],
+    threads: int,
+    dims: Mapping[str, int],
+    seed: int,
+    folder: Path,
+) -> list[Entry]:
+    """One entry an engine, all with the same inputs, kept in `folder`."""
+    from tilewright.bench.engines import ENGINES
+    from tilewright.bench.npz import write_npz
+    from tilewright.bench.rounds import Entry
+    from tilewright.cli.arrays import given_inputs
+    from tilewright.cli.source import model_ports
 
-    with open_model(model, dims=dims) as executable:
-        return random_inputs(executable.inputs, dims, seed)
-
-
-@dataclass
-class Result:
-    """What was measured of one engine."""
-
-    engine: str
-    loaded: Loaded
-    milliseconds: list[float] = field(default_factory=list)
-
-
-class Worker:
-    """An engine in its own process."""
-
-    def __init__(self, engine: str, task: Task) -> None:
-        import multiprocessing
-
-        from tilewright.cli.bench_engine import serve
-
-        context = multiprocessing.get_context("spawn")
-        self.engine = engine
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(engine, task, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def receive(self) -> Any:
-        """The next answer; an error of the engine is raised here."""
-        from tilewright.core.errors import Error, ExecutionError
-
-        try:
-            answer = self.pipe.recv()
-        except (EOFError, ConnectionError):
-            self.process.join()
-            raise ExecutionError(
-                "bench.died", f"the process of {self.engine} ended with {self.process.exitcode}"
-            ) from None
-        if isinstance(answer, Error):
-            raise answer
-        return answer
-
-    def turn(self, seconds: float) -> list[float]:
-        """Let it run for some seconds; the milliseconds of each run."""
-        self.pipe.send(seconds)
-        return list(self.receive())
-
-    def close(self) -> None:
-        """End the process."""
-        self.pipe.close()
-        self.process.terminate()
-        self.process.join()
-
-
-def measure(task: Task, names: Sequence[str], rounds: int, seconds: float) -> list[Result]:
-    """Load every engine, then let them take turns."""
-    workers: list[Worker] = []
-    results: list[Result] = []
-    try:
-        with progress() as show:
-            for name in names:
-                show(f"load {name}")
-                workers.append(Worker(name, task))
-                results.append(Result(name, workers[-1].receive()))
-            for number in range(rounds):
-                show(f"round {number + 1} of {rounds}")
-                for index in random.sample(range(len(names)), len(names)):
-                    results[index].milliseconds += workers[index].turn(seconds)
-    finally:
-        for worker in workers:
-            worker.close()
-    return results
-
-
-def summarize(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row an engine; ratios are to the first other engine, below one being faster."""
-    base = results[1] if len(results) > 1 else results[0]
-    fastest, middle = min(base.milliseconds), statistics.median(base.milliseconds)
-    rows = []
-    for result in results:
-        times = result.milliseconds
-        rows.append(
-            {
-                "engine": result.engine,
-                "min_ms": min(times),
-                "median_ms": statistics.median(times),
-                "runs": len(times),
-                "load_s": result.loaded.seconds,
-                "baseline": base.engine,
-                "min_ratio": min(times) / fastest,
-                "median_ratio": statistics.median(times) / middle,
-                "difference": difference(result.loaded.outputs, base.loaded.outputs),
-            }
+    inputs, outputs = model_ports(model, dims)
+    write_npz(folder / "inputs.npz", given_inputs(inputs, files, dims, seed))
+    return [
+        Entry(
+            label=name,
+            engine=name,
+            model=str(model.resolve()),
+            inputs=str(folder / "inputs.npz"),
+            threads=threads,
+            outputs=str(folder / f"{name}.npz"),
+            output_names=tuple(port.name for port in outputs),
+            dims=dims,
+            keeps=ENGINES[name].keeps and model.suffix != ".tw",
         )
+        for name in names
+    ]
+
+
+def summarize(entries: Sequence[Entry], results: Sequence[Result]) -> list[dict[str, Any]]:
+    """One row an engine: its figures, how much longer than ours it takes, how far it lies apart.
+
+    The difference is to the first other engine that answered. Where ours fails, that is raised.
+    """
+    from tilewright.core.errors import ExecutionError
+
+    rows = [result.summary() for result in results]
+    if "failure" in rows[0]:
+        raise ExecutionError("bench.failed", f"{OURS} failed: {rows[0]['failure']}")
+    answered = [i for i, row in enumerate(rows) if "failure" not in row]
+    base = answered[1] if len(answered) > 1 else answered[0]
+    for i in answered:
+        rows[i].pop("kernels", None)
+        rows[i]["ratio"] = rows[i]["min_ms"] / rows[0]["min_ms"]
+        rows[i]["difference"] = _difference(entries[i], entries[base])
     return rows
 
 
-def difference(got: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """The largest difference of any output, relative to that output's largest magnitude."""
+def _difference(one: Entry, other: Entry) -> float:
     import numpy as np
 
-    worst = 0.0
-    for name, values in wanted.items():
-        a, b = np.asarray(got[name], np.float64), np.asarray(values, np.float64)
-        if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return float("inf")
-        finite = np.isfinite(b)
-        if finite.any():
-            scale = max(float(np.abs(b[finite]).max()), 1e-30)
-            worst = max(worst, float(np.abs(a[finite] - b[finite]).max()) / scale)
-    return worst
+    from tilewright.bench.difference import relative_error
+
+    assert one.outputs is not None
+    assert other.outputs is not None
+    return relative_error(dict(np.load(one.outputs)), dict(np.load(other.outputs)))
+
+
+_COLUMNS = {
+    "engine": "engine",
+    "min_ms": "min ms",
+    "median_ms": "median ms",
+    "ratio": "/ ours",
+    "compile_s": "compile s",
+    "load_s": "load s",
+    "load_peak_mb": "loading MB",
+    "run_mb": "running MB",
+    "difference": "difference",
+}
 
 
 def _print(rows: Sequence[Mapping[str, Any]]) -> None:
-    base = rows[0]["baseline"]
-    alone = len(rows) == 1
-    heads = ["engine", "min ms", "median ms", "runs"]
-    keys = ["engine", "min_ms", "median_ms", "runs"]
-    if not alone:
-        heads += [f"min / {base}", f"median / {base}", "difference"]
-        keys += ["min_ratio", "median_ratio", "difference"]
-    print_table(heads, [[row[key] for key in keys] for row in rows])
+    good = [row for row in rows if "failure" not in row]
+    print_table(list(_COLUMNS.values()), [[row[key] for key in _COLUMNS] for row in good])
+    for row in rows:
+        if "failure" in row:
+            click.echo(f"{row['engine']} failed: {row['failure']}")
+    others = [row for row in good if not row["engine"].startswith(OURS)]
+    if others:
+        best = min(others, key=lambda row: row["min_ms"])
+        click.echo(f"the best other, {best['engine']}, takes {best['ratio']:.2f} times as long")

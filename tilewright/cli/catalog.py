@@ -87,9 +87,12 @@ def errors() -> list[Row]:
 
 def engines() -> list[Row]:
     """What `tilewright bench --against` compares with."""
-    from tilewright.cli.bench_engine import ENGINES
+    from tilewright.bench.engines import ENGINES
 
-    return [{"name": name, "summary": _first_line(load)} for name, load in ENGINES.items()]
+    return [
+        {"name": name, "summary": one.summary, "installed": "yes" if one.installed else "no"}
+        for name, one in ENGINES.items()
+    ]
 
 
 CATALOG: dict[str, Callable[[], list[Row]]] = {

@@ -21,6 +21,7 @@ from tilewright.cli.options import (
     model_argument,
     no_cache_option,
     overrides_option,
+    precision_option,
     target_option,
 )
 from tilewright.cli.output import print_json, progress, size_text
@@ -45,6 +46,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
     help="A saved model, a C library, or the text of a stage.",
 )
 @target_option
+@precision_option
 @dims_option
 @overrides_option
 @click.option("--time-passes", is_flag=True, help="Say how long each stage and pass took.")
@@ -55,6 +57,7 @@ def compile_command(
     output: Path | None,
     emit: str,
     target: str,
+    precision: str,
     dims: Mapping[str, int],
     overrides: Path | None,
     time_passes: bool,
@@ -67,7 +70,7 @@ def compile_command(
 
     timings = Timings()
     options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
-    options["timings"] = timings
+    options |= {"precision": precision, "timings": timings}
     start = time.perf_counter()
     with progress() as show:
         options["progress"] = show
@@ -109,9 +112,13 @@ def _write_text(
 ) -> dict[str, Any]:
     from tilewright.cli.emit import emit_graph, emit_texts
     from tilewright.driver.compiler import lower, lower_to_graph
+    from tilewright.driver.precision import check_precision
+    from tilewright.target.cpu import resolve
 
     if emit == "graph":
-        return emit_graph(lower_to_graph(source, options["dims"], options["timings"]), output)
+        target, precision = resolve(options["target"]), check_precision(options["precision"])
+        graph = lower_to_graph(source, options["dims"], options["timings"], target, precision)
+        return emit_graph(graph, output)
     return emit_texts(lower(source, **options), emit, output)
 
 

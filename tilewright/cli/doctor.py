@@ -33,11 +33,13 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor")
+@click.option("--roofs", is_flag=True, help="Measure what the machine can do at best, anew.")
 @json_option
 @click.pass_context
-def doctor_command(ctx: click.Context, as_json: bool) -> None:
+def doctor_command(ctx: click.Context, roofs: bool, as_json: bool) -> None:
     """Check this machine and this installation."""
-    findings = [finding for check in CHECKS for finding in _guarded(check)]
+    checks = (_machine, _roofs) if roofs else CHECKS
+    findings = [finding for check in checks for finding in _guarded(check)]
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -74,6 +76,23 @@ def _machine() -> Iterator[Finding]:
     from tilewright.target.cpu import host
 
     yield Finding("machine", "ok", host().describe())
+
+
+def _roofs() -> Iterator[Finding]:
+    """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
+    from tilewright.runtime.roofs import machine_roofs
+    from tilewright.target.cpu import host
+
+    for threads in dict.fromkeys((1, host().cores)):
+        found = machine_roofs(threads, again=True)
+        for element, rate in found.flops_per_second.items():
+            what = "multiply-adds" if element == "f32" else "dot products"
+            detail = f"{rate / 1e9:.1f} G operations/s in {what}"
+            yield Finding(f"{element}, {threads} threads", "ok", detail)
+        for level in found.levels:
+            detail = f"{level.bytes_per_second / 1e9:.1f} GB/s read"
+            yield Finding(f"{level.name}, {threads} threads", "ok", detail)
+    yield Finding("clock", "ok", f"{found.clock_ns:.0f} ns to read")
 
 
 def _cache() -> Iterator[Finding]:

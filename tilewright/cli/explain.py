@@ -4,23 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilewright.cli.options import dims_option, json_option, model_argument, target_option
+from tilewright.cli.options import (
+    dims_option,
+    json_option,
+    model_argument,
+    precision_option,
+    target_option,
+    threads_option,
+)
 from tilewright.cli.output import print_json, progress
+
+if TYPE_CHECKING:
+    from tilewright.runtime.roofs import Roofs
 
 
 @click.command("explain")
 @model_argument
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
 @target_option
+@precision_option
+@threads_option
 @dims_option
 @json_option
 def explain_command(
-    model: Path, html: Path | None, target: str, dims: Mapping[str, int], as_json: bool
+    model: Path,
+    html: Path | None,
+    target: str,
+    precision: str,
+    threads: int | None,
+    dims: Mapping[str, int],
+    as_json: bool,
 ) -> None:
-    """Say what each pass did to MODEL, what was fused and scheduled how, and the memory plan."""
+    """Say what each pass did to MODEL, what was fused and scheduled how, and the memory plan.
+
+    For this machine it also says the least time each kernel can take here, and what bounds it.
+    """
     from tilewright.cli.source import is_saved, read_source
     from tilewright.core.errors import ConfigError
 
@@ -35,16 +57,28 @@ def explain_command(
     from tilewright.driver.compiler import Timings, lower
     from tilewright.driver.explain import explain_build
     from tilewright.driver.report import report_data, report_page
+    from tilewright.driver.step_rows import fusion_refusals
 
     timings = Timings()
     with progress() as show:
-        build = lower(read_source(model), target=target, dims=dims, timings=timings, progress=show)
+        options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
+        build = lower(read_source(model), **options, timings=timings, progress=show)
+    roofs = _roofs(threads) if target == "native" else None
+    refusals = fusion_refusals(timings.passes)
     if html is not None:
-        click.echo(write_text(html, report_page(model.name, build, timings)))
+        click.echo(write_text(html, report_page(model.name, build, timings, refusals, roofs)))
     elif as_json:
-        print_json(report_data(build, timings))
+        print_json(report_data(build, timings, refusals, roofs))
     else:
-        click.echo(explain_build(build, timings.passes))
+        click.echo(explain_build(build, timings.passes, refusals, roofs))
+
+
+def _roofs(threads: int | None) -> Roofs:
+    """Those of this machine, for the least time that a kernel can take."""
+    from tilewright.runtime.roofs import machine_roofs
+    from tilewright.target.cpu import host
+
+    return machine_roofs(threads or host().cores, show=lambda what: click.echo(what, err=True))
 
 
 def _explain_saved(model: Path, as_json: bool) -> None:
@@ -52,6 +86,8 @@ def _explain_saved(model: Path, as_json: bool) -> None:
 
     manifest = read_container(model).manifest
     if as_json:
-        print_json({key: manifest[key] for key in ("inputs", "outputs", "kernels", "explain")})
+        print_json(
+            {key: manifest[key] for key in ("inputs", "outputs", "kernels", "schedules", "explain")}
+        )
     else:
         click.echo(manifest["explain"])

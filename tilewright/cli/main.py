@@ -24,6 +24,7 @@ COMMANDS = {
     "compile": "tilewright.cli.compile:compile_command",
     "run": "tilewright.cli.run:run_command",
     "bench": "tilewright.cli.bench:bench_command",
+    "profile": "tilewright.cli.profile:profile_command",
     "explain": "tilewright.cli.explain:explain_command",
     "opt": "tilewright.cli.opt:opt_command",
     "list": "tilewright.cli.list:list_command",

@@ -12,6 +12,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 target_option = click.option(
     "--target", default="native", show_default=True, help="See `tilewright list targets`."
 )
+precision_option = click.option(
+    "--precision",
+    default="f32",
+    show_default=True,
+    help="bf16 lets products and convolutions round their operands where that is faster.",
+)
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"
 )

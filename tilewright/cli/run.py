@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,11 +17,6 @@ from tilewright.cli.options import (
     threads_option,
 )
 from tilewright.cli.output import print_json, print_table
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from tilewright.runtime.executable import Executable
 
 
 @click.command("run")
@@ -52,12 +47,12 @@ def run_command(
     as_json: bool,
 ) -> None:
     """Run MODEL (.onnx, .tw or .graph) once and summarise its outputs."""
-    from tilewright.cli.arrays import parse_assignments, save_arrays, summary
+    from tilewright.cli.arrays import given_inputs, parse_assignments, save_arrays, summary
     from tilewright.cli.source import open_model
 
     files = parse_assignments(given)
     with open_model(model, threads=threads, dims=dims, cache=not no_cache) as executable:
-        inputs = _inputs(executable, files, dims if random else None, seed)
+        inputs = given_inputs(executable.inputs, files, dims if random else None, seed)
         start = time.perf_counter()
         outputs = executable.run(inputs)
         milliseconds = (time.perf_counter() - start) * 1e3
@@ -67,29 +62,6 @@ def run_command(
     for name, path in save_arrays(output_dir, outputs).items() if output_dir else ():
         next(row for row in rows if row["name"] == name)["file"] = str(path)
     _report(rows, milliseconds, times, as_json)
-
-
-def _inputs(
-    executable: Executable,
-    files: Mapping[str, Path],
-    dims: Mapping[str, int] | None,
-    seed: int,
-) -> dict[str, np.ndarray]:
-    """The arrays of files, and random ones for the other inputs where `dims` are given."""
-    from tilewright.cli.arrays import load_array, random_inputs
-
-    ports = {port.name: port for port in executable.inputs}
-    arrays = {name: load_array(path, ports.get(name)) for name, path in files.items()}
-    if dims is None:
-        return arrays
-    # The sizes that the given arrays have are those of the others too.
-    sizes = dict(dims)
-    for name in arrays.keys() & ports.keys():
-        for dim, size in zip(ports[name].shape, arrays[name].shape, strict=False):
-            if isinstance(dim, str):
-                sizes.setdefault(dim, size)
-    missing = [port for name, port in ports.items() if name not in arrays]
-    return arrays | random_inputs(missing, sizes, seed)
 
 
 def _report(

@@ -12,6 +12,7 @@ from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tilewright.ir.graph.nodes import Graph
+    from tilewright.runtime.binding import Port
     from tilewright.runtime.executable import Executable
 
 SAVED_MAGIC = b"TILEWRT"
@@ -49,6 +50,25 @@ def open_model(
     with progress() as show:
         source = read_source(path)
         return compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
+
+
+def model_ports(path: Path, dims: Mapping[str, int]) -> tuple[list[Port], list[Port]]:
+    """The inputs and outputs of a model, without compiling it."""
+    from tilewright.runtime.binding import Port
+
+    if is_saved(path):
+        from tilewright.runtime.container import read_container
+
+        manifest = read_container(path).manifest
+        return (
+            [Port.from_manifest(one) for one in manifest["inputs"]],
+            [Port.from_manifest(one) for one in manifest["outputs"]],
+        )
+    from tilewright.driver.compiler import import_graph
+    from tilewright.driver.manifest import graph_ports
+
+    inputs, outputs = graph_ports(import_graph(read_source(path), dims))
+    return list(map(Port.from_manifest, inputs)), list(map(Port.from_manifest, outputs))
 
 
 def read_source(path: Path) -> Path | Graph:

@@ -1,7 +1,8 @@
 """Conversions between element types → LLVM instructions.
 
 To and from bf16 the bits are computed: LLVM would call functions of a runtime library that a
-machine may not have, and the instructions of some processors flush denormals. Narrowing f64 to a
+machine may not have, and the instructions of some processors flush denormals (where the user has
+allowed bf16 they are used). Narrowing f64 to a
 16-bit float goes through f32 *rounded to odd*, so that the second rounding is the only one.
 """
 
@@ -96,6 +97,8 @@ def _widen_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
 
 def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     """Round to the nearest, ties to even, by an addition to the bits; a NaN stays one."""
+    if em.fn.module.native_bf16:
+        return _convert_at_once(em, a, F32, BF16, lanes)
     let, word, single = em.fn.let, register_type(U32, lanes), register_type(F32, lanes)
     half, sixteen = register_type(U16, lanes), splat(16, U32, lanes)
     bits = let(f"bitcast {single} {a} to {word}")

@@ -25,7 +25,7 @@ from tilewright.arith.expr import (
     Var,
     cast,
 )
-from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.codegen.conversions import emit_cast
 from tilewright.codegen.function import FunctionText
 from tilewright.codegen.integers import emit_division, emit_shift
@@ -264,6 +264,13 @@ def _lane(em: ExprEmitter, e: Lane) -> str:
     return em.lane(em.value(e.a), register_type(e.dtype, e.a.lanes), e.index)
 
 
+def _shuffle(em: ExprEmitter, e: Shuffle) -> str:
+    kind = register_type(e.dtype, e.a.lanes)
+    picks = ", ".join(f"i32 {p}" for p in e.picks)
+    operands = f"{kind} {em.value(e.a)}, {kind} {em.value(e.b)}"
+    return em.fn.let(f"shufflevector {operands}, <{e.lanes} x i32> <{picks}>")
+
+
 def _variable(em: ExprEmitter, e: Var) -> str:
     if e.name not in em.values:
         raise CodegenError("codegen.variable", f"variable {e.name} has no value here")
@@ -281,5 +288,6 @@ _EMIT: dict[type, Callable[[ExprEmitter, Any], str]] = {
     Ramp: _ramp,
     Broadcast: _broadcast,
     Lane: _lane,
+    Shuffle: _shuffle,
     Load: emit_load,
 }

@@ -9,22 +9,29 @@ from tilewright.arith.expr import Expr
 
 
 class ModuleText:
-    """Collects function definitions, and declarations each once."""
+    """Collects function definitions, and declarations each once.
 
-    def __init__(self) -> None:
+    `native_bf16` says that f32 is rounded to bf16 by the machine's instruction.
+    """
+
+    def __init__(self, native_bf16: bool = False) -> None:
+        self.native_bf16 = native_bf16
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._included: set[str] = set()
+        self._zeros = 0
 
     def declare(self, name: str, signature: str) -> None:
         """Declare an external function: `declare("llvm.fabs.f32", "float (float)")`."""
         result, params = signature.split(" (", 1)
         self.declarations[name] = f"declare {result} @{name}({params}"
 
-    def zeros(self) -> str:
-        """The address of some zero bytes: what to read where nothing may be read."""
+    def zeros(self, size: int = 16) -> str:
+        """The address of `size` zero bytes or more: what to read where nothing may be read."""
         name = "@tw_zeros"
-        self.declarations[name] = f"{name} = private constant [16 x i8] zeroinitializer, align 16"
+        self._zeros = max(self._zeros, size)
+        kind = f"[{self._zeros} x i8]"
+        self.declarations[name] = f"{name} = private constant {kind} zeroinitializer, align 16"
         return name
 
     def include(self, name: str, text: str) -> None:
@@ -50,6 +57,8 @@ class FunctionText:
         self.name = name
         self.params = params
         self.entry: list[str] = []
+        self._states: dict[str, None] = {}
+        self._calls: list[int] = []
         self.lines: list[str] = []
         self.known: list[dict[Expr, str]] = [{}]
         self.block = "entry"
@@ -81,6 +90,14 @@ class FunctionText:
         self.entry.append(f"  {name} = {instruction}")
         return name
 
+    def surround(self, name: str) -> None:
+        """Have `@<name>.begin` called at the function's start and `@<name>.end` at its end."""
+        self._states[name] = None
+
+    def called(self) -> None:
+        """Note that what was emitted last calls a function, which may end what was begun here."""
+        self._calls.append(len(self.lines))
+
     def start(self, label: str) -> None:
         """Begin a basic block."""
         self.lines.append(f"{label}:")
@@ -103,7 +120,11 @@ class FunctionText:
     def finish(self, attributes: str = "", result: str = "void") -> None:
         """Close the function, returning `result` (`void` or `type value`), and give it over."""
         params = ", ".join(f"{kind} {name}" for name, kind in self.params)
-        body = "\n".join([*self.entry, *self.lines])
+        begins = [f"  call void @{name}.begin()" for name in self._states]
+        for position in reversed(self._calls):
+            self.lines[position:position] = begins
+        ends = [f"  call void @{name}.end()" for name in self._states]
+        body = "\n".join([*self.entry, *begins, *self.lines, *ends])
         self.module.definitions.append(
             f"define {result.split()[0]} @{self.name}({params}) {attributes} {{\n"
             f"entry:\n{body}\n  ret {result}\n}}"

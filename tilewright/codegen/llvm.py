@@ -16,12 +16,27 @@ def _initialize() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def target_machine(target: Target) -> llvm.TargetMachine:
+def target_machine(target: Target, level: int = 2) -> llvm.TargetMachine:
     """The LLVM back end for a target; code is position independent so that it can be a library."""
     _initialize()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=",".join(target.features), opt=2, reloc="pic", codemodel="small"
+        cpu=target.cpu,
+        features=",".join(target.features),
+        opt=level,
+        reloc="pic",
+        codemodel="small",
     )
+
+
+def parse(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
+    """Parse and verify a module."""
+    header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    try:
+        module = llvm.parse_assembly(header + text)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError("codegen.llvm", f"LLVM refuses the generated code: {error}") from error
+    return module
 
 
 def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
@@ -29,12 +44,7 @@ def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.Mod
 
     LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
     """
-    header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-    try:
-        module = llvm.parse_assembly(header + text)
-        module.verify()
-    except RuntimeError as error:
-        raise CodegenError("codegen.llvm", f"LLVM refuses the generated code: {error}") from error
+    module = parse(text, machine, target)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -52,12 +62,15 @@ def compiled_modules() -> int:
     return _compiled_modules
 
 
-def compile_object(text: str, target: Target) -> bytes:
-    """A module as an object file."""
+def compile_object(text: str, target: Target, optimized: bool = True) -> bytes:
+    """A module as an object file.
+
+    Long code that runs once is not worth optimising: that takes longer than it could ever save.
+    """
     global _compiled_modules
     _compiled_modules += 1
-    machine = target_machine(target)
-    return machine.emit_object(optimize(text, machine, target))
+    machine = target_machine(target, level=2 if optimized else 0)
+    return machine.emit_object((optimize if optimized else parse)(text, machine, target))
 
 
 def compile_assembly(text: str, target: Target) -> str:

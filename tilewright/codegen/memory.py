@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, Load
-from tilewright.arith.vector import Ramp
+from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.codegen.types import intrinsic_suffix, memory_type, register_type
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
 if TYPE_CHECKING:
     from tilewright.codegen.expressions import ExprEmitter
+
+# With more elements between those of a vector, most of what is loaded would not be wanted.
+MOST_STRIDE = 4
 
 
 def emit_load(em: ExprEmitter, e: Load) -> str:
@@ -21,21 +24,14 @@ def emit_load(em: ExprEmitter, e: Load) -> str:
         return _scalar_load(em, e, index)
     if isinstance(index, Ramp) and index.stride == 1:
         return _vector_load(em, e, index)
+    if isinstance(index, Ramp) and _is_sparse(e, index):
+        return em.value(_picked(e, index))
     return _gather(em, e, index)
 
 
 def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
-    """A masked scalar load reads a zero from elsewhere where the mask is false."""
     kind = memory_type(e.dtype)
-    if e.mask is None:
-        pointer = em.element_pointer(e.buffer, e.dtype, index)
-    else:
-        mask = em.value(e.mask)
-        # Not `inbounds`: where the mask is false, the address may be anything.
-        place = em.fn.let(
-            f"getelementptr {kind}, ptr {em.pointers[e.buffer]}, i64 {em.value(index)}", "p"
-        )
-        pointer = em.fn.let(f"select i1 {mask}, ptr {place}, ptr {em.fn.module.zeros()}")
+    pointer = _readable_pointer(em, e, index, 1)
     loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
     return em.to_register(loaded, e.dtype, 1)
 
@@ -43,10 +39,12 @@ def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
 def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
     lanes = index.count
     kind = memory_type(e.dtype, lanes)
-    pointer = em.element_pointer(e.buffer, e.dtype, index.base)
-    if e.mask is None:
+    if e.mask is None or e.mask.lanes == 1:
+        # One condition for all lanes reads zeros from elsewhere where it is false.
+        pointer = _readable_pointer(em, e, index.base, lanes)
         loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
         return em.to_register(loaded, e.dtype, lanes)
+    pointer = em.element_pointer(e.buffer, e.dtype, index.base)
     flags = register_type(BOOL, lanes)
     name = f"llvm.masked.load.{_memory_suffix(e.dtype, lanes)}.p0"
     em.fn.module.declare(name, f"{kind} (ptr, {flags}, {kind})")
@@ -56,6 +54,50 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
         f"{kind} zeroinitializer)"
     )
     return em.to_register(loaded, e.dtype, lanes)
+
+
+def _readable_pointer(em: ExprEmitter, e: Load, index: Expr, lanes: int) -> str:
+    """The address of an element, or of zeros where the load's (scalar) mask is false."""
+    if e.mask is None:
+        return em.element_pointer(e.buffer, e.dtype, index)
+    mask = em.value(e.mask)
+    # Not `inbounds`: where the mask is false, the address may be anything.
+    place = em.fn.let(
+        f"getelementptr {memory_type(e.dtype)}, ptr {em.pointers[e.buffer]}, i64 {em.value(index)}",
+        "p",
+    )
+    zeros = em.fn.module.zeros(lanes * e.dtype.bytes)
+    return em.fn.let(f"select i1 {mask}, ptr {place}, ptr {zeros}")
+
+
+def _is_sparse(e: Load, index: Ramp) -> bool:
+    """Whether it is cheaper to load everything between the elements, and pick them."""
+    if e.mask is not None or e.dtype == BOOL:
+        return False
+    return 2 <= index.stride <= min(MOST_STRIDE, index.count - 1)
+
+
+def _picked(e: Load, index: Ramp) -> Expr:
+    """Every second, third or fourth element of whole vectors.
+
+    The last of them ends with the last element that is wanted: nothing beyond it is read.
+    """
+    stride, count = index.stride, index.count
+    last = (count - 1) * stride + 1 - count
+    starts = [min(k * count, last) for k in range(stride)]
+    vectors = [Load(e.buffer, (Ramp(index.base + s, 1, count),), e.dtype) for s in starts]
+    result: Expr = vectors[0]
+    for k in range(1, stride):
+        picks = tuple(_pick(i * stride, i, count, k, starts[k]) for i in range(count))
+        result = Shuffle(result, vectors[k], picks)
+    return result
+
+
+def _pick(place: int, lane: int, count: int, k: int, start: int) -> int:
+    """Where the element wanted in `lane` is when vector `k` joins the ones before it."""
+    if place // count == k:
+        return count + place - start
+    return place if k == 1 and place < count else lane
 
 
 def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:

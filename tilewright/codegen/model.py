@@ -5,12 +5,14 @@
     i64  tw_arena_size(ptr dims)
     void tw_output_shapes(ptr dims, ptr shapes) all output dimensions, one after another
 
-`dims` holds the value of every symbolic size, in the order of `ModelCode.symbols`.
+`dims` holds the value of every symbolic size, in the order of `ModelCode.symbols`, and then room
+for the late sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
+such sizes. A status other than 0 is the number of the check that failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
@@ -51,18 +53,49 @@ class KernelCall:
 
 
 @node
+class Require:
+    """The run ends with `status` unless the condition holds."""
+
+    condition: Expr
+    status: int
+
+
+@node
+class Choose:
+    """One of two lists of actions, by an expression over sizes or a truth value in memory.
+
+    `late` are sizes that are known from there on: a name, and what it is after either list.
+    """
+
+    condition: Expr | Place
+    then: tuple[Action, ...]
+    other: tuple[Action, ...]
+    late: tuple[tuple[str, Expr, Expr], ...] = ()
+
+
+Action = KernelCall | Require | Choose
+
+
+@node
 class ModelCode:
     """Everything the entry points are made of.
 
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
-    calls mention its offsets; otherwise the arena has `arena_size` bytes.
+    calls mention its offsets; otherwise the arena has `arena_size` bytes. `late` are the sizes that
+    only a run gives.
     """
 
     symbols: tuple[str, ...]
-    calls: tuple[KernelCall, ...]
+    actions: tuple[Action, ...]
     output_shapes: tuple[Shape, ...]
     arena_size: int = 0
     placement: Placement | None = None
+    late: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> tuple[KernelCall, ...]:
+        """All kernel calls in order, those of branches included."""
+        return tuple(_kernel_calls(self.actions))
 
 
 def emit_model(code: ModelCode) -> str:
@@ -78,6 +111,14 @@ def emit_model(code: ModelCode) -> str:
     _emit_arena_size(module, code)
     _emit_output_shapes(module, code)
     return module.text()
+
+
+def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
+    for action in actions:
+        if isinstance(action, KernelCall):
+            yield action
+        elif isinstance(action, Choose):
+            yield from _kernel_calls((*action.then, *action.other))
 
 
 def _start(
@@ -99,16 +140,84 @@ def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
     em = _start(module, "tw_main_profiled" if profiled else "tw_main", params, code.symbols)
     if code.placement is not None:
         _place(em, code.placement)
-    before = _now(em) if profiled else ""
-    for number, call in enumerate(code.calls):
-        args = [f"ptr {_address(em, place)}" for place in call.buffers]
-        args += [f"i64 {em.values[s]}" for s in call.sizes]
-        em.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
-        if profiled:
-            after = _now(em)
-            _add_elapsed(em, number, before, after)
-            before = after
+    _Main(em, code, profiled).emit(code.actions)
     em.fn.finish("nounwind", "i32 0")
+
+
+class _Main:
+    """Emits actions in order; the kernel calls of branches count on, so that each has a number."""
+
+    def __init__(self, em: ExprEmitter, code: ModelCode, profiled: bool) -> None:
+        self.em = em
+        self.fn = em.fn
+        self.late = {name: len(code.symbols) + i for i, name in enumerate(code.late)}
+        self.clock = self.fn.at_entry("alloca i64, align 8", "clock") if profiled else ""
+        self.number = 0
+        if self.clock:
+            self._start_clock()
+
+    def emit(self, actions: Sequence[Action]) -> None:
+        """The actions one after the other."""
+        for action in actions:
+            if isinstance(action, KernelCall):
+                self._call(action)
+            elif isinstance(action, Require):
+                self._require(action)
+            else:
+                self._choose(action)
+
+    def _call(self, call: KernelCall) -> None:
+        args = [f"ptr {_address(self.em, place)}" for place in call.buffers]
+        args += [f"i64 {self.em.values[s]}" for s in call.sizes]
+        self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
+        if self.clock:
+            before = self.fn.let(f"load i64, ptr {self.clock}, align 8")
+            _add_elapsed(self.em, self.number, before, self._start_clock())
+        self.number += 1
+
+    def _start_clock(self) -> str:
+        now = _now(self.em)
+        self.fn.emit(f"store i64 {now}, ptr {self.clock}, align 8")
+        return now
+
+    def _require(self, action: Require) -> None:
+        holds = self.em.value(action.condition)
+        fine, failed = self.fn.label("fine"), self.fn.label("failed")
+        self.fn.emit(f"br i1 {holds}, label %{fine}, label %{failed}")
+        self.fn.start(failed)
+        self.fn.emit(f"ret i32 {action.status}")
+        self.fn.start(fine)
+
+    def _choose(self, action: Choose) -> None:
+        then, other, after = (self.fn.label(word) for word in ("then", "else", "after"))
+        self.fn.emit(f"br i1 {self._truth(action.condition)}, label %{then}, label %{other}")
+        ends: list[tuple[str, list[str]]] = []
+        branches = (
+            (then, action.then, [size for _, size, _ in action.late]),
+            (other, action.other, [size for _, _, size in action.late]),
+        )
+        for label, actions, late in branches:
+            self.fn.start(label)
+            with self.fn.scope():
+                self.emit(actions)
+                sizes = [self.em.value(size) for size in late]
+            ends.append((self.fn.block, sizes))
+            self.fn.emit(f"br label %{after}")
+        self.fn.start(after)
+        for index, (name, _, _) in enumerate(action.late):
+            merged = ", ".join(f"[ {sizes[index]}, %{block} ]" for block, sizes in ends)
+            self._define_late(name, self.fn.let(f"phi i64 {merged}", "late"))
+
+    def _truth(self, condition: Expr | Place) -> str:
+        if isinstance(condition, Expr):
+            return self.em.value(condition)
+        byte = self.fn.let(f"load i8, ptr {_address(self.em, condition)}, align 1")
+        return self.fn.let(f"icmp ne i8 {byte}, 0")
+
+    def _define_late(self, name: str, value: str) -> None:
+        self.em.values[name] = value
+        slot = f"getelementptr inbounds i64, ptr %dims, i64 {self.late[name]}"
+        self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
 
 
 def _place(em: ExprEmitter, placement: Placement) -> str:
@@ -158,7 +267,7 @@ def _emit_arena_size(module: ModuleText, code: ModelCode) -> None:
 
 def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
     params = [("%dims", "ptr"), ("%shapes", "ptr")]
-    em = _start(module, "tw_output_shapes", params, code.symbols)
+    em = _start(module, "tw_output_shapes", params, (*code.symbols, *code.late))
     dims = [d for shape in code.output_shapes for d in shape]
     for index, dim in enumerate(dims):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")

@@ -8,7 +8,7 @@ stack.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Const, as_int
@@ -17,9 +17,21 @@ from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.types import memory_type
+from tilewright.codegen.work import loop_work
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Seq, Stmt, Store, Tile
+from tilewright.ir.loop.nodes import (
+    Alloc,
+    Buffer,
+    For,
+    Func,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    Tile,
+)
 from tilewright.ir.loop.walk import buffers, expressions, loops, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -95,14 +107,21 @@ class StatementEmitter:
     def _instruction(self, tile: Tile) -> None:
         """Call the text of an intrinsic, which is inlined, on the addresses of its operands."""
         row = INTRINSICS[tile.intrinsic]
+        if row.state is not None:
+            self.fn.module.include(row.state.name, row.state.llvm)
+            self.fn.surround(f"tw.{row.state.name}")
         self.fn.module.include(tile.intrinsic, row.llvm)
-        ex = self.expressions
-        ex.begin_statement()
-        args = [
-            f"ptr {ex.element_pointer(r.buffer, self.dtypes[r.buffer], r.ranges[0][0])}"
-            for r in (*tile.srcs, tile.dst)
-        ]
+        self.expressions.begin_statement()
+        args = [a for r in (*tile.srcs, tile.dst) for a in self._operand(r, row.strided)]
         self.fn.emit(f"call void @tw.{tile.intrinsic}({', '.join(args)})")
+
+    def _operand(self, region: Region, strided: bool) -> Iterator[str]:
+        """The address of an operand, and the bytes from row to row if the rows may lie apart."""
+        ex, dtype = self.expressions, self.dtypes[region.buffer]
+        ((start, row),) = region.ranges
+        yield f"ptr {ex.element_pointer(region.buffer, dtype, start)}"
+        if strided:
+            yield f"i64 {ex.value(row * dtype.bytes)}"
 
     def _stack(self, buffer: Buffer) -> str:
         size = as_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
@@ -175,9 +194,21 @@ class StatementEmitter:
             fn.emit(f"store {kind} {register}, ptr {slot}, align 8")
         name = f"{self.kernel}.{fn.label('p')}"
         self._outline(loop, name, list(pointers), list(values))
-        fn.module.declarations["tw_parallel"] = "declare void @tw_parallel(ptr, ptr, i64)"
-        extent = ex.value(loop.extent)
-        fn.emit(f"call void @tw_parallel(ptr @{name}, ptr {context}, i64 {extent})")
+        self._share(loop, f"ptr @{name}, ptr {context}")
+        fn.called()
+
+    def _share(self, loop: For, job: str) -> None:
+        """Call the pool; where the work depends on sizes, it decides whether to share it."""
+        ex, fn = self.expressions, self.fn
+        arguments = f"{job}, i64 {ex.value(loop.extent)}"
+        symbolic = any(as_int(inner.extent) is None for inner in loops(loop))
+        work = loop_work(loop) if symbolic else None
+        if work is None or not free_vars(work) <= set(ex.values):
+            fn.module.declare("tw_parallel", "void (ptr, ptr, i64)")
+            fn.emit(f"call void @tw_parallel({arguments})")
+        else:
+            fn.module.declare("tw_parallel_work", "void (ptr, ptr, i64, i64)")
+            fn.emit(f"call void @tw_parallel_work({arguments}, i64 {ex.value(work)})")
 
     def _outline(self, loop: For, name: str, pointers: list[str], values: list[str]) -> None:
         """The function of a parallel loop: unpack the context, run a share of the iterations."""

@@ -3,17 +3,25 @@
 In: a target triple. Out: the text of a module that defines
 
     void tw_parallel(ptr body, ptr ctx, i64 n)    body is void(ptr ctx, i64 begin, i64 end)
+    void tw_parallel_work(ptr body, ptr ctx, i64 n, i64 steps)
     void tw_set_threads(i32)    i32 tw_get_threads()    void tw_shutdown()
+    void tw_set_spin(i32 microseconds)
 
 and needs libc and pthread only, so that an exported library stands alone.
 
-`tw_parallel` cuts [0, n) into one contiguous chunk a thread, runs the first chunk itself and
-returns when all are done. It runs everything inline when that is all it can do: one thread, one
-iteration, or a pool that is already working (a nested call, or another thread's).
+`tw_parallel` cuts [0, n) into chunks, some for each thread, and returns when all are done. It runs
+everything inline when that is all it can do: one thread, one iteration, or a pool that is already
+working (a nested call, or another thread's). `tw_parallel_work` does so too where the job has so
+few steps that sharing them would take longer.
 
-Each worker owns a mailbox of two cache lines. The caller writes a chunk and a sequence number
-into the first, the worker answers with that number in the second: one line travels each way and
-no counter is shared. A worker polls its mailbox for some tens of microseconds, then sleeps on it.
+Each thread, the caller being the first, has a slot with an offer: the job's number and how many of
+its chunks are left. A thread claims a chunk by counting an offer down, its own until that is used
+up, then the others'. So a thread mostly works where it worked in the last job, one that is slow or
+does not come at all leaves its chunks to the others, and the caller waits for nothing but chunks
+that somebody has begun. An offer bears the number of its job: who comes late finds another number
+or nothing left, and touches nothing of a job that may be over.
+
+A worker polls its slot for some tens of microseconds (`tw_set_spin`), then sleeps on it.
 
 The state lives in pages that the kernel zeroes in a forked child (MADV_WIPEONFORK), where the
 workers do not exist: the child finds a pool not yet started and starts its own.
@@ -24,20 +32,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Template
 
-from tilewright.codegen.threadpool_workers import MAILBOX, WORKER, WORKERS
+from tilewright.codegen.clock import CLOCK_IR
+from tilewright.codegen.threadpool_jobs import OFFERS, PARALLEL
+from tilewright.codegen.threadpool_workers import WORKER, WORKERS
 from tilewright.core.errors import UnsupportedError
+from tilewright.schedule.builtin.injective import PARALLEL_WORK
 
 MAX_THREADS = 256
+CHUNKS = 4
+"""The chunks that each thread gets, where there are iterations enough."""
+
+SPIN = 50
+"""The microseconds that a worker polls before it sleeps, unless told otherwise."""
 
 
 @dataclass(frozen=True)
 class _Arch:
-    """What differs between processors: the polling hint, its price and the futex's number."""
+    """What differs between processors: the polling hint and the futex's number."""
 
     futex: int
     pause: str
     declare: str
-    spins: int  # polls of a mailbox that take 50 to 100 microseconds
 
 
 _ARCHS = {
@@ -46,13 +61,11 @@ _ARCHS = {
         futex=98,
         pause="call void @llvm.aarch64.isb(i32 15)",
         declare="declare void @llvm.aarch64.isb(i32)",
-        spins=5000,
     ),
     "x86_64": _Arch(
         futex=202,
         pause="call void @llvm.x86.sse2.pause()",
         declare="declare void @llvm.x86.sse2.pause()",
-        spins=3000,
     ),
 }
 _ARCH_ALIASES = {"arm64": "aarch64", "amd64": "x86_64"}
@@ -69,39 +82,47 @@ def threadpool_ir(triple: str) -> str:
             help=f"supported: Linux on {', '.join(sorted(_ARCHS))}",
         )
     return _MODULE.substitute(
-        workers=MAX_THREADS - 1,
         max_threads=MAX_THREADS,
-        # the header line, then one mailbox a worker
-        size=128 * MAX_THREADS,
+        # the header, then one slot a thread
+        size=128 * (1 + MAX_THREADS),
+        clock=CLOCK_IR.replace("define i64 @tw_now", "define internal i64 @tw.now"),
+        chunks=CHUNKS,
+        least_work=PARALLEL_WORK,
+        spin=SPIN,
         futex=arch.futex,
         pause=arch.pause,
         declare=arch.declare,
-        spins=arch.spins,
-        patience=arch.spins // 8,
     )
 
 
 _TYPES = """
-; A worker's mailbox. The first cache line is the caller's (the job), the second the worker's.
+; A thread's place in the pool; slot 0 is the caller's. The first cache line is what others read.
 %tw.slot = type {
-  i32,          ; 0 posted: the sequence number of the last job; the futex
-  i32,          ; 1 asleep: 1 while the worker sleeps or is about to
-  ptr, ptr,     ; 2 body, 3 ctx; no body means: end
-  i64, i64,     ; 4 begin, 5 end
-  i64,          ; 6 the pthread_t
+  i64,          ; 0 offer: the job's number (the upper half, also the futex), the chunks left
+  ptr, ptr,     ; 1 body, 2 ctx
+  i64,          ; 3 n, the iterations of the job
+  i32, i32,     ; 4 chunks of the job, 5 the one after the last of this slot
+  i32,          ; 6 parts: how many slots have chunks of this job
+  i32,          ; 7 the slot's own number
   [16 x i8],
-  i32,          ; 8 done: the sequence number of the last job finished
-  [60 x i8]
+  i32,          ; 9 asleep: 1 while the worker sleeps or is about to
+  i32,          ; 10 the number of the last job before the worker began
+  i64,          ; 11 the pthread_t
+  i32,          ; 12 ending: 1 when the worker is to end
+  [44 x i8]
 }
 
 %tw.pool = type {
   i32,          ; 0 busy: 1 while a job runs or the workers change
   i32,          ; 1 sequence: the number of the last job
   i32,          ; 2 running: how many workers exist
-  [116 x i8],
-  [$workers x %tw.slot]  ; 4
+  [52 x i8],
+  i64,          ; 4 pending: the chunks not yet done
+  [56 x i8],
+  [$max_threads x %tw.slot]  ; 6
 }
 
+@tw.spins = internal global i32 -1       ; polls before a worker sleeps; -1: not yet known
 @tw.pool = internal global ptr null      ; made by the first parallel job
 @tw.threads = internal global i32 0      ; 0: as many as there are processors for this process
 @tw.owner = internal global i32 0        ; a process, where the kernel cannot wipe on fork; else 0
@@ -110,6 +131,7 @@ declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @madvise(ptr, i64, i32)
 declare i32 @getpid()
+$clock
 declare i32 @sched_yield()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i64 @syscall(i64, ...)
@@ -118,6 +140,8 @@ declare i32 @pthread_join(i64, ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.ctpop.i64(i64)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @llvm.smin.i32(i32, i32)
 $declare
@@ -198,82 +222,57 @@ define internal void @tw.unlock(ptr %pool) {
 }
 """
 
-_PARALLEL = """
-define void @tw_parallel(ptr %body, ptr %ctx, i64 %n) {
-  %empty = icmp sle i64 %n, 0
-  br i1 %empty, label %nothing, label %count
-nothing:
-  ret void
-count:
-  %threads = call i32 @tw_get_threads()
-  %threads.wide = zext i32 %threads to i64
-  %parts = call i64 @llvm.smin.i64(i64 %threads.wide, i64 %n)
-  %alone = icmp eq i64 %parts, 1
-  br i1 %alone, label %inline, label %find
-find:
-  %pool = call ptr @tw.get_pool()
-  %none = icmp eq ptr %pool, null
-  br i1 %none, label %inline, label %take
-take:
-  %free = call i1 @tw.try_lock(ptr %pool)
-  br i1 %free, label %share, label %inline
-inline:
-  call void %body(ptr %ctx, i64 0, i64 %n)
-  ret void
-share:
-  %helpers = trunc i64 %parts to i32
-  %wanted = sub i32 %helpers, 1
-  %running = call i32 @tw.start_workers(ptr %pool, i32 %wanted)
-  %workers = call i32 @llvm.smin.i32(i32 %running, i32 %wanted)
-  call void @tw.fork_join(ptr %pool, i32 %workers, ptr %body, ptr %ctx, i64 %n)
-  call void @tw.unlock(ptr %pool)
+_SPIN = """
+; Workers that find nothing to do poll for so many microseconds; those asleep are not told.
+define void @tw_set_spin(i32 %microseconds) {
+  %some = call i32 @llvm.smax.i32(i32 %microseconds, i32 0)
+  %wide = zext i32 %some to i64
+  %time = mul i64 %wide, 1000
+  %cost = call i64 @tw.time_polls()
+  %scaled = mul i64 %time, 64
+  %polls = udiv i64 %scaled, %cost
+  %bounded = call i64 @llvm.umin.i64(i64 %polls, i64 1000000000)
+  %spins = trunc i64 %bounded to i32
+  store atomic i32 %spins, ptr @tw.spins monotonic, align 4
   ret void
 }
 
-; Chunk 0 is the caller's, chunk w + 1 is worker w's; chunk t is [t * n / parts, (t+1) * n / parts).
-define internal void @tw.fork_join(ptr %pool, i32 %workers, ptr %body, ptr %ctx, i64 %n) {
-  %job = call i32 @tw.next_sequence(ptr %pool)
-  %workers.wide = zext i32 %workers to i64
-  %parts = add i64 %workers.wide, 1
-  %first.end = udiv i64 %n, %parts
-  br label %posts
-posts:
-  %p = phi i32 [ 0, %0 ], [ %p.next, %post ]
-  %begin = phi i64 [ %first.end, %0 ], [ %end, %post ]
-  %posted = icmp eq i32 %p, %workers
-  br i1 %posted, label %wakes, label %post
-post:
-  %p.next = add i32 %p, 1
-  %chunk = zext i32 %p.next to i64
-  %chunk.next = add i64 %chunk, 1
-  %scaled = mul i64 %chunk.next, %n
-  %end = udiv i64 %scaled, %parts
-  %p.slot = call ptr @tw.slot_of(ptr %pool, i32 %p)
-  call void @tw.post(ptr %p.slot, i32 %job, ptr %body, ptr %ctx, i64 %begin, i64 %end)
-  br label %posts
-wakes:  ; a loop of its own: those who poll start without waiting for the system calls
-  %w = phi i32 [ 0, %posts ], [ %w.next, %wake ]
-  %woken = icmp eq i32 %w, %workers
-  br i1 %woken, label %mine, label %wake
-wake:
-  %w.slot = call ptr @tw.slot_of(ptr %pool, i32 %w)
-  call void @tw.wake(ptr %w.slot)
-  %w.next = add i32 %w, 1
-  br label %wakes
-mine:
-  call void %body(ptr %ctx, i64 0, i64 %first.end)
-  br label %joins
-joins:
-  %j = phi i32 [ 0, %mine ], [ %j.next, %join ]
-  %joined = icmp eq i32 %j, %workers
-  br i1 %joined, label %done, label %join
-join:
-  %j.slot = call ptr @tw.slot_of(ptr %pool, i32 %j)
-  call void @tw.await(ptr %j.slot, i32 %job)
-  %j.next = add i32 %j, 1
-  br label %joins
+define internal void @tw.need_spins() {
+  %spins = load atomic i32, ptr @tw.spins monotonic, align 4
+  %known = icmp sge i32 %spins, 0
+  br i1 %known, label %done, label %set
+set:
+  call void @tw_set_spin(i32 $spin)
+  br label %done
 done:
   ret void
+}
+
+; The nanoseconds of 64 polls, at least 1: what a pause takes differs tenfold between processors.
+define internal i64 @tw.time_polls() {
+  br label %round
+round:
+  %r = phi i32 [ 0, %0 ], [ %r.next, %measured ]
+  %best = phi i64 [ 1000000, %0 ], [ %best.next, %measured ]
+  %start = call i64 @tw.now()
+  br label %poll
+poll:
+  %i = phi i32 [ 0, %round ], [ %i.next, %poll ]
+  $pause
+  %seen = load atomic i32, ptr @tw.spins acquire, align 4
+  %i.next = add i32 %i, 1
+  %more = icmp ult i32 %i.next, 64
+  br i1 %more, label %poll, label %measured
+measured:
+  %end = call i64 @tw.now()
+  %took = sub i64 %end, %start
+  %best.next = call i64 @llvm.smin.i64(i64 %best, i64 %took)
+  %r.next = add i32 %r, 1
+  %again = icmp ult i32 %r.next, 4
+  br i1 %again, label %round, label %done
+done:
+  %cost = call i64 @llvm.smax.i64(i64 %best.next, i64 1)
+  ret i64 %cost
 }
 """
 
@@ -356,4 +355,4 @@ done:
 }
 """
 
-_MODULE = Template(_TYPES + _STATE + MAILBOX + WORKER + WORKERS + _PARALLEL + _CONTROL)
+_MODULE = Template(_TYPES + _STATE + OFFERS + WORKER + WORKERS + PARALLEL + _SPIN + _CONTROL)

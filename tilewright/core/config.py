@@ -110,6 +110,8 @@ SWITCHES = (
            "size of the cache beyond which the longest unused files are removed"),
     Switch("TW_THREADS", _optional(_number(int, "integer >= 1", 1, 4096)), "",
            "threads a model runs on; empty: as many as the process may use cores"),
+    Switch("TW_SPIN_US", _number(int, "integer >= 0", 0, 10**6), "50",
+           "microseconds that a model's idle threads poll for work before they sleep"),
     Switch("TW_TRACE_RULES", _flag("0", "1"), "0",
            "print every rewrite: the rule, before, after"),
 )  # fmt: skip
@@ -131,6 +133,7 @@ class Config:
     cache_dir: Path
     cache_limit_gb: float
     threads: int | None
+    spin_us: int
     trace_rules: bool
 
 

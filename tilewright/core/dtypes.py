@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ml_dtypes
+from functools import cache
+
 import numpy as np
 
 from tilewright.core.errors import TypeCheckError
@@ -23,7 +24,7 @@ class DType:
     @property
     def numpy(self) -> np.dtype:
         """The NumPy type that stores one element."""
-        return _NUMPY[self.name]
+        return _bfloat16() if self.name == "bf16" else _NUMPY[self.name]
 
     @property
     def bytes(self) -> int:
@@ -54,7 +55,6 @@ _NUMPY: dict[str, np.dtype] = {
     **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
     **{f"u{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
     **{f"f{n}": np.dtype(f"float{n}") for n in (16, 32, 64)},
-    "bf16": np.dtype(ml_dtypes.bfloat16),
     "c64": np.dtype(np.complex64),
     "c128": np.dtype(np.complex128),
     "string": np.dtype(object),
@@ -64,7 +64,16 @@ DTYPES: dict[str, DType] = {
     d.name: d
     for d in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128, STRING)
 }
-_BY_NUMPY = {_NUMPY[name]: d for name, d in DTYPES.items()}
+_BY_NUMPY = {stored: DTYPES[name] for name, stored in _NUMPY.items()}
+
+
+@cache
+def _bfloat16() -> np.dtype:
+    # Imported here: few models have it, and NumPy itself does not.
+    import ml_dtypes
+
+    found: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def dtype(name: str) -> DType:
@@ -78,7 +87,8 @@ def dtype(name: str) -> DType:
 
 def from_numpy(numpy_dtype: np.dtype) -> DType:
     """The element type that `numpy_dtype` stores."""
-    found = _BY_NUMPY.get(np.dtype(numpy_dtype))
+    asked = np.dtype(numpy_dtype)
+    found = BF16 if asked.name == "bfloat16" else _BY_NUMPY.get(asked)
     if found is None:
         raise TypeCheckError(
             "dtype.numpy",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,7 +38,7 @@ def atomic_write(
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
             return _write_in_place(path, target, mode, write, area)
-        temporary = target.with_name(f"{TEMPORARY}{secrets.token_hex(8)}-{target.name[:100]}")
+        temporary = target.with_name(f"{TEMPORARY}{os.urandom(8).hex()}-{target.name[:100]}")
         _create(temporary, mode)
     except OSError as error:
         raise write_error(error, path, area) from error

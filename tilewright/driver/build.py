@@ -7,33 +7,39 @@ read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
+from tilewright.codegen.call import CALL_IR
 from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.model import KernelCall, ModelCode, Place, emit_model, place
+from tilewright.codegen.model import (
+    Action,
+    Choose,
+    KernelCall,
+    ModelCode,
+    Place,
+    Require,
+    emit_model,
+    place,
+)
 from tilewright.codegen.statements import emit_func
 from tilewright.codegen.threadpool import threadpool_ir
+from tilewright.driver.flatten import Flat, Item, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary
 from tilewright.driver.weights import WeightTable
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
 from tilewright.ir.types import TensorType
-from tilewright.ops.table import op_row
 from tilewright.passes.plan_memory import Lifetime, MemoryPlan, plan_memory
 from tilewright.target.cpu import Target
 
-
-@dataclass(frozen=True)
-class Step:
-    """One kernel call: the node it came from, and the kernel."""
-
-    node: Node
-    kernel: Kernel
+# The module that calls the kernels one after another.
+ENTRY = "tw_model"
 
 
 @dataclass
@@ -42,11 +48,29 @@ class ModelBuild:
 
     graph: Graph
     target: Target
-    steps: list[Step] = field(default_factory=list)
+    flat: Flat = field(default_factory=Flat)
     weights: WeightTable = field(default_factory=WeightTable)
     buffers: list[Lifetime] = field(default_factory=list)
     plan: MemoryPlan | None = None
     code: ModelCode | None = None
+    # What a run that ends with a status other than 0 means.
+    errors: dict[int, str] = field(default_factory=dict)
+    precision: str = "f32"
+
+    @property
+    def rounds_natively(self) -> bool:
+        """Whether the machine's own conversion to bf16 will do.
+
+        That of x86 takes subnormal numbers for zero, so that it needs the user's leave.
+        """
+        return self.target.rounds_to_bf16 and (
+            self.precision == "bf16" or self.target.architecture != "x86_64"
+        )
+
+    @property
+    def steps(self) -> list[Step]:
+        """All kernel calls in order, those of branches included."""
+        return self.flat.steps
 
 
 def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> ModelBuild:
@@ -54,25 +78,28 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
 
     Kernels that have a file in the folder `overrides` are taken from there.
     """
-    build = ModelBuild(graph, target)
     library = KernelLibrary(target, overrides)
-    for n in graph.nodes:
-        if not _is_view(n):
-            types = [graph.types[i] if i else None for i in n.inputs]
-            build.steps.append(Step(n, library.kernel(n, types, _packable(graph, n))))
+
+    def kernel(graph: Graph, n: Node) -> Kernel:
+        types = [graph.types[i] if i else None for i in n.inputs]
+        return library.kernel(n, types, _packable(graph, n))
+
+    build = ModelBuild(graph, target, flatten(graph, kernel))
     library.check_overrides()
     placer = _Placer(build)
     build.buffers = placer.lifetimes()
-    build.plan = plan_memory(build.buffers)
-    calls = tuple(placer.call(number, step) for number, step in enumerate(build.steps))
+    build.plan = plan = plan_memory(build.buffers)
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
-    plan = build.plan
-    build.code = ModelCode(graph.symbols(), calls, shapes, plan.peak, plan.placement)
+    build.code = ModelCode(
+        graph.symbols(),
+        placer.actions(build.flat.items),
+        shapes,
+        plan.peak,
+        plan.placement,
+        tuple(build.flat.late),
+    )
+    build.errors = placer.errors
     return build
-
-
-def _is_view(n: Node) -> bool:
-    return n.op != "fused" and op_row(n.op).kind == "view"
 
 
 def _packable(graph: Graph, n: Node) -> frozenset[int]:
@@ -87,17 +114,13 @@ class _Placer:
     def __init__(self, build: ModelBuild) -> None:
         self.build = build
         self.graph = build.graph
-        self.root: dict[str, str] = {}
-        for n in self.graph.nodes:
-            if _is_view(n):
-                self.root[n.outputs[0]] = self.root_of(n.inputs[0])
+        self.flat = build.flat
+        self.root_of = build.flat.root_of
         self.fixed = self._fixed_places()
         self.last_use = self._last_uses()
         self.shared: dict[str, str] = {}
-
-    def root_of(self, value: str) -> str:
-        """The value whose bytes `value` is a view of."""
-        return self.root.get(value, value)
+        self.errors: dict[int, str] = {}
+        self._number = 0
 
     def _fixed_places(self) -> dict[str, Place]:
         places = {v.name: place("input", i) for i, v in enumerate(self.graph.inputs)}
@@ -106,31 +129,36 @@ class _Placer:
         return places
 
     def _last_uses(self) -> dict[str, int]:
-        last: dict[str, int] = {}
+        last = {self.root_of(name): number for name, number in self.flat.decided.items()}
         for number, step in enumerate(self.build.steps):
-            for name in step.node.inputs:
-                last[self.root_of(name)] = number
+            for root in map(self.root_of, step.node.inputs):
+                last[root] = max(last.get(root, 0), number)
         return last
 
     def lifetimes(self) -> list[Lifetime]:
-        """The buffers of the arena; an in-place result extends the life of what it overwrites."""
+        """The buffers of the arena; an in-place result extends the life of what it overwrites.
+
+        The steps of branches count on one after the other, so that what they compute shares bytes;
+        a result of both lives from where the first one writes it.
+        """
         born: dict[str, int] = {}
         ends: dict[str, int] = {}
         for number, step in enumerate(self.build.steps):
-            reused = self._in_place(number, step, ends)
-            for name in step.node.outputs:
-                if name in self.fixed:
+            for root in map(self.root_of, step.node.outputs):
+                if root in self.fixed:
                     continue
-                owner = reused if reused is not None else name
-                self.shared[name] = owner
+                if root not in self.shared:
+                    self.shared[root] = self._in_place(number, step, ends) or root
+                owner = self.shared[root]
                 born.setdefault(owner, number)
-                ends[owner] = max(ends.get(owner, 0), self.last_use.get(name, number))
+                ends[owner] = max(ends.get(owner, 0), self.last_use.get(root, number))
         buffers = [
             Lifetime(name, self._bytes(name), first, ends[name]) for name, first in born.items()
         ]
         for number, step in enumerate(self.build.steps):
             for i, w in enumerate(step.kernel.workspaces):
                 size = simplify(w.shape[0] * w.dtype.bytes)
+                size = limit(size, self.flat.late)
                 buffers.append(Lifetime(_workspace(number, i), size, number, number))
         return buffers
 
@@ -149,20 +177,39 @@ class _Placer:
         return None
 
     def _bytes(self, value: str) -> Expr:
-        t = self.graph.types[value]
+        t = self.flat.types[value]
         assert isinstance(t, TensorType)
-        return simplify(t.elements * t.dtype.bytes)
+        return limit(simplify(t.elements * t.dtype.bytes), self.flat.late)
 
     def place(self, value: str, layout: Layout | None = None) -> Place:
         """Where a value's bytes are."""
         root = self.root_of(value)
         if root in self.fixed:
             return self.fixed[root]
-        constant = self.graph.constant_by_name.get(root)
+        constant = self.flat.constants.get(root)
         if constant is not None:
             return place("weights", self.build.weights.offset(constant, layout))
         assert self.build.plan is not None
         return Place("arena", self.build.plan.offsets[self.shared[root]])
+
+    def actions(self, items: Sequence[Item]) -> tuple[Action, ...]:
+        """What the native code does for each step."""
+        return tuple(self._action(item) for item in items)
+
+    def _action(self, item: Item) -> Action:
+        if isinstance(item, Step):
+            self._number += 1
+            return self.call(self._number - 1, item)
+        if isinstance(item, Check):
+            status = len(self.errors) + 1
+            where = f"{item.loc.node}: " if item.loc.node else ""
+            self.errors[status] = f"{where}{item.message}"
+            return Require(item.condition, status)
+        decides = item.condition
+        condition = decides if isinstance(decides, Expr) else self.place(decides)
+        then, other = (self.actions(branch) for branch in item.branches)
+        late = tuple((name, *pair) for name, pair in item.late.items())
+        return Choose(condition, then, other, late)
 
     def call(self, number: int, step: Step) -> KernelCall:
         """The call of one step."""
@@ -186,15 +233,18 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
     texts: dict[str, str] = {}
     for step in build.steps:
         if step.kernel.name not in texts:
-            module = ModuleText()
+            module = ModuleText(native_bf16=build.rounds_natively)
             emit_func(module, step.kernel.plain, step.kernel.sizes)
             texts[step.kernel.name] = module.text()
-    texts["tw_model"] = emit_model(build.code)
+    texts[ENTRY] = emit_model(build.code)
     texts["tw_runtime"] = threadpool_ir(build.target.triple)
     texts["tw_clock"] = CLOCK_IR
+    texts["tw_call"] = CALL_IR
     return texts
 
 
 def compile_modules(texts: dict[str, str], target: Target) -> dict[str, bytes]:
     """Object code for every module."""
-    return {name: compile_object(text, target) for name, text in texts.items()}
+    return {
+        name: compile_object(text, target, optimized=name != ENTRY) for name, text in texts.items()
+    }

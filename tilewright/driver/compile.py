@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright.core.cache import open_cache
 from tilewright.core.config import config
 from tilewright.driver.identity import model_key
+from tilewright.driver.precision import check_precision
+from tilewright.driver.release import release_memory
 from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.executable import Executable
 from tilewright.target.cpu import resolve
@@ -25,6 +27,7 @@ def compile(
     target: str = "native",
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    precision: str = "f32",
     cache: bool = True,
     overrides: Path | None = None,
     timings: Timings | None = None,
@@ -32,14 +35,18 @@ def compile(
 ) -> Executable:
     """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
 
-    `dims` gives symbolic sizes a value. The result is kept on disk and used again for the same
-    model, target and options, unless `cache` is false. A kernel whose file `<kernel>.loops` lies in
-    the folder `overrides` (default: TW_OVERRIDE_DIR) is taken from there.
+    `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
+    to round their operands to bf16 where that is faster; sums stay in f32.
+
+    The result is kept on disk and used again for the same model, target and options, unless `cache`
+    is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
+    TW_OVERRIDE_DIR) is taken from there.
     """
     container = compile_container(
         source,
         target=target,
         dims=dims,
+        precision=precision,
         cache=cache,
         overrides=overrides,
         timings=timings,
@@ -53,6 +60,7 @@ def compile_container(
     *,
     target: str = "native",
     dims: Mapping[str, int] | None = None,
+    precision: str = "f32",
     cache: bool = True,
     overrides: Path | None = None,
     timings: Timings | None = None,
@@ -60,6 +68,7 @@ def compile_container(
 ) -> Container:
     """Compile a model, for this machine or another, without loading it; see `compile`."""
     machine = resolve(target)
+    check_precision(precision)
     sizes = dict(dims or {})
     folder = overrides or config().override_dir
 
@@ -67,10 +76,17 @@ def compile_container(
         # The stages are imported only here: what is in the cache is ready without them.
         from tilewright.driver.compiler import Compiler
 
-        return Compiler(source, machine, sizes, folder, timings, progress)
+        return Compiler(source, machine, sizes, precision, folder, timings, progress)
 
     store = open_cache() if cache and folder is None else None
-    key = None if store is None else model_key(source, machine, sizes, store)
+    key = None if store is None else model_key(source, machine, sizes, precision, store)
     if store is None or key is None:
-        return compiler().container()
-    return read_container(store.get_or_put(key, lambda path: compiler().write(path)))
+        made = compiler().container()
+        release_memory()
+        return made
+
+    def write(path: Path) -> None:
+        compiler().write(path)
+        release_memory()
+
+    return read_container(store.get_or_put(key, write))

@@ -18,7 +18,9 @@ from tilewright.driver.build import ModelBuild, build_model, compile_modules, em
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
 from tilewright.driver.manifest import make_manifest
-from tilewright.driver.pipeline import GRAPH_PASSES
+from tilewright.driver.pipeline import graph_passes
+from tilewright.driver.precision import check_precision
+from tilewright.driver.step_rows import fusion_refusals
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.infer_types import bind_dims
@@ -29,7 +31,7 @@ from tilewright.runtime.container import (
     assemble_weights,
     fill_container,
 )
-from tilewright.target.cpu import Target, resolve
+from tilewright.target.cpu import Target, host, resolve
 
 Progress = Callable[[str], None]
 
@@ -56,13 +58,16 @@ def lower(
     *,
     target: str = "native",
     dims: Mapping[str, int] | None = None,
+    precision: str = "f32",
     overrides: Path | None = None,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> ModelBuild:
     """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
     folder = overrides or config().override_dir
-    return Compiler(source, resolve(target), dict(dims or {}), folder, timings, progress).build()
+    machine, sizes = resolve(target), dict(dims or {})
+    check_precision(precision)
+    return Compiler(source, machine, sizes, precision, folder, timings, progress).build()
 
 
 def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
@@ -82,14 +87,20 @@ def _is_fused(graph: Graph) -> bool:
     return any(n.op == "fused" for n in graph.nodes)
 
 
-def lower_to_graph(source: Any, dims: Mapping[str, int], timings: Timings) -> Graph:
+def lower_to_graph(
+    source: Any,
+    dims: Mapping[str, int],
+    timings: Timings,
+    target: Target | None = None,
+    precision: str = "f32",
+) -> Graph:
     """Import and optimise a model: the graph whose nodes are kernels."""
     start = time.perf_counter()
     graph = import_graph(source, dims)
     timings.add("import", start)
     start = time.perf_counter()
     names = graph.outputs
-    passes = () if _is_fused(graph) else GRAPH_PASSES  # the text of a finished graph, read again
+    passes = () if _is_fused(graph) else graph_passes(precision, target or host(), timings.passes)
     graph = name_outputs(run_passes(graph, passes, timings.passes), names)
     timings.add("graph passes", start)
     return graph
@@ -103,6 +114,7 @@ class Compiler:
         source: Any,
         target: Target,
         dims: Mapping[str, int],
+        precision: str,
         overrides: Path | None,
         timings: Timings | None,
         progress: Progress,
@@ -110,6 +122,7 @@ class Compiler:
         self.source = source
         self.target = target
         self.dims = dims
+        self.precision = precision
         self.overrides = overrides
         self.timings = timings or Timings()
         self.progress = progress
@@ -138,10 +151,11 @@ class Compiler:
     def build(self) -> ModelBuild:
         """The parts of the model, before code generation."""
         self.progress("graph")
-        graph = lower_to_graph(self.source, self.dims, self.timings)
+        graph = lower_to_graph(self.source, self.dims, self.timings, self.target, self.precision)
         self.progress("kernels")
         start = time.perf_counter()
         build = build_model(graph, self.target, self.overrides)
+        build.precision = self.precision
         self.timings.add("lower and schedule kernels", start)
         return build
 
@@ -156,5 +170,6 @@ class Compiler:
         objects = compile_modules(texts, self.target)
         self.timings.add("LLVM", start)
         counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
-        explanation = explain_build(build, self.timings.passes)
-        return build, objects, make_manifest(build, explanation, counters)
+        refusals = fusion_refusals(self.timings.passes)
+        explanation = explain_build(build, self.timings.passes, refusals)
+        return build, objects, make_manifest(build, refusals, explanation, counters)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tilewright.driver.build import ModelBuild
-from tilewright.passes.fuse import fuse_with_report
+from tilewright.driver.decisions import schedule_data
+from tilewright.driver.kernels import Kernel
+from tilewright.driver.step_rows import step_rows
+from tilewright.passes.fuse import Refusal
 from tilewright.passes.manager import PassLog
 from tilewright.passes.plan_memory import TYPICAL_SIZE
+from tilewright.runtime.profile import step_work
+from tilewright.runtime.roofs import Roofs
 
 
-def explain_build(build: ModelBuild, log: PassLog) -> str:
-    """What passes changed, what was not fused and why, kernels with their schedules, the memory."""
-    return "\n\n".join([_passes(log), _refusals(log), _kernels(build), _memory(build)])
+def explain_build(
+    build: ModelBuild, log: PassLog, refusals: Sequence[Refusal], roofs: Roofs | None = None
+) -> str:
+    """What passes changed, what was not fused and why, kernels with their schedules, the memory.
+
+    With the roofs of the machine it also says the least time that each kernel can take there.
+    """
+    precision = ["\n".join(["precision", *log.notes])] if log.notes else []
+    kernels = _kernels(build, refusals, roofs)
+    return "\n\n".join([_passes(log), *precision, _refusals(refusals), kernels, _memory(build)])
 
 
 def _passes(log: PassLog) -> str:
@@ -21,11 +35,8 @@ def _passes(log: PassLog) -> str:
     return "\n".join([f"{len(log.records)} passes, {len(changed)} changed something", *lines])
 
 
-def _refusals(log: PassLog) -> str:
+def _refusals(refusals: Sequence[Refusal]) -> str:
     """Producers and consumers that fusion left apart, alike ones counted."""
-    if log.before_last is None:
-        return "fused before"
-    _, refusals = fuse_with_report(log.before_last)
     counted = Counter(
         (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in refusals
     )
@@ -33,20 +44,48 @@ def _refusals(log: PassLog) -> str:
     return "\n".join([f"{len(refusals)} pairs not fused", *lines])
 
 
-def _kernels(build: ModelBuild) -> str:
-    uses: dict[str, int] = {}
-    for step in build.steps:
-        uses[step.kernel.name] = uses.get(step.kernel.name, 0) + 1
-    lines = [f"{len(build.steps)} kernel calls, {len(uses)} distinct kernels"]
-    seen: set[str] = set()
-    for step in build.steps:
-        kernel = step.kernel
-        if kernel.name in seen:
-            continue
-        seen.add(kernel.name)
-        lines.append(f"{kernel.name}  x{uses[kernel.name]}  [{kernel.rule}]  flops {kernel.flops}")
-        lines += [f"    {line}" for line in kernel.trace.splitlines()]
+def _kernels(build: ModelBuild, refusals: Sequence[Refusal], roofs: Roofs | None) -> str:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in step_rows(build, refusals):
+        rows.setdefault(row["name"], []).append(row)
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    lines = [f"{len(build.steps)} kernel calls, {len(rows)} distinct kernels"]
+    footprint = float(build.weights.size + (build.plan.peak if build.plan else 0))
+    for name, places in rows.items():
+        kernel = kernels[name]
+        lines.append(f"{name}  x{len(places)}  {schedule_line(schedule_data(kernel))}")
+        lines.append(f"    {_work(places[0], roofs, footprint)}")
+        lines += [f"    {line}" for line in place_lines(places)]
+        lines += [f"      {step}" for step in _steps(kernel)]
     return "\n".join(lines)
+
+
+def schedule_line(schedule: Mapping[str, Any]) -> str:
+    """The rule, why it was chosen, and what it decided."""
+    why = f": {schedule['why']}" if schedule["why"] else ""
+    return f"[{schedule['rule']}{why}]  {'; '.join(schedule['decisions'])}".rstrip()
+
+
+def place_lines(places: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What a kernel computes, and why its neighbours are kernels of their own."""
+    more = f", and {len(places) - 1} more places" if len(places) > 1 else ""
+    yield f"computes {', '.join(places[0]['nodes'])}{more}"
+    apart = Counter(why for place in places for why in place.get("apart", ()))
+    for why, count in apart.items():
+        yield f"apart: {why}{f' ({count} times)' if count > 1 else ''}"
+
+
+def _work(row: Mapping[str, Any], roofs: Roofs | None, footprint: float) -> str:
+    text = f"flops {row['flops']}, bytes {row['bytes']}, of which weights {row['weights']}"
+    work = step_work(row, {})
+    if work is None or roofs is None:
+        return text
+    bound = roofs.bound(work, footprint)
+    return f"{text}; {bound.seconds * 1e3:.4f} ms at least, by {bound.by}"
+
+
+def _steps(kernel: Kernel) -> list[str]:
+    return kernel.trace.splitlines()
 
 
 def _memory(build: ModelBuild) -> str:

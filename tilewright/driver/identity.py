@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tilewright
-from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file
+from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
 from tilewright.target.cpu import Target
 
 
-def model_key(source: Any, target: Target, dims: Mapping[str, int], store: DiskCache) -> str | None:
+def model_key(
+    source: Any, target: Target, dims: Mapping[str, int], precision: str, store: DiskCache
+) -> str | None:
     """The key of a compilation; `None` for sources that have no stable identity."""
     content: str | None
     if isinstance(source, str | os.PathLike):
@@ -31,15 +33,29 @@ def model_key(source: Any, target: Target, dims: Mapping[str, int], store: DiskC
         content = None
     if content is None:
         return None
-    options = json.dumps([repr(target), sorted(dims.items()), compiler_fingerprint()])
+    options = json.dumps([repr(target), sorted(dims.items()), precision, compiler_fingerprint()])
     return fingerprint(content, options)
 
 
 @cache
 def compiler_fingerprint() -> str:
-    """A digest of the compiler's source code."""
+    """A digest of the compiler's source code, remembered for as long as no file is touched."""
     root = Path(tilewright.__file__).parent
     files = sorted(root.rglob("*.py"))
+    store = open_cache()
+    if store is None:
+        return _source_digest(root, files)
+    stats = [f.stat() for f in files]
+    identity = [[str(f), s.st_size, s.st_mtime_ns] for f, s in zip(files, stats, strict=True)]
+    key = fingerprint("compiler", json.dumps(identity))
+    path = store.get(key)
+    if path is None:
+        digest = _source_digest(root, files)
+        path = store.put(key, lambda file: file.write_text(digest))
+    return path.read_text()
+
+
+def _source_digest(root: Path, files: Sequence[Path]) -> str:
     return fingerprint(
         *(part for f in files for part in (str(f.relative_to(root)), f.read_bytes()))
     )

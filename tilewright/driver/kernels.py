@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads
 from tilewright.core.errors import ConfigError, Error, Loc
+from tilewright.driver.traffic import param_bytes
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
@@ -17,7 +19,7 @@ from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops
 from tilewright.ir.tensor.nodes import Program
-from tilewright.ir.types import TensorType, Type
+from tilewright.ir.types import Type
 from tilewright.lower.collapse import collapse
 from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
@@ -44,7 +46,12 @@ class Kernel:
     layouts: dict[int, Layout]
     in_place: tuple[int, ...]
     flops: Expr
-    bytes: Expr
+    traffic: tuple[Expr, ...]
+
+    @property
+    def bytes(self) -> Expr:
+        """The bytes read and written; `traffic` has them by parameter."""
+        return simplify(sum(self.traffic, start=const(0)))
 
 
 @dataclass(frozen=True)
@@ -54,16 +61,12 @@ class KernelSource:
     func: Func
     in_place: tuple[int, ...]
     flops: Expr
-    bytes: Expr
 
 
 def group_source(group: Graph) -> KernelSource:
     """A fused group as loops."""
     program = collapse(group_program(group))
-    moved = [group.types[name] for name in (*(v.name for v in group.inputs), *group.outputs)]
-    return KernelSource(
-        program_func(program), in_place_inputs(program), group_flops(group), tensor_bytes(moved)
-    )
+    return KernelSource(program_func(program), in_place_inputs(program), group_flops(group))
 
 
 def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
@@ -72,7 +75,7 @@ def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
     assert row.loops is not None, f"{node.op} is neither fused nor given as loops"
     func: Func = row.loops(node.attrs, types, node.types)
     flops = simplify(row.cost(node.attrs, types, node.types))
-    return KernelSource(func, (), flops, tensor_bytes([*types, *node.types]))
+    return KernelSource(func, (), flops)
 
 
 class KernelLibrary:
@@ -82,6 +85,7 @@ class KernelLibrary:
         self.target = target
         self.overrides = overrides
         self.kernels: dict[str, Kernel] = {}
+        self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
 
     def kernel(self, node: Node, types: Sequence[Type | None], packable: frozenset[int]) -> Kernel:
@@ -89,13 +93,22 @@ class KernelLibrary:
 
         `types` are those of its inputs; `packable` inputs are constants whose layout it may choose.
         """
-        try:
-            source = group_source(node.regions[0]) if node.regions else loops_source(node, types)
-            key = f"{print_func(source.func)}{sorted(packable)}"
-            if key not in self.kernels:
-                self.kernels[key] = self._build(source, packable)
-        except Error as error:
-            raise error.at(node.loc) from None
+        key = (*_formula(node, types), packable)
+        if key not in self._known:
+            try:
+                self._known[key] = self._from_loops(node, types, packable)
+            except Error as error:
+                raise error.at(node.loc) from None
+        return self._known[key]
+
+    def _from_loops(
+        self, node: Node, types: Sequence[Type | None], packable: frozenset[int]
+    ) -> Kernel:
+        """The kernel of a node not met before; other formulas may have given the same loops."""
+        source = group_source(node.regions[0]) if node.regions else loops_source(node, types)
+        key = f"{print_func(source.func)}{sorted(packable)}"
+        if key not in self.kernels:
+            self.kernels[key] = self._build(source, packable)
         return self.kernels[key]
 
     def _build(self, source: KernelSource, packable: frozenset[int]) -> Kernel:
@@ -115,7 +128,7 @@ class KernelLibrary:
             {inputs.index(n): layout for n, layout in scheduled.func.layouts},
             source.in_place,
             source.flops,
-            source.bytes,
+            param_bytes(source.func),
         )
 
     def _overridden(self, scheduled: ScheduledFunc) -> ScheduledFunc:
@@ -147,6 +160,20 @@ class KernelLibrary:
             name = f"{title[:60]}.{count}"
         self._names.add(name)
         return name
+
+
+def _formula(node: Node, types: Sequence[Type | None]) -> tuple[Any, ...]:
+    """What a node computes, whatever its values are called in the model: equals compare equal.
+
+    Layers of a model repeat, so this is asked far more often than a kernel is made.
+    """
+    outer = (node.op, node.attrs, tuple(types), node.types)
+    if not node.regions:
+        return outer
+    group = node.regions[0]
+    constants = tuple((c.name, c.type, c.data.tobytes()) for c in group.constants)
+    steps = tuple((n.op, n.inputs, n.outputs, n.types, n.attrs) for n in group.nodes)
+    return (*outer, group.name, group.inputs, constants, steps, group.outputs)
 
 
 def read_override(path: Path, original: Func) -> Func:
@@ -210,13 +237,4 @@ def group_flops(group: Graph) -> Expr:
     for n in group.nodes:
         ins = [group.types[i] if i else None for i in n.inputs]
         total = total + op_row(n.op).cost(n.attrs, ins, n.types)
-    return simplify(total)
-
-
-def tensor_bytes(types: Iterable[Type | None]) -> Expr:
-    """The bytes of tensors, each read or written once."""
-    total: Expr = const(0)
-    for t in types:
-        if isinstance(t, TensorType):
-            total = total + t.elements * t.dtype.bytes
     return simplify(total)

@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.build import ModelBuild
+from tilewright.driver.flatten import limit
+from tilewright.driver.step_rows import schedules, step_rows
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
+from tilewright.passes.fuse import Refusal
 
 
-def make_manifest(build: ModelBuild, explanation: str, counters: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a built model."""
+def make_manifest(
+    build: ModelBuild, refusals: Sequence[Refusal], explanation: str, counters: dict[str, Any]
+) -> dict[str, Any]:
+    """The manifest of a built model; `refusals` is what fusion left apart."""
     graph, target = build.graph, build.target
     symbols = graph.symbols()
+    inputs, outputs = graph_ports(graph)
     return {
         "target": {
             "triple": target.triple,
             "cpu": target.cpu,
             "features": list(target.features),
         },
+        "precision": build.precision,
         "symbols": list(symbols),
         "dim_sources": [_source(graph, s) for s in symbols],
-        "inputs": [_port(v.name, v.type) for v in graph.inputs],
-        "outputs": [_port(o, graph.types[o]) for o in graph.outputs],
-        "kernels": [_kernel(s.kernel.name, s.kernel.flops, s.kernel.bytes) for s in build.steps],
+        "inputs": inputs,
+        "outputs": outputs,
+        "kernels": step_rows(build, refusals),
+        "schedules": schedules(build),
         "explain": explanation,
         "counters": counters,
         "threads": 0,
+        **_late(build),
+        "errors": {str(status): message for status, message in build.errors.items()},
     }
+
+
+def _late(build: ModelBuild) -> dict[str, Any]:
+    """Sizes that only a run gives, and how large the outputs can become."""
+    late = build.flat.late
+    if not late:
+        return {}
+    shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
+    limits = [[_dimension(limit(d, late)) for d in shape] for shape in shapes]
+    return {"late": list(late), "output_limits": limits}
+
+
+def graph_ports(graph: Graph) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The inputs and the outputs of a graph: names, element types, shapes."""
+    inputs = [_port(v.name, v.type) for v in graph.inputs]
+    return inputs, [_port(o, graph.types[o]) for o in graph.outputs]
 
 
 def _source(graph: Graph, symbol: str) -> list[int]:
@@ -52,7 +79,3 @@ def _port(name: str, type: object) -> dict[str, Any]:
 def _dimension(d: Expr) -> int | str:
     size = as_int(d)
     return str(d) if size is None else size
-
-
-def _kernel(name: str, flops: Expr, moved: Expr) -> dict[str, Any]:
-    return {"name": name, "flops": as_int(flops), "bytes": as_int(moved)}

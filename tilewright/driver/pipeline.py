@@ -6,48 +6,98 @@ that the model came with takes them before.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 
 from tilewright.core.errors import ConfigError
-from tilewright.passes.channels_last import channels_last
+from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.apply_checks import apply_checks
+from tilewright.passes.choose_layouts import choose_layouts
 from tilewright.passes.decompose import decompose
 from tilewright.passes.distinct_outputs import distinct_outputs
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.eliminate_noop import eliminate_noop
 from tilewright.passes.fold_affine import fold_affine
 from tilewright.passes.fold_constants import fold_constants
+from tilewright.passes.form_attention import form_attention
 from tilewright.passes.fuse import fuse
 from tilewright.passes.infer_types import infer_types
-from tilewright.passes.manager import GraphPass
+from tilewright.passes.look_up_rows import look_up_rows
+from tilewright.passes.lower_precision import lower_precision
+from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.simplify_algebra import simplify_algebra
+from tilewright.passes.simplify_control import simplify_control
 from tilewright.passes.sink_reshapes import sink_reshapes
 from tilewright.passes.sink_transposes import sink_transposes
+from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
 from tilewright.passes.winograd import winograd
+from tilewright.target.cpu import Target, host
 
 GRAPH_PASSES: tuple[GraphPass, ...] = (
+    GraphPass("apply_checks", apply_checks, whole=True),
     GraphPass("decompose", decompose),
     GraphPass("eliminate_noop", eliminate_noop),
     GraphPass("fold_constants", fold_constants),
+    GraphPass("simplify_control", simplify_control),
     GraphPass("merge_equal", merge_equal),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("simplify_algebra", simplify_algebra),
+    GraphPass("look_up_rows", look_up_rows),
     GraphPass("eliminate_dead", eliminate_dead),
-    GraphPass("channels_last", channels_last),
+    GraphPass("choose_layouts", choose_layouts),
     GraphPass("sink_reshapes", sink_reshapes),
     GraphPass("split_matmuls", split_matmuls),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("fold_affine", fold_affine),
+    GraphPass("split_groups", split_groups),
     GraphPass("winograd", winograd),
     GraphPass("sink_reshapes", sink_reshapes),
+    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("form_attention", form_attention),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
     GraphPass("fuse", fuse),
 )
 
+
+# Passes that take the machine as `target`; alone they decide for this one.
+TARGETED = (winograd,)
+
+
+def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPass, ...]:
+    """The passes for a precision; what they decide for `target` is noted in `log`."""
+    passes = tuple(_for_target(p, target) for p in GRAPH_PASSES)
+    if precision == "f32":
+        return passes
+    # What stays in f32 may still be computed by Winograd's method, which would lose bits of bf16.
+    at = next(i for i, p in enumerate(passes) if p.name == "winograd")
+    lowering = GraphPass("lower_precision", partial(_lower_precision, target, log))
+    return (*passes[:at], lowering, *passes[at:])
+
+
+def _for_target(p: GraphPass, target: Target) -> GraphPass:
+    """A pass that decides for a machine, told which one."""
+    return replace(p, run=partial(p.run, target=target)) if p.run in TARGETED else p
+
+
+def lower_precision_here(graph: Graph) -> Graph:
+    """Compute products in bf16 where this machine gains by it."""
+    return lower_precision(graph, host())[0]
+
+
+def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
+    """Compute products in bf16 where the machine gains by it; only where the user allows it."""
+    result, decisions = lower_precision(graph, target)
+    log.notes += map(str, decisions)
+    return result
+
+
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
+    GraphPass("lower_precision", lower_precision_here),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
 )

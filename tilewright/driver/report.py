@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Any
@@ -10,8 +10,15 @@ from typing import Any
 from tilewright.arith.expr import as_int
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.compiler import Timings
+from tilewright.driver.decisions import schedule_data
+from tilewright.driver.explain import place_lines, schedule_line
+from tilewright.driver.kernels import Kernel
+from tilewright.driver.step_rows import step_rows
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.loop.text import print_func
+from tilewright.passes.fuse import Refusal
+from tilewright.runtime.profile import step_work
+from tilewright.runtime.roofs import Roofs
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
@@ -24,27 +31,23 @@ svg { width: 100%; height: 20em; background: #8881; } rect { stroke: #fff; }
 """
 
 
-def report_data(build: ModelBuild, timings: Timings) -> dict[str, Any]:
-    """Passes, kernels and the memory plan."""
+def report_data(
+    build: ModelBuild, timings: Timings, refusals: Sequence[Refusal], roofs: Roofs | None = None
+) -> dict[str, Any]:
+    """Passes, kernels and the memory plan; with roofs, the least time of each kernel."""
     plan = build.plan
     assert plan is not None
-    calls = Counter(step.kernel.name for step in build.steps)
+    rows = step_rows(build, refusals)
     kernels = {step.kernel.name: step.kernel for step in build.steps}
+    footprint = float(build.weights.size + plan.peak)
     return {
         "target": build.target.describe(),
         "stages": timings.stages,
         "passes": [asdict(record) for record in timings.passes.records],
+        "precision": {"allowed": build.precision, "products": timings.passes.notes},
         "kernels": [
-            {
-                "name": name,
-                "calls": calls[name],
-                "rule": k.rule,
-                "flops": str(k.flops),
-                "bytes": str(k.bytes),
-                "trace": k.trace.splitlines(),
-                "loops": print_func(k.func),
-            }
-            for name, k in kernels.items()
+            _kernel_data(k, [row for row in rows if row["name"] == k.name], roofs, footprint)
+            for k in kernels.values()
         ],
         "memory": {
             "arena": plan.peak,
@@ -56,9 +59,34 @@ def report_data(build: ModelBuild, timings: Timings) -> dict[str, Any]:
     }
 
 
-def report_page(title: str, build: ModelBuild, timings: Timings) -> str:
+def _kernel_data(
+    kernel: Kernel, places: Sequence[dict[str, Any]], roofs: Roofs | None, footprint: float
+) -> dict[str, Any]:
+    first = places[0]
+    work = step_work(first, {})
+    bound = None if work is None or roofs is None else roofs.bound(work, footprint)
+    return {
+        "name": kernel.name,
+        "calls": len(places),
+        **schedule_data(kernel),
+        **{key: first[key] for key in ("flops", "bytes", "weights")},
+        "least_ms": None if bound is None else bound.seconds * 1e3,
+        "bound": None if bound is None else bound.by,
+        "places": [{key: row.get(key, []) for key in ("nodes", "apart")} for row in places],
+        "trace": kernel.trace.splitlines(),
+        "loops": print_func(kernel.func),
+    }
+
+
+def report_page(
+    title: str,
+    build: ModelBuild,
+    timings: Timings,
+    refusals: Sequence[Refusal],
+    roofs: Roofs | None = None,
+) -> str:
     """The page."""
-    data = report_data(build, timings)
+    data = report_data(build, timings, refusals, roofs)
     memory = data["memory"]
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -90,12 +118,17 @@ def _passes(records: list[dict[str, Any]]) -> str:
 
 
 def _kernel(k: dict[str, Any]) -> str:
+    least = "" if k["bound"] is None else f", {k['least_ms']:.4f} ms at least, by {k['bound']}"
     line = (
         f"{escape(k['name'])} <small>called {k['calls']} times, schedule {escape(k['rule'])}, "
-        f"{escape(k['flops'])} operations, {escape(k['bytes'])} bytes</small>"
+        f"{escape(str(k['flops']))} operations, {escape(str(k['bytes']))} bytes{least}</small>"
     )
+    places = escape("\n".join(place_lines(k["places"])))
     trace = escape("\n".join(k["trace"]) or "(no steps)")
-    body = f"<h4>Schedule</h4><pre>{trace}</pre><h4>Loops</h4><pre>{escape(k['loops'])}</pre>"
+    body = (
+        f"<pre>{escape(schedule_line(k))}\n{places}</pre>"
+        f"<h4>Schedule</h4><pre>{trace}</pre><h4>Loops</h4><pre>{escape(k['loops'])}</pre>"
+    )
     return f"<details><summary>{line}</summary>{body}</details>"
 
 

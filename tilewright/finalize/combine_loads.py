@@ -37,7 +37,8 @@ def _combine(stmt: Stmt, target: Target) -> Stmt:
     lanes = _lanes(stores, target)
     if not lanes:
         return stmt
-    return Seq(tuple(replace(s, value=rewrite(s.value, lanes.get)) for s in stores))
+    memo: dict[Expr, Expr] = {}
+    return Seq(tuple(replace(s, value=rewrite(s.value, lanes.get, memo)) for s in stores))
 
 
 def _lanes(stores: Sequence[Store], target: Target) -> dict[Expr, Expr]:

@@ -14,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilewright.arith.bounds import lower, upper
+from tilewright.arith.bounds import NATURAL, Bounds, lower, upper
 from tilewright.arith.expr import Expr, Load, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import loads, rewrite
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
+from tilewright.arith.walk import free_vars, loads, rewrite
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 
 # Bytes one buffer may take on a thread's stack.
 STACK_LIMIT = 256 * 1024
+
+Box = Sequence[tuple[Expr, Expr]]
 
 
 def compact(func: Func) -> Func:
@@ -48,19 +50,12 @@ class _Placement:
             for path, stmt in statements(body)
             for access in _own_accesses(stmt, buffer.name)
         ]
-        # An instruction reads a tile as it lies in the whole buffer.
-        self.in_tiles = any(
-            isinstance(s, Tile) and buffer.name in {r.buffer for r in (s.dst, *s.srcs)}
-            for _, s in statements(body)
-        )
 
     def result(self) -> Stmt:
         """The body with the allocation put in place; unused buffers disappear."""
-        if self.in_tiles:
-            return Alloc(self.buffer, self.body)
         if not self.accesses:
             return self.body
-        outer = _common_prefix([loops for loops, _ in self.accesses])
+        outer = self._renewed(_common_prefix([loops for loops, _ in self.accesses]))
         box = self._box(len(outer))
         if box is None:
             return Alloc(self.buffer, self.body)
@@ -71,6 +66,15 @@ class _Placement:
         if not outer:
             return Alloc(small, shifted)
         return _wrap(shifted, outer[-1].name, lambda inner: Alloc(small, inner))
+
+    def _renewed(self, outer: tuple[For, ...]) -> tuple[For, ...]:
+        """The loops down to one that finds in the buffer what its iteration before has left."""
+        first = next(s for _, s in statements(self.body) if _own_accesses(s, self.buffer.name))
+        if not any(x.buffer == self.buffer.name for e in own_expressions(first) for x in loads(e)):
+            return outer
+        moving = {v for _, box in self.accesses for ends in box for e in ends for v in free_vars(e)}
+        still = [loop.name not in moving and as_int(loop.extent) != 1 for loop in outer]
+        return outer[: still.index(True)] if any(still) else outer
 
     def _box(self, depth: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
         """Start and size of each dimension within the common loops, if small and constant."""
@@ -89,14 +93,16 @@ class _Placement:
         """The part of one dimension that is used; all of it where that cannot be told."""
         start: Expr | None = None
         ends: list[int] = []
-        for loops, indices in self.accesses:
+        for loops, box in self.accesses:
             inner = {s.name: s.extent for s in loops[depth:]}
-            low, high = lower(indices[dim], inner), upper(indices[dim], inner)
+            first, last = box[dim]
+            low, high = lower(first, inner), upper(last, inner)
             if low is None or high is None:
                 return const(0), full
             low = simplify(low)
             start = low if start is None else start
-            extent = as_int(simplify(high - start + 1))
+            # A loop that may run less often in some iterations needs what it takes at most.
+            extent = Bounds({}, NATURAL).of(simplify(high - start + 1)).hi
             if low is not start or extent is None:
                 return const(0), full
             ends.append(extent)
@@ -104,13 +110,21 @@ class _Placement:
         return start, const(max(ends))
 
 
-def _own_accesses(stmt: Stmt, buffer: str) -> list[Sequence[Expr]]:
-    found: list[Sequence[Expr]] = [
+def _own_accesses(stmt: Stmt, buffer: str) -> list[Box]:
+    """The first and last index in each dimension of what a statement itself reads or writes."""
+    points: list[Sequence[Expr]] = [
         load.indices for e in own_expressions(stmt) for load in loads(e) if load.buffer == buffer
     ]
     if isinstance(stmt, Store) and stmt.buffer == buffer:
-        found.append(stmt.indices)
-    return found
+        points.append(stmt.indices)
+    boxes: list[Box] = [[(i, i) for i in indices] for indices in points]
+    if isinstance(stmt, Tile):
+        boxes += [
+            [(start, start + (extent - 1)) for start, extent in region.ranges]
+            for region in (stmt.dst, *stmt.srcs)
+            if region.buffer == buffer
+        ]
+    return boxes
 
 
 def _common_prefix(paths: Sequence[tuple[For, ...]]) -> tuple[For, ...]:
@@ -140,8 +154,18 @@ def _shift(stmt: Stmt, buffer: str, starts: Sequence[Expr]) -> Stmt:
             return Load(buffer, moved(e.indices), e.dtype, e.mask)
         return None
 
+    def region(r: Region) -> Region:
+        if r.buffer != buffer:
+            return r
+        first = moved([start for start, _ in r.ranges])
+        return Region(
+            buffer, tuple((start, n) for start, (_, n) in zip(first, r.ranges, strict=True))
+        )
+
     def go(s: Stmt) -> Stmt:
         s = map_stmt(s, go, lambda e: rewrite(e, load))
+        if isinstance(s, Tile):
+            return replace(s, dst=region(s.dst), srcs=tuple(map(region, s.srcs)))
         if isinstance(s, Store) and s.buffer == buffer:
             return Store(buffer, moved(s.indices), s.value, s.mask)
         return s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewright.arith.expr import Expr
 from tilewright.finalize.math.expand import expand_math
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import map_exprs
@@ -11,4 +12,5 @@ from tilewright.ir.loop.walk import map_exprs
 
 def expand_functions(func: Func) -> Func:
     """`func` with every call that has an expansion expanded."""
-    return replace(func, body=map_exprs(func.body, expand_math))
+    memo: dict[Expr, Expr] = {}
+    return replace(func, body=map_exprs(func.body, lambda e: expand_math(e, memo)))

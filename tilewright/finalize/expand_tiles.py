@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from tilewright.ir.loop.nodes import Func, Stmt, Tile
+from tilewright.ir.loop.nodes import Block, Func, Stmt, Store, Tile
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import buffers, rewrite_stmts
+from tilewright.ir.loop.walk import buffers, rewrite_stmts, statements, touched_buffers
+from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.target.cpu import Target
 
@@ -21,9 +22,12 @@ def expand_tiles(func: Func, target: Target) -> Func:
     """`func` with every tile expanded that `target` has no instruction for."""
     known = buffers(func)
     numbers = count()
+    holding = _can_hold(func, target)
 
     def expand(stmt: Stmt) -> Stmt | None:
-        if not isinstance(stmt, Tile) or dispatched(stmt, target):
+        if not isinstance(stmt, Tile) or (
+            dispatched(stmt, target) and (holding or not INTRINSICS[stmt.intrinsic].held)
+        ):
             return None
         return expand_tile(stmt, known, f"tile{next(numbers)}")
 
@@ -34,3 +38,36 @@ def dispatched(tile: Tile, target: Target) -> bool:
     """Whether a tile becomes one instruction of the target."""
     row = INTRINSICS.get(tile.intrinsic)
     return row is not None and row.available(target.architecture, target.features)
+
+
+def _can_hold(func: Func, target: Target) -> bool:
+    """Whether what instructions hold in registers of their own is theirs alone.
+
+    The registers have fixed numbers: they can be one buffer, which nothing else may touch.
+    """
+    tiles = [s for _, s in statements(func.body) if isinstance(s, Tile) and dispatched(s, target)]
+    held = {_held_operand(t): t for t in tiles}
+    held.pop("", None)
+    if len(held) > 1:
+        return False
+    for _, stmt in statements(func.body):
+        if isinstance(stmt, Block):
+            continue
+        reads, writes = touched_buffers(stmt) if _is_leaf(stmt) else (set(), set())
+        mine = isinstance(stmt, Tile) and dispatched(stmt, target) and _held_operand(stmt) in held
+        if not mine and (reads | writes) & set(held):
+            return False
+    return True
+
+
+def _held_operand(tile: Tile) -> str:
+    """The buffer that a tile's instruction holds in registers; empty if it holds none."""
+    row = INTRINSICS.get(tile.intrinsic)
+    if row is None or not row.held:
+        return ""
+    names = [p.name for p in pattern_of(tile.intrinsic).params]
+    return (*tile.srcs, tile.dst)[names.index(row.held)].buffer
+
+
+def _is_leaf(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store | Tile)

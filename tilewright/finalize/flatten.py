@@ -64,9 +64,14 @@ class _Flattener:
         return rewrite(e, load)
 
     def start(self, region: Region, extents: Extents) -> Region:
-        """A region of a tile as the place where it starts: an instruction knows its own shape."""
+        """A region of a tile as the place where it starts and the elements from row to row.
+
+        The instruction knows its own shape; rows are the first dimension longer than 1.
+        """
         first = self.index(region.buffer, [start for start, _ in region.ranges], extents)
-        return Region(region.buffer, ((first, const(1)),))
+        row = next((d for d, (_, n) in enumerate(region.ranges) if n is not const(1)), None)
+        apart = () if row is None else self.shapes[region.buffer][row + 1 :]
+        return Region(region.buffer, ((first, simplify(product(apart))),))
 
     def index(self, buffer: str, indices: Sequence[Expr], extents: Extents) -> Expr:
         flat: Expr = const(0)

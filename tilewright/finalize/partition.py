@@ -1,5 +1,5 @@
 """A loop whose guard holds for all but its last iterations is cut in two, so that the main part
-runs without the guard.
+runs without the guard; so is one whose loads are masked in its first iterations.
 
     for i.0 in serial((N + 3) // 4) {               for i.0 in serial(N // 4) {
       for i.1 in vectorize(4) {                       for i.1 in vectorize(4) { A }
@@ -8,14 +8,14 @@ runs without the guard.
     }                                                 ... guarded, at iteration N // 4 + i.0.tail
                                                     }
 
-Only guards that depend on a vectorised loop are worth a copy of the code: a guard on a scalar costs
-one predictable branch.
+Only guards that depend on a vectorised loop are worth a copy of the code, or on one that is marked
+`cut`: a guard on a scalar costs one predictable branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tilewright.arith.affine import stride_of
@@ -24,7 +24,6 @@ from tilewright.arith.expr import (
     TRUE,
     Binary,
     Expr,
-    Load,
     Select,
     Var,
     as_int,
@@ -47,6 +46,8 @@ from tilewright.ir.loop.walk import (
 )
 
 Extents = Mapping[str, Expr]
+# The notes on a loop whose guards are worth a copy of the code, the second one in copies as well.
+CUT, CUT_AGAIN = ("cut", 1), ("cut", 2)
 
 
 def partition(func: Func) -> Func:
@@ -56,54 +57,82 @@ def partition(func: Func) -> Func:
 
 def _partition(stmt: Stmt) -> Stmt:
     if isinstance(stmt, For) and stmt.kind not in ("vectorize", "unroll"):
-        guard = next(_guards(stmt), None)
-        if guard is not None:
-            return _cut(stmt, *guard)
+        guards = list(_guards(stmt))
+        if guards:
+            guard = _tightest(guards)
+            return _cut(stmt, guard) if guard.grows else _cut_head(stmt, guard)
     return map_stmt(stmt, _partition)
 
 
-def _guards(loop: For) -> Iterator[tuple[Expr, Expr]]:
-    """Guards `a < b` that grow with the loop, and for how many iterations they surely hold."""
+@dataclass(frozen=True)
+class _Guard:
+    """A condition `a < b` that surely holds before iteration `at` if it grows, else from it on."""
+
+    condition: Expr
+    at: Expr
+    grows: bool
+
+
+def _tightest(guards: Sequence[_Guard]) -> _Guard:
+    """The guard behind whose cut others of its kind hold as well, as far as can be told."""
+    alike = [g for g in guards if g.grows == guards[0].grows and as_int(g.at) is not None]
+    if as_int(guards[0].at) is None:
+        return guards[0]
+    return (min if guards[0].grows else max)(alike, key=lambda g: as_int(g.at) or 0)
+
+
+def _guards(loop: For) -> Iterator[_Guard]:
+    """The guards under a loop that are worth a copy of it."""
     for path, stmt in statements(loop.body):
         around = [s for s in (*path, stmt) if isinstance(s, For)]
         vectors = {s.name for s in around if s.kind == "vectorize"}
+        vectors |= {s.name for s in (loop, *around) if {CUT, CUT_AGAIN} & {*s.annotations}}
         if not vectors:
             continue
         inner = {s.name: s.extent for s in around}
+        masks = set(_masks(stmt))
         for condition in _conditions(stmt):
             if free_vars(condition) & vectors:
-                main = _main_extent(loop, condition, inner)
-                if main is not None:
-                    yield condition, main
+                guard = _guard(loop, condition, inner)
+                if guard is not None and (guard.grows or condition in masks):
+                    yield guard
 
 
 def _conditions(stmt: Stmt) -> Iterator[Expr]:
     """The conditions under which a statement, or a load or choice in it, does something."""
     if isinstance(stmt, If):
         yield from conjuncts(stmt.cond)
+    yield from _masks(stmt)
     for root in own_expressions(stmt):
         for e in subexpressions(root):
-            if isinstance(e, Load) and e.mask is not None:
-                yield from conjuncts(e.mask)
-            elif isinstance(e, Select):
+            if isinstance(e, Select):
                 yield from conjuncts(e.cond)
 
 
-def _main_extent(loop: For, condition: Expr, inner: Extents) -> Expr | None:
-    """How many iterations from the first on satisfy `condition` whatever the inner loops do."""
+def _masks(stmt: Stmt) -> Iterator[Expr]:
+    for root in own_expressions(stmt):
+        for load in loads(root):
+            if load.mask is not None:
+                yield from conjuncts(load.mask)
+
+
+def _guard(loop: For, condition: Expr, inner: Extents) -> _Guard | None:
+    """In which iterations `condition` holds whatever the inner loops do, if it can be told."""
     if not _is_index_guard(condition):
         return None
     rest = simplify(condition.a - condition.b)
     step = stride_of(rest, loop.name)
-    if not step or step < 0:
+    if not step:
         return None
     rest = simplify(rest - Var(loop.name) * step)
     if loop.name in free_vars(rest):
         return None
     greatest = upper(rest, inner)
-    if greatest is None or free_vars(greatest) & set(inner):
+    # An inner loop that runs differently often in each iteration leaves its mark there.
+    if greatest is None or free_vars(greatest) & {*inner, loop.name}:
         return None
-    return simplify((step - 1 - greatest) // step)
+    at = (step - 1 - greatest) // step if step > 0 else greatest // -step + 1
+    return _Guard(condition, simplify(at), step > 0)
 
 
 def _is_index_guard(condition: Expr) -> TypeGuard[Binary]:
@@ -113,24 +142,56 @@ def _is_index_guard(condition: Expr) -> TypeGuard[Binary]:
     return condition.a.dtype == I64 and next(loads(condition), None) is None
 
 
-def _cut(loop: For, condition: Expr, main: Expr) -> Stmt:
-    count = main if prove(const(0) <= main) else maximum(main, const(0))
-    count = simplify(count if prove(count <= loop.extent) else minimum(count, loop.extent))
-    first = For(loop.name, count, loop.kind, _without(loop.body, condition), loop.annotations)
+def _cut(loop: For, guard: _Guard) -> Stmt:
+    """The iterations before the guard's end without it, then those that need it."""
+    count = _within(guard.at, loop)
+    body = _without(loop.body, guard.condition)
+    first = For(loop.name, count, loop.kind, body, loop.annotations)
     rest = simplify(loop.extent - count)
     if as_int(rest) == 0:
         return _partition(first)
-    name = f"{loop.name}.tail"
-    moved = _renamed(substitute_stmt(loop.body, {loop.name: count + Var(name)}))
-    tail = For(name, rest, "serial" if loop.kind == "parallel" else loop.kind, moved)
+    tail = _copy(loop, "tail", count, rest)
     if as_int(count) == 0:
         return map_stmt(tail, _partition)
-    return seq(_partition(first), tail)
+    return seq(_partition(first), map_stmt(tail, _partition) if _has_cuts(tail) else tail)
 
 
-def _renamed(stmt: Stmt) -> Stmt:
+def _cut_head(loop: For, guard: _Guard) -> Stmt:
+    """The iterations that need the guard, then those behind its begin without it."""
+    count = _within(guard.at, loop)
+    rest = simplify(loop.extent - count)
+    if as_int(rest) == 0:
+        return map_stmt(loop, _partition)
+    body = _without(loop.body, guard.condition)
+    if as_int(count) == 0:
+        return _partition(replace(loop, body=body))
+    head = _copy(loop, "head", const(0), count)
+    moved = substitute_stmt(body, {loop.name: count + Var(loop.name)})
+    main = _partition(replace(loop, extent=rest, body=moved))
+    return seq(map_stmt(head, _partition) if _has_cuts(head) else head, main)
+
+
+def _within(position: Expr, loop: For) -> Expr:
+    """A position in a loop, that of its begin or end if it lies outside."""
+    count = position if prove(const(0) <= position) else maximum(position, const(0))
+    return simplify(count if prove(count <= loop.extent) else minimum(count, loop.extent))
+
+
+def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
+    """Some iterations of a loop, under names of their own."""
+    name = f"{loop.name}.{part}"
+    body = _renamed(substitute_stmt(loop.body, {loop.name: start + Var(name)}), part)
+    return For(name, count, "serial" if loop.kind == "parallel" else loop.kind, body)
+
+
+def _has_cuts(stmt: Stmt) -> bool:
+    """Whether the first or last iterations hold loops that are worth another copy."""
+    return any(isinstance(s, For) and CUT_AGAIN in s.annotations for _, s in statements(stmt))
+
+
+def _renamed(stmt: Stmt, part: str) -> Stmt:
     """The copy's loops get names of their own."""
-    names = {s.name: f"{s.name}.tail" for _, s in statements(stmt) if isinstance(s, For)}
+    names = {s.name: f"{s.name}.{part}" for _, s in statements(stmt) if isinstance(s, For)}
 
     def rename(s: Stmt) -> Stmt | None:
         return replace(s, name=names[s.name]) if isinstance(s, For) else None

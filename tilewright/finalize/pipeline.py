@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
+from tilewright.finalize.edge_tiles import edge_tiles
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.lower_blocks import lower_blocks
+from tilewright.finalize.order_extrema import order_extrema
 from tilewright.finalize.partition import partition
+from tilewright.finalize.transpose_loads import transpose_loads
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
@@ -20,9 +23,11 @@ STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
     ("lower-blocks", lower_blocks),
     ("compact", compact),
     ("flatten", flatten),
+    ("edge-tiles", edge_tiles),
     ("partition", partition),
     ("vectorize", vectorize),
     ("unroll", unroll),
+    ("transpose-loads", transpose_loads),
     ("expand-math", expand_functions),
 )
 
@@ -32,4 +37,4 @@ def finalize(func: Func, target: Target) -> Func:
     func = expand_tiles(func, target)
     for _, step in STEPS:
         func = step(func)
-    return combine_loads(func, target)
+    return combine_loads(order_extrema(func, target), target)

@@ -138,6 +138,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
+    "exp_share": np.exp,
     "log": np.log,
     "log2": np.log2,
     "log1p": np.log1p,

@@ -19,7 +19,7 @@ from tilewright.arith.expr import (
     Select,
     Unary,
 )
-from tilewright.arith.vector import Lane
+from tilewright.arith.vector import Lane, Shuffle
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, DType
 
@@ -146,6 +146,13 @@ def _check_lane(e: Lane, _: Mapping[str, Signature]) -> None:
         raise Fault("expr.lane", f"{e.a} has {e.a.lanes} lanes, not one numbered {e.index}", str(e))
 
 
+def _check_shuffle(e: Shuffle, _: Mapping[str, Signature]) -> None:
+    if (e.a.dtype, e.a.lanes) != (e.b.dtype, e.b.lanes):
+        raise Fault("expr.shuffle", f"{e.a} and {e.b} are not vectors of one type", str(e))
+    if not all(0 <= p < 2 * e.a.lanes for p in e.picks):
+        raise Fault("expr.shuffle", f"two vectors of {e.a.lanes} have no such elements", str(e))
+
+
 _CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
     Load: _check_load,
     Binary: _check_binary,
@@ -155,4 +162,5 @@ _CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
     Bitcast: _check_bitcast,
     Reduce: _check_reduce,
     Lane: _check_lane,
+    Shuffle: _check_shuffle,
 }

@@ -7,14 +7,15 @@
 Tensors are row-major, so a run of dimensions is one dimension of their product. Fewer, longer loops
 tile better and vectorise without tails. Dimensions of size 1 are dropped first. Two axes of a stage
 are joined if every tensor sees them side by side or not at all; a reduction may in addition read
-*one* tensor through indices computed from the joined axis, as a convolution walks its input.
+*one* tensor through indices computed from the joined axis, as a convolution walks its input, and so
+may what only a product of two tensors reads, as it is packed for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tilewright.arith.expr import Expr, Load, Reduce, Var, const, product
+from tilewright.arith.expr import Binary, Expr, Load, Reduce, Var, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
@@ -82,6 +83,7 @@ class _Joiner:
         self.shapes.update((s.name, s.shape) for s in program.stages)
         self.cuts: dict[str, set[int]] = {name: set() for name in self.shapes}
         self.body = {s.name: list(loads(s.body)) for s in program.stages}
+        self.packed = _packed(program)
         changed = True
         while changed:
             changed = False
@@ -122,17 +124,19 @@ class _Joiner:
         return clean and same and p not in self.cuts[read.buffer]
 
     def _computed_reads(self, s: Stage) -> list[Load]:
-        """The reads of a reduction through indices that are not plain axes."""
-        if not s.is_reduction:
+        """The reads of a reduction, or of what one packs, by indices that are not plain axes."""
+        if not s.is_reduction and s.name not in self.packed:
             return []
-        axes = {*s.indices, *(v for v, _ in s.body.axes)}  # type: ignore[attr-defined]
+        summed = (v for v, _ in s.body.axes) if isinstance(s.body, Reduce) else ()
+        axes = {*s.indices, *summed}
         return [r for r in self.body[s.name] if any(i not in axes for i in r.indices)]
 
     def _may_compute(
         self, s: Stage, pair: tuple[str, str], read: Load, computed: Sequence[Load]
     ) -> bool:
-        """Whether the joined axis may be taken apart for this read: only for a reduction's one
-        computed read, and never for the innermost axis, which is the one to vectorise."""
+        """Whether the joined axis may be taken apart for this read: only for the one computed read
+        of a reduction or of what is packed for it, and never for the innermost axis, which is the
+        one to vectorise."""
         if [read] != list(computed) or pair[1] == s.axes[-1]:
             return False
         others = [r for r in self.body[s.name] if r is not read]
@@ -216,6 +220,26 @@ class _Joiner:
     def _run_of(self, s: Stage, axis: str) -> Run:
         position = s.axes.index(axis)
         return next(run for run in self._runs(s.name) if position in run)
+
+
+def _packed(program: Program) -> set[str]:
+    """The stages that only sums of products read, and that are no outputs."""
+    readers: dict[str, list[Stage]] = {}
+    for s in program.stages:
+        for read in loads(s.body):
+            readers.setdefault(read.buffer, []).append(s)
+    return {
+        s.name
+        for s in program.stages
+        if s.name not in program.outputs
+        and not s.is_reduction
+        and all(_is_product(r) for r in readers.get(s.name, ()))
+    }
+
+
+def _is_product(s: Stage) -> bool:
+    term = s.body.body if isinstance(s.body, Reduce) and s.body.op == "sum" else None
+    return isinstance(term, Binary) and term.op == "mul"
 
 
 def _joined_name(s: Stage, run: Run) -> str:

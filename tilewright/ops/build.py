@@ -15,11 +15,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import Const, const
+from tilewright.arith.expr import FALSE, TRUE, Const, Expr, const
+from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc
-from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node, Value
+from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
+from tilewright.ops.equalities import Equalities
+from tilewright.ops.sizes import assumptions
 from tilewright.ops.table import op_row
 
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
@@ -35,6 +38,8 @@ class GraphBuilder:
         self.inputs: list[Value] = []
         self.constants: list[Constant] = []
         self.nodes: list[Node] = []
+        self.checks: dict[Expr, Check] = {}
+        self.equalities = Equalities()
         self.types: dict[str, Type] = {}
         self._known: dict[str, np.ndarray] = {}
         self._data: dict[str, np.ndarray] = {}
@@ -49,13 +54,19 @@ class GraphBuilder:
         """Add a constant; the array is kept by reference."""
         type = TensorType(from_numpy(data.dtype), tuple(const(d) for d in data.shape))
         name = self._define(name, type)
-        self.constants.append(Constant(name, type, data))
+        self.take_constant(Constant(name, type, data))
+        return name
+
+    def take_constant(self, constant: Constant) -> None:
+        """Add a constant of another graph as it is."""
+        name, data = constant.name, constant.data
+        self.types[name] = constant.type
+        self.constants.append(constant)
         self._data[name] = data
         if data.dtype.kind in "iub" and data.size <= KNOWN_LIMIT:
             dtype = BOOL if data.dtype.kind == "b" else I64
             items = [const(int(v), dtype) for v in data.reshape(-1)]
             self._known[name] = _object_array(items, data.shape)
-        return name
 
     def add(
         self,
@@ -81,15 +92,64 @@ class GraphBuilder:
         attrs = row.attrs() if attrs is None else attrs
         loc = loc or self.loc
         try:
-            types = row.infer(attrs, [self.types[i] if i else None for i in inputs])
+            with assumptions() as found:
+                given = [self.equalities.of(self.types[i]) if i else None for i in inputs]
+                types = row.infer(attrs, given)
         except Error as error:
             raise error.at(loc) from None
-        types = types if isinstance(types, tuple) else (types,)
+        for condition, message in found.items():
+            self.require(self.equalities.expr(condition), message, loc)
+        types = self.equalities.of(types if isinstance(types, tuple) else (types,))
         wanted = [*names, *(f"{names[0] if names else 'v'}_{i}" for i in range(len(types)))]
         outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
         self.nodes.append(Node(op, inputs, outputs, types, attrs, (), loc))
         self._track(self.nodes[-1])
         return outputs
+
+    def add_control(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        regions: Sequence[Graph],
+        attrs: Attrs,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append a node of control flow and return the names of its outputs."""
+        rule = op_row(op).region_types
+        assert rule is not None, op
+        try:
+            types = rule(attrs, [self.types[i] if i else None for i in inputs], regions)
+        except Error as error:
+            raise error.at(loc or self.loc) from None
+        wanted = [*names, *(f"{op}_{i}" for i in range(len(names), len(types)))]
+        outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
+        given = tuple(inputs), outputs, types, attrs, tuple(regions)
+        self.nodes.append(Node(op, *given, loc or self.loc))
+        return outputs
+
+    def inherit(self, outer: GraphBuilder) -> None:
+        """Know of equal sizes what a graph around this one knows."""
+        for condition in outer.checks:
+            self.equalities.add(condition)
+
+    def capture(self, outer: GraphBuilder, value: str) -> str:
+        """Make a value of a graph around this one known here: a constant again, or an input."""
+        data = outer.constant_data(value)
+        if data is not None:
+            return self.constant(data, value)
+        name = self.input(value, outer.types[value])
+        if outer.known(value) is not None:
+            self._known[name] = outer._known[value]
+        return name
+
+    def require(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
+        """Let the graph hold only where `condition` does; false if it certainly never does."""
+        condition = simplify(condition)
+        if condition is not TRUE:
+            self.checks.setdefault(condition, Check(condition, message, loc or self.loc))
+            self.equalities.add(condition)
+        return condition is not FALSE
 
     def constant_data(self, name: str) -> np.ndarray | None:
         """The data of a value that is a constant, else `None`."""
@@ -101,7 +161,7 @@ class GraphBuilder:
 
     def type(self, name: str) -> TensorType:
         """The type of a value that must be a tensor."""
-        found = self.types[name]
+        found = self.equalities.of(self.types[name])
         assert isinstance(found, TensorType), name
         return found
 
@@ -114,16 +174,19 @@ class GraphBuilder:
             tuple(self.nodes),
             outputs,
             self.loc,
+            tuple(self.checks.values()),
         )
 
     def known_result(
         self, op: str, attrs: Attrs, inputs: Sequence[str], type: Type
     ) -> np.ndarray | None:
         """The value that a node of this type would have, as `known` gives it."""
-        rule = op_row(op).value
-        if rule is None or not isinstance(type, TensorType):
+        if not isinstance(type, TensorType):
             return None
         if not type.dtype.is_integer and type.dtype != BOOL:
+            return None
+        rule = op_row(op).value
+        if rule is None:
             return None
         given = [i for i in inputs if i]
         known = [self._known[i] for i in given if i in self._known]

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from tilewright.core.errors import Error, VerifyError
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.graph.nodes import Check, Graph, Node
+from tilewright.ops.equalities import Equalities
 from tilewright.ops.table import op_row
 
 
 def check_types(graph: Graph) -> None:
     """Raise VerifyError at the first node whose operator, attributes or types are wrong."""
+    _check_graph(graph, graph.checks)
+
+
+def _check_graph(graph: Graph, checks: tuple[Check, ...]) -> None:
+    equal = Equalities(checks)
     for n in graph.nodes:
         for region in n.regions:
-            check_types(region)
+            _check_graph(region, (*checks, *region.checks))
         if n.op == "fused":
             _check_fused(n)
         else:
-            _check_node(graph, n)
+            _check_node(graph, n, equal)
 
 
-def _check_node(graph: Graph, n: Node) -> None:
+def _check_node(graph: Graph, n: Node, equal: Equalities) -> None:
     row = op_row(n.op)
     if not isinstance(n.attrs, row.attrs):
         _fail(n, f"has {type(n.attrs).__name__}, its operator takes {row.attrs.__name__}")
+    ins = [graph.types[i] if i else None for i in n.inputs]
     try:
-        found = row.infer(n.attrs, [graph.types[i] if i else None for i in n.inputs])
+        rule = row.region_types
+        found = row.infer(n.attrs, ins) if rule is None else rule(n.attrs, ins, n.regions)
     except Error as error:
         raise error.at(n.loc) from None
     types = found if isinstance(found, tuple) else (found,)
-    if types != n.types:
+    if types != n.types and equal.of(types) != equal.of(n.types):
         _fail(n, f"is of type {_listed(n.types)}, its operator gives {_listed(types)}")
 
 

@@ -16,6 +16,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulate, widen
 from tilewright.ops.row import Op, fail, same_dtype
+from tilewright.ops.sizes import same_size
 from tilewright.ops.window import (
     WindowAttrs,
     arrange,
@@ -54,7 +55,7 @@ def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     ic, oc = channels(attrs.layout, x.shape), w.shape[0]
     if not _divides(attrs.groups, ic) or not _divides(attrs.groups, oc):
         raise fail("conv", f"{attrs.groups} groups do not divide {ic} and {oc} channels")
-    if ic is not w.shape[1] * attrs.groups:
+    if same_size("conv", ic, w.shape[1] * attrs.groups) is None:
         raise fail("conv", f"weights {w} in {attrs.groups} groups do not fit {ic} input channels")
     sizes = [
         window_count("conv", n, w.shape[2 + axis], attrs, axis)
@@ -114,7 +115,7 @@ def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) ->
     x, w = ins
     check_window("conv_transpose", attrs, x, w.rank - 2)
     ic = channels(attrs.layout, x.shape)
-    if ic is not w.shape[0] or not _divides(attrs.groups, ic):
+    if same_size("conv_transpose", ic, w.shape[0]) is None or not _divides(attrs.groups, ic):
         raise fail(
             "conv_transpose", f"weights {w} in {attrs.groups} groups do not fit {ic} input channels"
         )

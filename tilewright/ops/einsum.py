@@ -22,6 +22,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.precision import accumulate, widen
 from tilewright.ops.row import Op, broadcast_index, fail, same_dtype
+from tilewright.ops.sizes import same_size
 
 if TYPE_CHECKING:
     from tilewright.ops.build import GraphBuilder
@@ -91,10 +92,13 @@ def _sizes(equation: str, operands: Sequence[str], shapes: Sequence[Shape]) -> d
     for term, shape in zip(operands, shapes, strict=True):
         for label, size in zip(term, shape, strict=True):
             known = sizes.setdefault(label, size)
-            if known is const(1):
-                sizes[label] = size
-            elif size is not known and size is not const(1):
+            if size is const(1) or known is const(1):
+                sizes[label] = known if size is const(1) else size
+                continue
+            joined = same_size("einsum", known, size)
+            if joined is None:
                 raise fail("einsum", f"{equation!r}: sizes {known} and {size} of one label differ")
+            sizes[label] = joined
     return sizes
 
 

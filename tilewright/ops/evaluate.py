@@ -8,7 +8,7 @@ function, or simpler operators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.control import IfAttrs
 from tilewright.ops.row import Op
 from tilewright.ops.table import op_row
 
@@ -34,7 +35,17 @@ def run_graph(
     graph: Graph, inputs: Mapping[str, np.ndarray], sizes: Sizes | None = None
 ) -> dict[str, np.ndarray]:
     """The outputs by name; `sizes` gives symbolic sizes that the inputs' shapes do not."""
+    return dict(zip(graph.outputs, run_outputs(graph, inputs, sizes), strict=True))
+
+
+def run_outputs(
+    graph: Graph, inputs: Mapping[str, np.ndarray], sizes: Sizes | None = None
+) -> list[np.ndarray]:
+    """The outputs in order; a check that does not hold is an error."""
     sizes = bind_sizes(graph, inputs, sizes or {})
+    for check in graph.checks:
+        if not evaluate(check.condition, sizes):
+            raise ExecutionError("run.check", check.message, loc=check.loc)
     values: dict[str, np.ndarray] = {c.name: c.data for c in graph.constants}
     values.update((v.name, np.asarray(inputs[v.name])) for v in graph.inputs)
     for node in graph.nodes:
@@ -45,15 +56,23 @@ def run_graph(
         except Error as error:
             raise error.at(node.loc) from error.__cause__
         values.update(zip(node.outputs, results, strict=True))
-    return {name: values[name] for name in graph.outputs}
+        _bind_late(node, results, sizes)
+    return [values[name] for name in graph.outputs]
+
+
+def _bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
+    """Sizes that are known only now that control flow has gone one way."""
+    if isinstance(node.attrs, IfAttrs):
+        dims = (d for x in results for d in x.shape)
+        sizes.update((n, d) for n, d in zip(node.attrs.late, dims, strict=False) if n)
 
 
 def evaluate_node(
     node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None] | None = None
 ) -> list[np.ndarray]:
     """The outputs of one node; `types` are those of its inputs, by default what the arrays have."""
-    if node.op == "fused":
-        return _run_fused(node, inputs, sizes)
+    if node.regions:
+        return _REGIONS[node.op](node, inputs, sizes)
     row = op_row(node.op)
     if types is None:
         types = [None if x is None else _type_of(x) for x in inputs]
@@ -68,7 +87,28 @@ def _run_fused(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
     """A group of operators means what its graph means."""
     group = node.regions[0]
     given = {v.name: x for v, x in zip(group.inputs, inputs, strict=True) if x is not None}
-    return list(run_graph(group, given, sizes).values())
+    return run_outputs(group, given, sizes)
+
+
+def _run_if(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+    """The branch that the condition chooses."""
+    attrs = node.attrs
+    assert isinstance(attrs, IfAttrs)
+    if attrs.condition is not None:
+        taken = bool(evaluate(attrs.condition, sizes))
+    else:
+        assert inputs[0] is not None
+        taken = bool(inputs[0].reshape(()))
+    branch = node.regions[0 if taken else 1]
+    given = {v.name: x for v, x in zip(branch.inputs, inputs[1:], strict=True) if x is not None}
+    return run_outputs(branch, given, sizes)
+
+
+# What nodes with nested graphs mean.
+_REGIONS: dict[str, Callable[[Node, Arrays, Sizes], list[np.ndarray]]] = {
+    "fused": _run_fused,
+    "if": _run_if,
+}
 
 
 def tensor_program(row: Op, node: Node, types: Sequence[Type | None]) -> Program:

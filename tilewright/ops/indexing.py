@@ -20,6 +20,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail, normalize_axis
+from tilewright.ops.sizes import same_shape
 
 
 @node
@@ -157,7 +158,7 @@ def _gather_nd_type(attrs: GatherNdAttrs, ins: Sequence[TensorType]) -> TensorTy
     batch = attrs.batch_dims
     length = tuple_length("gather_nd", data, indices, batch)
     check_indices("gather_nd", data, indices, range(batch, batch + length))
-    if any(a is not b for a, b in zip(data.shape[:batch], indices.shape[:batch], strict=True)):
+    if not same_shape("gather_nd", data.shape[:batch], indices.shape[:batch]):
         raise fail("gather_nd", f"{data} and {indices} differ in their first {batch} dimensions")
     return TensorType(data.dtype, (*indices.shape[:-1], *data.shape[batch + length :]))
 

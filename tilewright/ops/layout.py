@@ -16,6 +16,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.row import Op, broadcast_index, fail, normalize_axis
+from tilewright.ops.sizes import assume, same_size
 
 if TYPE_CHECKING:
     from tilewright.ops.build import GraphBuilder
@@ -118,8 +119,8 @@ def common_runs(old: Shape, new: Shape) -> list[tuple[slice, slice]]:
 
 
 def _reshape_type(attrs: ReshapeAttrs, ins: Sequence[TensorType]) -> TensorType:
-    old, new = as_int(ins[0].elements), as_int(product(attrs.shape))
-    if old is not None and new is not None and old != new:
+    old, new = ins[0].elements, product(attrs.shape)
+    if not assume(old.eq(new), f"reshape: {ins[0]} does not have {new} elements"):
         raise fail("reshape", f"{ins[0]} has {old} elements, the new shape has {new}")
     return TensorType(ins[0].dtype, tuple(simplify(d) for d in attrs.shape))
 
@@ -162,7 +163,8 @@ def _expand_type(attrs: ExpandAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, shape = ins[0], tuple(simplify(d) for d in attrs.shape)
     tail = shape[len(shape) - x.rank :] if x.rank <= len(shape) else ()
     if x.rank != len(tail) or any(
-        d is not const(1) and d is not s for d, s in zip(x.shape, tail, strict=True)
+        d is not const(1) and same_size("expand", d, s) is None
+        for d, s in zip(x.shape, tail, strict=True)
     ):
         raise fail("expand", f"{x} does not broadcast to [{', '.join(map(str, shape))}]")
     return TensorType(x.dtype, shape)

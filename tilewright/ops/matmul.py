@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from functools import partial
 
 from tilewright.arith.expr import Expr, cast, const
-from tilewright.core.dtypes import I32, DType
+from tilewright.core.dtypes import F32, I32, DType
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.precision import accumulate, accumulator
 from tilewright.ops.row import Op, broadcast_index, broadcast_shapes, fail, same_dtype
+from tilewright.ops.sizes import same_size
 
 
 def _product_shape(op: str, ins: Sequence[TensorType]) -> Shape:
     x, w = ins
     if x.rank < 2 or w.rank < 2:
         raise fail(op, f"operands {x} and {w} must have rank 2 or more")
-    if x.shape[-1] is not w.shape[-2]:
+    if same_size(op, x.shape[-1], w.shape[-2]) is None:
         raise fail(op, f"inner dimensions of {x} and {w} differ")
     batch = broadcast_shapes(op, x.shape[:-2], w.shape[:-2])
     return (*batch, x.shape[-2], w.shape[-1])
@@ -33,6 +34,13 @@ def _integer_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     if not all(t.dtype.is_integer and t.dtype.bits == 8 for t in ins):
         raise fail("matmul_integer", f"operands {ins[0]} and {ins[1]} must be of 8-bit integers")
     return TensorType(I32, _product_shape("matmul_integer", ins))
+
+
+def _wide_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    dtype = same_dtype("matmul_wide", ins)
+    if not dtype.is_float or dtype.bits != 16:
+        raise fail("matmul_wide", f"operands {ins[0]} and {ins[1]} must be of 16-bit floats")
+    return TensorType(F32, _product_shape("matmul_wide", ins))
 
 
 def _matmul(
@@ -74,5 +82,13 @@ OPS = (
         te=partial(_matmul, I32),
         flops=_matmul_flops,
         doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
+    ),
+    Op(
+        "matmul_wide",
+        _wide_type,
+        "complex",
+        te=partial(_matmul, F32),
+        flops=_matmul_flops,
+        doc="Matrix product of 16-bit floats, summed and given in f32.",
     ),
 )

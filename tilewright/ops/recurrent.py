@@ -23,6 +23,7 @@ from tilewright.ops import recurrent_cells
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.recurrent_cells import StepsAttrs
 from tilewright.ops.row import Op, fail, same_dtype
+from tilewright.ops.sizes import same_shape
 from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
 
 if TYPE_CHECKING:
@@ -109,17 +110,19 @@ def _type(
         raise fail(cell.name, f"it takes {count} activations, not {len(attrs.activations)}")
     batch, time = x.shape[:2] if attrs.batch_first else (x.shape[1], x.shape[0])
     units, many = r.shape[2], const(attrs.directions)
-    _check_shapes(cell, ins, batch, units, many)
     front = (batch, time, many) if attrs.batch_first else (time, many, batch)
     state = (batch, many) if attrs.batch_first else (many, batch)
     last = TensorType(dtype, (*state, units))
+    _check_shapes(cell, ins, batch, last)
     return (TensorType(dtype, (*front, units)), *(last,) * cell.states)
 
 
 def _check_shapes(
-    cell: Cell, ins: Sequence[TensorType | None], batch: Expr, units: Expr, many: Expr
+    cell: Cell, ins: Sequence[TensorType | None], batch: Expr, state: TensorType
 ) -> None:
     """Every operand has as many units, gates, directions and sequences as the others say."""
+    units = state.shape[2]
+    many = state.shape[0 if state.shape[1] is batch else 1]
     rows = simplify(units * cell.gates)
     x = ins[X]
     assert x is not None
@@ -128,11 +131,13 @@ def _check_shapes(
         R: (many, rows, units),
         BIAS: (many, simplify(rows * 2)),
         LENGTHS: (batch,),
+        HIDDEN: state.shape,
+        CELL: state.shape,
         PEEPHOLES: (many, simplify(units * 3)),
     }
     for position, shape in wanted.items():
         found = ins[position] if position < len(ins) else None
-        if found is not None and found.shape != shape:
+        if found is not None and not same_shape(cell.name, found.shape, shape):
             sizes = ", ".join(map(str, shape))
             raise fail(cell.name, f"operand {position} is {found}, its shape must be [{sizes}]")
 

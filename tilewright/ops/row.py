@@ -6,7 +6,9 @@ A row's meaning is written once, as exactly one of
 - `decompose`: simpler operators, `decompose(g, attrs, inputs) -> name(s)`, where `g` is a
   `ops.build.GraphBuilder` and inputs are value names;
 - `loops`: a loop function for what no closed formula gives (sorting, scattering),
-  `loops(attrs, in_types, out_types) -> Func` with parameters `x0, x1, ..., y0, ...`.
+  `loops(attrs, in_types, out_types) -> Func` with parameters `x0, x1, ..., y0, ...`;
+- nested graphs, for control flow: `region_types(attrs, in_types, graphs) -> types` is then the type
+  rule.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ import numpy as np
 from tilewright.arith.expr import Expr, const
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import TypeCheckError
-from tilewright.ir.graph.nodes import Attrs
+from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import Shape, TensorType, Type
+from tilewright.ops.sizes import same_size
 
 # injective: each output element from one element of each input. reduction: row-wise reductions and
 # what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul,
 # conv, pooling); takes an injective epilogue. view: the same bytes under another shape. opaque:
-# fuses with nothing.
-KINDS = ("injective", "reduction", "complex", "view", "opaque")
+# fuses with nothing. control: nested graphs, of which it chooses.
+KINDS = ("injective", "reduction", "complex", "view", "opaque", "control")
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
 
@@ -41,6 +44,7 @@ class Op:
     and result are NumPy object arrays of index expressions; it makes shape arithmetic disappear.
     It gives `None` where it cannot tell.
     `flops` is per output element, or a function of (attrs, input types, output types).
+    `rereads` says of an injective operator that it reads an element of its input many times.
     """
 
     name: str
@@ -51,7 +55,9 @@ class Op:
     decompose: Callable[..., Any] | None = None
     loops: Callable[..., Any] | None = None
     value: Callable[[Any, Sequence[np.ndarray]], np.ndarray | None] | None = None
+    region_types: Callable[[Any, Sequence[Any], Sequence[Graph]], tuple[Type, ...]] | None = None
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
+    rereads: bool = False
     doc: str = ""
 
     def cost(self, attrs: Attrs, ins: Sequence[Any], outs: Sequence[Any]) -> Expr:
@@ -80,7 +86,11 @@ def normalize_axis(op: str, axis: int, rank: int) -> int:
 
 
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """The shape that `shapes` broadcast to, as in NumPy; symbolic sizes must be equal or 1."""
+    """The shape that `shapes` broadcast to, as in NumPy.
+
+    Sizes that are not the number 1 are taken to be equal, see `ops.sizes`: a symbolic size does
+    not broadcast, even if it turns out to be 1.
+    """
     rank = max((len(s) for s in shapes), default=0)
     padded = [(const(1),) * (rank - len(s)) + tuple(s) for s in shapes]
     return tuple(_broadcast_dim(op, dims) for dims in zip(*padded, strict=True))
@@ -88,14 +98,16 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 def _broadcast_dim(op: str, dims: Sequence[Expr]) -> Expr:
     distinct = [d for d in dict.fromkeys(dims) if d is not const(1)]
-    if not distinct:
-        return const(1)
-    if len(distinct) > 1:
-        sizes = ", ".join(map(str, distinct))
-        raise fail(
-            op, f"dimensions {sizes} do not broadcast", help="make them equal, or one of them 1"
-        )
-    return distinct[0]
+    result = distinct[0] if distinct else const(1)
+    for other in distinct[1:]:
+        joined = same_size(op, result, other)
+        if joined is None:
+            sizes = ", ".join(map(str, distinct))
+            raise fail(
+                op, f"dimensions {sizes} do not broadcast", help="make them equal, or one of them 1"
+            )
+        result = joined
+    return result
 
 
 def broadcast_index(shape: Shape, indices: Sequence[Expr]) -> tuple[Expr, ...]:

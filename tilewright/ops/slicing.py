@@ -14,6 +14,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.row import Op, fail, normalize_axis, same_dtype
+from tilewright.ops.sizes import same_size
 
 
 @node
@@ -21,12 +22,14 @@ class SliceAttrs(Attrs):
     """One start, stop and step a dimension, as in `range`: counted from the front, in bounds.
 
     A slice with a negative step runs down from `start` to just above `stop`, which is -1 to take
-    the first element too. Symbolic bounds that do lie outside read zeros.
+    the first element too. Symbolic bounds that do lie outside read zeros, unless a check makes sure
+    that they lie `inside`.
     """
 
     starts: tuple[Expr, ...]
     stops: tuple[Expr, ...]
     steps: tuple[int, ...]
+    inside: bool = False
 
 
 @node
@@ -70,7 +73,7 @@ def _slice(
         index = [simplify(s + e * d) for e, s, d in zip(i, attrs.starts, attrs.steps, strict=True)]
         inside: Expr = TRUE
         for bounds in zip(index, attrs.starts, attrs.stops, attrs.steps, x.shape, strict=True):
-            inside = inside & _in_bounds(*bounds)
+            inside = inside if attrs.inside else inside & _in_bounds(*bounds)
         return x.at(*index, when=None if inside is TRUE else inside)
 
     return b.compute("y", outs[0].shape, element)
@@ -93,8 +96,10 @@ def _concat_type(attrs: ConcatAttrs, ins: Sequence[TensorType]) -> TensorType:
     dims = list(ins[0].shape)
     for other in ins[1:]:
         for d in range(len(dims)):
-            if d != axis and dims[d] is not other.shape[d]:
+            joined = dims[d] if d == axis else same_size("concat", dims[d], other.shape[d])
+            if joined is None:
                 raise fail("concat", f"{ins[0]} and {other} differ in dimension {d}")
+            dims[d] = joined
         dims[axis] = simplify(dims[axis] + other.shape[axis])
     return TensorType(same_dtype("concat", ins), tuple(dims))
 

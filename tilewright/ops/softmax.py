@@ -82,8 +82,14 @@ def _softmax(
     e = b.compute(
         "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
     )
-    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
-    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) / total.at(*rows.drop(i))))
+    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
+    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
+
+
+def _shares(b: Builder, rows: _Rows, total: Tensor) -> Tensor:
+    """What each exponential of a row counts: one division a row, and a product an element."""
+    one = const(1, total.dtype)
+    return b.compute("share", rows.rows, lambda *r: one / total.at(*r))
 
 
 def _finite_softmax(
@@ -94,14 +100,14 @@ def _finite_softmax(
     e = b.compute(
         "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
     )
-    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
+    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
 
     # A row with a NaN or +inf in it, or of nothing but -inf, has NaN as its sum; any other row has
     # a sum from 1 to its length, and numbers throughout.
     def element(*i: Expr) -> Expr:
-        found = total.at(*rows.drop(i))
-        share = select(found.eq(found), e.at(*i) / found, const(0, found.dtype))
-        return cast(x.dtype, share)
+        found = share.at(*rows.drop(i))
+        value = select(found.eq(found), e.at(*i) * found, const(0, found.dtype))
+        return cast(x.dtype, value)
 
     return b.compute("y", x.shape, element)
 
@@ -121,10 +127,10 @@ def _masked_softmax(
     e = b.compute("e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - floor.at(*rows.drop(i))))
     total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
     # Only a row of nothing but -inf sums to zero: any other has a term of exp(0).
-    divisor = b.compute(
-        "divisor", rows.rows, lambda *r: select(total.at(*r).eq(zero), one, total.at(*r))
+    share = b.compute(
+        "share", rows.rows, lambda *r: select(total.at(*r).eq(zero), one, one / total.at(*r))
     )
-    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) / divisor.at(*rows.drop(i))))
+    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
 
 
 def _log_softmax(

@@ -8,13 +8,16 @@ from functools import cache
 from tilewright.core.errors import UnsupportedError
 from tilewright.ops import (
     activation,
+    attend,
     attention,
     channel_norm,
+    control,
     conv,
     deform_sample,
     einsum,
     elementwise,
     generate,
+    group_conv,
     indexing,
     layout,
     logic,
@@ -31,19 +34,23 @@ from tilewright.ops import (
     slicing,
     softmax,
     sorting,
+    windows,
     winograd,
 )
 from tilewright.ops.row import Op
 
 FAMILIES = (
     activation,
+    attend,
     attention,
     channel_norm,
+    control,
     conv,
     deform_sample,
     einsum,
     elementwise,
     generate,
+    group_conv,
     indexing,
     layout,
     logic,
@@ -60,6 +67,7 @@ FAMILIES = (
     slicing,
     softmax,
     sorting,
+    windows,
     winograd,
 )
 

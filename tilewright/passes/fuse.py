@@ -5,6 +5,8 @@ A *group* grows from its first node by taking consumers into it:
 | producer group    | takes                                                                     |
 |-------------------|---------------------------------------------------------------------------|
 | injective         | injective; or is the prologue of a reduction, or (layout only) a complex  |
+|                   | operator; or, computed at little cost, of one that reads each element     |
+|                   | several times                                                             |
 | complex           | an injective epilogue with the output's shape                             |
 | reduction         | an injective epilogue with the output's shape                             |
 
@@ -22,8 +24,12 @@ from dataclasses import dataclass, field, replace
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
 from tilewright.ops.layout import TransposeAttrs
+from tilewright.ops.pointwise import is_pointwise
 from tilewright.ops.table import op_row
+from tilewright.ops.window import WindowAttrs
 
+# What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
+PACKED = {"matmul_wide": ("windows", "pad")}
 # Rearrangements that a matrix product or convolution reads through at no cost.
 LAYOUT_ONLY = ("transpose", "expand")
 FUSABLE = ("injective", "reduction", "complex")
@@ -45,7 +51,6 @@ class Refusal:
 class _Group:
     nodes: list[Node]
     kind: str
-    index: int
     members: set[str] = field(default_factory=set)
 
 
@@ -65,7 +70,7 @@ def fuse_with_report(graph: Graph) -> tuple[Graph, tuple[Refusal, ...]]:
 class _Fuser:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.groups: list[_Group] = []
+        self.groups: dict[int, _Group] = {}
         self.group_of: dict[str, _Group] = {}
         self.order = {id(n): i for i, n in enumerate(graph.nodes)}
         self.refusals: list[Refusal] = []
@@ -73,7 +78,7 @@ class _Fuser:
     def place(self, n: Node) -> None:
         """Add a node to the groups of its producers where the rules allow, else start a group."""
         kind = op_row(n.op).kind
-        group = _Group([], kind, len(self.groups))
+        group = _Group([], kind)
         for name in dict.fromkeys(n.inputs):
             producer = self.graph.producer.get(name)
             if producer is None:
@@ -87,8 +92,7 @@ class _Fuser:
         group.members.update(n.outputs)
         if kind in ("complex", "reduction"):
             group.kind = kind
-        if not any(g is group for g in self.groups):
-            self.groups.append(group)
+        self.groups[id(group)] = group
         for out in n.outputs:
             self.group_of[out] = group
 
@@ -110,15 +114,26 @@ class _Fuser:
         return self._epilogue_obstacle(producer, n)
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
-        if kind != "complex":
-            return None
-        busy = [m.op for m in source.nodes if m.op not in LAYOUT_ONLY]
+        if kind != "complex" and not op_row(n.op).rereads:
+            return self._packing_obstacle(source, n)
+        free = (*LAYOUT_ONLY, *PACKED.get(n.op, ()))
+        busy = [m.op for m in source.nodes if m.op not in free and not _is_cheap(m, kind)]
         if busy:
             return f"{busy[0]} would be computed again for every use in {n.op}"
+        if _takes_vectors(n) and any(_moves_last(m) for m in source.nodes):
+            return f"{n.op} would read its vectors element by element"
+        return None
+
+    def _packing_obstacle(self, source: _Group, n: Node) -> str | None:
+        """What a product packs stays with the product, not with what computes it."""
+        readers = self.graph.consumers.get(n.name, ())
+        packed = any(n.op in PACKED.get(reader.op, ()) for reader in readers)
+        if packed and any(m.op not in LAYOUT_ONLY for m in source.nodes):
+            return f"{n.op} is packed by the product that reads it"
         return None
 
     def _epilogue_obstacle(self, producer: Node, n: Node) -> str | None:
-        if isinstance(n.attrs, TransposeAttrs) and n.attrs.perm[-1] == n.type.rank - 1:
+        if isinstance(n.attrs, TransposeAttrs) and not _moves_last(n):
             return None  # rows of a tile stay whole, they are only written elsewhere
         if n.op in LAYOUT_ONLY:
             return f"{n.op} would scatter the tiles of {producer.op}"
@@ -146,14 +161,14 @@ class _Fuser:
         source.kind = source.kind if source.kind != "injective" else into.kind
         for value in into.members:
             self.group_of[value] = source
-        self.groups = [g for g in self.groups if g is not into]
+        self.groups.pop(id(into), None)
         return source
 
     def result(self) -> Graph:
         """The graph of groups, in an order in which each comes after what it reads."""
-        for g in self.groups:
+        for g in self.groups.values():
             g.nodes.sort(key=lambda m: self.order[id(m)])
-        ordered = sorted(self.groups, key=lambda g: self.order[id(g.nodes[-1])])
+        ordered = sorted(self.groups.values(), key=lambda g: self.order[id(g.nodes[-1])])
         return self.graph.with_nodes(tuple(self._node(g) for g in ordered))
 
     def _node(self, group: _Group) -> Node:
@@ -178,6 +193,21 @@ class _Fuser:
     def _constants(self, names: Iterable[str]) -> list[Constant]:
         known = self.graph.constant_by_name
         return [known[n] for n in names if n in known]
+
+
+def _is_cheap(n: Node, reader: str) -> bool:
+    """Whether to compute a value anew at each of the few times that an injective operator reads."""
+    row = op_row(n.op)
+    return reader == "injective" and is_pointwise(row) and row.flops == 1
+
+
+def _takes_vectors(n: Node) -> bool:
+    """Whether windows are read where they lie: padding makes a copy, which can rearrange them."""
+    return isinstance(n.attrs, WindowAttrs) and not any(n.attrs.pads)
+
+
+def _moves_last(n: Node) -> bool:
+    return isinstance(n.attrs, TransposeAttrs) and n.attrs.perm[-1] != n.type.rank - 1
 
 
 def _label(n: Node) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import FALSE, TRUE, Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import substitute
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, TypeCheckError
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.rewriter import Rewriter
+from tilewright.passes.simplify_control import simplify_control
 
 
 def infer_types(graph: Graph) -> Graph:
@@ -37,7 +38,19 @@ def bind_dims(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         if size < 0:
             raise ConfigError("dims.negative", f"size {name!r} cannot be {size}")
     values = {name: const(size) for name, size in sizes.items()}
-    return infer_types(_bound(graph, values)) if values else graph
+    return substitute_sizes(graph, values) if values else graph
+
+
+def substitute_sizes(graph: Graph, values: Mapping[str, Expr]) -> Graph:
+    """The graph with symbolic sizes replaced by numbers or others; a failing check is an error."""
+    bound = _bound(graph, values)
+    for check in bound.checks:
+        if check.condition is FALSE:
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise TypeCheckError("dims.check", f"{check.message}, with {given}", loc=check.loc)
+    kept = tuple(c for c in bound.checks if c.condition is not TRUE)
+    # A branch that is never taken need not make sense.
+    return infer_types(simplify_control(replace(bound, checks=kept)))
 
 
 def _bound(graph: Graph, values: Mapping[str, Expr]) -> Graph:
@@ -57,4 +70,5 @@ def _bound(graph: Graph, values: Mapping[str, Expr]) -> Graph:
         graph,
         inputs=tuple(replace(v, type=map_exprs(v.type, bind)) for v in graph.inputs),
         nodes=tuple(nodes),
+        checks=tuple(replace(c, condition=bind(c.condition)) for c in graph.checks),
     )

@@ -12,14 +12,24 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.check import check_types
+from tilewright.passes.regions import map_regions
 
 
 @dataclass(frozen=True)
 class GraphPass:
-    """A named pure function Graph → Graph; it returns the same object where it changed nothing."""
+    """A named pure function Graph → Graph; it returns the same object where it changed nothing.
+
+    It sees one graph at a time: the branches of control flow first, each as a graph of its own. A
+    pass over the `whole` goes into the branches itself.
+    """
 
     name: str
     run: Callable[[Graph], Graph]
+    whole: bool = False
+
+    def apply(self, graph: Graph) -> Graph:
+        """The graph after the pass, its branches included."""
+        return self.run(graph if self.whole else map_regions(graph, self.apply))
 
     @property
     def doc(self) -> str:
@@ -40,9 +50,13 @@ class PassRecord:
 
 @dataclass
 class PassLog:
-    """The records of a pipeline, in order, and the graph that its last pass was given."""
+    """The records of a pipeline, in order, and the graph that its last pass was given.
+
+    `notes` are what passes say about single nodes: in which precision each runs, and why.
+    """
 
     records: list[PassRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     before_last: Graph | None = None
 
     def table(self) -> str:
@@ -58,7 +72,7 @@ def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = 
     """Apply `passes` in order."""
     for number, p in enumerate(passes):
         start = time.perf_counter()
-        result = p.run(graph)
+        result = p.apply(graph)
         seconds = time.perf_counter() - start
         changed = result is not graph
         if log is not None:

@@ -12,6 +12,7 @@ The peak is reported beside its lower bound, the most bytes that are alive at on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, const
@@ -72,10 +73,7 @@ def plan_memory(buffers: Sequence[Lifetime]) -> MemoryPlan:
     typical = dict.fromkeys(symbols, TYPICAL_SIZE)
     sizes = {b.name: evaluate(b.size, typical) for b in aligned}
     ordered = sorted(aligned, key=lambda b: (-sizes[b.name], b.first, b.name))
-    conflicts = tuple(
-        tuple(j for j, other in enumerate(ordered[:i]) if _overlap(b, other))
-        for i, b in enumerate(ordered)
-    )
+    conflicts = _conflicts(ordered)
     places = place_in_order([sizes[b.name] for b in ordered], conflicts)
     peak = max((p + sizes[b.name] for p, b in zip(places, ordered, strict=True)), default=0)
     bound = _lower_bound(aligned, sizes)
@@ -109,13 +107,25 @@ def _align(size: Expr) -> Expr:
     return simplify((size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT)
 
 
-def _overlap(a: Lifetime, b: Lifetime) -> bool:
-    return a.first <= b.last and b.first <= a.last
+def _conflicts(ordered: Sequence[Lifetime]) -> tuple[tuple[int, ...], ...]:
+    """For each buffer the earlier ones that live at the same time.
+
+    One walk over the steps: few buffers are alive at once, however many there are in all.
+    """
+    found: list[set[int]] = [set() for _ in ordered]
+    alive: set[int] = set()
+    for i in sorted(range(len(ordered)), key=lambda i: ordered[i].first):
+        alive = {j for j in alive if ordered[j].last >= ordered[i].first}
+        for j in alive:
+            found[max(i, j)].add(min(i, j))
+        alive.add(i)
+    return tuple(tuple(sorted(others)) for others in found)
 
 
 def _lower_bound(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> int:
-    steps = {b.first for b in buffers}
-    return max(
-        (sum(sizes[b.name] for b in buffers if b.first <= step <= b.last) for step in steps),
-        default=0,
-    )
+    """The most bytes alive at one step."""
+    change: dict[int, int] = {}
+    for b in buffers:
+        change[b.first] = change.get(b.first, 0) + sizes[b.name]
+        change[b.last + 1] = change.get(b.last + 1, 0) - sizes[b.name]
+    return max(accumulate(change[step] for step in sorted(change)), default=0)

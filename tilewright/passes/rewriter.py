@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewright.arith.expr import Expr
 from tilewright.core.errors import Error, Loc
 from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.equalities import Equalities
 from tilewright.ops.table import op_row
 
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
@@ -63,11 +65,13 @@ class Rewriter(GraphBuilder):
         self._source_uses = Counter(i for n in source.nodes for i in n.inputs)
         self._source_uses.update(source.outputs)
         self._uses: Counter[str] = Counter()
+        self.checks = {c.condition: c for c in source.checks}
+        self.equalities = Equalities(source.checks)
         for v in source.inputs:
             self.input(v.name, v.type)
             self._uses[v.name] = self._source_uses[v.name]
         for c in source.constants:
-            self.constant(c.data, c.name)
+            self.take_constant(c)
             self._uses[c.name] = self._source_uses[c.name]
         self._reserved = source.types.keys()
 
@@ -87,6 +91,10 @@ class Rewriter(GraphBuilder):
         outputs = super().add_many(op, *inputs, attrs=attrs, names=names, loc=loc)
         self._producer.update((o, self.nodes[-1]) for o in outputs)
         return outputs
+
+    def require(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
+        """What a rewritten node assumes follows from what the original one did."""
+        return True
 
     def use_count(self, name: str) -> int:
         """How often the old graph read what is now `name`, being an output included."""
@@ -112,11 +120,12 @@ class Rewriter(GraphBuilder):
 
     def keep(self, n: Node, infer: bool = False) -> None:
         """Append a node as it is; its types are inferred anew if those of its inputs changed."""
-        moved = any(i and self.types[i] != self.source.types.get(i) for i in n.inputs)
-        if (infer or moved) and not n.regions:
-            types = self._infer(n)
-            self.changed |= types != n.types
-            n = replace(n, types=types) if types != n.types else n
+        if (infer or self._moved(n)) and n.op != "fused":
+            retyped = self._retyped(n) if n.regions else n
+            types = self._infer(retyped)
+            if retyped is not n or types != n.types:
+                self.changed = True
+                n = replace(retyped, types=types)
         self.nodes.append(n)
         for name, t in zip(n.outputs, n.types, strict=True):
             self.types[name] = t
@@ -124,6 +133,29 @@ class Rewriter(GraphBuilder):
             self._uses[name] = self._source_uses[name]
         if not n.regions:
             self._track(n)
+
+    def _retyped(self, n: Node) -> Node:
+        """A node of control flow whose branches are inferred anew from its operands' types."""
+        regions = []
+        for region in n.regions:
+            pairs = zip(region.inputs, n.inputs[1:], strict=True)
+            equal = Equalities(region.checks)
+            inputs = tuple(replace(v, type=equal.of(self.types[i])) for v, i in pairs)
+            inner = Rewriter(replace(region, inputs=inputs))
+            for m in region.nodes:
+                inner.keep(m, infer=True)
+            regions.append(inner.result())
+        return replace(n, regions=tuple(regions))
+
+    def _moved(self, n: Node) -> bool:
+        """Whether an input has another type than it had in the old graph."""
+        before = self.source.types
+        for i in n.inputs:
+            if i:
+                new, old = self.types[i], before.get(i)
+                if new is not old and new != old:  # mostly the same object: comparing is slow
+                    return True
+        return False
 
     def result(self) -> Graph:
         """The new graph, or the old one where nothing was replaced."""
@@ -133,10 +165,12 @@ class Rewriter(GraphBuilder):
 
     def _infer(self, n: Node) -> tuple[Type, ...]:
         try:
-            found = op_row(n.op).infer(n.attrs, [self.types[i] if i else None for i in n.inputs])
+            row, ins = op_row(n.op), [self.types[i] if i else None for i in n.inputs]
+            rule = row.region_types
+            found = row.infer(n.attrs, ins) if rule is None else rule(n.attrs, ins, n.regions)
         except Error as error:
             raise error.at(n.loc) from None
-        return found if isinstance(found, tuple) else (found,)
+        return self.equalities.of(found if isinstance(found, tuple) else (found,))
 
     def _check(self, n: Node, results: tuple[str, ...]) -> None:
         """A rule may not change what a value is; shapes may be spelt differently."""

@@ -45,6 +45,13 @@ def sink_transpose(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     return None if rule is None or source is None else rule(g, n, *source)
 
 
+def sinks_through(n: Node) -> bool:
+    """Whether a transpose of what a node reads can become one of what it computes."""
+    if n.op in ("fused", "transpose"):
+        return False
+    return len(n.outputs) == 1 and (is_pointwise(op_row(n.op)) or n.op in _AXIS_RULES)
+
+
 def _transposed(g: Rewriter, value: str) -> tuple[str, Perm] | None:
     """What a value is the transpose of, and by which permutation."""
     producer = g.producer(value)

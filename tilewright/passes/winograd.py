@@ -1,72 +1,84 @@
-"""3 by 3 convolutions with many channels by Winograd's method.
+"""Convolutions with many channels by Winograd's method.
 
-    conv(x, w)   →   reshape(winograd_output(matmul(winograd_input(x), w')))
+    conv(x, w)   →   winograd_output(matmul(winograd_input(x), w'))
 
-It computes 2.25 times fewer products but moves the image through two transforms, so it pays where a
-pixel meets many filters. The sums are reassociated: results differ in the last bits.
+It computes fewer products but moves the image through two transforms, so it pays where a pixel
+meets many filters (`winograd_cost`). The sums are reassociated: results differ in the last bits.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from math import prod
 
-from tilewright.arith.expr import as_int, const
+from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import Expr, as_int, const, product
+from tilewright.arith.walk import free_vars
+from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import TensorType
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.layout import ReshapeAttrs
-from tilewright.ops.slicing import SliceAttrs
-from tilewright.ops.winograd import TILE, WINDOW, WinogradAttrs, transform_filter
+from tilewright.ops.window import spatial
+from tilewright.ops.winograd import WinogradAttrs, transform_filter
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.passes.winograd_cost import ConvShape, best_tile
+from tilewright.target.cpu import Target, host
 
-# Channels on either side below which the transforms cost more than the products they save.
-LEAST_CHANNELS = 32
-
-
-def winograd(graph: Graph) -> Graph:
-    """Compute wide 3 by 3 convolutions with fewer multiplications."""
-    return rewrite_graph(graph, _rule)
+# Taken for a size that is not known before the model runs: a batch is often one image.
+TYPICAL_BATCH, TYPICAL_SIZE = 1, 64
+MAX_AXES = 2
 
 
-def _rule(g: Rewriter, n: Node) -> str | None:
+def winograd(graph: Graph, target: Target | None = None) -> Graph:
+    """Compute wide convolutions with fewer multiplications."""
+    machine = target or host()
+    return rewrite_graph(graph, lambda g, n: _rule(g, n, machine))
+
+
+def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ...] | None:
+    """The output tile by which a convolution is computed, in whichever layout it is now.
+
+    `None` where it stays as it is: Winograd's method does not pay, or does not apply. `weights` is
+    the type of what must be a constant.
+    """
     attrs = n.attrs
-    if n.op != "conv" or not isinstance(attrs, ConvAttrs):
+    if n.op != "conv" or type(attrs) is not ConvAttrs or not _applies(attrs, weights):
         return None
-    weights = g.constant_data(n.inputs[1])
-    tiles = _tiles(n)
-    if weights is None or tiles is None or not _pays(attrs, weights):
-        return None
-    batch, height, width, filters = n.type.shape
-    settings = WinogradAttrs(tiles, (attrs.before[0], attrs.before[1]))
-    windows = g.add("winograd_input", n.inputs[0], attrs=settings)
-    count = batch * const(tiles[0] * tiles[1])
-    rows = (const(WINDOW * WINDOW), count, const(weights.shape[1]))
-    left = g.add("reshape", windows, attrs=ReshapeAttrs(rows))
-    products = g.add("matmul", left, g.constant(transform_filter(weights)))
-    grid = (*g.type(windows).shape[:-1], filters)
-    tiled = g.add("reshape", products, attrs=ReshapeAttrs(grid))
-    result = g.add("winograd_output", tiled, attrs=settings)
-    whole = (batch, const(tiles[0] * TILE), const(tiles[1] * TILE), filters)
-    image = g.add("reshape", result, attrs=ReshapeAttrs(whole))
-    if whole == n.type.shape:
-        return image
-    cut = SliceAttrs((const(0),) * 4, (batch, height, width, filters), (1,) * 4)
-    return g.add("slice", image, attrs=cut)
+    filters, channels, *window = (as_int(d) or 0 for d in weights.shape)
+    sizes = tuple(_typical(d, TYPICAL_SIZE) for d in spatial(attrs.layout, n.type.shape))
+    batch = _typical(n.type.shape[0], TYPICAL_BATCH)
+    shape = ConvShape(batch, sizes, tuple(window), channels, filters, weights.dtype.bits)
+    return best_tile(shape, target) if 0 not in (*sizes, *window, channels, filters) else None
 
 
-def _tiles(n: Node) -> tuple[int, int] | None:
-    """The number of tiles that cover the output in each direction, if its size is known."""
-    sizes = [as_int(d) or 0 for d in n.type.shape[1:3]]
-    if n.type.rank != 4 or 0 in sizes:
-        return None
-    return -(-sizes[0] // TILE), -(-sizes[1] // TILE)
-
-
-def _pays(attrs: ConvAttrs, weights: np.ndarray) -> bool:
-    plain = (
-        attrs.layout == "channels_last"
-        and attrs.groups == 1
-        and attrs.strides == (1, 1)
-        and attrs.dilations == (1, 1)
-        and weights.shape[2:] == (3, 3)
+def _applies(attrs: ConvAttrs, weights: TensorType) -> bool:
+    steps = {*attrs.strides, *attrs.dilations}
+    return (
+        attrs.groups == 1
+        and steps == {1}
+        and len(attrs.strides) <= MAX_AXES
+        and weights.dtype == F32
     )
-    return plain and weights.dtype == np.float32 and min(weights.shape[:2]) >= LEAST_CHANNELS
+
+
+def _typical(size: Expr, typical: int) -> int:
+    return evaluate(size, dict.fromkeys(free_vars(size), typical))
+
+
+def _rule(g: Rewriter, n: Node, target: Target) -> str | None:
+    attrs = n.attrs
+    if not isinstance(attrs, ConvAttrs) or attrs.layout != "channels_last":
+        return None
+    tile = winograd_tile(n, g.type(n.inputs[1]), target)
+    weights = None if tile is None else g.constant_data(n.inputs[1])
+    if tile is None or weights is None:
+        return None
+    settings = WinogradAttrs(tile, weights.shape[2:], attrs.before, n.type.shape[1:-1])
+    windows = g.add("winograd_input", n.inputs[0], attrs=settings)
+    tiles = product((n.type.shape[0], *settings.tiles))
+    rows = (const(prod(settings.points)), tiles, const(weights.shape[1]))
+    left = g.add("reshape", windows, attrs=ReshapeAttrs(rows))
+    products = g.add("matmul", left, g.constant(transform_filter(weights, tile)))
+    grid = (*g.type(windows).shape[:-1], n.type.shape[-1])
+    tiled = g.add("reshape", products, attrs=ReshapeAttrs(grid))
+    return g.add("winograd_output", tiled, attrs=settings)

@@ -5,7 +5,6 @@ Nothing is cast silently: an array has the element type its input says, or is re
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,14 +47,21 @@ class Binder:
         self.symbols = tuple(symbols)
         self._names = {port.name: position for position, port in enumerate(inputs)}
         self._sources = tuple((position, axis) for position, axis in sources)
-        self._numpy = tuple(port.dtype.numpy for port in inputs)
+        self.dtypes = tuple(port.dtype.numpy for port in inputs)
         self._check_declaration()
 
-    def bind(
-        self, args: Sequence[Any], named: Mapping[str, Any]
-    ) -> tuple[list[np.ndarray], list[int]]:
+    def in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments in the order of the inputs."""
+        if not args and len(named) == len(self._names):
+            try:
+                return [named[name] for name in self._names]
+            except KeyError:
+                pass  # told below, with all that is wrong
+        return self._in_order(args, named) if named or len(args) != len(self.inputs) else args
+
+    def bind(self, args: Sequence[Any]) -> tuple[list[np.ndarray], list[int]]:
         """One contiguous array for each input, and the value of each symbol."""
-        values = self._in_order(args, named) if named or len(args) != len(self.inputs) else args
+        values = self.in_order(args, {})
         arrays = [self._array(position, value) for position, value in enumerate(values)]
         self._check_ranks(arrays)
         sizes = [arrays[position].shape[axis] for position, axis in self._sources]
@@ -103,6 +109,8 @@ class Binder:
         return [values[position] for position in range(len(self.inputs))]
 
     def _unknown(self, name: str) -> ExecutionError:
+        import difflib  # only here: every load would wait for it
+
         close = difflib.get_close_matches(name, self._names, 1)
         return ExecutionError(
             "run.arguments",
@@ -118,11 +126,11 @@ class Binder:
     def _array(self, position: int, value: Any) -> np.ndarray:
         port = self.inputs[position]
         array = value if isinstance(value, np.ndarray) else _to_numpy(port, value)
-        if array.dtype != self._numpy[position]:
+        if array.dtype != self.dtypes[position]:
             raise ExecutionError(
                 "run.dtype",
                 f"input {port.name} is {port.dtype}, got an array of {array.dtype}",
-                help=f'convert it: array.astype("{self._numpy[position]}")',
+                help=f'convert it: array.astype("{self.dtypes[position]}")',
             )
         flags = array.flags
         # copy() and not ascontiguousarray(), which would give a scalar a dimension
@@ -154,6 +162,47 @@ class Binder:
             f"but {actual} in input {port.name} (axis {axis})",
             help=self._signature(),
         )
+
+
+def check_results(
+    outputs: Sequence[Port],
+    shapes: Sequence[tuple[int, ...]],
+    arrays: Mapping[str, np.ndarray],
+    inputs: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """The arrays in the order of the outputs, if the results can be written to them."""
+    names = [port.name for port in outputs]
+    if sorted(names) != sorted(arrays):
+        raise ExecutionError(
+            "run.results",
+            f"results go into arrays for {', '.join(names)}, got {', '.join(arrays) or 'none'}",
+            help="give one array for each output, by name",
+        )
+    targets = [arrays[name] for name in names]
+    for index, (port, shape, array) in enumerate(zip(outputs, shapes, targets, strict=True)):
+        wrong = _unfit(port, shape, array)
+        if wrong is None and any(np.may_share_memory(array, a) for a in inputs):
+            wrong = "shares its memory with an input"
+        if wrong is None and any(np.may_share_memory(array, a) for a in targets[:index]):
+            wrong = "shares its memory with another"
+        if wrong is not None:
+            raise ExecutionError(
+                "run.results",
+                f"the array for output {port.name} {wrong}",
+                help=f"np.empty({shape}, {str(port.dtype.numpy)!r}) is as it must be",
+            )
+    return targets
+
+
+def _unfit(port: Port, shape: tuple[int, ...], array: Any) -> str | None:
+    """What keeps `array` from taking the output `port` of that shape."""
+    if not isinstance(array, np.ndarray):
+        return f"is a {type(array).__name__}"
+    if array.dtype != port.dtype.numpy or array.shape != shape:
+        return f"is {array.dtype} of shape {list(array.shape)}, not {port.dtype} of {list(shape)}"
+    if not array.flags.carray:
+        return "is not contiguous, aligned and writable"
+    return None
 
 
 def _shape_error(port: Port, array: np.ndarray) -> ExecutionError:

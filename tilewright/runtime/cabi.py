@@ -39,7 +39,7 @@ _C_TYPES = {
 
 def header_text(name: str, manifest: Mapping[str, Any]) -> str:
     """The C header of the library called `name`."""
-    symbols = manifest["symbols"]
+    symbols, late = manifest["symbols"], manifest.get("late", ())
     sources = [
         f"size of axis {axis} of input {manifest['inputs'][position]['name']}"
         for position, axis in manifest["dim_sources"]
@@ -51,15 +51,27 @@ def header_text(name: str, manifest: Mapping[str, Any]) -> str:
         outputs=_ports("outputs", manifest["outputs"]),
         dims="\n".join(
             f" *   dims[{index}]: {symbol}, {source}"
-            for index, (symbol, source) in enumerate(zip(symbols, sources, strict=True))
+            for index, (symbol, source) in enumerate(
+                zip([*symbols, *late], [*sources, *_late(manifest)], strict=True)
+            )
         )
         or " *   none: dims may be NULL",
         shapes=sum(len(port["shape"]) for port in manifest["outputs"]),
         n_inputs=len(manifest["inputs"]),
         n_outputs=len(manifest["outputs"]),
-        n_dims=len(symbols),
+        n_dims=len(symbols) + len(late),
+        const="" if late else "const ",
         no_memory=NO_MEMORY,
     )
+
+
+def _late(manifest: Mapping[str, Any]) -> list[str]:
+    """What is said of sizes that only a run gives: how large what has them can become."""
+    limits = [
+        f"{port['name']}[{', '.join(map(str, shape))}]"
+        for port, shape in zip(manifest["outputs"], manifest.get("output_limits", ()), strict=False)
+    ]
+    return [f"written by each run; at most {', '.join(limits)}" for _ in manifest.get("late", ())]
 
 
 def glue_ir(name: str, *, tiles: bool = False) -> str:
@@ -101,11 +113,11 @@ enum { ${name}_inputs = $n_inputs, ${name}_outputs = $n_outputs, ${name}_dims = 
 /* Run the model; 0 is success, $no_memory means out of memory, anything else is the model's own
  * failure. Memory for intermediate results is kept for the next call. May be called from several
  * threads at once; only one of the calls then uses more than one thread. */
-int32_t ${name}_run(const void* const* inputs, void* const* outputs, const int64_t* dims);
+int32_t ${name}_run(const void* const* inputs, void* const* outputs, ${const}int64_t* dims);
 
 /* The same with intermediate results in `arena`: ${name}_arena_size(dims) bytes of the caller's,
  * aligned to 64. */
-int32_t ${name}_run_in(const void* const* inputs, void* const* outputs, const int64_t* dims,
+int32_t ${name}_run_in(const void* const* inputs, void* const* outputs, ${const}int64_t* dims,
                        void* arena);
 int64_t ${name}_arena_size(const int64_t* dims);
 

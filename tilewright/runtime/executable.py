@@ -6,98 +6,130 @@
 What it knows of the model is the container's manifest, a JSON object:
 
     target       {"triple", "cpu", "features"}: all instruction sets the code may use
+    precision    what the compiler was allowed: "f32", or "bf16" for products
     symbols      names of the symbolic sizes, in the order of the native `dims`
     dim_sources  for each symbol [input, axis]: where its value is read from
     inputs       [{"name", "dtype", "shape"}], a dimension being a number or a symbol
     outputs      the same; a dimension may also be a formula in the symbols, as text
-    kernels      [{"name", "flops", "bytes"}] in the order of the profiled nanoseconds
+    kernels      the steps, in the order of the profiled nanoseconds: {"name", "flops", "bytes",
+                 "weights" (bytes that are constants), "nodes" (computed), "apart" (not fused, why)}
+    schedules    {kernel: {"rule", "why", "decisions"}}
     explain      the compiler's report
     counters     {name: number}, the compiler's statistics
     threads      how many threads to use, 0 for one a processor
     errors       optional, {status: message} for what the native code may return
-    roofline     optional, {"flops_per_second", "bytes_per_second"} of the target
+    late         optional, names of sizes that only a run gives, behind the others in `dims`
+    output_limits  with `late`: the outputs' shapes at most
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
+import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.binding import Binder, Port
+from tilewright.runtime.binding import Binder, Port, check_results
 from tilewright.runtime.container import Container, write_container
-from tilewright.runtime.export import export_library
+from tilewright.runtime.frame import Frame
 from tilewright.runtime.host import check_target
-from tilewright.runtime.memory import address, aligned_empty
+from tilewright.runtime.memory import address
 from tilewright.runtime.native import NativeModule
-from tilewright.runtime.profile import Profile, make_profile
+from tilewright.runtime.plan import Plan, Planner
 
-_NO_ARENA = aligned_empty((0,), np.dtype(np.uint8))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is known of a call once the sizes are: kept, since the next call mostly has the same."""
-
-    sizes: list[int]
-    dims: ctypes.Array[ctypes.c_int64]
-    outputs: tuple[tuple[tuple[int, ...], np.dtype], ...]
-    arena_size: int
+if TYPE_CHECKING:
+    from tilewright.runtime.profile import Profile
+    from tilewright.runtime.roofs import Roofs
 
 
 class Executable:
-    """A model that runs: NumPy or DLPack arrays in, NumPy arrays out. Safe to call from threads."""
+    """A model that runs: NumPy or DLPack arrays in, NumPy arrays out. Safe to call from threads.
+
+    Each of the calls that run at once has a frame; there are at most as many as processors.
+    """
 
     def __init__(self, container: Container, *, threads: int | None = None) -> None:
         manifest = container.manifest
         check_target(manifest["target"])
         self.inputs = tuple(map(Port.from_manifest, manifest["inputs"]))
         self.outputs = tuple(map(Port.from_manifest, manifest["outputs"]))
+        self._output_names = [port.name for port in self.outputs]
         self._container = container
         self._binder = Binder(self.inputs, manifest["symbols"], manifest["dim_sources"])
-        self._input_pointers = ctypes.c_void_p * len(self.inputs)
-        self._output_pointers = ctypes.c_void_p * len(self.outputs)
         self._weights = address(container.weights)
-        self._arena = _NO_ARENA
-        self._plan: _Plan | None = None
-        self._lock = threading.Lock()
+        self._free: list[Frame] = []
+        self._waiting = 0
+        # weak, so that one lost to an interrupt in the middle of a call is not waited for
+        self._frames: weakref.WeakSet[Frame] = weakref.WeakSet()
+        self._change = threading.Condition()
         self._closed = False
         self._native = NativeModule(container.objects)
         self._functions = self._native.functions
+        self._late = len(manifest.get("late", ()))
+        limits = manifest.get("output_limits", ())
+        self._planner = Planner(self._binder, self.outputs, self._functions, limits, self._late)
+        self._functions["tw_set_spin"](config().spin_us)
         default = config().threads or manifest.get("threads", 0)
         self.set_threads(default if threads is None else threads)
         _ALIVE.add(self)
 
     def __call__(self, /, *args: Any, **named: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """Run the model; inputs by position or name. One output is given alone, more as a tuple."""
-        outputs = self._run(*self._binder.bind(args, named))
+        outputs = self._run(self._binder.in_order(args, named) if named else args)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Run the model on inputs by name and give the outputs by name."""
-        outputs = self._run(*self._binder.bind((), inputs))
-        return {port.name: array for port, array in zip(self.outputs, outputs, strict=True)}
+    def run(
+        self, inputs: Mapping[str, Any], into: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Run the model on inputs by name and give the outputs by name.
 
-    def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> Profile:
-        """Run the model once to warm up and `runs` times measured: the time of each kernel."""
-        arrays, sizes = self._binder.bind(args, named)
+        Where `into` is given it holds an array for each output, to which the results are written.
+        """
+        args: Sequence[Any] = self._binder.in_order((), inputs)
+        targets = None
+        if into is not None:
+            args, plan = self._bind(args)
+            targets = check_results(self.outputs, plan.outputs, into, args)
+        outputs = self._run(args, targets)
+        return dict(zip(self._output_names, outputs, strict=True))
+
+    def profile(
+        self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
+    ) -> Profile:
+        """Run the model once to warm up, then `runs` times with clocks and as often without.
+
+        With the `roofs` of this machine (see `machine_roofs`; where they were measured once, they
+        need not be given) it also says how near each kernel comes to what is possible.
+        """
+        from tilewright.runtime.profile import Measured, make_profile
+        from tilewright.runtime.roofs import known_roofs
+
+        arrays, plan = self._bind(self._binder.in_order(args, named))
         manifest = self._container.manifest
-        times = np.zeros(len(manifest["kernels"]), np.int64)
-        for count in range(runs + 1):
-            if count == 1:
-                times[:] = 0
-            self._run(arrays, sizes, times)
-        return make_profile(manifest, runs, times.tolist())
+        times = np.zeros((runs, len(manifest["kernels"])), np.int64)
+        clocked, wholes = [], []
+        self._run(arrays)
+        for row in times:
+            start = time.perf_counter_ns()
+            self._run(arrays, times=row)
+            between = time.perf_counter_ns()
+            self._run(arrays)
+            wholes.append(time.perf_counter_ns() - between)
+            clocked.append(between - start)
+        sizes = dict(zip(manifest["symbols"], plan.dims, strict=False))  # late ones come behind
+        footprint = self._container.weights.nbytes + plan.arena_size
+        measured = Measured(times.tolist(), clocked, wholes)
+        known = roofs or known_roofs(self.threads)
+        return make_profile(manifest, sizes, measured, footprint, known)
 
     def explain(self) -> str:
         """What the compiler did: passes, fusion, schedules, the memory plan."""
@@ -116,7 +148,7 @@ class Executable:
     @property
     def threads(self) -> int:
         """How many threads run the model."""
-        with self._lock:
+        with self._change:
             self._require_open()
             return int(self._functions["tw_get_threads"]())
 
@@ -126,7 +158,7 @@ class Executable:
             raise ExecutionError(
                 "run.threads", f"{threads} threads asked for", help="0 means one for each processor"
             )
-        with self._lock:
+        with self._change:
             self._require_open()
             self._functions["tw_set_threads"](threads)
 
@@ -139,15 +171,26 @@ class Executable:
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared library with a C interface, and its header beside it."""
+        # What few callers need is imported where it is needed: loading a model is quick.
+        from tilewright.runtime.export import export_library
+
         return export_library(self._container, path)
 
     def close(self) -> None:
-        """End the model's threads and free its code and memory; it cannot be called any more."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._native.close()
-                self._arena = _NO_ARENA
+        """End the model's threads and free its code and memory; it cannot be called any more.
+
+        Calls that run are waited for.
+        """
+        with self._change:
+            if self._closed:
+                return
+            self._closed = True
+            self._waiting += 1
+            taken: list[Frame] = []
+            while not self._take_all(taken):
+                self._change.wait(0.05)
+            self._waiting -= 1
+            self._native.close()
 
     def __enter__(self) -> Executable:
         return self
@@ -165,75 +208,87 @@ class Executable:
         return f"<Executable ({takes}) -> ({gives})>"
 
     def _run(
-        self, arrays: Sequence[np.ndarray], sizes: Sequence[int], times: np.ndarray | None = None
-    ) -> list[np.ndarray]:
-        with self._lock:
-            self._require_open()
-            plan = self._plan
-            if plan is None or sizes != plan.sizes:
-                plan = self._plan = self._make_plan(sizes)
-            outputs, targets = [], []
-            for shape, dtype in plan.outputs:
-                array, target = aligned_empty(shape, dtype)
-                outputs.append(array)
-                targets.append(target)
-            pointers = (
-                self._input_pointers(*map(address, arrays)),
-                self._output_pointers(*targets),
-                plan.dims,
-                self._arena_for(plan),
-                self._weights,
-            )
-            if times is None:
-                status = self._functions["tw_main"](*pointers)
-            else:
-                status = self._functions["tw_main_profiled"](*pointers, address(times))
-        if status != 0:
-            raise self._failure(status)
+        self,
+        args: Sequence[Any],
+        into: Sequence[np.ndarray] | None = None,
+        times: np.ndarray | None = None,
+    ) -> Sequence[np.ndarray]:
+        try:
+            frame = self._free.pop()
+        except IndexError:
+            frame = self._another_frame()
+        try:
+            status, outputs = frame.run(args, into, times)
+            if status != 0:
+                raise self._failure(status, frame.sizes)
+        finally:
+            self._free.append(frame)
+            if self._waiting:
+                with self._change:
+                    self._change.notify_all()
         return outputs
 
-    def _make_plan(self, sizes: Sequence[int]) -> _Plan:
-        dims = (ctypes.c_int64 * len(sizes))(*sizes)
-        shapes = (ctypes.c_int64 * sum(len(port.shape) for port in self.outputs))()
-        self._functions["tw_output_shapes"](dims, shapes)
-        outputs, start = [], 0
-        for port in self.outputs:
-            end = start + len(port.shape)
-            shape = tuple(shapes[start:end])
-            if min(shape, default=0) < 0:
-                raise self._too_small(port, shape)
-            outputs.append((shape, port.dtype.numpy))
-            start = end
-        return _Plan(list(sizes), dims, tuple(outputs), self._functions["tw_arena_size"](dims))
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+        with self._change:
+            self._require_open()
+            return self._planner.bind(args)
 
-    def _too_small(self, port: Port, shape: tuple[int, ...]) -> ExecutionError:
-        return ExecutionError(
-            "run.too-small",
-            f"the inputs are too small: output {port.name!r} would have shape {list(shape)}",
-            help=f"its shape is {port}, which must not be negative",
+    def _another_frame(self) -> Frame:
+        """A new frame, or where there are enough the next that is given back."""
+        with self._change:
+            # before looking: who gives a frame back from now on tells us
+            self._waiting += 1
+            try:
+                while True:
+                    self._require_open()
+                    if self._free:
+                        return self._free.pop()
+                    if len(self._frames) < _processors():
+                        return self._make_frame()
+                    self._change.wait(0.05)
+            finally:
+                self._waiting -= 1
+
+    def _take_all(self, taken: list[Frame]) -> bool:
+        """Take the frames that are free; whether all are taken now."""
+        with suppress(IndexError):
+            while True:
+                taken.append(self._free.pop())
+        return len(taken) == len(self._frames)
+
+    def _make_frame(self) -> Frame:
+        frame = Frame(
+            self._functions["tw_call"],
+            self._planner.bind,
+            [port.dtype.numpy for port in self.inputs],
+            [port.dtype.numpy for port in self.outputs],
+            self._weights,
+            self._planner.output_shapes if self._late else None,
         )
-
-    def _arena_for(self, plan: _Plan) -> int:
-        memory, start = self._arena
-        if memory.nbytes < plan.arena_size:
-            del memory
-            self._arena = _NO_ARENA  # the old one goes before the new one comes
-            self._arena = aligned_empty((plan.arena_size,), np.dtype(np.uint8))
-            start = self._arena[1]
-        return start
+        self._frames.add(frame)
+        return frame
 
     def _require_open(self) -> None:
         if self._closed:
             raise ExecutionError("run.closed", "the model is closed", help="load it again")
 
-    def _failure(self, status: int) -> ExecutionError:
+    def _failure(self, status: int, sizes: Sequence[int]) -> ExecutionError:
         known = self._container.manifest.get("errors", {}).get(str(status))
-        return ExecutionError(
-            "run.status", known or f"the model's native code failed with status {status}"
-        )
+        if known is None:
+            message = f"the model's native code failed with status {status}"
+            return ExecutionError("run.status", message)
+        given = zip(self._container.manifest["symbols"], sizes, strict=False)
+        text = ", ".join(f"{name} = {size}" for name, size in given)
+        return ExecutionError("run.check", known, help=f"the sizes are {text}" if text else "")
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()  # the thread that held it, if any, is not in the child
+        # a thread in the middle of a call is not in the child, nor are its lock and its frame
+        self._change = threading.Condition()
+        self._frames, self._waiting = weakref.WeakSet(self._free), 0
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 _ALIVE: weakref.WeakSet[Executable] = weakref.WeakSet()

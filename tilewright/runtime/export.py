@@ -15,8 +15,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
 from tilewright.runtime.cabi import FUNCTIONS, glue_ir, header_text
@@ -85,6 +83,9 @@ def _object_files(container: Container, name: str, folder: Path) -> Iterator[str
 
 
 def _compile_glue(container: Container, name: str) -> bytes:
+    # Imported here: loading LLVM takes much memory, and most models are never exported.
+    import llvmlite.binding as llvm
+
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = container.manifest["target"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,3 +33,21 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype) -> tuple[np.ndarray, in
     start = address(memory)
     offset = -start % ALIGNMENT
     return np.ndarray(shape, dtype, memory, offset), start + offset
+
+
+def _find_data_offset() -> int | None:
+    if sys.implementation.name != "cpython":
+        return None
+    offset = object.__basicsize__
+    for array in (np.zeros(3, np.float32), np.frombuffer(b"read-only", np.uint8)[2:]):
+        found = ctypes.c_void_p.from_address(id(array) + offset).value
+        if found != array.__array_interface__["data"][0]:
+            return None
+    return offset
+
+
+DATA_OFFSET = _find_data_offset()
+"""Where native code finds the address of an array's data, counted from the array's `id`.
+
+It is the first field of NumPy's C struct; None where that does not hold.
+"""

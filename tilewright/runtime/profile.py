@@ -1,126 +1,238 @@
 """Where the time of a model goes: one row a kernel, as a table
 
-    kernel     uses      ms  share  GFLOP/s  GB/s  roofline
-    conv_relu     3  1.2341  61.2%     98.1   4.5       71%
+    kernel     calls  min ms  median  share  GFLOP/s  GB/s  of roof  bound by
+    conv_relu      3  1.2341  1.2402  61.2%     98.1   4.5      71%  compute
 
-with the time that all uses of a kernel take in one run, and "-" for what is not known.
+    all kernels 2.014 ms, outside of them 0.006 ms, whole runs without clocks 2.021 ms
+
+The times are those that all calls of a kernel take in one run, without what reading the clock
+costs; whole runs are made without clocks, in turn with the others. What is outside of kernels is
+the least difference of a run and its kernels: calling the model, and going from one to the next.
+The share of the roof is the least time the kernel could take (see `roofs.py`) of the time it took.
+"-" is not known.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from tilewright.runtime.formula import formula_value
+from tilewright.runtime.roofs import Bound, Roofs, Work
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """How long a kernel took: `ns` nanoseconds in `calls` calls together.
-
-    `flops` and `bytes` are those of one call, None where they depend on symbolic sizes.
-    """
+    """One step of the model, or all steps of a kernel together: nanoseconds in each run."""
 
     name: str
     calls: int
-    ns: int
-    flops: float | None = None
-    bytes: float | None = None
+    ns: tuple[float, ...]
+    work: Work | None = None
+    bound: Bound | None = None
+
+    @property
+    def least(self) -> float:
+        """Nanoseconds of the fastest run."""
+        return min(self.ns)
+
+    @property
+    def median(self) -> float:
+        """Nanoseconds of the run in the middle."""
+        return statistics.median(self.ns)
 
     @property
     def flops_per_second(self) -> float | None:
         """The rate of arithmetic, if known."""
-        return _rate(self.flops, self.calls, self.ns)
+        return self._rate(None if self.work is None else self.work.flops)
 
     @property
     def bytes_per_second(self) -> float | None:
         """The rate of memory traffic, if known."""
-        return _rate(self.bytes, self.calls, self.ns)
+        return self._rate(None if self.work is None else self.work.bytes)
 
+    @property
+    def of_roof(self) -> float | None:
+        """The least possible time of the time it took: 1 is at the roof."""
+        return None if self.bound is None else self._rate(self.bound.seconds)
 
-@dataclass(frozen=True)
-class Roofline:
-    """What the machine could do at best."""
-
-    flops_per_second: float
-    bytes_per_second: float
-
-    def share(self, row: KernelTime) -> float | None:
-        """How near a kernel comes to the nearer of the two limits; 1 is at the limit."""
-        shares = [
-            rate / limit
-            for rate, limit in (
-                (row.flops_per_second, self.flops_per_second),
-                (row.bytes_per_second, self.bytes_per_second),
-            )
-            if rate is not None and limit > 0
-        ]
-        return max(shares, default=None)
+    def _rate(self, amount: float | None) -> float | None:
+        return None if amount is None or self.least <= 0 else amount * 1e9 / self.least
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The time of each step of the model in order, over `runs` runs; `str` gives a table."""
+    """The time of each step of the model in order, in each run; `str` gives a table.
+
+    `wholes` are the nanoseconds of runs without clocks, `outside_ns` those that a run takes beside
+    its kernels. `schedules` says of each kernel how it was
+    made, `places` of each step which nodes of the model it computes.
+    """
 
     rows: tuple[KernelTime, ...]
-    runs: int = 1
-    roofline: Roofline | None = None
+    wholes: tuple[int, ...] = ()
+    outside_ns: float = 0.0
+    roofs: Roofs | None = None
+    schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    places: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def ns(self) -> int:
-        """The time of all kernels together."""
-        return sum(row.ns for row in self.rows)
+    def kernels_ns(self) -> float:
+        """All kernels in one run, each at its fastest."""
+        return sum(row.least for row in self.by_kernel())
+
+    @property
+    def whole_ns(self) -> int:
+        """The fastest run without clocks."""
+        return min(self.wholes, default=0)
 
     def by_kernel(self) -> tuple[KernelTime, ...]:
         """Steps that run the same kernel as one row, slowest first."""
-        merged: dict[str, KernelTime] = {}
+        steps: dict[str, list[KernelTime]] = {}
         for row in self.rows:
-            found = merged.get(row.name)
-            if found is not None:
-                row = replace(row, calls=found.calls + row.calls, ns=found.ns + row.ns)
-            merged[row.name] = row
-        return tuple(sorted(merged.values(), key=lambda row: -row.ns))
+            steps.setdefault(row.name, []).append(row)
+        return tuple(sorted(map(_together, steps.values()), key=lambda row: -row.least))
+
+    def data(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "whole_ms": self.whole_ns / 1e6,
+            "kernels_ms": self.kernels_ns / 1e6,
+            "outside_ms": self.outside_ns / 1e6,
+            "kernels": [self._data(row) for row in self.by_kernel()],
+            "roofs": None if self.roofs is None else self.roofs.data(),
+        }
+
+    def _data(self, row: KernelTime) -> dict[str, Any]:
+        return {
+            "name": row.name,
+            "calls": row.calls,
+            "min_ms": row.least / 1e6,
+            "median_ms": row.median / 1e6,
+            "flops": None if row.work is None else row.work.flops,
+            "bytes": None if row.work is None else row.work.bytes,
+            "of_roof": row.of_roof,
+            "bound": None if row.bound is None else row.bound.by,
+            **self.schedules.get(row.name, {}),
+            "places": [place for place in self.places if place["kernel"] == row.name],
+        }
 
     def __str__(self) -> str:
-        total = self.ns
-        slowest_first = self.by_kernel()
-        lines = [_HEADER, *(self._cells(row, total) for row in slowest_first)]
+        total = self.kernels_ns
+        lines = [_HEADER, *(_cells(row, total) for row in self.by_kernel())]
         widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
-        return "\n".join(
+        table = [
             "  ".join(
-                cell.ljust(width) if column == 0 else cell.rjust(width)
+                cell.ljust(width) if column in _LEFT else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
+            ).rstrip()
             for line in lines
-        )
+        ]
+        return "\n".join([*table, *self._summary()])
 
-    def _cells(self, row: KernelTime, total: int) -> tuple[str, ...]:
-        share = self.roofline.share(row) if self.roofline else None
-        return (
-            row.name,
-            str(row.calls // max(self.runs, 1)),
-            f"{row.ns / max(self.runs, 1) / 1e6:.4f}",
-            f"{100 * row.ns / total:.1f}%" if total else "-",
-            _giga(row.flops_per_second),
-            _giga(row.bytes_per_second),
-            "-" if share is None else f"{100 * share:.0f}%",
-        )
-
-
-_HEADER = ("kernel", "uses", "ms", "share", "GFLOP/s", "GB/s", "roofline")
+    def _summary(self) -> list[str]:
+        if not self.wholes:
+            return []
+        return [
+            "",
+            f"all kernels {self.kernels_ns / 1e6:.4g} ms, outside of them "
+            f"{self.outside_ns / 1e6:.4g} ms, whole runs without clocks "
+            f"{self.whole_ns / 1e6:.4g} ms",
+        ]
 
 
-def make_profile(manifest: Mapping[str, Any], calls: int, ns: Sequence[int]) -> Profile:
-    """The profile of a model run `calls` times, from the nanoseconds its kernels took."""
-    rows = tuple(
-        KernelTime(kernel["name"], calls, int(time), kernel.get("flops"), kernel.get("bytes"))
-        for kernel, time in zip(manifest["kernels"], ns, strict=True)
+_HEADER = (
+    *("kernel", "calls", "min ms", "median", "share"),
+    *("GFLOP/s", "GB/s", "of roof", "bound by"),
+)
+_LEFT = (0, len(_HEADER) - 1)
+
+
+def _cells(row: KernelTime, total: float) -> tuple[str, ...]:
+    return (
+        row.name,
+        str(row.calls),
+        f"{row.least / 1e6:.4g}",
+        f"{row.median / 1e6:.4g}",
+        f"{100 * row.least / total:.1f}%" if total else "-",
+        _giga(row.flops_per_second),
+        _giga(row.bytes_per_second),
+        "-" if row.of_roof is None else f"{100 * row.of_roof:.0f}%",
+        "-" if row.bound is None else row.bound.by,
     )
-    limits = manifest.get("roofline")
-    return Profile(rows, calls, Roofline(**limits) if limits else None)
 
 
-def _rate(amount: float | None, calls: int, ns: int) -> float | None:
-    return None if amount is None or ns <= 0 else amount * calls * 1e9 / ns
+@dataclass(frozen=True)
+class Measured:
+    """Nanoseconds: of every step in each run, of these runs as a whole, of runs without clocks."""
+
+    steps: Sequence[Sequence[float]]
+    runs: Sequence[int] = ()
+    wholes: Sequence[int] = ()
+
+    @property
+    def outside(self) -> float:
+        """The least that a run took beside its steps."""
+        pairs = zip(self.runs, self.steps, strict=True)
+        return max(0.0, min((run - sum(steps) for run, steps in pairs), default=0.0))
+
+
+def make_profile(
+    manifest: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    measured: Measured,
+    footprint: float = 0.0,
+    roofs: Roofs | None = None,
+) -> Profile:
+    """The profile of a model from what was measured at given sizes."""
+    clock = 0.0 if roofs is None else roofs.clock_ns
+    rows = []
+    for step, *ns in zip(manifest["kernels"], *measured.steps, strict=True):
+        work = step_work(step, sizes)
+        bound = None if work is None or roofs is None else roofs.bound(work, footprint)
+        kept = tuple(max(0.0, one - clock) for one in ns)
+        rows.append(KernelTime(step["name"], 1, kept, work, bound))
+    places = tuple(
+        {"kernel": step["name"], "nodes": step.get("nodes", []), "apart": step.get("apart", [])}
+        for step in manifest["kernels"]
+    )
+    wholes, schedules = tuple(measured.wholes), manifest.get("schedules", {})
+    return Profile(tuple(rows), wholes, measured.outside, roofs, schedules, places)
+
+
+def step_work(step: Mapping[str, Any], sizes: Mapping[str, int]) -> Work | None:
+    """What a step of the manifest does at these sizes, if known."""
+    amounts = [_amount(step.get(key), sizes) for key in ("flops", "bytes", "weights")]
+    flops, moved, weights = amounts
+    if flops is None or moved is None:
+        return None
+    return Work(flops, moved, weights or 0.0, step.get("element", "f32"))
+
+
+def _amount(value: float | str | None, sizes: Mapping[str, int]) -> float | None:
+    return formula_value(value, sizes) if isinstance(value, str) else value
+
+
+def _together(steps: Sequence[KernelTime]) -> KernelTime:
+    """The steps of one kernel as one row."""
+    first = steps[0]
+    works = [step.work for step in steps if step.work is not None]
+    bounds = [step.bound for step in steps if step.bound is not None]
+    work = bound = None
+    if len(works) == len(steps):
+        work = Work(
+            sum(one.flops for one in works),
+            sum(one.bytes for one in works),
+            sum(one.weights for one in works),
+            works[0].element,
+        )
+    if len(bounds) == len(steps):
+        longest = max(bounds, key=lambda one: one.seconds)
+        bound = Bound(sum(one.seconds for one in bounds), longest.by)
+    ns = tuple(map(sum, zip(*(step.ns for step in steps), strict=True)))
+    return KernelTime(first.name, len(steps), ns, work, bound)
 
 
 def _giga(rate: float | None) -> str:

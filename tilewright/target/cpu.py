@@ -6,14 +6,16 @@ on another machine than the one that runs the model.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
+from tilewright.core.cache import fingerprint, open_cache
+from tilewright.core.caches import cache_sizes
 from tilewright.core.errors import ConfigError
+from tilewright.core.machine import machine_identity
 from tilewright.core.node import node
 
 
@@ -45,6 +47,22 @@ class Target:
         return self.architecture == "aarch64"
 
     @property
+    def bf16_products(self) -> str:
+        """How bf16 is multiplied: by `tiles`, by `pairs` in vectors, or not at all (empty)."""
+        known = BF16_UNITS.get(self.architecture, ())
+        return next((how for feature, how in known if f"+{feature}" in self.features), "")
+
+    @property
+    def rounds_to_bf16(self) -> bool:
+        """Whether one instruction converts a vector of f32 to bf16."""
+        return {"+avx512bf16", "+bf16"} & {*self.features} != set()
+
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether the greater or lesser of a number and a NaN is a NaN, in one instruction."""
+        return self.architecture == "aarch64"
+
+    @property
     def architecture(self) -> str:
         """`x86_64` or `aarch64`."""
         return self.triple.split("-")[0]
@@ -67,16 +85,29 @@ VECTOR_UNITS = (
     ("neon", 128, 32),
 )
 
+# Extensions that multiply bf16 and sum in f32, the fastest first.
+BF16_UNITS = {
+    "x86_64": (("amx-bf16", "tiles"), ("avx512bf16", "pairs")),
+    "aarch64": (("bf16", "pairs"),),
+}
+
 _KIB, _MIB = 1024, 1024 * 1024
 _X86 = "x86_64-unknown-linux-gnu"
 # All that a level's code may use: a machine without one of them must not run it.
 _V2 = ("+cx16", "+popcnt", "+sse3", "+ssse3", "+sse4.1", "+sse4.2")
 _V3 = (*_V2, "+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")
 _V4 = (*_V3, "+avx512f", "+avx512bw", "+avx512cd", "+avx512dq", "+avx512vl")
+_AMX = ("+amx-tile", "+amx-bf16", "+amx-int8")
+_ICL = ("+avx512bitalg", "+avx512ifma", "+avx512vbmi", "+avx512vbmi2", "+avx512vpopcntdq", "+gfni")
+_SPR = (*_V4, *_ICL, "+avx512bf16", "+avx512fp16", "+avx512vnni", "+avxvnni", *_AMX)
+_V1 = ("+neon", "+bf16", "+dotprod", "+fullfp16", "+i8mm", "+lse", "+rdm", "+sve")
 NAMED: dict[str, Target] = {
     "x86-64-v2": Target(_X86, "x86-64-v2", _V2, 128, 16, 32 * _KIB, 256 * _KIB, 8 * _MIB, 4),
     "x86-64-v3": Target(_X86, "x86-64-v3", _V3, 256, 16, 32 * _KIB, 512 * _KIB, 16 * _MIB, 4),
     "x86-64-v4": Target(_X86, "x86-64-v4", _V4, 512, 32, 32 * _KIB, 1 * _MIB, 32 * _MIB, 4),
+    "sapphirerapids": Target(
+        _X86, "sapphirerapids", _SPR, 512, 32, 48 * _KIB, 2 * _MIB, 32 * _MIB, 8
+    ),
     "aarch64": Target(
         "aarch64-unknown-linux-gnu",
         "generic",
@@ -87,6 +118,17 @@ NAMED: dict[str, Target] = {
         1 * _MIB,
         32 * _MIB,
         4,
+    ),
+    "neoverse-v1": Target(
+        "aarch64-unknown-linux-gnu",
+        "neoverse-v1",
+        _V1,
+        128,
+        32,
+        64 * _KIB,
+        1 * _MIB,
+        32 * _MIB,
+        8,
     ),
 }
 
@@ -111,10 +153,27 @@ def resolve(name: str) -> Target:
 
 @cache
 def host() -> Target:
-    """This machine."""
+    """This machine; what LLVM says of it is remembered, since loading LLVM takes long."""
+    store, identity = open_cache(), machine_identity()
+    if store is None or identity is None:
+        return _ask_llvm()
+    # this file is part of the key: it says what a target is
+    source = Path(__file__).read_bytes()
+    key = fingerprint("host", identity, str(_usable_cores()), source)
+    path = store.get(key)
+    if path is None:
+        text = json.dumps(asdict(_ask_llvm()))
+        path = store.put(key, lambda file: file.write_text(text))
+    known = json.loads(path.read_text())
+    return Target(**{**known, "features": tuple(known["features"])})
+
+
+def _ask_llvm() -> Target:
+    import llvmlite.binding as llvm
+
     found = {name for name, present in llvm.get_host_cpu_features().items() if present}
     bits, registers = _vector_unit(found)
-    caches = _cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache"))
+    caches = cache_sizes()
     return Target(
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
@@ -137,18 +196,3 @@ def _vector_unit(features: set[str]) -> tuple[int, int]:
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0))
-
-
-def _cache_sizes(folder: Path) -> Mapping[int, int]:
-    """Data and unified cache sizes by level, as the kernel reports them; empty if it does not."""
-    sizes: dict[int, int] = {}
-    for index in sorted(folder.glob("index*")):
-        try:
-            kind = (index / "type").read_text().strip()
-            level = int((index / "level").read_text())
-            size = (index / "size").read_text().strip()
-        except (OSError, ValueError):
-            continue
-        if kind != "Instruction" and size.endswith("K"):
-            sizes[level] = int(size[:-1]) * _KIB
-    return sizes

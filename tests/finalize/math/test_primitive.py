@@ -12,6 +12,7 @@ from tilewright.finalize.math.primitive import (
     fma,
     format_of,
     literal,
+    paired,
     polynomial,
     product,
     where_nan,
@@ -36,6 +37,15 @@ def test_bits_of_one(dtype: object, bits: int) -> None:
 
 def test_polynomial_has_its_highest_power_first() -> None:
     assert run(polynomial(X, (2.0, 3.0, 4.0)), 0.0, 1.0, -2.0) == [4.0, 9.0, 6.0]
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_pairs_of_terms_are_the_same_polynomial(count: int) -> None:
+    coefficients = (3.0, -2.0, 5.0, 1.0, 4.0, 1.0, 7.0)[-count:]
+    points = (0.0, 1.0, -2.0, 3.0)
+    expected = [float(np.polyval(coefficients, x)) for x in points]
+    found = paired(X, coefficients)
+    assert (run(found, *points) if count > 1 else [found.value] * 4) == expected
 
 
 def test_clamp_keeps_nan() -> None:

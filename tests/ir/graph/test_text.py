@@ -115,6 +115,18 @@ def test_every_kind_of_type():
     assert back.inputs == graph.inputs
 
 
+def test_checks_come_first():
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, N, 4))
+    g.require((N % 4).eq(0), 'rows "by four"')
+    g.require(N < 513, "few rows")
+    graph = g.graph(g.add("relu", x))
+    back = _round_trip(graph)
+    assert [(c.condition, c.message) for c in back.checks] == [
+        (c.condition, c.message) for c in graph.checks
+    ]
+
+
 def _parse(text: str, **constants: np.ndarray) -> Graph:
     return parse_graph(text, make_attrs, constants, "f.graph")
 

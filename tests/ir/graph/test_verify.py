@@ -8,7 +8,7 @@ import pytest
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, F64
 from tilewright.core.errors import Loc, VerifyError
-from tilewright.ir.graph.nodes import Constant, Graph, Node, Value
+from tilewright.ir.graph.nodes import Check, Constant, Graph, Node, Value
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
 
@@ -34,6 +34,7 @@ WRONG = {
     "graph.name": replace(GOOD, nodes=(RELU, EXP, replace(RELU, outputs=("",)))),
     "graph.outputs": replace(GOOD, nodes=(RELU, EXP, replace(RELU, outputs=(), types=()))),
     "graph.attrs": replace(GOOD, nodes=(replace(RELU, attrs=3), EXP)),
+    "graph.check": replace(GOOD, checks=(Check(Var("N") + 1, "no condition"),)),
     "graph.constant": replace(GOOD, constants=(Constant("c", tensor(F64, 4), ONES),)),
 }
 

@@ -27,6 +27,7 @@ def regions(source: str) -> tuple[str, str]:
         ("for r in serial(4) { C[vi] = A[vi * 4 + r, 0] }", "A[vi * 4 : 4, 0]", "C[vi]"),
         ("for r in serial(4) { C[vi] = A[vi - r * 2, 0] }", "A[vi - 6 : 7, 0]", "C[vi]"),
         ("for r in serial(8) { C[(vi * 8 + r) // 8] = 1.0 }", "", "C[vi]"),
+        ("for r in serial(8) { C[(vi * 8 + r) % 24] = 1.0 }", "", "C[vi % 3 * 8 : 8]"),
         ("for r in serial(n) { C[r] = A[r % 4, 3] }", "A[0 : 4, 3]", "C[0 : n]"),
         ("for r in serial(8) { C[0] = A[B[r], r] }", "A[0 : 100, 0 : 8], B[0 : 8]", "C[0]"),
         ("for r in serial(8) { C[0] = A[0, B[vi]] }", "A[0, B[vi]], B[vi]", "C[0]"),

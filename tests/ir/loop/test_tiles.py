@@ -55,6 +55,7 @@ def test_the_text_of_an_expansion(golden):
         "tile mma C[0 : 2, 0 : 2] <- A[0 : 2, 0 : 3], A[0 : 2, 0 : 2]",
         "tile mma C[0 : 2, 0 : 2] <- A[0 : 2, 0 : 3]",
         "tile mma C[0 : 2, 0 : 2] <- v[0 : 2], A[0 : 2, 0 : 2]",
+        "tile mma.packed C[0 : 2, 0 : 2] <- A[0 : 2, 0 : 2], A[0 : 2, 0 : 2]",
     ],
 )
 def test_tiles_that_do_not_fit(tile):
@@ -94,3 +95,17 @@ def test_map_reduce_and_dot(tile):
     got = c.copy()
     run_func(func, {"A": a, "B": b, "D": d, "E": e, "C": got}, {})
     np.testing.assert_allclose(got, results[tile.split()[0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("group", [2, 4])
+def test_a_packed_matrix_has_groups_of_rows_side_by_side(group):
+    rng = np.random.default_rng(group)
+    a, b = rng.random((6, 16), np.float32), rng.random((8, 5), np.float32)
+    packed = b.reshape(8 // group, group, 5).transpose(0, 2, 1).copy()
+    c = np.ones((2, 3, 5), np.float32)
+    right = f"B[0 : {8 // group}, 0 : 5, 0 : {group}]"
+    tile = f"tile mma.packed C[1, 0 : 3, 0 : 5] <- A[2 : 3, 4 : 8], {right}"
+    params = f"A: f32[6, 16], B: f32[{8 // group}, 5, {group}], out C: f32[2, 3, 5]"
+    run(params, tile, A=a, B=packed, C=c)
+    np.testing.assert_allclose(c[1], 1 + a[2:5, 4:12] @ b, rtol=1e-6)
+    assert (c[0] == 1).all()

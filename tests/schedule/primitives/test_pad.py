@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.schedule.programs import check_schedule, conv, dense, refused
 from tilewright.arith.expr import TRUE
-from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import find_block
 from tilewright.schedule.schedule import Schedule
 
@@ -60,3 +60,22 @@ def test_blocks_of_blocks_are_refused() -> None:
     sch = Schedule(dense())
     sch.blockize("mm.i1")
     refused("pad.nested", sch.pad, "mm.tile", "i0.o", 8)
+
+
+def test_what_a_mask_keeps_in_bounds_is_not_clamped() -> None:
+    text = """
+    func @f(x: f32[6], out y: f32[8]) {{
+      alloc t: f32[8]
+      for i in serial(8) {{
+        block "t" [v: S(8) = i] reads x[v - 1] writes t[v]
+          {{ t[v] = x[v - 1 ? 0 < v & v < {limit}] }}
+      }}
+      for j in serial(8) {{
+        block "y" [w: S(8) = j] reads t[w] writes y[w]
+          {{ y[w] = t[w] }}
+      }}
+    }}"""
+    for limit, clamped in ((7, False), (6, False), (8, True)):
+        sch = Schedule(parse_func(text.format(limit=limit)))
+        sch.pad("t", "v", 12)
+        assert ("min(" in print_func(sch.func)) == clamped

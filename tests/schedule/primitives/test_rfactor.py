@@ -34,6 +34,17 @@ def test_all_of_the_reduction() -> None:
     check_schedule(sch, before)
 
 
+def test_partial_results_are_combined_in_steps() -> None:
+    before = softmax(6, 16)
+    sch = Schedule(before)
+    assert sch.rfactor("s", sch.split("s.r0", [None, 8])[1]) == "s.rf"
+    _, lane = sch.split("s.final.ax1", [None, 2])
+    assert sch.rfactor("s", lane) == "s.rf2"
+    sch.vectorize(lane)
+    check_schedule(sch, before, exact=False)
+    assert [len(find_block(sch.func, name).iters) for name in ("s.rf", "s.rf2", "s")] == [3, 3, 2]
+
+
 def test_within_shared_loops() -> None:
     before = softmax()
     sch = Schedule(before)

@@ -22,9 +22,9 @@ def _expanded(e: Expr) -> Expr | None:
     return result if e.dtype == BOOL else cast(e.dtype, result)
 
 
-def expand_math(e: Expr) -> Expr:
-    """`e` with the functions of `EXPANSIONS` written out.
+def expand_math(e: Expr, memo: dict[Expr, Expr] | None = None) -> Expr:
+    """`e` with the functions of `EXPANSIONS` written out; `memo` as in `arith.walk.rewrite`.
 
     exp(x)  -->  a polynomial of `fma`s, times a power of two made with a shift
     """
-    return rewrite(e, _expanded)
+    return rewrite(e, _expanded, memo)

@@ -115,6 +115,25 @@ def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     return result
 
 
+def paired(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """The same polynomial by Horner's rule in `x**2`, on pairs of terms.
+
+    Half as long a chain; and where a multiply-add overwrites its addend, half as many constants are
+    copied first. The last rounding but one is of the two lowest terms, not of all but the lowest.
+    """
+    start = len(coefficients) % 2
+    pairs = [_pair(x, *coefficients[n : n + 2]) for n in range(start, len(coefficients), 2)]
+    square = x * x
+    result = literal(coefficients[0], x.dtype) if start else pairs.pop(0)
+    for pair in pairs:
+        result = fma(square, result, pair)
+    return result
+
+
+def _pair(x: Expr, slope: float, constant: float) -> Expr:
+    return x + literal(constant, x.dtype) if slope == 1 else fma(x, slope, constant)
+
+
 def where_nan(cond: Expr, x: Expr) -> Expr:
     """NaN where `cond` holds, else `x`."""
     return select(cond, literal(math.nan, x.dtype), x)

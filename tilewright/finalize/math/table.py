@@ -9,7 +9,7 @@ from tilewright.core.dtypes import DTYPES, F32, F64
 from tilewright.finalize.math import trigonometric_double
 from tilewright.finalize.math.classification import isinf, sign
 from tilewright.finalize.math.error_function import erf, gelu
-from tilewright.finalize.math.exponential import exp, exp2, expm1, sigmoid
+from tilewright.finalize.math.exponential import exp, exp2, exp_share, expm1, sigmoid
 from tilewright.finalize.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from tilewright.finalize.math.inverse_trigonometric import acos, asin, atan, atan2
 from tilewright.finalize.math.logarithm import log, log1p, log2
@@ -33,6 +33,7 @@ BOTH: dict[str, Expansion] = {
     "erf": erf,
     "exp": exp,
     "exp2": exp2,
+    "exp_share": exp_share,
     "expm1": expm1,
     "gelu": gelu,
     "log": log,

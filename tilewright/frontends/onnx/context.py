@@ -13,8 +13,9 @@ Whatever is added while a node is converted is located at that node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from tilewright.core.dtypes import (
     DType,
 )
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
+from tilewright.frontends.onnx.choices import Choices
 from tilewright.frontends.onnx.tensors import TensorReader
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
@@ -198,6 +200,10 @@ class OnnxNode:
         return default
 
 
+def _no_nested(c: Context, graph: GraphProto) -> tuple[str, ...]:
+    raise AssertionError(f"nobody said how nested graphs such as {graph.name!r} are converted")
+
+
 @dataclass
 class Context:
     """The graph being built, and which of its values each ONNX name is."""
@@ -205,6 +211,24 @@ class Context:
     g: GraphBuilder
     opset: int  # the version of the default domain
     values: dict[str, str] = field(default_factory=dict)
+    # Converts the nodes of a nested graph in a context, and gives our names of its results.
+    nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
+    choices: Choices = field(default_factory=Choices)
+    late: Iterator[int] = field(default_factory=count)
+
+    def inner(
+        self,
+        g: GraphBuilder | None = None,
+        values: dict[str, str] | None = None,
+        choices: Choices | None = None,
+    ) -> Context:
+        """The context of a nested graph: in a graph of its own, or in place."""
+        inside = dict(self.values) if values is None else values
+        return replace(self, g=g or self.g, values=inside, choices=choices or self.choices)
+
+    def fresh_size(self) -> str:
+        """A name for a size that is known only when the model runs."""
+        return f"_late_{next(self.late)}"  # no dimension of an input is called so
 
     def add(self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS) -> str:
         """Append an operator with one output, named like the node's first output."""

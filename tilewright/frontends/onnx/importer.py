@@ -12,10 +12,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from onnx import FunctionProto, NodeProto, ValueInfoProto, inliner
+from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto, inliner
 
 from tilewright.core.errors import Error, FrontendError, Loc, UnsupportedError
+from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.context import Context, OnnxNode, identifier, onnx_dtype
 from tilewright.frontends.onnx.dims import Dims
 from tilewright.frontends.onnx.functions import body_nodes, function_body
@@ -35,17 +37,17 @@ def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:
     model = read_model(source)
     loc = Loc(model.file)
     try:
-        return _import(model, Dims(dims or {}))
+        return first_working(lambda choices: _import(model, Dims(dims or {}), choices))
     except Error as error:
         raise error.at(loc) from error.__cause__
 
 
-def _import(model: Model, dims: Dims) -> Graph:
+def _import(model: Model, dims: Dims, choices: Choices) -> Graph:
     if model.proto.functions:
         model.proto = inliner.inline_local_functions(model.proto)
     graph = model.proto.graph
     g = GraphBuilder(identifier(graph.name or model.file), Loc(model.file))
-    c = Context(g, model.opsets.get("", 0))
+    c = Context(g, model.opsets.get("", 0), nested=partial(_nested, model), choices=choices)
     _add_inputs(c, model, dims)
     _add_initializers(c, model)
     for proto in ordered(graph.node, set(c.values), model.file):
@@ -98,6 +100,24 @@ def _add_initializers(c: Context, model: Model) -> None:
         c.values[tensor.name] = c.g.constant(model.array(index), identifier(tensor.name))
 
 
+def _nested(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]:
+    """Convert a nested graph where its node stands; `c.values` has what is defined around it."""
+    loc = c.g.loc
+    own = {name for proto in graph.node for name in proto.output}
+    for tensor in graph.initializer:
+        onnx_dtype(tensor.data_type)
+        c.values[tensor.name] = c.g.constant(model.reader.array(tensor), identifier(tensor.name))
+    for proto in ordered(graph.node, set(c.values) - own, model.file):
+        _convert(c, proto, model.opsets, Loc(model.file, node_name(proto)))
+    c.g.loc = loc
+    missing = [v.name for v in graph.output if v.name not in c.values]
+    if missing:
+        raise FrontendError(
+            "onnx.undefined-value", f"output {missing[0]!r} of a nested graph is not defined"
+        )
+    return tuple(c.values[v.name] for v in graph.output)
+
+
 def _convert(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> None:
     domain = "" if proto.domain in DOMAINS else proto.domain
     inputs = tuple(c.values[name] if name else "" for name in proto.input)
@@ -135,7 +155,7 @@ def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _expand(c: Context, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
     opsets = {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
     formal = itertools.zip_longest(body.input, n.inputs[: len(body.input)], fillvalue="")
-    inner = Context(c.g, opsets.get("", c.opset), dict(formal))
+    inner = replace(c, opset=opsets.get("", c.opset), values=dict(formal))
     for proto in body_nodes(body, n.proto):
         _convert(inner, proto, opsets, n.loc)
     return tuple(inner.values[name] for name in body.output if name in inner.values)

@@ -13,6 +13,7 @@ from tilewright.frontends.onnx.context import Converter, OnnxNode
 from tilewright.frontends.onnx.convert import (
     attention,
     constant,
+    control,
     conv,
     elementwise,
     generate,
@@ -32,6 +33,7 @@ from tilewright.frontends.onnx.convert import (
 FAMILIES = (
     attention,
     constant,
+    control,
     conv,
     elementwise,
     generate,

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewright.arith.expr import Expr
 from tilewright.arith.walk import free_vars
 from tilewright.core.errors import NOWHERE, Loc
 from tilewright.core.node import node
@@ -81,9 +82,24 @@ class Node:
         return first
 
 
+@node
+class Check:
+    """What the sizes of a run must fulfil for the graph to mean what its types say.
+
+    Two sizes that cannot be proved equal, nor different, are taken to be equal under a check.
+    """
+
+    condition: Expr
+    message: str
+    loc: Loc = NOWHERE
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Inputs, constants and nodes in topological order; compared by identity."""
+    """Inputs, constants and nodes in topological order; compared by identity.
+
+    `checks` hold whenever the graph runs; those of a nested graph, whenever it is entered.
+    """
 
     name: str
     inputs: tuple[Value, ...]
@@ -91,6 +107,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     loc: Loc = field(default=NOWHERE)
+    checks: tuple[Check, ...] = ()
 
     @cached_property
     def types(self) -> dict[str, Type]:

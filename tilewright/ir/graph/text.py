@@ -11,6 +11,8 @@ graph @block(x: f32[N, 64], s: f32[] = const 0.5, "in/w": f32[64, 8] = const "sh
   return %a, %b
 }
 
+What the sizes must fulfil comes first: `check N % 4 == 0, "what it is for"`.
+
 Constants of up to `INLINE_LIMIT` elements carry their data, the others a hash of it, and the
 parser is given their arrays. An absent input is `_`; attributes that have their default are left
 out; where nodes came from is not printed.
@@ -31,7 +33,7 @@ from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
 from tilewright.core.errors import Error, Loc, ParseError
 from tilewright.core.text import Cursor
 from tilewright.ir.graph.content import content_hash
-from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node, Value
+from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import OptionalType, SequenceType, TensorType, Type
 
 INLINE_LIMIT = 16
@@ -51,6 +53,8 @@ def _graph_lines(graph: Graph, indent: str) -> list[str]:
     inputs = [f"{_bare(v.name)}: {v.type}" for v in graph.inputs]
     constants = [f"{_bare(c.name)}: {c.type} = {_constant(c)}" for c in graph.constants]
     lines = [f"{indent}graph {_reference(graph.name, '@')}({', '.join(inputs + constants)}) {{"]
+    for c in graph.checks:
+        lines.append(f"{indent}  check {print_expr(c.condition)}, {json.dumps(c.message)}")
     for n in graph.nodes:
         lines.append(f"{indent}  {print_node(n)}")
         for region in n.regions:
@@ -165,11 +169,17 @@ class _Parser:
             if not self.cursor.peek(")"):
                 self.cursor.expect(",")
         self.cursor.expect("{")
+        checks: list[Check] = []
+        while self.cursor.accept("check"):
+            condition = self.exprs.parse()
+            self.cursor.expect(",")
+            checks.append(Check(condition, json.loads(self.cursor.take("string"))))
         nodes: list[Node] = []
         while not self.cursor.peek("return"):
             nodes.append(self.node())
         outputs = self.returned()
-        return Graph(name, tuple(inputs), tuple(constants), tuple(nodes), outputs)
+        parts = tuple(inputs), tuple(constants), tuple(nodes), outputs
+        return Graph(name, *parts, checks=tuple(checks))
 
     def returned(self) -> tuple[str, ...]:
         self.cursor.expect("return")

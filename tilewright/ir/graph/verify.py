@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tilewright.core.dtypes import from_numpy
+from tilewright.core.dtypes import BOOL, from_numpy
 from tilewright.core.errors import NOWHERE, Loc, VerifyError
 from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node
 from tilewright.ir.types import OptionalType, SequenceType, TensorType
@@ -23,6 +23,9 @@ def verify_graph(graph: Graph) -> None:
     for c in graph.constants:
         _define(graph, defined, c.name, f"constant {c.name!r}", c.type)
         _check_constant(graph, c)
+    for check in graph.checks:
+        if check.condition.dtype != BOOL:
+            _fail(graph, "check", f"check {check.condition} is no condition", check.loc)
     for n in graph.nodes:
         _check_node(graph, defined, n)
     for name in graph.outputs:

@@ -145,7 +145,7 @@ class Block(Stmt):
 class Tile(Stmt):
     """A whole tile moved or computed at once; its meaning is its expansion to loops.
 
-    `op` is one of `fill copy mma dot map.<function> reduce.<reduction>`, see `tiles.py`;
+    `op` is one of `fill copy mma mma.packed dot map.<function> reduce.<reduction>`, see `tiles.py`;
     `intrinsic` names the instruction chosen for it.
     """
 

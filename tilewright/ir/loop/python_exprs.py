@@ -27,7 +27,7 @@ from tilewright.arith.expr import (
     Unary,
     Var,
 )
-from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop import python_support as support
 from tilewright.ir.numpy_ops import BINARY_OPS, UNARY_OPS
@@ -301,6 +301,11 @@ def _lane(w: ExprWriter, e: Lane) -> str:
     return w.assign(f"{w.atom(e.a)}[{e.index}]")
 
 
+def _shuffle(w: ExprWriter, e: Shuffle) -> str:
+    both = f"np.concatenate(({w.atom(e.a)}, {w.atom(e.b)}))"
+    return w.assign(f"{both}[{w.constant(np.array(e.picks))}]")
+
+
 _WRITE: dict[type, Callable[..., str]] = {
     Const: _const,
     Var: _var,
@@ -314,4 +319,5 @@ _WRITE: dict[type, Callable[..., str]] = {
     Ramp: _ramp,
     Broadcast: _broadcast,
     Lane: _lane,
+    Shuffle: _shuffle,
 }

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tilewright.arith.bounds import lower, upper
-from tilewright.arith.expr import TRUE, Expr, Load, const
+from tilewright.arith.expr import DIVISIONS, TRUE, Binary, Expr, Load, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import loads, substitute
+from tilewright.arith.walk import loads, subexpressions, substitute
 from tilewright.core.errors import LoweringError
 from tilewright.ir.loop.nodes import (
     Alloc,
@@ -124,6 +124,8 @@ def _widened(region: Region, extents: Extents, known: Mapping[str, Buffer]) -> R
         return region
     ranges: list[tuple[Expr, Expr]] = []
     for dim, (start, extent) in enumerate(region.ranges):
+        # Part of a tile that lies in one packed block: the division is by more than the loops run.
+        start = simplify(start, extents) if _divides(start) else start
         # The extent may itself depend on loops, where a block reads more in some iterations.
         low, end = lower(start, extents), upper(start + extent, extents)
         if low is None or end is None:
@@ -131,6 +133,10 @@ def _widened(region: Region, extents: Extents, known: Mapping[str, Buffer]) -> R
         else:
             ranges.append((simplify(low), simplify(end - low)))
     return Region(region.buffer, tuple(ranges))
+
+
+def _divides(e: Expr) -> bool:
+    return any(isinstance(x, Binary) and x.op in DIVISIONS for x in subexpressions(e))
 
 
 def _dimension(buffer: str, dim: int, known: Mapping[str, Buffer]) -> Expr:

@@ -8,9 +8,11 @@
 
 `fill` stores zeros; `copy` matches the dimensions longer than 1 of both sides in order and converts
 the type; `mma` multiplies matrices that are the last two dimensions of its regions, in the type of
-what it adds to; `dot` adds to each element of a vector the product of one vector with a row of a
-matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a function or operator element by
-element; `reduce.sum` combines the last dimension of its source into what it writes.
+what it adds to; `mma.packed` has the rows of the second matrix in groups whose elements lie side by
+side, `c[m, n] += a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product
+of one vector with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a
+function or operator element by element; `reduce.sum` combines the last dimension of its source into
+what it writes.
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ def _copy(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
 
 def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     _require(tile, len(tile.srcs) == 2, "mma has two sources")
+    if tile.op == "mma.packed":
+        return _mma_packed(tile, buffers, prefix)
     regions = (tile.dst, *tile.srcs)
     _require(tile, all(len(r.ranges) >= 2 for r in regions), "mma works on matrices")
     (m, n), (m_a, k), (k_b, n_b) = (tuple(e for _, e in r.ranges[-2:]) for r in regions)
@@ -89,6 +93,38 @@ def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     )
     store = Store(tile.dst.buffer, indices[0], c + cast(dtype, a) * cast(dtype, b))
     return [(rows, m), (columns, n), (depth, k)], store
+
+
+def _mma_packed(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
+    c, a, b = (_Long(r, buffers) for r in (tile.dst, *tile.srcs))
+    fits = (len(c.extents), len(a.extents), len(b.extents)) == (2, 2, 3)
+    _require(tile, fits, "mma.packed works on two matrices and a grouped one")
+    (m, n), (m_a, k), (groups, n_b, group) = c.extents, a.extents, b.extents
+    whole = as_int(groups * group) == as_int(k)
+    _require(tile, m is m_a and n is n_b and whole, "the matrices of an mma fit")
+    row, column, number, place = (Var(f"{prefix}.{axis}") for axis in "mnkg")
+    dtype = buffers[tile.dst.buffer].dtype
+    old = c.element(row, column)
+    product = cast(dtype, a.element(row, number * group + place)) * cast(
+        dtype, b.element(number, column, place)
+    )
+    loops = [(v.name, e) for v, e in ((row, m), (column, n), (number, groups), (place, group))]
+    return loops, Store(tile.dst.buffer, old.indices, old + product)
+
+
+class _Long:
+    """A region by its dimensions longer than 1."""
+
+    def __init__(self, region: Region, buffers: Buffers) -> None:
+        self.region = region
+        self.dtype = buffers[region.buffer].dtype
+        self.extents = [n for _, n in _long(region)]
+
+    def element(self, *offsets: Expr) -> Load:
+        """An element, by offsets in those dimensions."""
+        left = iter(offsets)
+        indices = (s if as_int(n) == 1 else s + next(left) for s, n in self.region.ranges)
+        return Load(self.region.buffer, tuple(indices), self.dtype)
 
 
 def _dot(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:

@@ -159,7 +159,8 @@ def seq(*stmts: Stmt) -> Stmt:
 
 def substitute_stmt(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
     """`stmt` with variables replaced by name everywhere; names are unique, so none is shadowed."""
-    return map_exprs(stmt, lambda e: substitute(e, values)) if values else stmt
+    memo: dict[Expr, Expr] = {}
+    return map_exprs(stmt, lambda e: substitute(e, values, memo)) if values else stmt
 
 
 def rename_buffers(stmt: Stmt, names: Mapping[str, str]) -> Stmt:

@@ -8,7 +8,7 @@ VerifyError[tensor.axis]: stage 'm' uses j, which is no axis of it
 from __future__ import annotations
 
 from tilewright.arith.expr import Broadcast, Expr, Reduce
-from tilewright.arith.vector import Lane, Ramp
+from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import VerifyError
@@ -95,7 +95,7 @@ class _Verifier:
             if isinstance(e, Reduce):
                 message = f"the reduction in stage {s.name!r} is not at the root of its body"
                 raise Fault("tensor.reduction", message, str(e), "give it a stage of its own")
-            if isinstance(e, Ramp | Broadcast | Lane):
+            if isinstance(e, Ramp | Broadcast | Lane | Shuffle):
                 raise Fault("tensor.vector", f"{e} is a vector; these come after lowering", str(e))
 
 

@@ -3,9 +3,15 @@
 | rule      | structure                                                              |
 |-----------|------------------------------------------------------------------------|
 | injective | no reduction: everything inlined into the last block                   |
+| staged    | no reduction, formulas chosen by short axes: next to who reads them    |
+| matrix    | one product of bf16, where the machine has a unit for matrices         |
+| pairs     | one product of bf16, where the machine multiplies pairs in vectors     |
+| windows   | one reduction over windows of single channels: depthwise, pooling      |
 | tile      | one reduction along other axes than the last, then elementwise blocks  |
 | rows      | reductions along the last axis, every block sharing the rows           |
 | nests     | anything else: each nest for itself                                    |
+| attention | a loop of independent iterations, each several nests with sums         |
+| recurrence | a loop of dependent iterations, each several nests with sums          |
 | opaque    | blocks that are not one store: rows in parallel                        |
 """
 
@@ -16,10 +22,20 @@ from dataclasses import dataclass
 from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Func
+from tilewright.schedule.builtin.attention import schedule_attention, tasks_loop
 from tilewright.schedule.builtin.injective import schedule_injective
+from tilewright.schedule.builtin.matrix_tile import matrix_roles, schedule_matrix
+from tilewright.schedule.builtin.nests import schedule_nests
 from tilewright.schedule.builtin.opaque import schedule_opaque
+from tilewright.schedule.builtin.pair_tile import pair_roles, schedule_pairs
 from tilewright.schedule.builtin.recurrence import schedule_recurrence, steps_loop
 from tilewright.schedule.builtin.rows import row_axes, schedule_rows
+from tilewright.schedule.builtin.staged import (
+    reads_staged,
+    schedule_formula,
+    schedule_staged,
+    staged_blocks,
+)
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
@@ -29,6 +45,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
 )
 from tilewright.schedule.builtin.tile import schedule_tile, tile_roles
+from tilewright.schedule.builtin.window import schedule_windows, window_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
@@ -50,11 +67,17 @@ def schedule_func(func: Func, constants: frozenset[str], target: Target) -> Sche
     if not all(is_simple(b) for b in facts.blocks):
         schedule_opaque(sch, facts, target)
         return ScheduledFunc(sch.func, sch.trace, "opaque")
-    steps = steps_loop(func)
+    tasks, steps = tasks_loop(func), steps_loop(func)
     sums = [b for b in facts.blocks if reductions(b)]
-    if steps is not None:
+    if tasks is not None:
+        rule = "attention"
+        schedule_attention(sch, tasks, target)
+    elif steps is not None:
         rule = "recurrence"
         schedule_recurrence(sch, steps, constants, target)
+    elif not sums and (staged := staged_blocks(facts)):
+        rule = "staged"
+        schedule_staged(sch, staged, target)
     elif not sums:
         _inline_into_last(sch, facts)
         rule = "injective"
@@ -68,26 +91,53 @@ def schedule_func(func: Func, constants: frozenset[str], target: Target) -> Sche
 def _schedule_reductions(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: Target
 ) -> str:
-    _inline_copies(sch, facts_of(sch.func))
+    facts = facts_of(sch.func)
+    if len(sums) == 1 and len(facts.outputs) == 1:
+        matrix = matrix_roles(sums[0], facts, constants, target)
+        if matrix is not None:
+            schedule_matrix(sch, sums[0].name, matrix, target)
+            return "matrix"
+    staged = staged_blocks(facts)
+    _inline_copies(sch, facts, staged)
     facts = facts_of(sch.func)
     if len(facts.outputs) == 1:  # else some block in the middle is wanted whole
         rows = row_axes(facts)
+        if len(sums) == 1 and _schedule_windows(sch, sums[0].name, constants, target):
+            return "windows"
         if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
-            _schedule_tiled(sch, sums[0].name, constants, target)
-            return "tile"
+            return _schedule_tiled(sch, sums[0].name, staged, constants, target)
         if rows is not None:
             schedule_rows(sch, facts, rows, target)
             return "rows"
-    _schedule_nests(sch, facts, target)
+    schedule_nests(sch, facts, staged, target)
     return "nests"
 
 
-def _schedule_tiled(sch: Schedule, name: str, constants: frozenset[str], target: Target) -> None:
+def _schedule_windows(sch: Schedule, name: str, constants: frozenset[str], target: Target) -> bool:
+    """Schedule windows of single channels, if that is what a function computes."""
+    facts = facts_of(sch.func)
+    if window_roles(facts.block(name), facts, constants) is None:
+        return False
+    position = [b.name for b in facts.blocks].index(name)
+    for b in facts.blocks[position + 1 : -1]:
+        sch.inline(b.name)
+    if position == len(facts.blocks) - 1:
+        sch.cache_write(name, "register")
+    facts = facts_of(sch.func)
+    roles = window_roles(facts.block(name), facts, constants)
+    assert roles is not None
+    schedule_windows(sch, facts.block(name), roles, facts.blocks[-1], constants, target)
+    return True
+
+
+def _schedule_tiled(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+) -> str:
     """One reduction: what comes before in nests of its own, what comes after on each tile."""
     facts = facts_of(sch.func)
     position = [b.name for b in facts.blocks].index(name)
     for b in facts.blocks[:position]:
-        schedule_injective(sch, b, target)
+        schedule_formula(sch, b, staged, target)
     after = facts.blocks[position + 1 :]
     for b in after[:-1]:
         sch.inline(b.name)
@@ -96,22 +146,14 @@ def _schedule_tiled(sch: Schedule, name: str, constants: frozenset[str], target:
     facts = facts_of(sch.func)
     epilogue = facts.blocks[[b.name for b in facts.blocks].index(name) + 1]
     block = facts.block(name)
+    pairs = pair_roles(block, facts, constants, target)
+    if pairs is not None:
+        schedule_pairs(sch, block, pairs, epilogue, target)
+        return "pairs"
     roles = tile_roles(block, facts, constants)
     assert roles is not None
     schedule_tile(sch, block, roles, epilogue, constants, target)
-
-
-def _schedule_nests(sch: Schedule, facts: Facts, target: Target) -> None:
-    for b in facts.blocks:
-        if not reductions(b):
-            schedule_injective(sch, b, target)
-        else:
-            sch.decompose_reduction(b.name, _outermost_sum(b))
-
-
-def _outermost_sum(block: Block) -> str:
-    binding = reductions(block)[0].binding
-    return binding.name  # type: ignore[attr-defined, no-any-return]
+    return "tile"
 
 
 def _inline_into_last(sch: Schedule, facts: Facts) -> None:
@@ -120,12 +162,14 @@ def _inline_into_last(sch: Schedule, facts: Facts) -> None:
             sch.inline(b.name)
 
 
-def _inline_copies(sch: Schedule, facts: Facts) -> None:
+def _inline_copies(sch: Schedule, facts: Facts, staged: frozenset[str]) -> None:
     """Rearrangements, and cheap formulas with one reader, disappear into who reads them."""
     for b in facts.blocks:
-        if reductions(b) or b.writes[0].buffer in facts.outputs:
+        if reductions(b) or b.writes[0].buffer in facts.outputs or b.name in staged:
             continue
         readers = facts.readers(b.writes[0].buffer)
+        if reads_staged(b, facts, staged) and any(map(reductions, readers)):
+            continue
         cheap = len(readers) == 1 and not _calls(b) and not reductions(readers[0])
         if is_copy(b) or cheap:
             sch.inline(b.name)

@@ -35,6 +35,7 @@ from tilewright.schedule.builtin.structure import (
     uses,
     value_of,
 )
+from tilewright.schedule.builtin.tile import mark_edges
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -108,8 +109,8 @@ def _schedule_sum(
     inner = [*steps[1:], loop_of(tile.gate), row, vector]
     sums = [*summed[:-1], steps[0]]
     sch.reorder(panel, outer, *sums, *inner, lane)
-    for formula in after:
-        _write_out(sch, formula, outer, tile)
+    written = [_write_out(sch, formula, outer, tile) for formula in after]
+    mark_edges(sch, tile.row, tile.rows, 1, [row, *written])
     for loop in inner:
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -171,10 +172,11 @@ def _along(load: Load, facts: Facts, axis: Iter) -> bool:
     return flat_stride(load, facts.buffers[load.buffer], axis.name) == 1
 
 
-def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> None:
-    """Compute a formula on each finished tile, row by row in vectors."""
+def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> str:
+    """Compute a formula on each finished tile, row by row in vectors; the loop over rows."""
     *rows, column = sch.reverse_compute_at(formula.name, at)
     vector, lane = sch.split(column, [None, tile.lanes])
     for loop in (*rows, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
+    return str(rows[-1])

@@ -66,6 +66,17 @@ def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane)
 
 
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of `number` that is not above `most`."""
+    return next(d for d in range(min(number, most), 0, -1) if number % d == 0)
+
+
+def nearest_divisor(number: int, wanted: int) -> int:
+    """The divisor of `number` whose ratio to `wanted` is nearest to one."""
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    return min(divisors, key=lambda d: max(d / wanted, wanted / d))
+
+
 def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
     loaded = vectors if problem.shared else 2

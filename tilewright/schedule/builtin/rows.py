@@ -12,8 +12,8 @@ A reduction along a row keeps one partial result a vector lane, combined at the 
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
-from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.injective import PARALLEL_WORK, UNROLL
+from tilewright.schedule.builtin.lanes import reduce_in_lanes
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
@@ -47,10 +47,11 @@ def row_axes(facts: Facts) -> int | None:
             return None
         if extents[: len(rows)] != rows:
             return None
-    return len(rows) if all(_along_row(b, facts) for b in sums) else None
+    return len(rows) if all(is_along_row(b, facts) for b in sums) else None
 
 
-def _along_row(block: Block, facts: Facts) -> bool:
+def is_along_row(block: Block, facts: Facts) -> bool:
+    """Whether a reduction reads neighbouring elements one after another."""
     axis = reductions(block)[-1].name
     strides = [flat_stride(r, facts.buffers[r.buffer], axis) for r in reads_of(block)]
     return any(s == 1 for s in strides)
@@ -58,6 +59,9 @@ def _along_row(block: Block, facts: Facts) -> bool:
 
 def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: Target) -> None:
     """Schedule all blocks row by row."""
+    if reductions(facts.blocks[-1]):
+        sch.cache_write(facts.blocks[-1].name, "local")  # partial results stay within the row
+        facts = facts_of(sch.func)
     last = facts.blocks[-1]
     total = sum(work(b) for b in facts.blocks)
     loops = [loop_of(it) for it in spatial(last)[:rows]]
@@ -81,41 +85,11 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: Target) -> None:
     wide = extent >= lanes
     factor = lanes * min(UNROLL, max(1, extent // lanes))
     if reductions(before):
-        _reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0)
+        reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0, lanes)
     elif wide:
         block = facts_of(sch.func).block(before.name)
         _, inner = sch.split(_loop_over(block, axes[-1].name), [None, factor])
         sch.vectorize(inner)
-
-
-def _reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int) -> None:
-    """One partial result a lane, then the lanes; what starts the sums stands before their loops."""
-    if factor:
-        block = facts_of(sch.func).block(name)
-        _, inner = sch.split(_loop_over(block, axis), [None, factor])
-        partial = sch.rfactor(name, inner)
-        sch.vectorize(inner)
-        _start_lanes(sch, partial)
-    final = _reduction_loops(sch, name)
-    sch.decompose_reduction(name, final[0])
-    if factor:
-        sch.unroll(final[0])
-
-
-def _start_lanes(sch: Schedule, partial: str) -> None:
-    """Start all lanes at once; a guarded reduction has a block for that already."""
-    facts = facts_of(sch.func)
-    if facts.block(partial).init is not None:
-        sch.decompose_reduction(partial, _reduction_loops(sch, partial)[0])
-    elif f"{partial}.init" in {b.name for b in facts.blocks}:
-        sch.vectorize(loops_above(sch.func, f"{partial}.init")[-1].name)
-
-
-def _reduction_loops(sch: Schedule, block: str) -> list[str]:
-    """The loops that a block reduces over, outermost first."""
-    found = facts_of(sch.func).block(block)
-    reduced = {loop_of(it) for it in reductions(found)}
-    return [loop.name for loop in loops_above(sch.func, found) if loop.name in reduced]
 
 
 def _loop_over(block: Block, axis: str) -> str:

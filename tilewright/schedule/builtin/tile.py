@@ -15,6 +15,7 @@ Rows and columns beyond the end are computed on clamped reads and never stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -22,8 +23,14 @@ from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
-from tilewright.schedule.builtin.register_tile import RegisterTile, TileProblem, choose_tile
+from tilewright.schedule.builtin.register_tile import (
+    RegisterTile,
+    TileProblem,
+    choose_tile,
+    nearest_divisor,
+)
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
@@ -41,6 +48,11 @@ from tilewright.schedule.builtin.structure import (
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
+
+# The share of rows that may be computed for nothing beside those that there are.
+MOST_WASTE = 0.05
+# Row tiles that a block of the panel must serve for it to be worth keeping near.
+LEAST_REUSE = 4
 
 
 @dataclass(frozen=True)
@@ -98,16 +110,25 @@ def schedule_tile(
     else:
         _pack_panel(sch, block, roles, roles.panel, tile, constants, target)
     _pad(sch, block, roles, tile)
-    row_tile, row_loops = _split_rows(sch, roles, tile)
+    tiles = _row_tiles(roles, tile)
+    depth = block_depth(block, tile, target) if tiles >= LEAST_REUSE else None
+    if depth is not None and roles.row is not None:
+        axes = TileAxes(roles.batch, roles.row, roles.column)
+        schedule_deep(sch, block, axes, tile, depth, epilogue, target)
+        return
+    together = _tiles_together(block, tiles, tile, target)
+    row_group, row_tile, row_loops = _split_rows(sch, roles, tile, together)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
     # A shared panel stays in the cache for all rows; otherwise neighbouring columns share lines.
     inner_order = [panel_loop, *row_tile] if roles.panel is not None else [*row_tile, panel_loop]
-    outer = [*(loop_of(it) for it in roles.batch), *inner_order]
+    outer = [*(loop_of(it) for it in roles.batch), *row_group, *inner_order]
     sums = [loop_of(it) for it in reductions(block)]
     steps = _unrolled_steps(sch, block, roles, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
-    _write_out(sch, epilogue, outer[-1], roles, tile)
+    written = _write_out(sch, epilogue, outer[-1], roles, tile)
+    least = _least_edge(block, roles, tile)
+    mark_edges(sch, roles.row, tile.rows, least, [*row_loops, *written])
     for loop in (*steps, *row_loops, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -262,17 +283,64 @@ def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile) -> None:
             sch.pad(block.name, axis.name, multiple)
 
 
-def _split_rows(sch: Schedule, roles: Roles, tile: RegisterTile) -> tuple[list[str], list[str]]:
+def _row_tiles(roles: Roles, tile: RegisterTile) -> int:
+    """How many row tiles share a panel; 0 where they share none, or their number is not known."""
+    if roles.panel is None or roles.row is None:
+        return 0
+    return -(-(as_int(roles.row.extent) or 0) // tile.rows)
+
+
+def _tiles_together(block: Block, tiles: int, tile: RegisterTile, target: Target) -> int:
+    """How many row tiles take turns with one panel after another; 0 for all there are.
+
+    Where all rows are more than the second cache holds, a part of them stays in it for all panels.
+    """
+    steps = prod(typical_extent(it.extent) for it in reductions(block))
+    room = target.l2 // 2 // (steps * value_of(block).dtype.bytes * tile.rows)
+    return nearest_divisor(tiles, max(1, room)) if tiles else 0
+
+
+def _split_rows(
+    sch: Schedule, roles: Roles, tile: RegisterTile, together: int
+) -> tuple[list[str], list[str], list[str]]:
+    """The loops over groups of row tiles, over the tiles of a group, and over a tile's rows."""
     if roles.row is None:
-        return [], []
-    outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
-    return [outer], [inner]
+        return [], [], []
+    if together == 0:
+        outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
+        return [], [outer], [inner]
+    group, outer, inner = sch.split(loop_of(roles.row), [None, together, tile.rows])
+    return [group], [outer], [inner]
 
 
-def _write_out(sch: Schedule, epilogue: Block, at: str, roles: Roles, tile: RegisterTile) -> None:
-    """Compute the epilogue on each finished tile, row by row in vectors."""
+def mark_edges(
+    sch: Schedule, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
+) -> None:
+    """Let the last tile have fewer rows where the others would be much for nothing.
+
+    That may be so of any number of rows that is not known. `least` is the least height of a tile.
+    """
+    rows = 0 if row is None else as_int(row.extent)
+    wasted = rows is None or -rows % tile_rows > rows * MOST_WASTE
+    for loop in loops if wasted and least < tile_rows else ():
+        sch.annotate(loop, "edge", least)
+
+
+def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:
+    """Rows of a matrix may be one alone; those of an image are rarely few."""
+    if roles.panel is None:
+        return tile.rows
+    plain = not roles.batch and len(reductions(block)) == 1
+    return 1 if plain else -(-tile.rows // 2)
+
+
+def _write_out(
+    sch: Schedule, epilogue: Block, at: str, roles: Roles, tile: RegisterTile
+) -> list[str]:
+    """Compute the epilogue on each finished tile, row by row in vectors; the loops over rows."""
     loops = sch.reverse_compute_at(epilogue.name, at)
     vector, lane = sch.split(loops[-1], [None, tile.lanes])
     for loop in (*loops[:-1], vector):
         sch.unroll(loop)
     sch.vectorize(lane)
+    return [str(loop) for loop in loops[:-1]]

@@ -2,33 +2,14 @@
 
 A pattern's parameters are the operands, the output last. A symbolic extent in it matches any
 constant. The emitted text is an LLVM function `void @tw.<name>(ptr, ...)` with the operands in the
-pattern's order, each contiguous; after inlining nothing of the call is left.
+pattern's order; after inlining nothing of the call is left.
 """
 
 from __future__ import annotations
 
-from tilewright.core.node import node
-
-
-@node
-class Intrinsic:
-    """A row: the matched block becomes the tile statement `tile`, which means the same.
-
-    `llvm` is the text for machines of `arch` with `features`, what LLVM calls the extensions that
-    it needs; without it, or elsewhere, the tile is expanded to loops.
-    """
-
-    pattern: str
-    tile: str
-    arch: str = ""
-    features: tuple[str, ...] = ()
-    llvm: str = ""
-
-    def available(self, arch: str, features: tuple[str, ...]) -> bool:
-        """Whether a machine has the instruction; features as LLVM's `+name`."""
-        needed = {f"+{feature}" for feature in self.features}
-        return bool(self.llvm) and arch == self.arch and needed <= {*features}
-
+from tilewright.schedule.intrin.amx import AMX
+from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
+from tilewright.schedule.intrin.row import Intrinsic
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
 _SDOT = """
@@ -93,4 +74,6 @@ INTRINSICS: dict[str, Intrinsic] = {
         """,
         tile="mma",
     ),
+    **AMX,
+    **BF16_PAIRS,
 }

@@ -112,7 +112,9 @@ class _Inliner:
         value = tidy_loads(substitute(self.value, values), extents)
         if load.mask is None:
             return value
-        return select(load.mask, masked(value, load.mask), const(0, load.dtype))
+        under = masked(value, load.mask)
+        # A load is zero where its mask is false, as this one was.
+        return under if isinstance(value, Load) else select(load.mask, under, const(0, load.dtype))
 
 
 def masked(value: Expr, mask: Expr) -> Expr:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.arith.expr import Expr, Load, Var, ceildiv, minimum
+from tilewright.arith.expr import Binary, Expr, Load, Var, ceildiv, minimum
 from tilewright.arith.simplify import prove, simplify
-from tilewright.arith.walk import free_vars, rewrite, substitute
+from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import blocks, buffers, map_exprs
@@ -100,6 +100,14 @@ def _grown(func: Func, block: Block, buffer: Buffer, it: Iter, size: Expr) -> Bu
     return replace(buffer, shape=tuple(shape))
 
 
+def _is_masked_beyond(mask: Expr | None, index: Expr, size: Expr) -> bool:
+    """Whether a condition of the mask keeps the index below the size: nothing else is read."""
+    return mask is not None and any(
+        isinstance(c, Binary) and c.op == "lt" and prove(c.b - c.a <= size - index)
+        for c in conjuncts(mask)
+    )
+
+
 def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> Block:
     iters = tuple(replace(x, extent=size) if x is it else x for x in block.iters)
     extents = {x.name: x.extent for x in iters}
@@ -112,7 +120,12 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
         if not isinstance(e, Load) or e.buffer == written:
             return None
         pairs = zip(e.indices, known[e.buffer].shape, strict=True)
-        if all(it.name not in free_vars(i) or is_below(i, dim, extents) for i, dim in pairs):
+        if all(
+            it.name not in free_vars(i)
+            or is_below(i, dim, extents)
+            or _is_masked_beyond(e.mask, i, dim)
+            for i, dim in pairs
+        ):
             return None
         mask = None if e.mask is None else substitute(e.mask, last)
         return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, mask)

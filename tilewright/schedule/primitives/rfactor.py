@@ -20,6 +20,7 @@ The loop becomes spatial, so it can be vectorised. The partial results live in `
 has one more dimension in front; `<block>.rf` keeps the loops, the block itself gets new ones
 `<block>.final.axN` over what is left, just after the nest. Where a reduction loop is guarded, not
 every partial result would be started, so a block `<block>.rf.init` of its own starts them all.
+A reduction that is cut again, to combine partial results in steps, gives `.rf2` and `.final2`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.regions import make_block
-from tilewright.ir.loop.walk import buffers
+from tilewright.ir.loop.walk import blocks, buffers
 from tilewright.schedule.dataflow import only_buffer
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.rebuild import tidy_loads
@@ -69,23 +70,27 @@ def rfactor(func: Func, block: str, loop: str) -> Func:
     known = buffers(func)
     name = rfactor_name(func, block, loop)
     check_block_free(func, name)
-    if f"{buffer}.rf" in known:
-        raise refuse(func, "schedule.name-taken", f"there is a buffer {buffer}.rf already")
+    number = name.removeprefix(f"{block}.rf")
+    partials = f"{buffer}.rf{number}"
+    if partials in known:
+        raise refuse(func, "schedule.name-taken", f"there is a buffer {partials} already")
     shape = (axis.extent, *known[buffer].shape)
-    known[f"{buffer}.rf"] = Buffer(f"{buffer}.rf", reduction.target.dtype, shape)
-    partial = _Partial(func, old, reduction, axis, nest, known)
+    known[partials] = Buffer(partials, reduction.target.dtype, shape)
+    partial = _Partial(func, old, reduction, axis, nest, known, number)
     after = replaced(func, spine, partial.block())
-    final = _final_nest(func, old, reduction, axis, nest, known)
+    final = _final_nest(func, old, reduction, axis, nest, known, number)
     after = inserted_after(after, block_spine(after, name)[: spine.index(nest[0]) + 1], final)
     if partial.guarded:
         start = loop_spine(after, partial.loops[0].name)
         after = inserted_before(after, start, partial.init_nest())
-    return replace(after, body=Alloc(known[f"{buffer}.rf"], after.body))
+    return replace(after, body=Alloc(known[partials], after.body))
 
 
 def rfactor_name(func: Func, block: str, loop: str) -> str:
     """The name of the block that computes the partial results."""
-    return f"{block}.rf"
+    taken = {b.name for b in blocks(func.body)}
+    numbers = ("", *(str(n) for n in range(2, len(taken) + 2)))
+    return next(f"{block}.rf{n}" for n in numbers if f"{block}.rf{n}" not in taken)
 
 
 def _own_nest(func: Func, spine: Spine, block: Block, axis: For) -> tuple[Stmt, ...]:
@@ -121,8 +126,10 @@ class _Partial:
         axis: For,
         nest: tuple[Stmt, ...],
         known: dict[str, Buffer],
+        number: str,
     ) -> None:
         self.func = func
+        self.name = f"{block.name}.rf{number}"
         self.old = block
         self.nest = nest
         self.known = known
@@ -138,7 +145,7 @@ class _Partial:
             *(Iter(f"v{f.name}", "R", f.extent, Var(f.name)) for f in others),
         )
         indices = (Var(f"v{axis.name}"), *reduction.target.indices)
-        element = Load(f"{reduction.target.buffer}.rf", indices, reduction.target.dtype)
+        element = Load(f"{reduction.target.buffer}.rf{number}", indices, reduction.target.dtype)
         self.start = Store(element.buffer, indices, reduction.start)
         term = self._term(reduction)
         combined = Binary(reduction.op, element, term) if others else term
@@ -156,7 +163,7 @@ class _Partial:
     def block(self) -> Block:
         """The block; where reduction loops are guarded, something else must start it."""
         return make_block(
-            f"{self.old.name}.rf",
+            self.name,
             self.iters,
             self.step,
             self.start if self.starts else None,
@@ -167,7 +174,7 @@ class _Partial:
 
     def init_nest(self) -> Stmt:
         """Loops that start every partial result, whatever the guard leaves out."""
-        name = f"{self.old.name}.rf.init"
+        name = f"{self.name}.init"
         check_block_free(self.func, name)
         unguarded = replace(self.block(), predicate=self.predicate)
         around = loops_of(self.nest[self.nest.index(self.loops[0]) :])
@@ -183,14 +190,15 @@ def _final_nest(
     axis: For,
     nest: tuple[Stmt, ...],
     known: dict[str, Buffer],
+    number: str,
 ) -> Stmt:
-    prefix = f"{block.name}.final"
+    prefix = f"{block.name}.final{number}"
     spatial = spatial_nest(func, block, loops_of(nest), prefix, "rfactor")
     loop = f"{prefix}.ax{len(spatial.loops)}"
     check_loop_free(func, loop)
     partial = f"v{axis.name}"
     target = reduction.target
-    element = Load(f"{target.buffer}.rf", (Var(partial), *target.indices), target.dtype)
+    element = Load(f"{target.buffer}.rf{number}", (Var(partial), *target.indices), target.dtype)
     final = make_block(
         block.name,
         (*spatial.iters, Iter(partial, "R", axis.extent, Var(loop))),

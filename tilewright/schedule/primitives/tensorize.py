@@ -17,8 +17,10 @@ from tilewright.arith.expr import Expr, const
 from tilewright.arith.walk import substitute
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Region, Tile
 from tilewright.ir.loop.walk import buffers
+from tilewright.ir.types import Shape
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.intrin.match import Match, match_intrinsic, pattern_of
+from tilewright.schedule.intrin.row import Intrinsic
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.tree import block_spine, replaced, target_block
 
@@ -50,12 +52,28 @@ def _operand(func: Func, block: Block, found: Match, param: Buffer, intrinsic: s
     regions = dict.fromkeys(r for r in (*block.writes, *block.reads) if r.buffer == actual)
     shape = buffers(func)[actual].shape
     for region in regions:
-        tail = tuple(extent for _, extent in region.ranges[-len(wanted) :])
-        rest = region.ranges[: -len(wanted)]
-        dense = not INTRINSICS[intrinsic].llvm or shape[len(rest) + 1 :] == wanted[1:]
-        if tail == wanted and dense and all(extent is const(1) for _, extent in rest):
+        if _lies_well(region, shape, wanted, INTRINSICS[intrinsic]):
             return region
     sizes_text = ", ".join(map(str, wanted))
     message = f"{actual!r} does not have {sizes_text} as its last dimensions"
     help = "transform_layout makes it so"
     raise refuse(func, "tensorize.layout", message, block, help=help)
+
+
+def _lies_well(region: Region, shape: Shape, wanted: Shape, row: Intrinsic) -> bool:
+    """Whether a region of a buffer of `shape` is what the instruction takes as an operand."""
+    if row.strided:
+        return _rows_apart(region, shape, wanted)
+    tail = tuple(extent for _, extent in region.ranges[-len(wanted) :])
+    rest = region.ranges[: -len(wanted)]
+    dense = not row.llvm or shape[len(rest) + 1 :] == wanted[1:]
+    return tail == wanted and dense and all(extent is const(1) for _, extent in rest)
+
+
+def _rows_apart(region: Region, shape: Shape, wanted: Shape) -> bool:
+    """Whether each row of the operand is contiguous; the rows may have any distance."""
+    extents = [extent for _, extent in region.ranges]
+    long = tuple(n for n in extents if n is not const(1))
+    within = len(wanted) - 1
+    whole = tuple(extents[len(extents) - within :]) == wanted[1:]
+    return long == wanted and whole and shape[len(shape) - within + 1 :] == wanted[2:]

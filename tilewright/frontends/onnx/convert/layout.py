@@ -93,7 +93,7 @@ def squeeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
     else:
         gone = {normalize_axis("Squeeze", a, len(shape)) for a in axes}
     for axis in gone:
-        if as_int(shape[axis]) not in (1, None):
+        if not c.g.require(shape[axis].eq(1), f"Squeeze: {shape[axis]} is not 1", n.loc):
             raise n.invalid(f"dimension {axis} of {c.type(x)} is not 1")
     return (add_reshape(c, n, x, [d for i, d in enumerate(shape) if i not in gone]),)
 

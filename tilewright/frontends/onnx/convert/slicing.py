@@ -3,7 +3,7 @@
 A bound that depends on dynamic dimensions is clamped as ONNX asks wherever it can be decided
 whether it lies inside the tensor. Where it cannot, it is taken to lie inside, as in
 `positions[:sequence]`: the result then has `sequence` elements and not `min(sequence, 512)`, which
-would fit nothing else.
+would fit nothing else. That it does is checked when the model runs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tilewright.arith.expr import Expr, as_int, ceildiv, const, minimum
 from tilewright.arith.simplify import prove, simplify
+from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.context import (
     Context,
     Converter,
@@ -82,7 +83,21 @@ def add_slice(
     if each == whole:
         return x
     starts, stops, steps = zip(*each, strict=True)
-    return c.g.add("slice", x, attrs=SliceAttrs(starts, stops, steps), name=identifier(name))
+    for axis, (start, stop, step) in ranges.items():
+        _require_inside(c, start, stop, step, c.type(x).shape[axis])
+    attrs = SliceAttrs(starts, stops, steps, inside=True)
+    return c.g.add("slice", x, attrs=attrs, name=identifier(name))
+
+
+def _require_inside(c: Context, start: Expr, stop: Expr, step: int, size: Expr) -> None:
+    """Check what is cut out of a dimension; numbers are clamped already."""
+    low, high = (start, stop) if step > 0 else (simplify(stop + 1), simplify(start + 1))
+    message = f"{low} to {high} is not within {size} elements"
+    empty = as_int(simplify(high - low))
+    if empty is None or empty > 0:
+        inside = [const(0) <= low, low <= high, high <= size]
+        if not all([c.g.require(condition, message) for condition in inside]):
+            raise FrontendError("onnx.slice", message)
 
 
 def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -137,11 +152,10 @@ def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
         count = n.int_attr("num_outputs", n.n_outputs)
         part = simplify(ceildiv(size, count))
         given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
-    total = as_int(simplify(sum(given, const(0))))
-    if len(given) < n.n_outputs or (
-        total is not None and as_int(size) is not None and total != as_int(size)
-    ):
-        raise n.invalid(f"parts of {', '.join(map(str, given))} do not split {size} elements")
+    message = f"parts of {', '.join(map(str, given))} do not split {size} elements"
+    whole = sum(given, const(0)).eq(size)
+    if len(given) < n.n_outputs or not c.g.require(whole, f"Split: {message}", n.loc):
+        raise n.invalid(message)
     return given
 
 

@@ -1,0 +1,102 @@
+"""The tables of the README and the page are made of nothing but the figures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import report
+
+    return report
+
+
+def _row(model: str, engine: str, ms: float, **more: Any) -> dict[str, Any]:
+    return {
+        "model": model,
+        "engine": engine,
+        "threads": 2,
+        "min_ms": ms,
+        "median_ms": ms * 1.1,
+        "others": 0.02,
+        "error": 1e-6,
+        **more,
+    }
+
+
+def _figures() -> dict[str, Any]:
+    kernels = [
+        {"name": "k", "calls": 1, "min_ms": 1.0, "of_roof": 0.5, "bound": "compute", "places": []},
+        {"name": "l", "calls": 2, "min_ms": 3.0, "of_roof": 0.9, "bound": "L2", "places": []},
+    ]
+    return {
+        "date": "2026-01-01",
+        "machine": {"cpu": "z80", "description": "a small machine", "packages": {"numpy": "2"}},
+        "results": [
+            _row("net", "tilewright", 2.0, kernels=kernels, compile_s=3.0, load_s=0.1, run_mb=50),
+            _row("net", "onnxruntime", 3.0),
+            _row("net", "openvino-default", 1.0),
+            {"model": "net", "engine": "iree", "threads": 2, "failure": "RuntimeError: no"},
+            _row("kernels/add", "tilewright", 0.00612),
+            _row("kernels/add", "openvino", 0.003),
+        ],
+    }
+
+
+def test_ratios_are_to_engines_that_work_in_f32(report: ModuleType) -> None:
+    ratios = report.best_ratio(_figures()["results"])
+    assert ratios["net"] == 1.5
+    assert ratios["kernels/add"] == pytest.approx(0.49, abs=0.01)
+
+
+def test_the_share_of_the_roof_weighs_kernels_by_time(report: ModuleType) -> None:
+    ours = _figures()["results"][0]
+    assert report.of_roof(ours) == pytest.approx((0.5 + 2.7) / 4)
+    assert report.of_roof({}) is None
+
+
+def test_readme_and_page(report: ModuleType) -> None:
+    text = report.readme_text(_figures())
+    assert "| net | 2.00 | 3.00 (ONNX Runtime) | 1.50 | 80% | 3.0 / 0.10 | 50 / – | 1e-06 |" in text
+    assert "<summary>Single kernels</summary>" in text
+    assert "slower than the best other: add." in text
+    figures = _figures()
+    figures["dynamic"] = [{"model": "net", "engine": "e", "static_ms": 2.0, "dynamic_ms": 3.0}]
+    figures["calls"] = [{"how": "from C", "min_us": 0.5, "median_us": 0.6}]
+    figures["compile"] = [
+        dict.fromkeys(("cold_s", "cached_s", "file_mib", "peak_mib"), 1.0)
+        | {"model": "net", "kernels": 3, "steps": 4}
+    ]
+    page = report.page_text(figures)
+    assert "| net | iree | RuntimeError: no |" in page
+    assert "| net | e | 2.00 | 3.00 | 1.50 |" in page
+    assert "| from C | 0.50 | 0.60 |" in page
+    assert "| net | 1.00 | 1.00 | 1 | 1 | 3 | 4 |" in page
+    assert "numpy 2" in page
+
+
+def test_runs_are_merged_and_kept(report: ModuleType, tmp_path: Path) -> None:
+    later = _figures()
+    later["results"] = [_row("net", "onnxruntime", 9.0)]
+    merged = report.merge([_figures(), later])
+    assert report.by_model(merged["results"])["net"]["onnxruntime"]["min_ms"] == 9
+    path = report.record(merged, tmp_path)
+    assert path.name == "2026-01-01-z80.json"
+    assert '"of_roof": 0.5' in path.read_text()
+    assert "places" not in path.read_text()
+    later["machine"] = {"cpu": "6502"}
+    with pytest.raises(SystemExit, match="different machines"):
+        report.merge([_figures(), later])
+
+
+def test_nothing_is_left_on_the_path() -> None:
+    assert str(BENCHMARKS) not in sys.path

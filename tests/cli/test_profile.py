@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.cli.invoke import fail, succeed, succeed_json
+
+QUICK = ("--runs", 2, "--threads", 1)
+
+
+def test_table_and_descriptions(conv_file: Path) -> None:
+    text = succeed("profile", conv_file, *QUICK, "--top", 1)
+    assert text.startswith("kernel")
+    assert "of roof" in text
+    assert "outside of them" in text
+    assert text.count("computes ") == 1
+    assert "computes" not in succeed("profile", conv_file, *QUICK, "--top", 0)
+
+
+def test_symbolic_sizes_are_those_of_the_run(mlp_file: Path) -> None:
+    small, large = (
+        succeed_json("profile", mlp_file, "--dim", f"N={n}", *QUICK)["kernels"] for n in (1, 64)
+    )
+    flops = [sum(k["flops"] for k in rows) for rows in (small, large)]
+    assert flops[1] > flops[0] > 0
+    assert all(k["rule"] and k["decisions"] is not None for k in large)
+
+
+def test_inputs_from_files(mlp_file: Path) -> None:
+    np.save("x.npy", np.zeros((3, 16), np.float32))
+    report = succeed_json("profile", mlp_file, "-i", "x=x.npy", *QUICK)
+    assert report["threads"] == 1
+    assert report["whole_ms"] > 0
+    fail("profile", mlp_file, *QUICK, code="cli.dim")
+
+
+def test_a_saved_model(conv_file: Path) -> None:
+    succeed("compile", conv_file, "-o", "m.tw")
+    assert "computes " in succeed("profile", "m.tw", *QUICK)

@@ -1,0 +1,112 @@
+"""`precision="bf16"`: only where asked for, part of what a saved model says, and right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.differential.native import assert_same_on_threads, random_inputs
+from tests.models import mlp
+from tests.schedule.builtin.bf16_products import weights
+from tilewright.core.cache import open_cache
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import ConfigError
+from tilewright.driver.compile import compile, compile_container
+from tilewright.driver.compiler import Timings, lower
+from tilewright.driver.identity import model_key
+from tilewright.driver.precision import PRECISIONS, check_precision
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.conv import ConvAttrs
+from tilewright.ops.evaluate import run_graph
+from tilewright.target.cpu import NAMED, host
+
+
+def _model(rows: int = 40, width: int = 96, filters: int = 72) -> Graph:
+    """A convolution, a product of odd size and a residual."""
+    g = GraphBuilder("model")
+    x = g.input("x", tensor(F32, rows, 7, 5, 32))
+    attrs = ConvAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last")
+    w = weights(width, 32, 3, 3).astype(np.float32)
+    h = g.add("relu", g.add("conv", x, g.constant(w), attrs=attrs))
+    y = g.add("matmul", h, g.constant(weights(width, filters).astype(np.float32)))
+    return g.graph(g.add("add", y, g.constant(np.arange(filters, dtype=np.float32))))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_both_precisions_run_here(precision: str) -> None:
+    graph = _model(2)
+    inputs = random_inputs(graph)
+    expected = run_graph(graph, inputs)[graph.outputs[0]]
+    tolerance = {"f32": 1e-4, "bf16": 2e-2}[precision]
+    with compile(graph, precision=precision, cache=False) as model:
+        assert model.manifest["precision"] == precision
+        found = model.run(inputs)[graph.outputs[0]]
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        assert_same_on_threads(model, inputs, 2, 3)
+
+
+def _product() -> Graph:
+    g = GraphBuilder("product")
+    x = g.input("x", tensor(F32, 40, 96))
+    return g.graph(g.add("matmul", x, g.constant(weights(96, 64).astype(np.float32))))
+
+
+def test_f32_is_the_default() -> None:
+    assert compile_container(_product(), cache=False).manifest["precision"] == "f32"
+
+
+@pytest.mark.parametrize("call", [compile, compile_container, lower])
+def test_other_precisions_are_refused(call: object) -> None:
+    with pytest.raises(ConfigError, match="no precision named 'f8'") as caught:
+        call(_product(), precision="f8")  # type: ignore[operator]
+    assert "bf16" in str(caught.value)
+
+
+def test_known_ones_are_passed_on() -> None:
+    assert check_precision("bf16") == "bf16"
+
+
+def test_each_precision_is_cached_for_itself() -> None:
+    store = open_cache()
+    keys = {model_key(mlp(3), host(), {}, precision, store) for precision in PRECISIONS}
+    assert len(keys) == len(PRECISIONS)
+
+
+def test_a_saved_model_keeps_its_precision(tmp_path: Path) -> None:
+    with compile(_product(), precision="bf16", cache=False) as model:
+        model.save(tmp_path / "model.tw")
+    with tw.load(tmp_path / "model.tw") as again:
+        assert again.manifest["precision"] == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("target", "rules"),
+    [("sapphirerapids", {"matrix"}), ("neoverse-v1", {"pairs", "tile"}), ("x86-64-v3", {"tile"})],
+)
+def test_what_each_machine_does(target: str, rules: set[str]) -> None:
+    timings = Timings()
+    build = lower(_model(), target=target, precision="bf16", timings=timings)
+    found = {
+        s.kernel.rule for s in build.steps if "mat" in s.kernel.name or "conv" in s.kernel.name
+    }
+    assert rules <= found
+    assert len(timings.passes.notes) == 2
+    assert build.rounds_natively == NAMED[target].rounds_to_bf16
+
+
+def test_the_report_says_what_runs_in_which_precision() -> None:
+    manifest = compile_container(_model(), target="sapphirerapids", precision="bf16").manifest
+    lines = [line for line in manifest["explain"].splitlines() if line.startswith("bf16 ")]
+    assert len(lines) == 2
+    assert "conv" in lines[0]
+
+
+def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
+    container = compile_container(_model(), target="sapphirerapids", precision="bf16")
+    assert container.manifest["target"]["cpu"] == NAMED["sapphirerapids"].cpu
+    assert container.weights.nbytes < 2 * 32 * 9 * 96 * 2

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import check_native, compare
+from tests.finalize.kernel_steps import kernels
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
+from tilewright.finalize.edge_tiles import edge_tiles
+from tilewright.finalize.unroll import unroll
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.loop.walk import loops
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+
+N = Var("N")
+
+
+def _sums(rows: int, limit: str = "N", note: str = "{edge=1}") -> Func:
+    return parse_func(
+        f"""
+        func @f(x: f32[N, 4], out y: f32[N]) {{
+          for o in serial((N + {rows - 1}) // {rows}) {{
+            alloc c: f32[{rows}] @register
+            for a in unroll({rows}) {note} {{ c[a] = 0.0 }}
+            for k in serial(4) {{
+              for i in unroll({rows}) {note} {{ c[i] += x[min(o * {rows} + i, N - 1), k] }}
+            }}
+            for j in unroll({rows}) {note} {{
+              if o * {rows} + j < {limit} {{ y[o * {rows} + j] = c[j] }}
+            }}
+          }}
+        }}"""
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 8])
+@pytest.mark.parametrize("limit", ["N", "N - 3", "5"])
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) -> None:
+    before = _sums(rows, limit, f"{{edge={least}}}")
+    after = edge_tiles(before)
+    verify_func(after)
+    for n in range(13):
+        if limit == "5" and n < 5:
+            continue
+        x = np.arange(n * 4, dtype="f4").reshape(n, 4)
+        for f in (after, unroll(after)):
+            expected, found = np.full(n, -1, "f4"), np.full(n, -1, "f4")
+            run_func(before, {"x": x, "y": expected}, {"N": n})
+            run_func(f, {"x": x, "y": found}, {"N": n})
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_heights_double() -> None:
+    def heights(rows: int, least: int) -> set[str]:
+        func = edge_tiles(_sums(rows, note=f"{{edge={least}}}"))
+        return {str(loop.extent) for loop in loops(func.body) if loop.kind == "unroll"}
+
+    assert heights(5, 1) == {"1", "2", "4", "5"}
+    assert heights(8, 1) == {"1", "2", "4", "8"}
+    assert heights(14, 7) == {"7", "14"}
+    assert heights(6, 3) == {"3", "6"}
+    assert heights(2, 2) == {"2"}
+
+
+def test_only_marked_loops() -> None:
+    before = _sums(4, note="")
+    assert edge_tiles(before) == before
+
+
+def _product(rows: object, columns: int = 24, depth: int = 8) -> Graph:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, rows, depth))
+    w = g.constant(np.random.default_rng(0).standard_normal((depth, columns)).astype("f4"))
+    top = g.constant(np.array(6, np.float32))
+    return g.graph(g.add("min", g.add("relu", g.add("matmul", x, w)), top))
+
+
+def test_schedules_of_unknown_rows_are_marked() -> None:
+    (kernel,) = kernels(_product(N))
+    assert "edge=1" in print_func(kernel.func)
+
+
+@pytest.mark.parametrize("rows", [N, 9])
+def test_products_in_machine_code(rows: object) -> None:
+    graph = _product(rows)
+    rng = np.random.default_rng(1)
+    first = 9
+    x = rng.standard_normal((first, 8)).astype("f4")
+    with check_native(graph, {"x": x}) as model:
+        for n in range(0, 20) if rows is N else ():
+            compare(graph, model, {"x": rng.standard_normal((n, 8)).astype("f4")})

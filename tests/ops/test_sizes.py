@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.arith.expr import FALSE, TRUE, Var, const
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import Loc, TypeCheckError
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.sizes import assume, assumptions, same_shape, same_size, simpler
+
+N, M = Var("N"), Var("M")
+
+
+def test_what_is_certain_is_not_noted() -> None:
+    with assumptions() as found:
+        assert same_size("f", N, N) is N
+        assert same_size("f", N * 2, N + N) is not None
+        assert same_size("f", N, N + 1) is None
+        assert same_size("f", const(3), const(4)) is None
+        assert assume(TRUE, "")
+        assert not assume(FALSE, "")
+    assert found == {}
+
+
+def test_what_may_be_is_noted_once() -> None:
+    with assumptions() as found:
+        assert same_size("add", N, M) is N
+        assert same_size("mul", N, M) is N
+        assert same_shape("add", (N, const(4)), (const(8), const(4)))
+        assert not same_shape("add", (N,), (N, N))
+    assert len(found) == 2
+    assert "add: sizes N and M differ" in found.values()
+
+
+def test_outside_nothing_is_noted() -> None:
+    with assumptions() as found:
+        pass
+    assert same_size("f", N, M) is N
+    assert found == {}
+
+
+def test_the_simpler_spelling() -> None:
+    assert simpler(N, const(3)) is const(3)
+    assert simpler((N + 15) // 16, M) is M
+    assert simpler(N, M) is N
+
+
+def test_graphs_carry_what_their_operators_assume() -> None:
+    g = GraphBuilder("f")
+    x, y = g.input("x", tensor(F32, N, 4)), g.input("y", tensor(F32, M, 4))
+    z = g.add("add", x, y, loc=Loc("m.onnx", "Add_1"))
+    g.add("mul", z, y)
+    (check,) = g.graph(z).checks
+    assert check.loc.node == "Add_1"
+    assert "N and M differ" in check.message
+    with pytest.raises(TypeCheckError, match="do not broadcast"):
+        g.add("add", x, g.input("w", tensor(F32, M, 5)))
+
+
+MISMATCHES = [
+    ("matmul", [(2, N), (M, 3)], {}),
+    ("concat", [(N, 2), (M, 2)], {"axis": 1}),
+    ("expand", [(N,)], {"shape": (2, M)}),
+    ("reshape", [(N, 6)], {"shape": (M, 4)}),
+    ("einsum", [(2, N), (M, 3)], {"equation": "ij,jk->ik"}),
+    (
+        "conv",
+        [(1, N, 8, 8), (4, 3, 1, 1)],
+        {"strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "shapes", "attrs"), MISMATCHES, ids=[m[0] for m in MISMATCHES])
+def test_operators_take_sizes_that_may_fit(op: str, shapes: list, attrs: dict) -> None:
+    g = GraphBuilder("f")
+    inputs = [g.input(f"x{i}", tensor(F32, *shape)) for i, shape in enumerate(shapes)]
+    y = g.add(op, *inputs, attrs=make_attrs(op, attrs))
+    assert len(g.graph(y).checks) == 1

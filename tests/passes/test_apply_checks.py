@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import BOOL, F32
+from tilewright.core.errors import TypeCheckError
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.check import check_types
+from tilewright.ops.control import IfAttrs
+from tilewright.ops.evaluate import run_graph
+from tilewright.passes.apply_checks import apply_checks
+from tilewright.passes.infer_types import bind_dims
+
+D, N, M = Var("D"), Var("N"), Var("M")
+
+
+def _sum(a, b) -> GraphBuilder:
+    g = GraphBuilder("f")
+    g.add("add", g.input("x", tensor(F32, *a)), g.input("y", tensor(F32, *b)), name="z")
+    return g
+
+
+def test_names_of_inputs_become_one() -> None:
+    after = apply_checks(_sum((N, 3), (M, 3)).graph("z"))
+    assert [str(v.type) for v in after.inputs] == ["f32[N, 3]", "f32[N, 3]"]
+    assert after.checks == ()
+
+
+def test_a_name_becomes_its_number() -> None:
+    after = apply_checks(_sum((N,), (8,)).graph("z"))
+    assert [str(v.type) for v in after.inputs] == ["f32[8]", "f32[8]"]
+
+
+def test_formulas_are_spelt_alike_and_stay_checked() -> None:
+    graph = _sum((D, (D + 15) // 16), (D, (D + 31) // 32 * 2)).graph("z")
+    after = apply_checks(graph)
+    assert after.tensor_type("z").shape[1] is (D + 31) // 32 * 2
+    assert len(after.checks) == 1
+    check_types(after)
+    assert apply_checks(branchless := after) is branchless
+
+
+def test_branches_know_what_holds_around_them() -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, D, (D + 15) // 16))
+    y = g.input("y", tensor(F32, D, (D + 31) // 32 * 2))
+    c = g.input("c", tensor(BOOL))
+    g.add("add", x, y)
+    regions = []
+    for op in ("add", "sub"):
+        b = GraphBuilder(op)
+        a = b.input("a", g.type(x))
+        d = b.input("b", g.type(y))
+        regions.append(b.graph(b.add(op, a, d)))
+    (z,) = g.add_control("if", [c, x, y], regions, IfAttrs())
+    after = apply_checks(g.graph(z))
+    check_types(after)
+    (n,) = (n for n in after.nodes if n.regions)
+    assert n.type.shape[1] is (D + 31) // 32 * 2
+    given = {"x": np.ones((32, 2), "f4"), "y": np.ones((32, 2), "f4"), "c": np.array(True)}
+    np.testing.assert_array_equal(run_graph(after, given)[after.outputs[0]], 2)
+
+
+def test_sizes_that_cannot_be() -> None:
+    graph = _sum((D, (D + 15) // 16), (D, (D + 31) // 32 * 2)).graph("z")
+    assert bind_dims(graph, {"D": 32}).checks == ()
+    with pytest.raises(TypeCheckError, match="differ, with D = 8"):
+        bind_dims(graph, {"D": 8})

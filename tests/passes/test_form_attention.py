@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.passes.random_graphs import assert_same_results
+from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import BOOL, F16, F32, DType
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import tensor
+from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.attention import MaskAttrs
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.form_attention import form_attention
+
+HEADS, SIZE, QUERIES, KEYS = 3, 4, 5, 6
+TURN = make_attrs("transpose", {"perm": (0, 2, 1, 3)})
+TURN_KEYS = make_attrs("transpose", {"perm": (0, 2, 3, 1)})
+
+
+class Builder(GraphBuilder):
+    """Operands `[batch, length, heads, size]`, and the scores of them."""
+
+    def operands(self, dtype: DType = F32, queries: object = QUERIES, keys: object = KEYS) -> None:
+        q = self.input("q", tensor(dtype, 2, queries, HEADS, SIZE))
+        k = self.input("k", tensor(dtype, 2, keys, HEADS, SIZE))
+        v = self.input("v", tensor(dtype, 2, keys, HEADS, SIZE))
+        self.q = self.add("transpose", q, attrs=TURN)
+        self.k = self.add("transpose", k, attrs=TURN_KEYS)
+        self.v = self.add("transpose", v, attrs=TURN)
+
+    def number(self, value: float) -> str:
+        return self.constant(np.asarray(value, np.float32))
+
+    def finished(self, scores: str, softmax: str = "softmax") -> Graph:
+        y = self.add("matmul", self.add(softmax, scores), self.v)
+        return self.graph(self.add("transpose", y, attrs=TURN))
+
+
+def _plain() -> Builder:
+    g = Builder("f")
+    g.operands()
+    return g
+
+
+def _formed(graph: Graph) -> Node:
+    """The one node that is left, after checking that it means the same."""
+    after = eliminate_dead(form_attention(graph))
+    assert_same_results(graph, after, rtol=1e-5)
+    assert form_attention(after) is after
+    others = [n.op for n in after.nodes if n.op != "attend"]
+    assert others in ([], ["not"]), others
+    return next(n for n in after.nodes if n.op == "attend")
+
+
+def _refused(graph: Graph) -> None:
+    assert all(n.op != "attend" for n in form_attention(graph).nodes)
+
+
+def test_heads_are_read_and_written_where_they_lie() -> None:
+    g = _plain()
+    node = _formed(g.finished(g.add("matmul", g.q, g.k)))
+    assert node.inputs == ("q", "k", "v")
+    order = (0, 2, 1, 3)
+    assert node.attrs == AttendAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order)
+
+
+SCALES: dict[str, Callable[[Builder], str]] = {
+    "scores": lambda g: g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5)),
+    "divided": lambda g: g.add("div", g.add("matmul", g.q, g.k), g.number(2.0)),
+    "queries": lambda g: g.add("matmul", g.add("mul", g.q, g.number(0.5)), g.k),
+    "keys": lambda g: g.add("matmul", g.q, g.add("mul", g.number(0.5), g.k)),
+    "both": lambda g: g.add(
+        "matmul",
+        g.add("mul", g.q, g.number(np.sqrt(0.5))),
+        g.add("mul", g.k, g.number(np.sqrt(0.5))),
+    ),
+}
+
+
+@pytest.mark.parametrize("spelling", SCALES)
+def test_scales_are_brought_together(spelling: str) -> None:
+    g = _plain()
+    node = _formed(g.finished(SCALES[spelling](g)))
+    assert node.attrs.scale == pytest.approx(0.5)
+    assert len(node.inputs) == 3
+
+
+@pytest.mark.parametrize("softmax", ["softmax", "masked_softmax", "finite_softmax"])
+@pytest.mark.parametrize("shape", [(2, 1, 1, KEYS), (QUERIES, KEYS), (HEADS, 1, KEYS)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_added_masks(softmax: str, shape: tuple[int, ...], swapped: bool) -> None:
+    g = _plain()
+    mask = g.input("m", tensor(F32, *shape))
+    scores = g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5))
+    scores = g.add("add", *((mask, scores) if swapped else (scores, mask)))
+    node = _formed(g.finished(scores, softmax))
+    assert node.inputs == ("q", "k", "v", "m")
+    assert node.attrs.empty == {"s": "nan", "m": "zero", "f": "finite"}[softmax[0]]
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+@pytest.mark.parametrize("hidden", [-np.inf, -100.0])
+def test_chosen_scores(inverted: bool, hidden: float) -> None:
+    g = _plain()
+    mask = g.input("m", tensor(BOOL, 2, 1, 1, KEYS))
+    scores, other = g.add("matmul", g.q, g.k), g.number(hidden)
+    pair = (other, scores) if inverted else (scores, other)
+    node = _formed(g.finished(g.add("where", mask, *pair), "finite_softmax"))
+    assert node.attrs.hidden == hidden
+
+
+def test_a_constant_mask_that_hides_what_comes_later_is_a_band() -> None:
+    for low in (-np.inf, np.finfo(np.float32).min):
+        g = _plain()
+        later = np.triu(np.full((1, 1, QUERIES, KEYS), low, np.float32), 2)
+        scores = g.add("add", g.add("matmul", g.q, g.k), g.constant(later))
+        node = _formed(g.finished(scores))
+        assert len(node.inputs) == 3
+        assert (node.attrs.right, node.attrs.offset) == (0, const(1))
+
+
+def test_other_constant_masks() -> None:
+    for mask, inputs in [
+        (np.zeros((QUERIES, KEYS), np.float32), 3),
+        (np.triu(np.full((QUERIES, KEYS), -np.inf, np.float32), 1) + np.eye(5, 6, -1, "f"), 4),
+        (np.tril(np.full((QUERIES, KEYS), -np.inf, np.float32), -1), 4),
+        (np.triu(np.full((QUERIES, KEYS), -9, np.float32), 1), 4),
+    ]:
+        g = _plain()
+        scores = g.add("add", g.add("matmul", g.q, g.k), g.constant(mask))
+        assert len(_formed(g.finished(scores)).inputs) == inputs
+
+
+def test_bands_and_caps_of_the_attention_operator() -> None:
+    g = _plain()
+    scores = g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5))
+    cap = g.number(1.5)
+    scores = g.add("mul", g.add("tanh", g.add("div", scores, cap)), cap)
+    mask = g.input("m", tensor(F32, QUERIES, KEYS))
+    scores = g.add("mask_scores", scores, mask, "", attrs=MaskAttrs(const(1), 2, 0))
+    node = _formed(g.finished(scores, "masked_softmax"))
+    assert node.attrs.softcap == pytest.approx(1.5)
+    assert node.attrs.scale == pytest.approx(0.5)
+    assert (node.attrs.left, node.attrs.right) == (2, 0)
+
+
+def test_symbolic_lengths() -> None:
+    g = Builder("f")
+    g.operands(queries=Var("N"), keys=Var("N"))
+    _formed(g.finished(g.add("matmul", g.q, g.k)))
+
+
+def test_what_is_read_elsewhere_stays() -> None:
+    g = _plain()
+    scores = g.add("matmul", g.q, g.k)
+    weights = g.add("softmax", scores)
+    _refused(g.graph(g.add("matmul", weights, g.v), weights))
+    _refused(g.graph(g.add("matmul", weights, g.v), scores))
+
+
+def test_what_is_no_attention_stays() -> None:
+    g = _plain()
+    product = g.add("matmul", g.q, g.k)
+    _refused(g.finished(g.add("exp", product)))
+    mask = g.input("m", tensor(F32, QUERIES, KEYS))
+    added = g.add("add", product, mask)
+    _refused(g.finished(g.add("mul", added, g.number(2.0))))
+    _refused(g.finished(g.add("mul", product, g.number(0.0))))
+    _refused(g.finished(g.add("add", added, mask)))
+    axis = make_attrs("softmax", {"axis": 1})
+    weights = g.add("softmax", product, attrs=axis)
+    _refused(g.graph(g.add("matmul", weights, g.v)))
+    narrow = Builder("h")
+    narrow.operands(F16)
+    _refused(narrow.finished(narrow.add("matmul", narrow.q, narrow.k)))

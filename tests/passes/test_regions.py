@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.ops.test_control import X, branch, conditional
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.control import IfAttrs
+from tilewright.ops.evaluate import run_graph
+from tilewright.passes.manager import GraphPass
+from tilewright.passes.regions import inline_region, map_regions
+
+
+def test_the_same_object_where_nothing_changes() -> None:
+    graph = conditional(branch("exp"), branch("neg")).graph("y")
+    assert map_regions(graph, lambda g: g) is graph
+    assert map_regions(branch("exp"), lambda g: branch()) is not None
+
+
+def test_passes_see_branches_before_the_graph_around_them() -> None:
+    inner = conditional(branch("exp"), branch("neg")).graph("y")
+    seen = []
+
+    def note(graph: Graph) -> Graph:
+        seen.append(graph.name)
+        return graph
+
+    assert GraphPass("note", note).apply(inner) is inner
+    assert seen == ["branch", "branch", "f"]
+    seen.clear()
+    GraphPass("note", note, whole=True).apply(inner)
+    assert seen == ["f"]
+
+
+def test_inlining_takes_constants_checks_and_nested_branches_along() -> None:
+    g = GraphBuilder("inner")
+    x = g.input("x", X)
+    c = g.constant(np.array(True))
+    g.require(X.shape[0] < 9, "few rows")
+    w = g.constant(np.full((1, 3), 2, np.float32))
+    m = g.add("mul", x, w)
+    (y,) = g.add_control("if", [c, m], (branch("exp"), branch("neg")), IfAttrs())
+    region = g.graph(y)
+    outer = GraphBuilder("outer")
+    a = outer.input("a", X)
+    (result,) = inline_region(outer, region, [a])
+    graph = outer.graph(result)
+    assert [check.message for check in graph.checks] == ["few rows"]
+    data = np.ones((2, 3), np.float32)
+    np.testing.assert_allclose(run_graph(graph, {"a": data})[result], np.exp(2 * data))

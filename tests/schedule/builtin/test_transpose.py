@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import check_native, random_inputs
+from tests.schedule.builtin.scheduled import check, kinds, scheduled
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import BF16, BOOL, F32, F64, I8, DType
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.layout import TransposeAttrs
+
+
+def _transposed(shape: tuple[object, ...], perm: tuple[int, ...], dtype: DType = F32) -> Graph:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(dtype, *shape))  # type: ignore[arg-type]
+    return g.graph(g.add("transpose", x, attrs=TransposeAttrs(perm)))
+
+
+SHAPES = [
+    ((8, 8), (1, 0)),
+    ((67, 101), (1, 0)),
+    ((33, 16), (1, 0)),
+    ((5, 131), (1, 0)),
+    ((2, 9, 20), (0, 2, 1)),
+    ((6, 5, 12), (2, 0, 1)),
+    ((3, 50, 4), (2, 1, 0)),
+    ((2, 3, 17, 18), (0, 2, 3, 1)),
+]
+
+
+@pytest.mark.parametrize(("shape", "perm"), SHAPES)
+def test_machine_code(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+    graph = _transposed(shape, perm)
+    check_native(graph, random_inputs(graph)).close()
+
+
+@pytest.mark.parametrize("dtype", [BF16, F64, I8, BOOL])
+def test_other_types(dtype: DType) -> None:
+    graph = _transposed((37, 50), (1, 0), dtype)
+    check_native(graph, random_inputs(graph)).close()
+
+
+@pytest.mark.parametrize(("shape", "perm"), SHAPES[:5])
+def test_the_schedule_keeps_the_meaning(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+    check(_transposed(shape, perm), {})
+
+
+def test_symbolic_sizes() -> None:
+    graph = _transposed((Var("M"), Var("N")), (1, 0))
+    check(graph, {"M": 21, "N": 34})
+    inputs = {"x": np.random.default_rng(0).random((21, 34), np.float32)}
+    check_native(graph, inputs).close()
+
+
+def test_what_follows_is_computed_on_the_way() -> None:
+    g = GraphBuilder("f")
+    x, y = g.input("x", tensor(F32, 40, 24)), g.input("y", tensor(F32, 24, 40))
+    z = g.add("add", g.add("transpose", x, attrs=TransposeAttrs((1, 0))), y)
+    graph = g.graph(g.add("relu", z))
+    check_native(graph, random_inputs(graph)).close()
+    (kernel,) = scheduled(graph)
+    assert "cut=2" in print_func(kernel.func)
+
+
+def test_large_ones_are_shared_among_threads() -> None:
+    (small,) = scheduled(_transposed((16, 16), (1, 0)))
+    (large,) = scheduled(_transposed((512, 256), (1, 0)))
+    assert "parallel" not in kinds(small.func)
+    assert len(kinds(large.func)["parallel"]) == 1
+
+
+def test_a_few_columns_are_no_square() -> None:
+    (kernel,) = scheduled(_transposed((3, 64), (1, 0)))
+    assert "cut=" not in print_func(kernel.func)

@@ -1,0 +1,1 @@
+"""Engines measured beside each other: one process each, in interleaved rounds."""

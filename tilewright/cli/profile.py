@@ -1,0 +1,84 @@
+"""`tilewright profile`: where the time of a model goes, and how near each kernel is to the roof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    json_option,
+    model_argument,
+    no_cache_option,
+    target_option,
+    threads_option,
+)
+from tilewright.cli.output import print_json
+
+if TYPE_CHECKING:
+    from tilewright.runtime.profile import Profile
+
+
+@click.command("profile")
+@model_argument
+@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option(
+    "--top", type=click.IntRange(min=0), default=8, show_default=True, help="Kernels to describe."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@dims_option
+@threads_option
+@target_option
+@no_cache_option
+@json_option
+def profile_command(
+    model: Path,
+    given: Sequence[str],
+    runs: int,
+    top: int,
+    seed: int,
+    dims: Mapping[str, int],
+    threads: int | None,
+    target: str,
+    no_cache: bool,
+    as_json: bool,
+) -> None:
+    """Time each kernel of MODEL; inputs that are not given are drawn at random.
+
+    The share of the roof is the least time that a kernel could take on this machine, of the time
+    it took.
+    """
+    from tilewright.cli.arrays import given_inputs, parse_assignments
+    from tilewright.cli.source import open_model
+    from tilewright.runtime.roofs import machine_roofs
+
+    files = parse_assignments(given)
+    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, target=target)
+    with opened as executable:
+        inputs = given_inputs(executable.inputs, files, dims, seed)
+        roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
+        ordered = [inputs[port.name] for port in executable.inputs]
+        found = executable.profile(*ordered, runs=runs, roofs=roofs)
+    if as_json:
+        print_json({"model": str(model), "threads": roofs.threads, **found.data()})
+        return
+    click.echo(found)
+    for text in descriptions(found, top):
+        click.echo(text)
+
+
+def descriptions(found: Profile, top: int) -> list[str]:
+    """What is known of the slowest kernels: how they were scheduled, what they compute."""
+    from tilewright.driver.explain import place_lines, schedule_line
+
+    texts = []
+    for row in found.data()["kernels"][:top]:
+        schedule = schedule_line(row) if "rule" in row else ""
+        lines = [f"\n{row['name']}  {schedule}".rstrip()]
+        lines += [f"    {line}" for line in place_lines(row["places"])]
+        texts.append("\n".join(lines))
+    return texts

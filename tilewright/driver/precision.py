@@ -1,0 +1,21 @@
+"""The precision that a model may be computed in, as the user allows it."""
+
+from __future__ import annotations
+
+from tilewright.core.errors import ConfigError
+
+PRECISIONS = {
+    "f32": "as the model says",
+    "bf16": "products and convolutions of f32 in bf16, summed in f32, where that is faster",
+}
+"""What `precision` may be, and what each allows."""
+
+
+def check_precision(precision: str) -> str:
+    """`precision`, if there is such a one."""
+    if precision not in PRECISIONS:
+        known = "; ".join(f"{name!r}: {what}" for name, what in PRECISIONS.items())
+        raise ConfigError(
+            "precision.unknown", f"no precision named {precision!r}", help=f"one of {known}"
+        )
+    return precision

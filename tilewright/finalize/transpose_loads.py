@@ -1,0 +1,159 @@
+"""Vectors of elements that lie apart, side by side with each other: load rows and transpose them.
+
+    C[...] = A[ramp(0, 64, 4)]             alloc A.rows: f32[16] @register
+    C[...] = A[ramp(1, 64, 4)]             A.rows[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]
+    C[...] = A[ramp(2, 64, 4)]      →      A.rows[ramp(4, 1, 4)] = A[ramp(64, 1, 4)]  ...
+    C[...] = A[ramp(3, 64, 4)]             C[...] = shuffle(shuffle(A.rows[...], ...), ...)  ...
+
+A square of n by n elements takes n loads and n log2(n) shuffles, where element by element it took
+n * n of each. Step d of the shuffles exchanges blocks of d by d elements across the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import Expr, Load, const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.vector import Ramp, Shuffle
+from tilewright.arith.walk import loads, rewrite
+from tilewright.core.dtypes import BOOL
+from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
+from tilewright.ir.loop.walk import buffers, map_stmt
+
+
+@dataclass(frozen=True)
+class _Square:
+    """Vectors that are the columns of a square whose rows are contiguous, in their order."""
+
+    columns: tuple[Load, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.columns)
+
+    @property
+    def first(self) -> Ramp:
+        index = self.columns[0].indices[0]
+        assert isinstance(index, Ramp)
+        return index
+
+    def row(self, i: int) -> Load:
+        """A row as it is loaded."""
+        base = simplify(self.first.base + i * self.first.stride)
+        first = self.columns[0]
+        return Load(first.buffer, (Ramp(base, 1, self.size),), first.dtype, first.mask)
+
+
+def transpose_loads(func: Func) -> Func:
+    """`func` with squares of strided vectors loaded by rows."""
+    return replace(func, body=_Transposer(buffers(func)).stmt(func.body))
+
+
+class _Transposer:
+    def __init__(self, known: Iterable[str]) -> None:
+        self.names = set(known)
+
+    def stmt(self, s: Stmt) -> Stmt:
+        s = map_stmt(s, self.stmt)
+        if not isinstance(s, Seq) or not all(isinstance(c, Store) for c in s.stmts):
+            return s
+        stores = [c for c in s.stmts if isinstance(c, Store)]
+        squares = list(_squares(stores))
+        return self._by_rows(stores, squares) if squares else s
+
+    def _by_rows(self, stores: Sequence[Store], squares: Sequence[_Square]) -> Stmt:
+        """Each square's rows are loaded before its first use, into registers."""
+        pending: dict[Expr, tuple[_Square, Buffer]] = {}
+        found: dict[Expr, Expr] = {}
+        rows: list[Buffer] = []
+        for square in squares:
+            buffer = self._buffer(square)
+            rows.append(buffer)
+            pending.update((column, (square, buffer)) for column in square.columns)
+            found.update(zip(square.columns, _transposed(_held(square, buffer)), strict=True))
+        result: list[Stmt] = []
+        memo: dict[Expr, Expr] = {}
+        for store in stores:
+            for load in loads(store.value):
+                if load in pending:
+                    square, buffer = pending[load]
+                    result += _loading(square, buffer)
+                    for column in square.columns:
+                        del pending[column]
+            result.append(replace(store, value=rewrite(store.value, found.get, memo)))
+        body: Stmt = Seq(tuple(result))
+        for buffer in rows:
+            body = Alloc(buffer, body)
+        return body
+
+    def _buffer(self, square: _Square) -> Buffer:
+        source, count = square.columns[0], 0
+        while (name := f"{source.buffer}.rows{count}") in self.names:
+            count += 1
+        self.names.add(name)
+        return Buffer(name, source.dtype, (const(square.size**2),), "register")
+
+
+def _squares(stores: Sequence[Store]) -> Iterator[_Square]:
+    """Runs of as many strided vectors as each has elements, one after the other in memory."""
+    written = {s.buffer for s in stores}
+    groups: dict[tuple[object, ...], dict[int, Load]] = {}
+    for load in (x for s in stores for x in loads(s.value)):
+        index = load.indices[0]
+        if _is_strided(load) and load.buffer not in written:
+            assert isinstance(index, Ramp)
+            form = to_affine(index.base)
+            shape = (index.stride, index.count, frozenset(form.coeffs.items()))
+            groups.setdefault((load.buffer, load.mask, *shape), {})[form.constant] = load
+    for (*_, size, _), members in groups.items():
+        assert isinstance(size, int)
+        yield from _runs(members, size)
+
+
+def _is_strided(load: Load) -> bool:
+    index = load.indices[0]
+    if not isinstance(index, Ramp) or load.dtype == BOOL:
+        return False
+    if load.mask is not None and load.mask.lanes > 1:
+        return False
+    return index.stride not in (0, 1) and index.count & (index.count - 1) == 0
+
+
+def _runs(members: dict[int, Load], size: int) -> Iterator[_Square]:
+    offsets = sorted(members)
+    at = 0
+    while at + size <= len(offsets):
+        if offsets[at + size - 1] - offsets[at] != size - 1:
+            at += 1
+            continue
+        yield _Square(tuple(members[o] for o in offsets[at : at + size]))
+        at += size
+
+
+def _loading(square: _Square, buffer: Buffer) -> list[Stmt]:
+    return [
+        Store(buffer.name, h.indices, square.row(i)) for i, h in enumerate(_held(square, buffer))
+    ]
+
+
+def _held(square: _Square, buffer: Buffer) -> list[Load]:
+    """The rows where they are held in registers."""
+    size = square.size
+    return [Load(buffer.name, (Ramp(const(i * size), 1, size),), buffer.dtype) for i in range(size)]
+
+
+def _transposed(rows: Sequence[Expr]) -> list[Expr]:
+    """The columns of a square of rows."""
+    vectors, size, step = list(rows), len(rows), 1
+    while step < size:
+        lower = tuple(p if not p & step else size + p - step for p in range(size))
+        upper = tuple(p + step if not p & step else size + p for p in range(size))
+        for i in range(size):
+            if not i & step:
+                a, b = vectors[i], vectors[i + step]
+                vectors[i], vectors[i + step] = Shuffle(a, b, lower), Shuffle(a, b, upper)
+        step *= 2
+    return vectors

@@ -1,0 +1,145 @@
+"""Control flow: If.
+
+A condition that is known when compiling leaves one branch, whose nodes take the place of the If.
+A branch that cannot be compiled is an error only when it is taken, unless that is so of both.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright.arith.expr import FALSE, Const, Expr, unary
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import BOOL
+from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
+from tilewright.frontends.onnx.choices import Choices, first_working
+from tilewright.frontends.onnx.context import Context, Converter, GraphProto, OnnxNode, identifier
+from tilewright.frontends.onnx.order import free_values
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.control import IfAttrs, late_names
+from tilewright.ops.generate import FullAttrs
+
+
+def if_(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """One of two nested graphs."""
+    branches = n.graph_attr("then_branch"), n.graph_attr("else_branch")
+    for branch, name in zip(branches, ("then_branch", "else_branch"), strict=True):
+        _check_branch(n, branch, name)
+    condition = _condition(c, n)
+    if isinstance(condition, Const):
+        return c.nested(c.inner(), branches[0 if condition.value else 1])
+    captured = _captured(c, branches)
+    regions = _regions(c, n, branches, captured)
+    if [_form(regions[0], o) for o in regions[0].outputs] != [
+        _form(regions[1], o) for o in regions[1].outputs
+    ]:
+        return _chosen(c, n, branches, regions, condition)
+    attrs = IfAttrs(condition) if condition is not None else _late(c, regions)
+    given = [c.values[name] for name in captured if c.constant_of(c.values[name]) is None]
+    names = [identifier(name) if name else "if" for name in n.outputs]
+    inputs = ["" if condition is not None else n.required(0), *given]
+    return c.g.add_control("if", inputs, regions, attrs, names, n.loc)
+
+
+def _check_branch(n: OnnxNode, branch: GraphProto, name: str) -> None:
+    if branch.input:
+        raise n.invalid(f"{name} has inputs", "a branch takes values from the graphs around it")
+    if len(branch.output) < n.n_outputs:
+        raise n.invalid(f"{name} gives {len(branch.output)} results, not {n.n_outputs}")
+
+
+def _condition(c: Context, n: OnnxNode) -> Expr | None:
+    """The condition as an expression over sizes, `None` if it depends on data."""
+    name = n.required(0)
+    given = c.type(name)
+    if given.dtype != BOOL:
+        raise n.invalid(f"its condition is {given}", "use a tensor of one truth value")
+    known = c.g.known(name)
+    if known is None or known.size != 1:
+        return None
+    condition: Expr = simplify(known.reshape(-1)[0])
+    return condition
+
+
+def _captured(c: Context, branches: tuple[GraphProto, GraphProto]) -> list[str]:
+    """The values of the graphs around that either branch reads."""
+    free = dict.fromkeys(name for branch in branches for name in free_values(branch))
+    return [name for name in free if name in c.values]
+
+
+def _regions(
+    c: Context, n: OnnxNode, branches: tuple[GraphProto, GraphProto], captured: list[str]
+) -> tuple[Graph, Graph]:
+    """Both branches as graphs; one that cannot be compiled fails when it is taken."""
+    found: list[Graph | Error] = []
+    for branch in branches:
+        try:
+            found.append(first_working(partial(_region, c, branch, captured)))
+        except (TypeCheckError, UnsupportedError) as error:
+            found.append(error.at(n.loc))
+    then, other = found
+    if isinstance(then, Error):
+        if isinstance(other, Error):
+            raise then
+        return _failing(c, captured, other, then), other
+    return then, _failing(c, captured, then, other) if isinstance(other, Error) else other
+
+
+def _builder(c: Context, name: str, captured: list[str]) -> tuple[GraphBuilder, dict[str, str]]:
+    g = GraphBuilder(identifier(name or "branch"), c.g.loc)
+    g.inherit(c.g)
+    return g, {name: g.capture(c.g, c.values[name]) for name in captured}
+
+
+def _region(c: Context, branch: GraphProto, captured: list[str], choices: Choices) -> Graph:
+    g, values = _builder(c, branch.name, captured)
+    inner = c.inner(g, values, choices)
+    return g.graph(*c.nested(inner, branch))
+
+
+def _failing(c: Context, captured: list[str], like: Graph, error: Error) -> Graph:
+    """A graph with the results of another, that fails when it is entered."""
+    g, _ = _builder(c, "failing", captured)
+    g.require(FALSE, f"this branch of the model cannot run: {error.message}", error.loc)
+    results = []
+    for name in like.outputs:
+        t = like.tensor_type(name)
+        results.append(g.add("full", attrs=FullAttrs(t.shape, 0, t.dtype)))
+    return g.graph(*results)
+
+
+def _form(region: Graph, name: str) -> tuple[object, int]:
+    t = region.types[name]
+    assert isinstance(t, TensorType)
+    return t.dtype, t.rank
+
+
+def _chosen(
+    c: Context,
+    n: OnnxNode,
+    branches: tuple[GraphProto, GraphProto],
+    regions: tuple[Graph, Graph],
+    condition: Expr | None,
+) -> tuple[str, ...]:
+    """The nodes of the branch with which the rest of the model makes sense; see `choices`."""
+    if condition is None:
+        given = [", ".join(str(r.types[o]) for o in r.outputs) for r in regions]
+        raise n.unsupported(
+            f"its branches give {given[0]} and {given[1]}, and which one is taken depends on data",
+            "let both branches give tensors of one rank and element type",
+        )
+    then = c.choices.take()
+    holds = condition if then else unary("not", condition)
+    message = f"If: the model was compiled for {simplify(holds)}"
+    if not c.g.require(holds, message, n.loc):
+        raise n.invalid(f"{holds} cannot be")
+    return c.nested(c.inner(), branches[0 if then else 1])
+
+
+def _late(c: Context, regions: tuple[Graph, Graph]) -> IfAttrs:
+    return IfAttrs(late=late_names(regions, c.fresh_size))
+
+
+CONVERTERS: dict[str, Converter] = {"If": if_}

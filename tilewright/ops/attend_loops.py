@@ -1,0 +1,367 @@
+"""The loops of attention: for some rows of queries at a time, walk the keys block by block.
+
+    kt[d, j], vt[j, e] = keys and values, past their end zero
+    for batch, rows {
+      for keys {                                   m, l, o: -inf, 0, 0 before the first block
+        x[i, j] = mask(scale * sum(d) q[i, d] * kt[d, j])
+        p[i] = max(m[i], max(j) x[i, j])
+        w[i, j] = exp(x[i, j] - p[i])
+        c[i] = exp(m[i] - p[i])                    what was summed so far counts that much less
+        l[i] = l[i] * c[i] + sum(j) w[i, j]
+        o[i, e] = o[i, e] * c[i] + sum(j) w[i, j] * vt[j, e]
+        m[i] = p[i]
+      }
+      y[i, e] = o[i, e] / l[i]
+    }
+
+Scores exist for one block of rows and keys at a time, whatever the lengths. With one block of keys
+there is nothing to carry over. Under a band, blocks past its right end are never visited. A row of
+nothing but hidden keys keeps a sum of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilewright.arith.expr import (
+    TRUE,
+    Expr,
+    Load,
+    Var,
+    as_int,
+    binary,
+    call,
+    cast,
+    ceildiv,
+    const,
+    lowest,
+    maximum,
+    minimum,
+    neutral,
+    select,
+)
+from tilewright.arith.simplify import prove, simplify
+from tilewright.core.dtypes import BOOL, I64
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store
+from tilewright.ir.loop.regions import make_block
+from tilewright.ir.types import Shape
+from tilewright.ops.attend_problem import KEY_STEP, ROW_STEP, Problem
+from tilewright.ops.row import broadcast_index
+
+# Buffers that are carried from one block of keys to the next, and what is made of them last.
+CARRIED = ("m", "l", "o", "share")
+
+ROW, J, D, E = Var("i"), Var("j"), Var("d"), Var("e")
+
+
+def attend_func(problem: Problem) -> Func:
+    """The loop function of an `attend` node, not yet scheduled."""
+    return _Body(problem).func()
+
+
+@dataclass
+class _Body:
+    """Collects buffers and nests."""
+
+    p: Problem
+    own: dict[str, Buffer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        p = self.p
+        named = [(f"x{n}", t) for n, t in enumerate(p.ins) if t is not None]
+        self.params = {name: Buffer(name, t.dtype, t.shape) for name, t in named}
+        self.params["y0"] = Buffer("y0", p.out.dtype, p.out.shape)
+        self.dtype = p.dtype
+        self.batch = tuple(Var(f"n{d}") for d in range(len(p.q) - 2))
+        self.rows = const(p.row_block)
+        self.width = const(p.key_block)
+        self.row_blocks = simplify(ceildiv(p.q[-2], p.row_block))
+        # At least one, which gives sums of nothing their value where there are no keys.
+        self.key_blocks = simplify(maximum(ceildiv(p.k[-2], p.key_block), const(1)))
+        self.padded_rows = simplify(self.row_blocks * self.rows)
+        self.carries = as_int(self.key_blocks) != 1
+
+    def func(self) -> Func:
+        """Copies of keys and values, then the loop over batches and rows."""
+        copies = [self._copy_keys(), self._copy_values()] if self.p.packs else []
+        body: Stmt = Seq((*copies, self._tasks()))
+        for buffer in reversed(self.own.values()):
+            body = Alloc(buffer, body)
+        return Func("attend", tuple(self.params.values()), ("y0",), body)
+
+    def _tasks(self) -> Stmt:
+        stages = self._block_stages()
+        parts: list[Stmt] = stages
+        if self.carries:
+            parts = [For("keys", self._visited(), "serial", Seq(tuple(stages)))]
+        task: Stmt = For("rows", self.row_blocks, "serial", Seq((*parts, *self._finish())))
+        for n, size in reversed(tuple(zip(self.batch, self.p.q[:-2], strict=True))):
+            task = For(f"batch.{n.name}", size, "serial", task)
+        return task
+
+    def _visited(self) -> Expr:
+        """How many blocks of keys some row of a block of rows can see; the first in any case."""
+        attrs = self.p.attrs
+        if attrs.right < 0 or attrs.from_end:
+            return self.key_blocks
+        last = Var("rows") * self.rows + (self.rows - 1) + attrs.offset + attrs.right
+        seen = maximum(const(1), (last + self.width) // self.width)
+        return simplify(minimum(self.key_blocks, seen))
+
+    def _rows_here(self) -> Expr:
+        """How many rows of a block are computed, up to the last there is."""
+        if as_int(self.p.q[-2]) is not None:
+            return self.rows
+        left = self.p.q[-2] - Var("rows") * self.rows
+        steps = minimum(self.p.row_block // ROW_STEP, ceildiv(left, ROW_STEP))
+        return simplify(steps * ROW_STEP)
+
+    def _keys_here(self) -> Expr:
+        """How many keys of a block are computed, up to the last there is."""
+        if as_int(self.p.k[-2]) is not None:
+            return self.width
+        left = maximum(self.p.k[-2] - Var("keys") * self.width, const(1))
+        steps = minimum(self.p.key_block // KEY_STEP, ceildiv(left, KEY_STEP))
+        return simplify(steps * KEY_STEP)
+
+    # What is stored where: buffers are indexed by batch, row and block of keys, which says what an
+    # element belongs to; no more of them exists at a time than what one block uses.
+
+    def _at(self, name: str, *index: Expr) -> Load:
+        """An element of row `i`, in the block of keys at hand."""
+        block = (Var("k"),) if self.carries and name not in CARRIED else ()
+        return Load(name, (*self.batch, ROW, *block, *index), self.own[name].dtype)
+
+    def _new(self, name: str, *tail: Expr) -> None:
+        block = (self.key_blocks,) if self.carries and name not in CARRIED else ()
+        shape = (*self.p.q[:-2], self.padded_rows, *block, *tail)
+        self.own[name] = Buffer(name, self.dtype, shape)
+
+    def _operand(self, number: int, operand: str, index: Sequence[Expr], mask: Expr) -> Expr:
+        buffer = self.params[f"x{number}"]
+        shape = getattr(self.p, operand)
+        outer = broadcast_index(shape[:-2], self.batch)
+        stored = self.p.stored(operand, (*outer, *index))
+        load = Load(buffer.name, stored, buffer.dtype, None if mask is TRUE else mask)
+        return cast(self.dtype, load)
+
+    def _nest(
+        self,
+        name: str,
+        axes: Sequence[tuple[Var, str, Expr]],
+        store: Store,
+        init: Expr | None = None,
+        inside: bool = True,
+    ) -> Stmt:
+        """Loops over rows and `axes`, within the loop over keys where `inside`."""
+        used = [
+            Iter(n.name, "S", size, Var(f"batch.{n.name}"))
+            for n, size in zip(self.batch, self.p.q[:-2], strict=True)
+        ]
+        row = Var("rows") * self.rows + Var(f"{name}.i")
+        limit = self.p.q[-2] if store.buffer == "y0" else self.padded_rows
+        used.append(Iter("i", "S", limit, row))
+        if self.carries and inside:
+            used.append(Iter("k", "S", self.key_blocks, Var("keys")))
+        used += [Iter(a.name, kind, n, Var(f"{name}.{a.name}")) for a, kind, n in axes]
+        start = None if init is None else Store(store.buffer, store.indices, init)
+        beyond = store.buffer == "y0" and not prove(self.padded_rows.eq(limit))
+        predicate = row < limit if beyond else TRUE
+        buffers = {**self.params, **self.own}
+        nest: Stmt = make_block(name, tuple(used), store, start, predicate, buffers=buffers)
+        for a, _, n in reversed(axes):
+            count = self._keys_here() if a is J else n
+            nest = For(f"{name}.{a.name}", count, "serial", nest)
+        # Formulas on rows are few: they run on all of a block, whole vectors.
+        return For(f"{name}.i", self._rows_here() if axes else self.rows, "serial", nest)
+
+    def _map(
+        self,
+        name: str,
+        value: Expr,
+        *axes: tuple[Var, Expr],
+        to: str = "",
+        inside: bool = True,
+    ) -> Stmt:
+        """`to[i, axes] = value`; the buffer is called like the nest unless given."""
+        buffer = to or name
+        if buffer not in self.own:
+            self._new(buffer, *(n for _, n in axes))
+        target = self._at(buffer, *(a for a, _ in axes))
+        store = Store(buffer, target.indices, value)
+        return self._nest(name, [(a, "S", n) for a, n in axes], store, inside=inside)
+
+    def _reduce(
+        self,
+        name: str,
+        op: str,
+        term: Expr,
+        over: tuple[Var, Expr],
+        *axes: tuple[Var, Expr],
+    ) -> Stmt:
+        self._new(name, *(n for _, n in axes))
+        target = self._at(name, *(a for a, _ in axes))
+        combine = {"sum": "add", "max": "max"}[op]
+        store = Store(name, target.indices, binary(combine, target, term))
+        every = [*((a, "S", n) for a, n in axes), (over[0], "R", over[1])]
+        return self._nest(name, every, store, neutral(op, self.dtype))
+
+    # The stages.
+
+    def _copy(self, name: str, index: Sequence[Var], sizes: Shape, value: Expr) -> Stmt:
+        shape = getattr(self.p, "k" if name == "kt" else "v")[:-2]
+        batch = [(n, size) for n, size in zip(self.batch, shape, strict=True)]
+        kept = [(n, s) for n, s in batch if s is not const(1)]
+        self.own[name] = Buffer(name, self.dtype, (*(s for _, s in kept), *sizes))
+        axes = [*kept, *zip(index, sizes, strict=True)]
+        iters = tuple(Iter(a.name, "S", n, Var(f"{name}.{a.name}")) for a, n in axes)
+        store = Store(name, tuple(a for a, _ in axes), value)
+        nest: Stmt = make_block(name, iters, store, buffers={**self.params, **self.own})
+        for a, n in reversed(axes):
+            nest = For(f"{name}.{a.name}", n, "serial", nest)
+        return nest
+
+    def _copied(self, name: str, *index: Expr) -> Expr:
+        shape = (self.p.k if name == "kt" else self.p.v)[:-2]
+        kept = [n for n, s in zip(self.batch, shape, strict=True) if s is not const(1)]
+        return Load(name, (*kept, *index), self.dtype)
+
+    def _inside(self, j: Expr) -> Expr:
+        """Whether a key is one; always where blocks end where the keys do."""
+        keys = self.p.k[-2]
+        whole = prove(simplify(self.key_blocks * self.width).eq(keys))
+        return TRUE if whole else j < keys
+
+    def _copy_keys(self) -> Stmt:
+        padded = simplify(self.key_blocks * self.width)
+        value = self._operand(1, "k", (J, D), self._inside(J))
+        return self._copy("kt", (D, J), (self.p.k[-1], padded), value)
+
+    def _copy_values(self) -> Stmt:
+        padded = simplify(self.key_blocks * self.width)
+        value = self._operand(2, "v", (J, E), self._inside(J))
+        return self._copy("vt", (J, E), (padded, self.p.v[-1]), value)
+
+    def _key(self) -> Expr:
+        """The number of a key among all."""
+        return Var("k") * self.width + J if self.carries else J
+
+    def _row(self) -> Expr:
+        """The row of queries; past the last one it is computed again, and not stored."""
+        rows = self.p.q[-2]
+        whole = prove(self.padded_rows.eq(rows))
+        return ROW if whole else minimum(ROW, simplify(rows - 1))
+
+    def _keys_at(self) -> Expr:
+        if self.p.packs:
+            return self._copied("kt", D, self._key())
+        return self._operand(1, "k", (self._key(), D), self._inside(self._key()))
+
+    def _values_at(self) -> Expr:
+        if self.p.packs:
+            return self._copied("vt", self._key(), E)
+        return self._operand(2, "v", (self._key(), E), self._inside(self._key()))
+
+    def _so_far(self, name: str, start: Expr, *index: Expr) -> Expr:
+        """What the block of keys before has left; at first `start`."""
+        return select(Var("k").eq(0), start, self._at(name, *index))
+
+    def _block_stages(self) -> list[Stmt]:
+        keys, columns = (J, self.width), (E, self.p.v[-1])
+        query = self._operand(0, "q", (self._row(), D), TRUE)
+        stages = [
+            self._reduce("s", "sum", query * self._keys_at(), (D, self.p.q[-1]), keys),
+        ]
+        stages.append(self._map("x", self._score(self._at("s", J)), keys))
+        stages.append(self._reduce("p", "max", self._at("x", J), keys))
+        stages += self._carry_peak() if self.carries else [self._floor("p")]
+        weight = call("exp_share", self._at("x", J) - self._at("f"))
+        stages.append(self._map("w", weight, keys))
+        stages.append(self._reduce("t", "sum", self._at("w", J), keys))
+        stages.append(self._carry_sum() if self.carries else self._share("t"))
+        product = self._at("w", J) * self._values_at()
+        stages.append(self._reduce("u", "sum", product, keys, columns))
+        if self.carries:
+            self._new("o", self.p.v[-1])
+            before = self._so_far("o", const(0, self.dtype), E) * self._at("c")
+            stages.append(self._map("o", before + self._at("u", E), columns))
+        return stages
+
+    def _floor(self, peak: str) -> Stmt:
+        """The peak to subtract: where all is hidden zero, so that nothing becomes NaN."""
+        found = self._at(peak)
+        zero = const(0, self.dtype)
+        return self._map("f", select(found.eq(lowest(self.dtype)), zero, found))
+
+    def _carry_peak(self) -> list[Stmt]:
+        self._new("m")
+        before = self._so_far("m", lowest(self.dtype))
+        return [
+            self._map("g", maximum(before, self._at("p"))),
+            self._floor("g"),
+            self._map("c", call("exp_share", before - self._at("f"))),
+            self._map("m", self._at("g")),
+        ]
+
+    def _carry_sum(self) -> Stmt:
+        self._new("l")
+        before = self._so_far("l", const(0, self.dtype))
+        return self._map("l", before * self._at("c") + self._at("t"))
+
+    def _score(self, product: Expr) -> Expr:
+        """A product scaled, capped and masked."""
+        attrs, dtype = self.p.attrs, self.dtype
+        value = product if attrs.scale == 1 else product * const(attrs.scale, dtype)
+        if attrs.softcap > 0:
+            cap = const(attrs.softcap, dtype)
+            value = call("tanh", value / cap) * cap
+        mask = self.params.get("x3")
+        if mask is not None:
+            value = self._masked(mask, value)
+        seen = self._inside(self._key()) & self._in_band()
+        return value if seen is TRUE else select(seen, value, lowest(dtype))
+
+    def _masked(self, mask: Buffer, value: Expr) -> Expr:
+        shape = mask.shape
+        index = broadcast_index(shape, (*self.batch, self._row(), self._key()))
+        inside = TRUE if shape[-1] is const(1) else self._inside(self._key())
+        given = Load(mask.name, index, mask.dtype, None if inside is TRUE else inside)
+        if mask.dtype == BOOL:
+            return select(given, value, const(self.p.attrs.hidden, value.dtype))
+        return value + cast(value.dtype, given)
+
+    def _in_band(self) -> Expr:
+        attrs, j = self.p.attrs, self._key()
+        seen: Expr = TRUE
+        offset = attrs.offset
+        if attrs.from_end:
+            length = cast(I64, Load("x4", self.batch[:1], self.params["x4"].dtype))
+            seen = j < length
+            offset = length - self.p.q[-2]
+        if attrs.right >= 0:
+            seen = seen & (j <= ROW + offset + attrs.right)
+        if attrs.left >= 0:
+            seen = seen & (ROW + offset <= j + attrs.left)
+        return seen
+
+    def _share(self, total: str) -> Stmt:
+        """What each of a row's weights counts."""
+        one, zero = const(1, self.dtype), const(0, self.dtype)
+        found: Expr = self._at(total)
+        # A row of nothing but hidden keys has no sum; without any keys it is a sum of nothing.
+        hidden = found.eq(zero) if self.p.attrs.empty != "nan" else self.p.k[-2].eq(0)
+        divisor = select(simplify(hidden), one, found)
+        return self._map("share", one / divisor, inside=False)
+
+    def _finish(self) -> list[Stmt]:
+        shares = [self._share("l")] if self.carries else []
+        value: Expr = self._at("o" if self.carries else "u", E) * self._at("share")
+        if self.p.attrs.empty == "finite":
+            given = self._at("share")
+            value = select(given.eq(given), value, const(0, self.dtype))
+        perm = self.p.attrs.y_perm
+        index = (*self.batch, ROW, E)
+        stored = tuple(index[d] for d in perm) if perm else index
+        store = Store("y0", stored, cast(self.p.out.dtype, value))
+        return [*shares, self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)]

@@ -1,0 +1,70 @@
+"""Sizes that an operator wants equal: proved, refused, or left to be checked when the model runs.
+
+    with assumptions() as found:
+        size = same_size("add", n, m)        # the simpler of the two
+    found                                    # {n == m: "add: sizes n and m differ"}
+
+Inside `assumptions` what cannot be proved nor refuted is noted, so that a graph under construction
+can carry it as a check. Outside, types are only inferred again for nodes whose checks exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
+
+_found: ContextVar[dict[Expr, str] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def assumptions() -> Iterator[dict[Expr, str]]:
+    """The conditions that operators assume meanwhile, each with what to say where it fails."""
+    found: dict[Expr, str] = {}
+    token = _found.set(found)
+    try:
+        yield found
+    finally:
+        _found.reset(token)
+
+
+def assume(condition: Expr, message: str) -> bool:
+    """Whether a condition may hold; it is noted unless it certainly does."""
+    found = _found.get()
+    if found is None:
+        return condition is not FALSE
+    condition = simplify(condition)
+    if condition is not TRUE and condition is not FALSE:
+        found.setdefault(condition, message)
+    return condition is not FALSE
+
+
+def same_size(op: str, a: Expr, b: Expr) -> Expr | None:
+    """The size that both are, in the simpler spelling; `None` if they certainly differ."""
+    if a is b:
+        return a
+    if not assume(a.eq(b), f"{op}: sizes {a} and {b} differ"):
+        return None
+    return simpler(a, b)
+
+
+def same_shape(op: str, a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    """Whether two shapes are the same, or may turn out to be."""
+    return len(a) == len(b) and all(
+        same_size(op, x, y) is not None for x, y in zip(a, b, strict=True)
+    )
+
+
+def simpler(a: Expr, b: Expr) -> Expr:
+    """Of two equal sizes the one that is easier to compute with; the first of equals."""
+    return b if _weight(b) < _weight(a) else a
+
+
+def _weight(e: Expr) -> int:
+    if isinstance(e, Const):
+        return 0
+    return 1 if isinstance(e, Var) else 1 + sum(1 for _ in subexpressions(e))

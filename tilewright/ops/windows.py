@@ -1,0 +1,76 @@
+"""The windows of an image as rows of a matrix: a convolution is their product with its filters.
+
+conv(x, w)   →   matmul_wide(windows(x), w')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.expr import TRUE, Expr, as_int, const, product
+from tilewright.arith.simplify import simplify
+from tilewright.core.node import node
+from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.nodes import Tensor
+from tilewright.ir.types import TensorType
+from tilewright.ops.layout import unflatten
+from tilewright.ops.row import Op, fail
+from tilewright.ops.window import WindowAttrs, check_window, spatial, tap, window_count
+
+
+@node
+class WindowsAttrs(WindowAttrs):
+    """Where windows lie, the size of one, and the length that each is filled up to with zeros."""
+
+    kernel: tuple[int, ...] = ()
+    length: int = 0
+
+
+def _windows_type(attrs: WindowsAttrs, ins: Sequence[TensorType]) -> TensorType:
+    x = ins[0]
+    check_window("windows", attrs, x, len(attrs.kernel))
+    taken = as_int(product((*map(const, attrs.kernel), x.shape[-1])))
+    if attrs.layout != "channels_last" or taken is None or taken > attrs.length:
+        raise fail("windows", f"{taken} elements of a window of {x} are not {attrs.length}")
+    sizes = [
+        window_count("windows", n, const(attrs.kernel[axis]), attrs, axis)
+        for axis, n in enumerate(spatial(attrs.layout, x.shape))
+    ]
+    return TensorType(x.dtype, (x.shape[0], *sizes, const(attrs.length)))
+
+
+def _windows(
+    b: Builder, attrs: WindowsAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x = ins[0]
+    sizes, channels = spatial(attrs.layout, x.shape), x.shape[-1]
+    shape = (*map(const, attrs.kernel), channels)
+    whole = as_int(simplify(product(shape))) == attrs.length
+
+    def element(n: Expr, *rest: Expr) -> Expr:
+        *window, place = rest
+        *taps, channel = unflatten(shape, place)
+        inside: Expr = TRUE if whole else place < product(shape)
+        where: list[Expr] = []
+        for axis, position in enumerate(tap(attrs, window, taps)):
+            where.append(position - attrs.before[axis])
+            if attrs.before[axis]:
+                inside = inside & (position >= attrs.before[axis])
+            if attrs.after[axis]:
+                inside = inside & (position < sizes[axis] + attrs.before[axis])
+        return x.at(n, *where, channel, when=inside)
+
+    return b.compute("y", outs[0].shape, element)
+
+
+OPS = (
+    Op(
+        "windows",
+        _windows_type,
+        "injective",
+        WindowsAttrs,
+        te=_windows,
+        flops=0,
+        doc="Every window of a channels-last image as one row, filled up with zeros.",
+    ),
+)

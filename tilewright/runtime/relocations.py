@@ -1,0 +1,116 @@
+"""How machine code refers to places: for each kind of relocation, how an address is written.
+
+The kinds are those LLVM writes for position-independent code of the small model; the numbers are
+those of the processors' ELF supplements. `S` there is the address referred to, `P` the place that
+refers, `A` is added.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_U32, _I32, _I64 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<q")
+
+Patch = Callable[[bytearray, int, int, int], None]
+"""`patch(code, offset, place, target)` makes the bytes at `offset`, which will lie at the address
+`place`, refer to `target` (S + A). `OverflowError` where that is too far away."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of relocation.
+
+    `via` says what it refers to: the symbol itself (""), a `stub` that jumps there if the symbol is
+    far away, or the `slot` that holds its address.
+    """
+
+    patch: Patch
+    via: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor: its relocations by number, and a stub, which the address of its goal follows."""
+
+    name: str
+    kinds: dict[int, Kind]
+    stub: bytes
+
+
+def _absolute(code: bytearray, offset: int, place: int, target: int) -> None:
+    _I64.pack_into(code, offset, target)
+
+
+def _distance(code: bytearray, offset: int, place: int, target: int) -> None:
+    _I32.pack_into(code, offset, _fit(target - place, 32))
+
+
+def _branch26(code: bytearray, offset: int, place: int, target: int) -> None:
+    words = _fit(target - place, 28) >> 2
+    _insert(code, offset, 0x03FFFFFF, words & 0x03FFFFFF)
+
+
+def _page21(code: bytearray, offset: int, place: int, target: int) -> None:
+    pages = _fit((target >> 12) - (place >> 12), 21)
+    _insert(code, offset, 0x60FFFFE0, (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5)
+
+
+def _low12(shift: int) -> Patch:
+    """The last twelve bits of an address, in units of 1 << shift bytes."""
+
+    def patch(code: bytearray, offset: int, place: int, target: int) -> None:
+        low = target & 0xFFF
+        if low & ((1 << shift) - 1):
+            raise OverflowError("a place that is not aligned")
+        _insert(code, offset, 0xFFF << 10, low >> shift << 10)
+
+    return patch
+
+
+def _insert(code: bytearray, offset: int, mask: int, bits: int) -> None:
+    (word,) = _U32.unpack_from(code, offset)
+    _U32.pack_into(code, offset, word & ~mask | bits)
+
+
+def _fit(value: int, bits: int) -> int:
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise OverflowError("a place that is too far away")
+    return value
+
+
+MACHINES = {
+    62: Machine(
+        "x86_64",
+        {
+            1: Kind(_absolute),  # R_X86_64_64
+            2: Kind(_distance),  # PC32
+            4: Kind(_distance, "stub"),  # PLT32
+            9: Kind(_distance, "slot"),  # GOTPCREL
+            41: Kind(_distance, "slot"),  # GOTPCRELX
+            42: Kind(_distance, "slot"),  # REX_GOTPCRELX
+        },
+        bytes.fromhex("ff2502000000 0f0b"),  # jmp [rip + 2]; ud2
+    ),
+    183: Machine(
+        "aarch64",
+        {
+            257: Kind(_absolute),  # R_AARCH64_ABS64
+            261: Kind(_distance),  # PREL32
+            275: Kind(_page21),  # ADR_PREL_PG_HI21
+            277: Kind(_low12(0)),  # ADD_ABS_LO12_NC
+            278: Kind(_low12(0)),  # LDST8_ABS_LO12_NC
+            282: Kind(_branch26, "stub"),  # JUMP26
+            283: Kind(_branch26, "stub"),  # CALL26
+            284: Kind(_low12(1)),  # LDST16_ABS_LO12_NC
+            285: Kind(_low12(2)),  # LDST32_ABS_LO12_NC
+            286: Kind(_low12(3)),  # LDST64_ABS_LO12_NC
+            299: Kind(_low12(4)),  # LDST128_ABS_LO12_NC
+            311: Kind(_page21, "slot"),  # ADR_GOT_PAGE
+            312: Kind(_low12(3), "slot"),  # LD64_GOT_LO12_NC
+        },
+        bytes.fromhex("50000058 00021fd6"),  # ldr x16, [pc + 8]; br x16
+    ),
+}
+"""The processors by ELF's number for them."""

@@ -1,0 +1,155 @@
+"""Register tiles of reductions too long for the nearest cache: the reduction is cut into blocks.
+
+    parallel (batch, row group, panel group)
+      S = 0                                                  the group's sums, near
+      for each block of the reduction
+        for each column panel and row tile of the groups
+          C = 0; for k in the block: C += A[row, k] * B[k, columns]       registers
+          S += C
+      out = epilogue(S)
+
+One block of a panel of B stays in the nearest cache for all row tiles, and a block of the rows of A
+in the next one for all panels. It costs a load and a store of every sum for each block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.arith.expr import as_int
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.register_tile import (
+    RegisterTile,
+    largest_divisor,
+    nearest_divisor,
+)
+from tilewright.schedule.builtin.structure import loop_of, reductions, spatial, value_of, work
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# Shorter blocks would spend more on loading and storing the sums than they save.
+LEAST_DEPTH = 384
+# Column panels that share a block of rows; more would leave too little work for other threads.
+PANELS_TOGETHER = 4
+TASKS_PER_CORE = 4
+
+
+@dataclass(frozen=True)
+class TileAxes:
+    """The axes of a matrix product: what it is repeated for, its rows and its columns."""
+
+    batch: tuple[Iter, ...]
+    row: Iter
+    column: Iter
+
+
+@dataclass(frozen=True)
+class Depth:
+    """A block of a reduction: `part` steps of one loop, and all of the `inner` loops inside it."""
+
+    inner: int
+    part: int
+    steps: int
+
+
+def block_depth(block: Block, tile: RegisterTile, target: Target) -> Depth | None:
+    """How to cut a reduction; `None` if it is short enough to be done at once.
+
+    A block is whole inner loops (the channels under one tap of a filter), or an equal part of one,
+    such that its part of the panel takes half of the nearest cache.
+    """
+    extents = [as_int(it.extent) or 0 for it in reductions(block)]
+    step = tile.columns * value_of(block).dtype.bytes
+    most = max(LEAST_DEPTH, target.l1 // 2 // step)
+    if prod(extents) <= 3 * most // 2:  # also where a size is symbolic
+        return None
+    inner = 0
+    while prod(extents[len(extents) - inner - 1 :]) <= most:
+        inner += 1
+    if inner:
+        return Depth(inner, 1, prod(extents[len(extents) - inner :]))
+    part = largest_divisor(extents[-1], most)
+    return Depth(0, part, part) if part > most // 2 and part % tile.lanes == 0 else None
+
+
+def schedule_deep(
+    sch: Schedule,
+    block: Block,
+    axes: TileAxes,
+    tile: RegisterTile,
+    depth: Depth,
+    epilogue: Block,
+    target: Target,
+) -> None:
+    """Schedule a reduction that is padded to whole tiles and packed into panels."""
+    partial = _cut(sch, block, depth)
+    loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
+    blocks = f"{block.name}.final.ax{len(loops)}"
+    tiles, panels = _together(axes, tile, depth, value_of(block).dtype.bytes, target)
+    row_group, row_tile, rows = sch.split(loops[axes.row.name], [None, tiles, tile.rows])
+    panel_group, panel, columns = sch.split(loops[axes.column.name], [None, panels, tile.columns])
+    vector, lane = sch.split(columns, [None, tile.lanes])
+    outer = [*(loops[it.name] for it in axes.batch), row_group, panel_group]
+    sch.reorder(*outer, blocks, panel, row_tile, rows, vector, lane)
+    _schedule_partial(sch, block, partial, row_tile, axes, tile)
+    _in_vectors(sch, rows, vector, lane)
+    written = sch.reverse_compute_at(epilogue.name, outer[-1])
+    _in_vectors(sch, *sch.split(written[-1], [None, tile.lanes]))
+    sch.decompose_reduction(block.name, blocks)
+    sch.set_scope(block.writes[0].buffer, "global")
+    if work(block) >= PARALLEL_WORK:
+        sch.parallel(sch.fuse(*outer))
+
+
+def _in_vectors(sch: Schedule, *loops: str) -> None:
+    for loop in loops[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(loops[-1])
+
+
+def _cut(sch: Schedule, block: Block, depth: Depth) -> str:
+    """One partial result for each block of the reduction; the name of what computes them."""
+    sums = [loop_of(it) for it in reductions(block)]
+    outer = sums[: len(sums) - depth.inner]
+    if depth.part > 1:
+        outer[-1], _ = sch.split(outer[-1], [None, depth.part])
+    name: str = sch.rfactor(block.name, sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    return name
+
+
+def _together(
+    axes: TileAxes, tile: RegisterTile, depth: Depth, size: int, target: Target
+) -> tuple[int, int]:
+    """How many row tiles and column panels make a group.
+
+    A block of the group's rows takes a quarter of the second cache; its sums are far smaller.
+    """
+    tiles = -(-(as_int(axes.row.extent) or 1) // tile.rows)
+    panels = -(-(as_int(axes.column.extent) or 1) // tile.columns)
+    room = target.l2 // 4 // (depth.steps * size * tile.rows)
+    together = nearest_divisor(tiles, max(1, room))
+    tasks = prod(as_int(it.extent) or 1 for it in axes.batch) * (tiles // together) * panels
+    most = min(PANELS_TOGETHER, max(1, tasks // (TASKS_PER_CORE * target.cores)))
+    return together, largest_divisor(panels, most)
+
+
+def _schedule_partial(
+    sch: Schedule, block: Block, partial: str, at: str, axes: TileAxes, tile: RegisterTile
+) -> None:
+    """The sums of one tile over one block of the reduction, in registers."""
+    loops = list(sch.compute_at(partial, at))
+    names = [it.name for it in spatial(block)]
+    own = dict(zip(names, loops[1:], strict=False))
+    sums = loops[1 + len(names) :]
+    vector, lane = sch.split(own.pop(axes.column.name), [None, tile.lanes])
+    rows = own.pop(axes.row.name)
+    steps = []
+    if tile.by_lane:
+        sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
+        steps = [inner]
+    sch.reorder(loops[0], *own.values(), *sums, *steps, rows, vector, lane)
+    _in_vectors(sch, *steps, rows, vector, lane)
+    sch.decompose_reduction(partial, sums[0])
+    sch.set_scope(f"{block.writes[0].buffer}.rf", "register")

@@ -1,0 +1,86 @@
+"""Nests with no reduction that read along another axis than they write: transpositions.
+
+    for rows in blocks                             parallel
+      for columns in blocks of a cache line
+        for rows of the block in vectors           reads run on, line after line
+          for vectors of the line, rows            written out: squares, transposed in registers
+            out[row, vector] = in[vector, row]
+
+A square of vectors is loaded by rows and transposed by shuffles (`finalize/transpose_loads`). One
+block of columns fills whole cache lines of what is written and takes as many lines of what is
+read, few enough for the nearest cache whatever the distance between them.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Select, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.register_tile import largest_divisor
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    flat_stride,
+    loop_of,
+    reads_of,
+    spatial,
+    typical_extent,
+    value_of,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+LINE_BYTES = 64
+# Rows of the output that are written in turn: each is in a page of its own.
+MOST_ROWS = 128
+
+
+def crossing_axis(block: Block, facts: Facts, lanes: int) -> Iter | None:
+    """The axis along which an input is contiguous and the output is not, if there is one."""
+    *outer, column = spatial(block)
+    if lanes < 2 or typical_extent(column.extent) < lanes or _chooses(block):
+        return None
+    for it in reversed(outer):
+        crossing = any(
+            flat_stride(r, facts.buffers[r.buffer], it.name) == 1
+            and flat_stride(r, facts.buffers[r.buffer], column.name) not in (0, 1)
+            for r in reads_of(block)
+        )
+        if crossing and typical_extent(it.extent) >= lanes:
+            return it
+    return None
+
+
+def _chooses(block: Block) -> bool:
+    return any(isinstance(e, Select) for e in subexpressions(value_of(block)))
+
+
+def schedule_transposed(
+    sch: Schedule, block: Block, rows: Iter, target: Target
+) -> tuple[list[str], list[int]]:
+    """Schedule the nest in squares; the loops that threads may share and their extents."""
+    *outer, column = spatial(block)
+    dtype = value_of(block).dtype
+    lanes = target.lanes(dtype.bits)
+    vectors = max(1, min(LINE_BYTES // dtype.bytes, typical_extent(column.extent)) // lanes)
+    blocks = -(-typical_extent(rows.extent) // lanes)
+    even = -(-blocks // -(-blocks * lanes // MOST_ROWS))
+    whole = largest_divisor(blocks, even)
+    squares = whole if 2 * whole >= even else even
+    line, vector, lane = sch.split(loop_of(column), [None, vectors, lanes])
+    chunk, square, row = sch.split(loop_of(rows), [None, squares, lanes])
+    others = [it for it in outer if it is not rows]
+    loops = [*(loop_of(it) for it in others), chunk, line]
+    sch.reorder(*loops, square, vector, row, lane)
+    sch.unroll(vector)
+    sch.unroll(row)
+    for loop in (square, row):
+        sch.annotate(loop, "cut", 2)
+    sch.vectorize(lane)
+    sizes = (rows, squares * lanes), (column, vectors * lanes)
+    extents = [typical_extent(it.extent) for it in others]
+    extents += [-(-typical_extent(it.extent) // n) for it, n in sizes]
+    if as_int(simplify(column.extent % (vectors * lanes))) != 0:
+        loops.pop()  # its last iteration differs: fused with others it could not be told apart
+        extents.pop()
+    return loops, extents

@@ -1,0 +1,43 @@
+"""What an intrinsic is: a row of the table."""
+
+from __future__ import annotations
+
+from tilewright.core.node import node
+
+
+@node
+class MachineState:
+    """What a function must set up before it uses an instruction, and put back at its end.
+
+    `llvm` defines `void @tw.<name>.begin()` and `void @tw.<name>.end()`, and declares what the
+    instructions share.
+    """
+
+    name: str
+    llvm: str
+
+
+@node
+class Intrinsic:
+    """A row: the matched block becomes the tile statement `tile`, which means the same.
+
+    `llvm` is the text for machines of `arch` with `features`, what LLVM calls the extensions that
+    it needs; without it, or elsewhere, the tile is expanded to loops. Operands are contiguous; with
+    `strided` the rows of each may lie apart, and the distance in bytes is passed after its pointer.
+    `state` is what the instruction needs set up. `held` names the operand that stays in registers
+    of its own from one instruction to the next: its memory is never touched.
+    """
+
+    pattern: str
+    tile: str
+    arch: str = ""
+    features: tuple[str, ...] = ()
+    llvm: str = ""
+    strided: bool = False
+    state: MachineState | None = None
+    held: str = ""
+
+    def available(self, arch: str, features: tuple[str, ...]) -> bool:
+        """Whether a machine has the instruction; features as LLVM's `+name`."""
+        needed = {f"+{feature}" for feature in self.features}
+        return bool(self.llvm) and arch == self.arch and needed <= {*features}
