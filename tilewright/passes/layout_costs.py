@@ -17,7 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr
+from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
@@ -81,7 +81,9 @@ def _size(size: Expr) -> int:
 
 
 def _single_channel(work: float, out: Shape, stepping: bool) -> LayoutCost:
-    line = _waste(typical(out[-1:])) * (SCATTERED if stepping else 1.0)
+    # Lines can only be cut at their ends where their length is known.
+    scattered = stepping or as_int(out[-1]) is None
+    line = _waste(typical(out[-1:])) * (SCATTERED if scattered else 1.0)
     return LayoutCost(work * LOADED * line, work * LOADED)
 
 

@@ -8,6 +8,7 @@ from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.builtin.structure import (
     facts_of,
+    least_extent,
     loop_of,
     spatial,
     typical_extent,
@@ -83,7 +84,7 @@ def parallelize(sch: Schedule, loops: list[str], target: Target) -> list[str]:
     Gives the loops as they are then. A loop that is fused costs a division in each iteration, so
     the innermost ones stay apart. A size that is not known may be 1: a batch often is.
     """
-    sizes = {loop.name: as_int(loop.extent) or 1 for loop in loops_of(sch.func.body)}
+    sizes = {loop.name: least_extent(loop.extent) for loop in loops_of(sch.func.body)}
     enough = target.cores * CHUNKS_PER_CORE
     count, taken = 1, 0
     while taken < len(loops) and count < enough:

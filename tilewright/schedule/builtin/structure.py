@@ -96,6 +96,11 @@ def typical_extent(extent: Expr) -> int:
     return max(1, evaluate(extent, dict.fromkeys(free_vars(extent), TYPICAL_SIZE)))
 
 
+def least_extent(extent: Expr) -> int:
+    """The extent, with symbolic sizes taken to be 1."""
+    return max(1, evaluate(extent, dict.fromkeys(free_vars(extent), 1)))
+
+
 def work(block: Block) -> int:
     """How many steps the block takes; a very large number where sizes are symbolic."""
     total = max(
