@@ -17,6 +17,9 @@ from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, U16, U32, DType
 if TYPE_CHECKING:
     from tilewright.codegen.expressions import ExprEmitter
 
+# Elements that the instruction of x86 narrows to bf16.
+X86_NARROWED = 16
+
 
 def emit_cast(em: ExprEmitter, e: Cast) -> str:
     """The register that holds the converted value."""
@@ -97,7 +100,10 @@ def _widen_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
 
 def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     """Round to the nearest, ties to even, by an addition to the bits; a NaN stays one."""
-    if em.fn.module.native_bf16:
+    native = em.fn.module.native_bf16
+    if native == "x86_64" and lanes % X86_NARROWED == 0:
+        return _narrow_x86(em, a, lanes)
+    if native and native != "x86_64":
         return _convert_at_once(em, a, F32, BF16, lanes)
     let, word, single = em.fn.let, register_type(U32, lanes), register_type(F32, lanes)
     half, sixteen = register_type(U16, lanes), splat(16, U32, lanes)
@@ -112,6 +118,33 @@ def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     return let(
         f"bitcast {half} {let(f'trunc {word} {chosen} to {half}')} to {register_type(BF16, lanes)}"
     )
+
+
+def _narrow_x86(em: ExprEmitter, a: str, lanes: int) -> str:
+    """By the instruction itself: LLVM dies of its own conversion of a vector that is part zero."""
+    if lanes == X86_NARROWED:
+        name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * lanes}"
+        old, new = register_type(F32, lanes), register_type(BF16, lanes)
+        em.fn.module.declare(name, f"{new} ({old})")
+        return em.fn.let(f"call {new} @{name}({old} {a})")
+    first = X86_NARROWED * (lanes // X86_NARROWED // 2)
+    parts = [
+        _narrow_x86(em, _slice(em, a, F32, lanes, start, count), count)
+        for start, count in ((0, first), (first, lanes - first))
+    ]
+    low = _slice(em, parts[0], BF16, first, 0, lanes)
+    high = _slice(em, parts[1], BF16, lanes - first, 0, lanes)
+    picks = ", ".join(f"i32 {i if i < first else lanes + i - first}" for i in range(lanes))
+    kind = register_type(BF16, lanes)
+    return em.fn.let(f"shufflevector {kind} {low}, {kind} {high}, <{lanes} x i32> <{picks}>")
+
+
+def _slice(em: ExprEmitter, a: str, dtype: DType, lanes: int, start: int, count: int) -> str:
+    """`count` elements of a vector; those beyond its end are not defined."""
+    places = range(start, start + count)
+    picks = ", ".join(f"i32 {i}" if i < lanes else "i32 poison" for i in places)
+    kind = register_type(dtype, lanes)
+    return em.fn.let(f"shufflevector {kind} {a}, {kind} poison, <{count} x i32> <{picks}>")
 
 
 def _round_to_odd(em: ExprEmitter, a: str, lanes: int) -> str:

@@ -11,10 +11,10 @@ from tilewright.arith.expr import Expr
 class ModuleText:
     """Collects function definitions, and declarations each once.
 
-    `native_bf16` says that f32 is rounded to bf16 by the machine's instruction.
+    `native_bf16` names the architecture whose own instruction rounds f32 to bf16; "" for none.
     """
 
-    def __init__(self, native_bf16: bool = False) -> None:
+    def __init__(self, native_bf16: str = "") -> None:
         self.native_bf16 = native_bf16
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}

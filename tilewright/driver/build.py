@@ -233,7 +233,8 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
     texts: dict[str, str] = {}
     for step in build.steps:
         if step.kernel.name not in texts:
-            module = ModuleText(native_bf16=build.rounds_natively)
+            native = build.target.architecture if build.rounds_natively else ""
+            module = ModuleText(native_bf16=native)
             emit_func(module, step.kernel.plain, step.kernel.sizes)
             texts[step.kernel.name] = module.text()
     texts[ENTRY] = emit_model(build.code)

@@ -102,7 +102,7 @@ def test_only_with_the_unit() -> None:
 @pytest.mark.parametrize("graph", [product(128, 64, 100), product(17, 64, 72)], ids=["big", "odd"])
 def test_the_instruction_is_used(graph: Graph) -> None:
     plain = finalize(scheduled(graph, AMX).func, AMX)
-    module = ModuleText(native_bf16=True)
+    module = ModuleText(native_bf16="x86_64")
     emit_func(module, plain, sizes_of(plain))
     assembly = compile_assembly(module.text(), AMX)
     assert "tdpbf16ps" in assembly

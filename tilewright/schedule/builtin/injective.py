@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import Select, as_int
-from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.builtin.structure import (
@@ -41,13 +41,19 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
     if crossing is not None:
         loops, extents = schedule_transposed(sch, block, crossing, target)
     elif extents[-1] >= lanes:
-        factor = lanes * min(UNROLL, extents[-1] // lanes)
+        factor = lanes * min(UNROLL if _keeps_width(block) else 1, extents[-1] // lanes)
         loops[-1], inner = sch.split(loops[-1], [None, factor])
         sch.vectorize(inner)
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
     if work(block) >= PARALLEL_WORK:
         parallelize(sch, loops, target)
+
+
+def _keeps_width(block: Block) -> bool:
+    """Whether a vector of results comes from vectors no longer than it."""
+    value = value_of(block)
+    return all(x.dtype.bits <= value.dtype.bits for x in loads(value) if x.dtype.is_float)
 
 
 def _write_out_choices(
