@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -14,25 +12,16 @@ from tilewright.arith.walk import free_vars
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Layout, Stmt, Tile
 from tilewright.ir.loop.walk import buffers, loops, statements
-from tilewright.schedule.builtin import choose
-
-_ROW = re.compile(r"^\| *([a-z_]+) *\| *(.*?) *\|$", re.MULTILINE)
+from tilewright.schedule.builtin.choose import RULES
 
 
 def schedule_data(kernel: Kernel) -> dict[str, Any]:
     """The rule that scheduled a kernel, why it was that one, and what it decided."""
     return {
         "rule": kernel.rule,
-        "why": rule_reasons().get(kernel.rule, ""),
+        "why": RULES[kernel.rule],
         "decisions": [*_loops(kernel.func), *_tiles(kernel.func), *_memory(kernel)],
     }
-
-
-@cache
-def rule_reasons() -> dict[str, str]:
-    """Each rule and the structure it is for, as the table of `choose.py` says."""
-    found = {name: text for name, text in _ROW.findall(choose.__doc__ or "") if name != "rule"}
-    return {**found, "override": "its loops were given in a file"}
 
 
 def _loops(func: Func) -> Iterator[str]:

@@ -1,19 +1,4 @@
-"""Which built-in schedule a function gets, decided by its loop structure.
-
-| rule      | structure                                                              |
-|-----------|------------------------------------------------------------------------|
-| injective | no reduction: everything inlined into the last block                   |
-| staged    | no reduction, formulas chosen by short axes: next to who reads them    |
-| matrix    | one product of bf16, where the machine has a unit for matrices         |
-| pairs     | one product of bf16, where the machine multiplies pairs in vectors     |
-| windows   | one reduction over windows of single channels: depthwise, pooling      |
-| tile      | one reduction along other axes than the last, then elementwise blocks  |
-| rows      | reductions along the last axis, every block sharing the rows           |
-| nests     | anything else: each nest for itself                                    |
-| attention | a loop of independent iterations, each several nests with sums         |
-| recurrence | a loop of dependent iterations, each several nests with sums          |
-| opaque    | blocks that are not one store: rows in parallel                        |
-"""
+"""Which built-in schedule a function gets, decided by its loop structure; see `RULES`."""
 
 from __future__ import annotations
 
@@ -50,6 +35,22 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 
+# The rules, and the structure that each is for.
+RULES = {
+    "injective": "no reduction: everything inlined into the last block",
+    "staged": "no reduction, formulas chosen by short axes: next to who reads them",
+    "matrix": "one product of bf16, where the machine has a unit for matrices",
+    "pairs": "one product of bf16, where the machine multiplies pairs in vectors",
+    "windows": "one reduction over windows of single channels: depthwise, pooling",
+    "tile": "one reduction along other axes than the last, then elementwise blocks",
+    "rows": "reductions along the last axis, every block sharing the rows",
+    "nests": "anything else: each nest for itself",
+    "attention": "a loop of independent iterations, each several nests with sums",
+    "recurrence": "a loop of dependent iterations, each several nests with sums",
+    "opaque": "blocks that are not one store: rows in parallel",
+    "override": "its loops were given in a file",
+}
+
 
 @dataclass(frozen=True)
 class ScheduledFunc:
@@ -58,6 +59,10 @@ class ScheduledFunc:
     func: Func
     trace: Trace
     rule: str
+
+    def __post_init__(self) -> None:
+        """Every rule is described."""
+        assert self.rule in RULES, self.rule
 
 
 def schedule_func(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
