@@ -11,7 +11,15 @@ from tilewright.arith.expr import Var, const, maximum
 from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.model import Choose, KernelCall, ModelCode, Require, emit_model, place
+from tilewright.codegen.model import (
+    Choose,
+    KernelCall,
+    ModelCode,
+    Place,
+    Require,
+    emit_model,
+    place,
+)
 from tilewright.codegen.statements import emit_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.passes.plan_memory import Placement
@@ -72,6 +80,22 @@ def test_kernels_run_in_order_on_their_places() -> None:
         assert linked.call("tw_main_profiled", ctypes.c_int32, *given, ns.ctypes.data) == 0
         np.testing.assert_array_equal(y, 3 * given_x * given_x)
         assert (ns > 0).all()
+    linked.close()
+
+
+def test_values_inside_others_begin_later() -> None:
+    """y[1:] = x[2:] * w, all three given by the caller."""
+    x = Place("input", const(0), const(8))
+    y = Place("output", const(0), N - N + 4)
+    call = KernelCall("scale", (x, place("weights", 4), y), ("N",))
+    linked = _Linked(ModelCode(("N",), (call,), ()))
+    given, w, found = np.arange(7, dtype="f4"), np.arange(6, dtype="f4"), np.zeros(7, "f4")
+    inputs = (ctypes.c_void_p * 1)(given.ctypes.data)
+    outputs = (ctypes.c_void_p * 1)(found.ctypes.data)
+    dims = (ctypes.c_int64 * 1)(5)
+    args = [inputs, outputs, dims, None, w.ctypes.data]
+    assert linked.call("tw_main", ctypes.c_int32, *args) == 0
+    np.testing.assert_array_equal(found, [0, *(given[2:] * w[1:]), 0])
     linked.close()
 
 

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import check_native, compare, random_inputs
 from tests.differential.random_models import random_model
 from tilewright.arith.expr import Var, as_int, const
+from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64
 from tilewright.driver.build import ModelBuild, compile_modules, emit_modules
 from tilewright.driver.compile import compile
 from tilewright.driver.compiler import lower
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.types import tensor
+from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 
@@ -22,39 +24,98 @@ class _Maker(GraphBuilder):
 
 
 def _written_while_needed(build: ModelBuild) -> list[str]:
-    """Arena bytes that a step writes and a later step still reads as something older."""
+    """Values that a step reads from the arena though some of their bytes are another's by then."""
     assert build.code is not None
-    sizes = [[(b.shape[0], b.dtype.bytes) for b in s.kernel.plain.params] for s in build.steps]
-    owner: dict[int, tuple[str, int]] = {}
+    owner: dict[int, str] = {}
     faults = []
     for number, (step, call) in enumerate(zip(build.steps, build.code.calls, strict=True)):
         names = [*(n for n in step.node.inputs if n), *step.node.outputs]
-        names += [f"w{number}.{i}" for i in range(len(call.buffers) - len(names))]
         reads = len([n for n in step.node.inputs if n])
-        for i, (name, place) in enumerate(zip(names, call.buffers, strict=True)):
+        for i, place in enumerate(call.buffers):
             if place.space != "arena":
                 continue
-            start, count = as_int(place.offset), as_int(sizes[number][i][0])
+            start = as_int(simplify(place.offset + place.start))
             assert start is not None
-            assert count is not None
-            span = range(start, start + count * sizes[number][i][1])
+            if i >= len(names):
+                count = as_int(step.kernel.plain.params[i].shape[0])
+                assert count is not None
+                size = count * step.kernel.plain.params[i].dtype.bytes
+                owner.update((b, f"w{number}.{i}") for b in range(start, start + size))
+                continue
+            root, span = build.flat.root_of(names[i]), _bytes(build, names[i], start)
             if i < reads:
-                root = _root(build.graph, name)
-                faults += [f"{name} at {b}" for b in span if owner.get(b, ("", 0))[0] != root][:1]
+                faults += [f"{names[i]} at {b}" for b in span if owner.get(b) != root][:1]
             else:
-                owner.update((b, (_root(build.graph, name), number)) for b in span)
+                owner.update((b, root) for b in span)
     return faults
 
 
-def _root(graph: Graph, name: str) -> str:
-    while (n := graph.producer.get(name)) is not None and n.op == "reshape":
-        name = n.inputs[0]
-    return name
+def _bytes(build: ModelBuild, name: str, start: int) -> list[int]:
+    """The bytes of a value that begins at `start`, whatever gaps it has."""
+    t, room = build.flat.types[name], build.flat.spot(name).room
+    assert isinstance(t, TensorType)
+    shape, wide = ([as_int(d) or 0 for d in s] for s in (t.shape, room or t.shape))
+    every = np.arange(int(np.prod(wide))).reshape(wide)[tuple(slice(n) for n in shape)]
+    first = start + every.ravel() * t.dtype.bytes
+    return [int(b) + k for b in first for k in range(t.dtype.bytes)]
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_value_that_is_still_needed_is_never_overwritten(seed: int) -> None:
     assert _written_while_needed(lower(random_model(seed, size=20), target="aarch64")) == []
+
+
+def _joined(seed: int, static: bool = True) -> Graph:
+    """Layers that are joined, cut apart and joined again along several axes."""
+    rng = np.random.default_rng(seed)
+    g = _Maker("joined")
+    rows = const(5) if static else Var("N")
+    values = [g.input(f"x{i}", tensor(F32, rows, 3, 32)) for i in range(2)]
+    weights = g.constant(rng.standard_normal((32, 32), dtype=np.float32) / 6)
+    values += [g("matmul", values[0], weights), g("relu", values[1])]
+    for _ in range(14):
+        word = rng.choice(["matmul", "relu", "concat", "concat", "slice", "reshape", "both"])
+        x = values[rng.integers(len(values))]
+        shape = g.type(x).shape
+        if word == "matmul" and shape[-1] is const(32):
+            values.append(g("matmul", x, weights))
+        elif word == "concat":
+            axis = int(rng.integers(1, len(shape)))
+            like = [v for v in values if _joins(g, v, x, axis)]
+            picked = [like[rng.integers(len(like))] for _ in range(rng.integers(1, 4))]
+            values.append(g("concat", x, *picked, axis=axis))
+        elif word == "slice":
+            starts = [0] + [int(rng.integers(int(str(d)))) for d in shape[1:]]
+            values.append(g("slice", x, starts=starts, stops=shape, steps=[1] * len(shape)))
+        elif word == "reshape":
+            values.append(g("reshape", x, shape=(shape[0], 1, *shape[1:])))
+        elif word == "both":
+            values.append(g("add", x, x))
+        else:
+            values.append(g("relu", x))
+    outputs = {values[-1], *(values[i] for i in rng.integers(2, len(values), 3))}
+    return g.graph(*sorted(outputs))
+
+
+def _joins(g: GraphBuilder, v: str, x: str, axis: int) -> bool:
+    a, b = g.type(v).shape, g.type(x).shape
+    return len(a) == len(b) and all(
+        p is q for d, (p, q) in enumerate(zip(a, b, strict=True)) if d != axis
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_are_computed_and_read_where_they_lie(seed: int) -> None:
+    graph = _joined(seed)
+    assert _written_while_needed(lower(graph, target="aarch64")) == []
+    check_native(graph, random_inputs(graph, {}, seed), scale=10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_of_sizes_that_a_run_gives(seed: int) -> None:
+    graph = _joined(seed, static=False)
+    model = check_native(graph, random_inputs(graph, {"N": 3}, seed), scale=10)
+    compare(graph, model, random_inputs(graph, {"N": 7}, seed), scale=10)
 
 
 def test_results_take_the_place_of_what_dies() -> None:

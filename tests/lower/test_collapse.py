@@ -5,13 +5,13 @@ import pytest
 
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr, Var, as_int, maximum
+from tilewright.arith.expr import Expr, Var, as_int, const, maximum
 from tilewright.core.dtypes import F32
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.tensor.verify import verify_program
-from tilewright.lower.collapse import collapse
+from tilewright.lower.collapse import collapse, collapse_in_rooms
 
 
 def check(before: Program, sizes: dict[str, int]) -> Program:
@@ -101,3 +101,24 @@ def test_what_a_product_packs_has_joined_rows() -> None:
     rows = b.compute("rows", (4, 7, 12), lambda i, j, k: x[i + k // 4, j, k % 4])
     y = b.compute("y", (4, 7), lambda i, j: b.sum((12,), lambda k: rows[i, j, k]))
     assert shapes(check(b.program(y), {}))["rows"] == ["4", "7", "12"]
+
+
+def test_dimensions_with_gaps_between_them_stay_apart() -> None:
+    b = Builder("f")
+    x = b.input("x", F32, (const(2), const(3), const(4), const(1)))
+    y = b.compute("y", x.shape, lambda *i: x.at(*i) * 2.0)
+    program = b.program(y)
+    (name,) = program.outputs
+    wide = {
+        name: (const(2), const(3), const(9), const(1)),
+        "x": (const(2), const(7), const(4), const(1)),
+    }
+    after, rooms = collapse_in_rooms(program, wide)
+    assert shapes(after) == {name: ["2", "3", "4"]}
+    assert {n: [as_int(d) for d in room] for n, room in rooms.items()} == {
+        name: [2, 3, 9],
+        "x": [2, 7, 4],
+    }
+    after, rooms = collapse_in_rooms(program, {name: wide[name]})
+    assert shapes(after) == {name: ["6", "4"]}
+    assert [as_int(d) for d in rooms[name]] == [6, 9]

@@ -137,3 +137,21 @@ def test_weights_that_are_computed_stay_as_they_are() -> None:
 def test_a_graph_without_windows_is_the_same_object() -> None:
     graph = KERNELS["matmul"](2, 3, 4)
     assert choose_layouts(graph) is graph
+
+
+def test_parts_of_either_layout_are_joined_with_the_channels_last() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 1, 16, 24, 24))
+    other = g("reshape", g.input("y", tensor(F32, 1, 8, 576)), shape=(1, 8, 24, 24))
+    joined = g("concat", g.conv(x, 16, 3), other, axis=1)
+    graph = g.graph(g.conv(joined, 16, 3))
+    after = eliminate_dead(sink_transposes(choose_layouts(graph)))
+    verify_graph(after)
+    check_types(after)
+    (concat,) = [n for n in after.nodes if n.op == "concat"]
+    assert str(concat.type) == "f32[1, 24, 24, 24]"
+    assert after.producer[concat.inputs[0]].op == "conv"
+    inputs = random_inputs(graph)
+    expected, found = run_graph(graph, inputs), run_graph(after, inputs)
+    for old, new in zip(graph.outputs, after.outputs, strict=True):
+        np.testing.assert_allclose(found[new], expected[old], rtol=1e-4, atol=1e-4)

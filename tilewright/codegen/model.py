@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
+from tilewright.arith.simplify import simplify
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.placement import emit_placement
@@ -37,10 +38,12 @@ class Place:
     """Where an argument lives: `space` is input, output, arena or weights.
 
     `offset` is the number of the input or output, or the byte offset into the arena or weights.
+    What lies inside another value begins `start` bytes behind that.
     """
 
     space: str
     offset: Expr
+    start: Expr = const(0)
 
 
 @node
@@ -237,13 +240,17 @@ def _place(em: ExprEmitter, placement: Placement) -> str:
 
 def _address(em: ExprEmitter, place: Place) -> str:
     if place.space in ("arena", "weights"):
-        return em.fn.let(
-            f"getelementptr inbounds i8, ptr %{place.space}, i64 {em.value(place.offset)}", "p"
-        )
+        return _advanced(em, f"%{place.space}", place.offset + place.start)
     slot = em.fn.let(
         f"getelementptr inbounds ptr, ptr %{place.space}s, i64 {em.value(place.offset)}"
     )
-    return em.fn.let(f"load ptr, ptr {slot}, align 8", "p")
+    first = em.fn.let(f"load ptr, ptr {slot}, align 8", "p")
+    return first if place.start is const(0) else _advanced(em, first, place.start)
+
+
+def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:
+    bytes_ = em.value(simplify(by))
+    return em.fn.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {bytes_}", "p")
 
 
 def _now(em: ExprEmitter) -> str:

@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.arith.expr import Expr
@@ -34,7 +34,7 @@ from tilewright.driver.kernels import Kernel, KernelLibrary
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import Shape, TensorType
 from tilewright.passes.plan_memory import Lifetime, MemoryPlan, plan_memory
 from tilewright.target.cpu import Target
 
@@ -80,9 +80,11 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
     """
     library = KernelLibrary(target, overrides)
 
-    def kernel(graph: Graph, n: Node) -> Kernel:
+    def kernel(graph: Graph, n: Node, rooms: dict[str, Shape]) -> Kernel:
         types = [graph.types[i] if i else None for i in n.inputs]
-        return library.kernel(n, types, _packable(graph, n))
+        values = (*(i for i in n.inputs if i), *n.outputs)
+        wide = tuple((i, rooms[name]) for i, name in enumerate(values) if name in rooms)
+        return library.kernel(n, types, _packable(graph, n), wide)
 
     build = ModelBuild(graph, target, flatten(graph, kernel))
     library.check_overrides()
@@ -144,14 +146,15 @@ class _Placer:
         born: dict[str, int] = {}
         ends: dict[str, int] = {}
         for number, step in enumerate(self.build.steps):
-            for root in map(self.root_of, step.node.outputs):
+            for output in step.node.outputs:
+                root = self.root_of(output)
                 if root in self.fixed:
                     continue
                 if root not in self.shared:
-                    self.shared[root] = self._in_place(number, step, ends) or root
+                    self.shared[root] = self._in_place(number, step, output, ends) or root
                 owner = self.shared[root]
                 born.setdefault(owner, number)
-                ends[owner] = max(ends.get(owner, 0), self.last_use.get(root, number))
+                ends[owner] = max(ends.get(owner, 0), self.last_use.get(root, 0), number)
         buffers = [
             Lifetime(name, self._bytes(name), first, ends[name]) for name, first in born.items()
         ]
@@ -162,15 +165,19 @@ class _Placer:
                 buffers.append(Lifetime(_workspace(number, i), size, number, number))
         return buffers
 
-    def _in_place(self, number: int, step: Step, ends: dict[str, int]) -> str | None:
+    def _in_place(self, number: int, step: Step, output: str, ends: dict[str, int]) -> str | None:
         """The arena buffer that the step's result may overwrite: one that dies here.
 
         A kernel may read the same bytes a second time, under another shape; then they must stay.
+        Neither may be a part of another value, which has other elements before it.
         """
-        roots = [self.root_of(name) for name in step.node.inputs]
+        if not self.flat.is_whole(output):
+            return None
+        inputs = step.node.inputs
+        roots = [self.root_of(name) for name in inputs]
         for i in step.kernel.in_place:
             owner = self.shared.get(roots[i])
-            if owner is None or roots.count(roots[i]) > 1:
+            if owner is None or roots.count(roots[i]) > 1 or not self.flat.is_whole(inputs[i]):
                 continue
             if self.last_use[roots[i]] == number and ends[owner] == number:
                 return owner
@@ -183,7 +190,12 @@ class _Placer:
 
     def place(self, value: str, layout: Layout | None = None) -> Place:
         """Where a value's bytes are."""
-        root = self.root_of(value)
+        t = self.flat.types[value]
+        assert isinstance(t, TensorType)
+        start = simplify(self.flat.spot(value).start * t.dtype.bytes)
+        return replace(self._root_place(self.root_of(value), layout), start=start)
+
+    def _root_place(self, root: str, layout: Layout | None) -> Place:
         if root in self.fixed:
             return self.fixed[root]
         constant = self.flat.constants.get(root)

@@ -1,8 +1,8 @@
 """A fused graph as the steps of a run: kernel calls, checks, and branches with steps of their own.
 
 The values of branches get names of their own, so that all steps share one list of values. A view
-lies in the bytes of what it is a view of, and the results of both branches of an `if` lie in the
-bytes of the node's result; `Flat.root_of` says where.
+lies in the bytes of what it is a view of, the parts of a join in those of the join, and the results
+of both branches of an `if` in those of the node's result; `Flat.root_of` and `Flat.spot` say where.
 """
 
 from __future__ import annotations
@@ -10,16 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tilewright.arith.expr import Expr, maximum
+from tilewright.arith.expr import Expr, const, maximum
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
-from tilewright.ir.types import Type
+from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.control import IfAttrs, late_pairs
+from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as
 from tilewright.ops.table import op_row
 
-MakeKernel = Callable[[Graph, Node], Kernel]
+# Makes the kernel of a node whose values, by their names in the node, have these rooms.
+MakeKernel = Callable[[Graph, Node, dict[str, Shape]], Kernel]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a value lies in the bytes of its root: elements before it, and its room.
+
+    The room is the shape by which it is laid out, `None` if that is its own.
+    """
+
+    start: Expr
+    room: Shape | None = None
 
 
 @dataclass(frozen=True)
@@ -53,16 +66,45 @@ class Flat:
     steps: list[Step] = field(default_factory=list)
     types: dict[str, Type] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
-    root: dict[str, str] = field(default_factory=dict)
+    inside: dict[str, Inside] = field(default_factory=dict)
     # The number of the step before which a branch reads its condition.
     decided: dict[str, int] = field(default_factory=dict)
     late: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
 
     def root_of(self, value: str) -> str:
         """The value in whose bytes `value` lies."""
-        while value in self.root:
-            value = self.root[value]
+        while value in self.inside:
+            value = self.inside[value].host
         return value
+
+    def spot(self, value: str) -> Spot:
+        """Where in the bytes of its root `value` lies."""
+        if value not in self.inside:
+            return Spot(const(0))
+        here = self.inside[value]
+        outer, wide = self.spot(here.host), self.shape(here.host)
+        if here.starts is None:
+            room = outer.room
+            return outer if room is None else Spot(outer.start, room_as(room, wide, here.shape))
+        room = outer.room or wide
+        start = simplify(outer.start + distance(here.starts, room))
+        if is_whole(here.shape, room):
+            return Spot(start)
+        return Spot(start, room_as(room, here.shape, self.shape(value)))
+
+    def is_whole(self, value: str) -> bool:
+        """Whether a value has the bytes of its root, all of them."""
+        while value in self.inside:
+            if self.inside[value].starts is not None:
+                return False
+            value = self.inside[value].host
+        return True
+
+    def shape(self, value: str) -> Shape:
+        """The shape of a value."""
+        t = self.types[value]
+        assert isinstance(t, TensorType)
+        return t.shape
 
 
 def flatten(graph: Graph, kernel: MakeKernel) -> Flat:
@@ -77,16 +119,28 @@ def flatten(graph: Graph, kernel: MakeKernel) -> Flat:
 def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) -> tuple[Item, ...]:
     """The steps of a graph whose values have these names in the whole."""
     items: list[Item] = list(graph.checks)
-    for n in graph.nodes:
-        here = _renamed(n, names)
+    renamed = [(n, _renamed(n, names)) for n in graph.nodes]
+    for n, here in renamed:  # a kernel must know of the joins behind it
+        for i in insides(here, flat.types.__getitem__) if _is_view(n) else ():
+            root = flat.root_of(i.value)  # what is joined may be a view of what is computed
+            flat.inside[root] = replace(i, value=root)
+    for n, here in renamed:
         if isinstance(n.attrs, IfAttrs):
             items.append(_branch(flat, here, n.attrs, kernel))
-        elif n.op != "fused" and op_row(n.op).kind == "view":
-            flat.root[here.name] = here.inputs[0]
-        else:
-            flat.steps.append(Step(here, kernel(graph, n)))
+        elif not _is_view(n):
+            flat.steps.append(Step(here, kernel(graph, n, _rooms(flat, n, names))))
             items.append(flat.steps[-1])
     return tuple(items)
+
+
+def _is_view(n: Node) -> bool:
+    return n.op != "fused" and op_row(n.op).kind == "view"
+
+
+def _rooms(flat: Flat, n: Node, names: dict[str, str]) -> dict[str, Shape]:
+    """The rooms of those values of a node that have gaps."""
+    spots = {name: flat.spot(names[name]) for name in (*n.inputs, *n.outputs) if name}
+    return {name: spot.room for name, spot in spots.items() if spot.room is not None}
 
 
 def _renamed(n: Node, names: dict[str, str]) -> Node:
@@ -117,7 +171,8 @@ def _region(flat: Flat, n: Node, region: Graph, word: str, kernel: MakeKernel) -
     flat.constants.update((names[c.name], c) for c in region.constants)
     items = _items(flat, region, names, kernel)
     for result, output in zip(region.outputs, n.outputs, strict=True):
-        flat.root[flat.root_of(names[result])] = output
+        root = flat.root_of(names[result])
+        flat.inside[root] = Inside(root, output, flat.shape(root))
     return items
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops
 from tilewright.ir.tensor.nodes import Program
-from tilewright.ir.types import Type
-from tilewright.lower.collapse import collapse
+from tilewright.ir.types import Shape, Type
+from tilewright.lower.collapse import collapse_in_rooms
 from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
 from tilewright.ops.table import op_row
@@ -54,19 +54,30 @@ class Kernel:
         return simplify(sum(self.traffic, start=const(0)))
 
 
+# Parameters with gaps between their rows, by number: the shapes by which they are laid out.
+Rooms = tuple[tuple[int, Shape], ...]
+
+
 @dataclass(frozen=True)
 class KernelSource:
-    """What a kernel is made from: loops not yet scheduled, and what is known of them."""
+    """What a kernel is made from: loops not yet scheduled, and what is known of them.
+
+    `rooms` are by the names of parameters, and have as many dimensions as those.
+    """
 
     func: Func
     in_place: tuple[int, ...]
     flops: Expr
+    rooms: Mapping[str, Shape] = field(default_factory=dict)
 
 
-def group_source(group: Graph) -> KernelSource:
+def group_source(group: Graph, rooms: Rooms = ()) -> KernelSource:
     """A fused group as loops."""
-    program = collapse(group_program(group))
-    return KernelSource(program_func(program), in_place_inputs(program), group_flops(group))
+    program = group_program(group)
+    params = (*(t.name for t in program.inputs), *program.outputs)
+    program, wide = collapse_in_rooms(program, {params[i]: room for i, room in rooms})
+    in_place = in_place_inputs(program)
+    return KernelSource(program_func(program), in_place, group_flops(group), wide)
 
 
 def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
@@ -88,25 +99,32 @@ class KernelLibrary:
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
 
-    def kernel(self, node: Node, types: Sequence[Type | None], packable: frozenset[int]) -> Kernel:
+    def kernel(
+        self,
+        node: Node,
+        types: Sequence[Type | None],
+        packable: frozenset[int],
+        rooms: Rooms = (),
+    ) -> Kernel:
         """The kernel for a node: a fused group, or an operator that is given as loops.
 
         `types` are those of its inputs; `packable` inputs are constants whose layout it may choose.
         """
-        key = (*_formula(node, types), packable)
+        key = (*_formula(node, types), packable, rooms)
         if key not in self._known:
             try:
-                self._known[key] = self._from_loops(node, types, packable)
+                self._known[key] = self._from_loops(node, types, packable, rooms)
             except Error as error:
                 raise error.at(node.loc) from None
         return self._known[key]
 
     def _from_loops(
-        self, node: Node, types: Sequence[Type | None], packable: frozenset[int]
+        self, node: Node, types: Sequence[Type | None], packable: frozenset[int], rooms: Rooms
     ) -> Kernel:
         """The kernel of a node not met before; other formulas may have given the same loops."""
-        source = group_source(node.regions[0]) if node.regions else loops_source(node, types)
-        key = f"{print_func(source.func)}{sorted(packable)}"
+        assert node.regions or not rooms, f"{node.op} does not take values with gaps"
+        source = group_source(node.regions[0], rooms) if node.regions else loops_source(node, types)
+        key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)
         return self.kernels[key]
@@ -116,7 +134,7 @@ class KernelLibrary:
         inputs = [p.name for p in func.params]
         constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(schedule_func(func, constants, self.target))
-        plain = finalize(scheduled.func, self.target)
+        plain = finalize(_widened(scheduled.func, source.rooms), self.target)
         return Kernel(
             func.name,
             scheduled.func,
@@ -160,6 +178,12 @@ class KernelLibrary:
             name = f"{title[:60]}.{count}"
         self._names.add(name)
         return name
+
+
+def _widened(func: Func, rooms: Mapping[str, Shape]) -> Func:
+    """`func` with parameters laid out by their rooms; loops and indices stay as they are."""
+    params = tuple(replace(p, shape=rooms.get(p.name, p.shape)) for p in func.params)
+    return replace(func, params=params)
 
 
 def _formula(node: Node, types: Sequence[Type | None]) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from tilewright.passes.look_up_rows import look_up_rows
 from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
+from tilewright.passes.place_parts import place_parts
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.simplify_control import simplify_control
 from tilewright.passes.sink_reshapes import sink_reshapes
@@ -59,6 +60,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("form_attention", form_attention),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
+    GraphPass("place_parts", place_parts),
     GraphPass("fuse", fuse),
 )
 

@@ -9,26 +9,40 @@ tile better and vectorise without tails. Dimensions of size 1 are dropped first.
 are joined if every tensor sees them side by side or not at all; a reduction may in addition read
 *one* tensor through indices computed from the joined axis, as a convolution walks its input, and so
 may what only a product of two tensors reads, as it is packed for it.
+
+A tensor may have gaps between its rows: its *room* is then the larger shape by which it is laid
+out, and dimensions with a gap between them stay apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tilewright.arith.expr import Binary, Expr, Load, Reduce, Var, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.types import Shape
+from tilewright.ops.parts import room_without_units
 
 ONE = const(1)
 Run = range
 
 
+Rooms = Mapping[str, Shape]
+
+
 def collapse(program: Program) -> Program:
     """`program` over tensors of fewer dimensions; the bytes of every tensor are the same."""
-    program = _drop_units(program)
-    return _Joiner(program).result()
+    return collapse_in_rooms(program, {})[0]
+
+
+def collapse_in_rooms(program: Program, rooms: Rooms) -> tuple[Program, Rooms]:
+    """`collapse` where tensors have rooms; with the program come the rooms of its tensors."""
+    shapes = {t.name: t.shape for t in (*program.inputs, *(s.tensor for s in program.stages))}
+    long = {name: room_without_units(shapes[name], room) for name, room in rooms.items()}
+    joiner = _Joiner(_drop_units(program), long)
+    return joiner.result(), joiner.rooms_of_result()
 
 
 def _drop_units(program: Program) -> Program:
@@ -77,11 +91,15 @@ class _Joiner:
     must stay apart.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, rooms: Rooms) -> None:
         self.program = program
+        self.rooms = rooms
         self.shapes: dict[str, Shape] = {t.name: t.shape for t in program.inputs}
         self.shapes.update((s.name, s.shape) for s in program.stages)
         self.cuts: dict[str, set[int]] = {name: set() for name in self.shapes}
+        for name, room in rooms.items():
+            shape = self.shapes[name]
+            self.cuts[name] |= {d - 1 for d in range(1, len(shape)) if shape[d] is not room[d]}
         self.body = {s.name: list(loads(s.body)) for s in program.stages}
         self.packed = _packed(program)
         changed = True
@@ -163,6 +181,14 @@ class _Joiner:
         inputs = tuple(Tensor(t.name, t.dtype, self._shape(t.name)) for t in self.program.inputs)
         stages = tuple(self._stage(s) for s in self.program.stages)
         return Program(self.program.name, inputs, stages, self.program.outputs)
+
+    def rooms_of_result(self) -> Rooms:
+        """The rooms of the joined dimensions."""
+        joined = {}
+        for name, room in self.rooms.items():
+            runs = self._runs(name)
+            joined[name] = tuple(simplify(product(tuple(room[d] for d in run))) for run in runs)
+        return joined
 
     def _runs(self, name: str) -> Iterator[Run]:
         rank, start = len(self.shapes[name]), 0

@@ -28,8 +28,9 @@ from tilewright.ops.sizes import same_size
 
 # injective: each output element from one element of each input. reduction: row-wise reductions and
 # what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul,
-# conv, pooling); takes an injective epilogue. view: the same bytes under another shape. opaque:
-# fuses with nothing. control: nested graphs, of which it chooses.
+# conv, pooling); takes an injective epilogue. view: the same bytes under another shape, some of
+# them, or several values side by side. opaque: fuses with nothing. control: nested graphs, of which
+# it chooses.
 KINDS = ("injective", "reduction", "complex", "view", "opaque", "control")
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]

@@ -22,7 +22,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.layout import TransposeAttrs
-from tilewright.ops.slicing import SliceAttrs
+from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
 from tilewright.ops.window import WindowAttrs
 from tilewright.passes.layout_costs import transpose_cost, window_cost
 from tilewright.passes.min_cut import Cut
@@ -92,6 +92,8 @@ class _Layouts:
 
     def rule(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
         """A node in the layout that was chosen."""
+        if isinstance(n.attrs, ConcatAttrs) and n.name in self.last:
+            return self._joined(g, n, n.attrs)
         if not _has_channels_first(n):
             return None
         attrs, x = n.attrs, n.inputs[0]
@@ -109,6 +111,14 @@ class _Layouts:
                 g.add("transpose", o, attrs=TransposeAttrs(_to_first(rank))) for o in outputs
             )
         return None if attrs is n.attrs else g.add_many(n.op, x, *n.inputs[1:], attrs=attrs)
+
+    def _joined(self, g: Rewriter, n: Node, attrs: ConcatAttrs) -> tuple[str, ...]:
+        """A concatenation with the channels last, also of parts that have them first."""
+        rank = n.type.rank
+        axis = _to_last(rank).index(attrs.axis % rank)
+        parts = [self._transposed(g, x) for x in n.inputs]
+        joined = g.add("concat", *parts, attrs=ConcatAttrs(axis))
+        return (g.add("transpose", joined, attrs=TransposeAttrs(_to_first(rank))),)
 
     def _picked(self, g: Rewriter, x: str, attrs: WindowAttrs) -> str:
         """The pixels that windows of one pixel step on."""
