@@ -9,8 +9,16 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
-from tilewright.ops.resize import ROUNDINGS, TRANSFORMS, ResizeAttrs
+from tilewright.ops.resize import (
+    ROUNDINGS,
+    TRANSFORMS,
+    ResizeAttrs,
+    along_axis,
+    resampled_axes,
+    sample_tables,
+)
 
 RNG = np.random.default_rng(6)
 PLAIN = [t for t in TRANSFORMS if t not in ("tf_crop_and_resize", "tf_half_pixel_for_nn")]
@@ -144,3 +152,31 @@ def test_refusals() -> None:
         resized(x, (4, 4), transform="tf_crop_and_resize")
     with pytest.raises(TypeCheckError, match="one size"):
         run_op("resize", x, attrs=ResizeAttrs(exprs(4), ((const(1), const(1)),)))
+
+
+def test_samples_by_tables() -> None:
+    x = RNG.standard_normal((2, 5)).astype(np.float32)
+    places = np.array([[0, 4, 2], [1, 4, 0]])
+    weights = np.array([[0.5, 1, -1], [0.5, 0, 2]], np.float32)
+    found = run_op("resample", x, places, weights)
+    expected = x[:, places[0]] * weights[0] + x[:, places[1]] * weights[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(TypeCheckError, match="resample"):
+        run_op("resample", x, places.astype(np.int32), weights)
+    with pytest.raises(TypeCheckError, match="resample"):
+        run_op("resample", x, places[0], weights[0])
+
+
+def test_one_axis_of_several() -> None:
+    shape = exprs(2, 3, 8)
+    attrs = ResizeAttrs(exprs(2, 6, 4), tuple(zip(exprs(2, 6, 4), shape, strict=True)), "linear")
+    assert resampled_axes(attrs, shape) == (1, 2)
+    alone = along_axis(attrs, shape, 1)
+    assert alone.shape == exprs(2, 6, 8)
+    assert resampled_axes(alone, shape) == (1,)
+    tables = sample_tables(attrs, shape, 2, F32)
+    assert tables is not None
+    places, weights = tables
+    np.testing.assert_array_equal(places, [[0, 2, 4, 6], [1, 3, 5, 7]])
+    np.testing.assert_array_equal(weights, np.full((2, 4), 0.5, np.float32))
+    assert sample_tables(attrs, (shape[0], shape[1], Var("N")), 2, F32) is None

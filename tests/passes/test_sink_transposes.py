@@ -124,3 +124,14 @@ def test_what_transposes_sink_through() -> None:
     g("softmax", x, axis=-1)
     g("transpose", x, perm=(1, 0))
     assert [sinks_through(n) for n in g.nodes] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(("op", "mode"), [("resize", "linear"), ("resize_nearest", "nearest")])
+def test_resizes_are_computed_before(op: str, mode: str) -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 2, 3, 5, 4))
+    old, new = (2, 4, 3, 5), (2, 4, 6, 7)
+    scales = tuple(zip(new, old, strict=True))
+    last = g("transpose", x, perm=(0, 3, 1, 2))
+    y = g(op, last, shape=new, scales=scales, mode=mode)
+    assert _sunk(g.graph(g("transpose", y, perm=(0, 2, 3, 1)))) == [op]

@@ -28,6 +28,7 @@ from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.place_parts import place_parts
+from tilewright.passes.separate_resizes import separate_resizes
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.simplify_control import simplify_control
 from tilewright.passes.sink_reshapes import sink_reshapes
@@ -55,6 +56,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("fold_affine", fold_affine),
     GraphPass("split_groups", split_groups),
     GraphPass("winograd", winograd),
+    GraphPass("separate_resizes", separate_resizes),
     GraphPass("sink_reshapes", sink_reshapes),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("form_attention", form_attention),

@@ -8,16 +8,21 @@ in integers, so no rounding error can move a sample to its neighbour.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from tilewright.arith.expr import FALSE, Expr, cast, const, maximum, minimum, select
+import numpy as np
+
+from tilewright.arith.expr import FALSE, Expr, as_int, cast, const, maximum, minimum, select
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import F32, F64, DType
+from tilewright.core.dtypes import F32, F64, I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Tensor
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail
 
 
@@ -171,9 +176,9 @@ def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
     return TensorType(x.dtype, tuple(simplify(d) for d in attrs.shape))
 
 
-def _axes(attrs: ResizeAttrs, x: Tensor) -> list[Axis]:
-    roi = attrs.roi or ((0.0, 1.0),) * len(x.shape)
-    return [Axis(*each) for each in zip(x.shape, attrs.shape, attrs.scales, roi, strict=True)]
+def _axes(attrs: ResizeAttrs, shape: Shape) -> list[Axis]:
+    roi = attrs.roi or ((0.0, 1.0),) * len(shape)
+    return [Axis(*each) for each in zip(shape, attrs.shape, attrs.scales, roi, strict=True)]
 
 
 def _is_kept(d: Axis, attrs: ResizeAttrs) -> bool:
@@ -207,7 +212,7 @@ def _resize(
     b: Builder, attrs: ResizeAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x = ins[0]
-    axes = _axes(attrs, x)
+    axes = _axes(attrs, x.shape)
     real = F64 if x.dtype == F64 else F32
 
     def element(*i: Expr) -> Expr:
@@ -226,6 +231,77 @@ def _resize(
         return select(outside, const(attrs.extrapolation, x.dtype), value)
 
     return b.compute("y", outs[0].shape, element)
+
+
+def resampled_axes(attrs: ResizeAttrs, shape: Shape) -> tuple[int, ...]:
+    """The dimensions of a tensor of `shape` along which elements are sampled."""
+    return tuple(d for d, axis in enumerate(_axes(attrs, shape)) if not _is_kept(axis, attrs))
+
+
+def along_axis(attrs: ResizeAttrs, shape: Shape, axis: int) -> ResizeAttrs:
+    """Sampling along one axis only, all others kept."""
+    one = const(1), const(1)
+    return replace(
+        attrs,
+        shape=tuple(n if d == axis else shape[d] for d, n in enumerate(attrs.shape)),
+        scales=tuple(n if d == axis else one for d, n in enumerate(attrs.scales)),
+    )
+
+
+def sample_tables(
+    attrs: ResizeAttrs, shape: Shape, axis: int, dtype: DType
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where each output element samples along an axis and with which weights, a row a tap.
+
+    `None` where sizes are not known, or elements lie outside of what is sampled.
+    """
+    d = _axes(attrs, shape)[axis]
+    sizes = static_sizes((d.size, d.new_size, *d.scale))
+    if sizes is None or 0 in sizes[:2] or attrs.transform == "tf_crop_and_resize":
+        return None
+    grid = TRANSFORMS[attrs.transform](d)
+    b = Builder("tables")
+
+    def column(number: int, part: int) -> Tensor:
+        def element(x: Expr) -> Expr:
+            n, c = simplify(grid.a * x + grid.b), simplify(grid.c)
+            return _taps(attrs, d, n, c, dtype)[number][part]
+
+        return b.compute(f"tap{number}_{part}", (d.new_size,), element)
+
+    count = {"linear": 2, "cubic": 4}[attrs.mode]
+    taps = [(column(k, 0), column(k, 1)) for k in range(count)]
+    found = run_program(b.program(*(t for tap in taps for t in tap)), {}, {})
+    places = np.stack([found[place.name] for place, _ in taps])
+    return places, np.stack([found[weight.name] for _, weight in taps])
+
+
+def _resample_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    x, places, weights = ins
+    if x.rank == 0 or places.rank != 2 or places.shape != weights.shape:
+        raise fail("resample", f"{x} along its last axis by {places} and {weights}")
+    if places.dtype != I64 or weights.dtype != x.dtype or as_int(places.shape[0]) is None:
+        raise fail("resample", f"places {places} and weights {weights} do not fit {x}")
+    return TensorType(x.dtype, (*x.shape[:-1], places.shape[1]))
+
+
+def _resample(b: Builder, _: Attrs, ins: Sequence[Tensor], outs: Sequence[TensorType]) -> Tensor:
+    x, places, weights = ins
+    count = as_int(places.shape[0])
+    assert count is not None
+
+    def element(*i: Expr) -> Expr:
+        taps = [x.at(*i[:-1], places.at(k, i[-1])) * weights.at(k, i[-1]) for k in range(count)]
+        total: Expr = taps[0]
+        for tap in taps[1:]:
+            total = total + tap
+        return total
+
+    return b.compute("y", outs[0].shape, element)
+
+
+def _resample_flops(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
+    return outs[0].elements * ins[1].shape[0] * 2
 
 
 def _weighted(
@@ -260,4 +336,12 @@ def _row(name: str, kind: str, doc: str) -> Op:
 OPS = (
     _row("resize_nearest", "injective", "A tensor sampled on another grid, nearest elements."),
     _row("resize", "complex", "A tensor sampled on another grid, linearly or cubically."),
+    Op(
+        "resample",
+        _resample_type,
+        "complex",
+        te=_resample,
+        flops=_resample_flops,
+        doc="Weighted sums along the last axis: where to read, and the weights, a row a tap.",
+    ),
 )

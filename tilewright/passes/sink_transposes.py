@@ -3,6 +3,7 @@
     add(transpose(a), transpose(b))    →   transpose(add(a, b))
     mul(transpose(a), constant)        →   transpose(mul(a, transposed constant))
     reduce(transpose(a), axes)         →   transpose(reduce(a, permuted axes))
+    resize(transpose(a))               →   transpose(resize(a)), along the permuted axes
     transpose(transpose(a))            →   transpose(a), or a
 
 A transpose that only moves dimensions of size 1 is a reshape, which costs nothing.
@@ -22,6 +23,7 @@ from tilewright.ir.types import Shape
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.pointwise import is_pointwise
 from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.resize import ResizeAttrs
 from tilewright.ops.table import op_row
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -145,6 +147,21 @@ def _sink_axis(g: Rewriter, n: Node, base: str, perm: Perm) -> tuple[str, ...] |
     return tuple(g.add("transpose", o, attrs=TransposeAttrs(perm)) for o in outputs)
 
 
+def _sink_resize(g: Rewriter, n: Node, base: str, perm: Perm) -> str:
+    """Sample before transposing, along where the axes were."""
+    attrs = n.attrs
+    assert isinstance(attrs, ResizeAttrs)
+    where = [perm.index(d) for d in range(len(perm))]
+    moved = replace(
+        attrs,
+        shape=tuple(attrs.shape[w] for w in where),
+        scales=tuple(attrs.scales[w] for w in where),
+        roi=tuple(attrs.roi[w] for w in where) if attrs.roi else (),
+    )
+    inner = g.add(n.op, base, attrs=moved)
+    return g.add("transpose", inner, attrs=TransposeAttrs(perm))
+
+
 AxisRule = Callable[[Rewriter, Node, str, Perm], "str | tuple[str, ...] | None"]
 _REDUCTIONS: Sequence[str] = (
     "reduce_sum",
@@ -159,4 +176,6 @@ _REDUCTIONS: Sequence[str] = (
 _AXIS_RULES: dict[str, AxisRule] = {
     **dict.fromkeys(_REDUCTIONS, _sink_reduce),
     "concat": _sink_axis,
+    "resize": _sink_resize,
+    "resize_nearest": _sink_resize,
 }
