@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.differential.native import check_native, random_inputs
 from tests.ops.run_op import run_op
+from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
 from tilewright.ops.scan import ScanAttrs
 from tilewright.ops.table import op_row
 
@@ -35,6 +38,18 @@ def test_against_numpy(dtype: str, axis: int, reverse: bool, exclusive: bool) ->
     for op, product in (("cumsum", False), ("cumprod", True)):
         found = run_op(op, x, attrs=attrs, dims=[("N", 5, "M")])
         np.testing.assert_array_equal(found, _reference(x, attrs, product))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_many_lines_natively(axis: int, symbolic: bool) -> None:
+    g = GraphBuilder("f")
+    last = Var("N") if symbolic else 37
+    x = g.input("x", tensor(F32, 5, 6, last))
+    ys = [g.add("cumsum", x, attrs=ScanAttrs(axis, e, r)) for e in (0, 1) for r in (0, 1)]
+    graph = g.graph(*ys)
+    for n in (37, 16, 1) if symbolic else (37,):
+        check_native(graph, random_inputs(graph, {"N": n}))
 
 
 def test_one_line_and_empty() -> None:
