@@ -24,7 +24,7 @@ from tilewright.arith.expr import (
     select,
     unary,
 )
-from tilewright.core.dtypes import BOOL, F64, I64, DType
+from tilewright.core.dtypes import BOOL, F64, I32, I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
@@ -183,7 +183,10 @@ def _arg(
         return b.compute("y", outs[0].shape, lambda *i: const(0))
     extents = (x.shape[axes[0]],)
     which = "max" if attrs.last else "min"
-    elsewhere = neutral(which, I64)
+    # Along a row positions make up vectors, and twice as many short ones fit.
+    length = as_int(extents[0]) if axes[0] == len(x.shape) - 1 else None
+    count = I32 if length is not None and length < 2**31 else I64
+    elsewhere = neutral(which, count)
 
     def term(i: Sequence[Expr], k: Expr) -> Expr:
         return _at(x, axes, _index(len(x.shape), axes, attrs.keepdims, i), (k,))
@@ -197,11 +200,16 @@ def _arg(
         same = term(i, k).eq(best.at(*i))
         return same | call("isnan", term(i, k)) if x.dtype.is_float else same
 
-    return b.compute(
-        "y",
+    place = b.compute(
+        "y" if count == I64 else "place",
         outs[0].shape,
-        lambda *i: b.reduce(which, extents, lambda k: select(found(i, k), k, elsewhere)),
+        lambda *i: b.reduce(
+            which, extents, lambda k: select(found(i, k), cast(count, k), elsewhere)
+        ),
     )
+    if count == I64:
+        return place
+    return b.compute("y", outs[0].shape, lambda *i: cast(I64, place.at(*i)))
 
 
 def _flops(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
