@@ -257,11 +257,14 @@ def _share(
 ) -> None:
     """Share the work among threads, and make padded copies where they are used."""
     padding = roles.padding if _along_lanes(roles, block) else None
-    if padding is not None and roles.batch:
-        copy = sch.compute_at(padding.name, loops[len(roles.batch) - 1])
-        _, inner = sch.split(copy[-1], [None, tile.lanes])
+    channels = len(roles.batch) + (_period(roles.data, roles.row) > 0)
+    if padding is not None and channels:
+        copy = sch.compute_at(padding.name, loops[channels - 1])
+        vector, inner = sch.split(copy[-1], [None, tile.lanes])
         sch.vectorize(inner)
-        loops = loops[: len(roles.batch)]
+        for loop in (*copy[-2:-1], vector):
+            sch.annotate(loop, "cut", 1)
+        loops = loops[:channels]
     elif padding is not None:
         schedule_injective(sch, padding, target)
     elif as_int(simplify(roles.column.extent % tile.columns)) != 0:
