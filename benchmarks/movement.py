@@ -4,8 +4,9 @@
     python benchmarks/movement.py transpose resize    # those whose names contain one of these
 
 Each engine runs in this process, in turns, on one thread; a figure is the least processor time of
-many runs. Bytes are those of the operands and the result, each counted once. The roof is the
-bandwidth of the nearest cache that holds them all, as `tilewright doctor` measures it.
+many runs. Bytes are those of the operands and the result, each counted once; of a table that is
+looked up, all. The roof is the bandwidth of the nearest cache that holds them all, as measured by
+`tilewright.runtime.roofs`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import openvino
 from onnx import helper, numpy_helper
 
 import tilewright
+from tilewright.runtime.roofs import machine_roofs
 
 OPSET = 18
 SECONDS = 0.1  # for each engine and turn
@@ -219,13 +221,16 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     arguments = parser.parse_args()
     engines = arguments.engines.split(",")
-    print(f"{'':34}{'KiB':>7} " + " ".join(f"{name:>12} us    GB/s" for name in engines))
+    roofs = machine_roofs(1)
+    heads = " ".join(f"{name:>12} us    GB/s" for name in engines)
+    print(f"{'':34}{'KiB':>7} {'roof':>6} {heads}")
     for move in _moves():
         if arguments.words and not any(word in move.name for word in arguments.words):
             continue
         moved, times = measure(move, engines)
         cells = " ".join(f"{us:>15.1f} {moved / us / 1e3:>7.1f}" for us in times.values())
-        print(f"{move.name:34}{moved // 1024:>7} {cells}", flush=True)
+        roof = roofs.level(moved).bytes_per_second / 1e9
+        print(f"{move.name:34}{moved // 1024:>7} {roof:>6.1f} {cells}", flush=True)
 
 
 if __name__ == "__main__":

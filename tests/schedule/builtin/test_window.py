@@ -112,11 +112,12 @@ def test_channels_last_make_no_copy() -> None:
     assert "cut=1" in print_func(kernel.func)
 
 
-def test_channels_first_copy_one_channel_at_a_time() -> None:
-    (kernel,) = scheduled(_windows("conv", "channels_first", 16, (64, 64)))
+@pytest.mark.parametrize("op", ["conv", "max_pool"])
+def test_channels_first_copy_one_channel_at_a_time(op: str) -> None:
+    (kernel,) = scheduled(_windows(op, "channels_first", 16, (64, 64)))
     text = print_func(kernel.func)
     (loop,) = kinds(kernel.func)["parallel"]
-    assert text.index(f"for {loop}") < text.index('block "conv.padded"')
+    assert text.index(f"for {loop}") < text.index(f'block "{op}.padded"')
 
 
 def test_a_copy_that_transposes_stays_one() -> None:
