@@ -91,7 +91,7 @@ class _Lines:
         word = f"{self.name}{width}"
         side = simplify(first + Var("side") * width)
         at = self._at(const(0), side)
-        sizes = [const(1)] * len(at)
+        sizes: list[Expr] = [const(1)] * len(at)
         if self.axis != len(at) - 1:
             sizes[-1] = const(width)
         sizes[self.axis] = self.shape[self.axis]
