@@ -55,3 +55,15 @@ def test_roles() -> None:
     ((func, constants),) = sources(KERNELS["sum_rows"](8, 12, 16))
     facts = facts_of(func)
     assert tile_roles(facts.blocks[0], facts, constants) is None
+
+
+def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
+    """A batch of unknown size may be one: rows then come alone, if columns keep the units busy."""
+    graph = KERNELS["mean_middle"](Var("M"), 9, 64)
+    (result,) = scheduled(graph)
+    assert result.rule == "tile"
+    assert "pad(" not in str(result.trace)
+    for batch in (0, 1, 5):
+        check(graph, {"M": batch})
+    (narrow,) = scheduled(KERNELS["mean_middle"](Var("M"), 9, 3))
+    assert "pad(" in str(narrow.trace)
