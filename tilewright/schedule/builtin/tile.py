@@ -177,15 +177,16 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
 def _rows_at_once(roles: Roles, lanes: int) -> int:
     """How many rows a tile may have.
 
-    Rows that share nothing only keep the units busy, which columns do as well where there are
-    enough of them. An unknown number of rows, a batch most often, may be one: no more than that
-    is then computed for nothing.
+    Rows that share nothing only keep the units busy, together with the vectors of columns. Where
+    their number is unknown (a batch most often), it may be one: a tile then has no more rows than
+    are computed in the same time.
     """
     if roles.row is None:
         return 1
-    alone = roles.panel is None and as_int(roles.row.extent) is None
-    busy = typical_extent(roles.column.extent) >= PARALLEL_CHAINS * lanes
-    return 1 if alone and busy else typical_extent(roles.row.extent)
+    if roles.panel is not None or as_int(roles.row.extent) is not None:
+        return typical_extent(roles.row.extent)
+    vectors = -(-typical_extent(roles.column.extent) // lanes)
+    return max(1, PARALLEL_CHAINS // vectors)
 
 
 def _period(block: Block, row: Iter) -> int:
