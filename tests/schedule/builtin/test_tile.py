@@ -55,3 +55,16 @@ def test_roles() -> None:
     ((func, constants),) = sources(KERNELS["sum_rows"](8, 12, 16))
     facts = facts_of(func)
     assert tile_roles(facts.blocks[0], facts, constants) is None
+
+
+def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
+    """A batch of unknown size may be one: columns, not rows, keep the units busy."""
+    graph = KERNELS["mean_middle"](Var("M"), 9, 64)
+    (result,) = scheduled(graph)
+    assert result.rule == "tile"
+    assert "pad(" not in str(result.trace)
+    for batch in (0, 1, 5):
+        check(graph, {"M": batch})
+    for columns, rows in ((3, 8), (16, 2)):
+        (narrow,) = scheduled(KERNELS["mean_middle"](Var("M"), 9, columns))
+        assert f'pad("reduce_mean.total", "i0", {rows})' in str(narrow.trace)

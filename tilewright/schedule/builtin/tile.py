@@ -26,6 +26,7 @@ from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
+    PARALLEL_CHAINS,
     RegisterTile,
     TileProblem,
     choose_tile,
@@ -162,7 +163,7 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
 def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
     bits = value_of(block).dtype.bits
     problem = TileProblem(
-        rows=1 if roles.row is None else typical_extent(roles.row.extent),
+        rows=_rows_at_once(roles, target.lanes(bits)),
         columns=typical_extent(roles.column.extent),
         steps=prod(typical_extent(it.extent) for it in reductions(block)),
         bits=bits,
@@ -171,6 +172,21 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         by_lane=_by_lane(block, roles, facts, target.lanes(bits), target),
     )
     return choose_tile(problem, target)
+
+
+def _rows_at_once(roles: Roles, lanes: int) -> int:
+    """How many rows a tile may have.
+
+    Rows that share nothing only keep the units busy, together with the vectors of columns. Where
+    their number is unknown (a batch most often), it may be one: a tile then has no more rows than
+    are computed in the same time.
+    """
+    if roles.row is None:
+        return 1
+    if roles.panel is not None or as_int(roles.row.extent) is not None:
+        return typical_extent(roles.row.extent)
+    vectors = -(-typical_extent(roles.column.extent) // lanes)
+    return max(1, PARALLEL_CHAINS // vectors)
 
 
 def _period(block: Block, row: Iter) -> int:
