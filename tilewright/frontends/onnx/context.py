@@ -44,6 +44,7 @@ from tilewright.core.dtypes import (
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
 from tilewright.frontends.onnx.tensors import TensorReader
+from tilewright.frontends.onnx.waiting import NeedsValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
@@ -264,14 +265,11 @@ class Context:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
             return known.reshape(data.shape)
-        raise UnsupportedError(
-            "onnx.data-dependent-shape",
-            f"{n.op_type}: input {index} ({n.proto.input[index]}) must be known when compiling: a"
-            " constant, or computed from shapes",
-            loc=n.loc,
-            help="replace what computes it by a constant, e.g. with a shape-inference or"
-            " simplifying tool",
-        )
+        raise self.needs_value(n, index)
+
+    def needs_value(self, n: OnnxNode, index: int) -> NeedsValue:
+        """The error for an input that must be known before the node can be converted."""
+        return NeedsValue(n.op_type, str(n.proto.input[index]), f"input {index}", n.loc)
 
     def known_ints(self, n: OnnxNode, index: int) -> tuple[Expr, ...]:
         """Input `index` as a flat list of index expressions."""
@@ -281,23 +279,14 @@ class Context:
         """Input `index` as plain integers; symbolic sizes are refused (axes, permutations)."""
         found = known_integers(self.known_array(n, index))
         if found is None:
-            raise UnsupportedError(
-                "onnx.data-dependent-shape",
-                f"{n.op_type}: input {index} ({n.proto.input[index]}) must not depend on dynamic"
-                " dimensions",
-                loc=n.loc,
-                help="fix the dimensions, e.g. dims={'N': 1}",
-            )
+            raise self.needs_value(n, index)
         return tuple(found)
 
     def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
         """Input `index` as a number: it must be a constant of one element."""
         data = self.constant_of(n.required(index))
         if data is None or data.size != 1:
-            raise n.unsupported(
-                f"input {index} ({n.proto.input[index]}) must be a constant of one element",
-                "make it an initializer",
-            )
+            raise self.needs_value(n, index)
         return data.reshape(()).item()
 
 

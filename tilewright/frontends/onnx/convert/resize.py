@@ -80,10 +80,7 @@ def _floats(c: Context, n: OnnxNode, index: int) -> list[float] | None:
         return None
     data = c.constant_of(n.input(index))
     if data is None:
-        raise n.unsupported(
-            f"input {index} ({n.proto.input[index]}) is computed when running",
-            "make it an initializer",
-        )
+        raise c.needs_value(n, index)
     return [float(v) for v in data.reshape(-1)] or None
 
 
