@@ -16,8 +16,9 @@ import numpy as np
 from onnx import GraphProto
 
 from tilewright.arith.expr import Var, const
-from tilewright.core.dtypes import from_numpy
+from tilewright.core.dtypes import STRING, from_numpy
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
+from tilewright.driver.texts import Texts
 from tilewright.frontends.onnx.context import OnnxNode, identifier
 from tilewright.frontends.onnx.host.call import HostCall
 from tilewright.frontends.onnx.read import DOMAINS
@@ -74,12 +75,19 @@ class Program:
         plan = self._plan(values)
         stage = plan.stage
         if plan.native is not None:
-            results = plan.native(*(values[name] for name in stage.inputs))
-            several = results if isinstance(results, tuple) else (results,)
-            values.update(zip(stage.outputs, several, strict=True))
+            values.update(self._run_natively(plan.native, stage, values))
         for p in stage.hosts:
             self._run_on_host(p, values)
         return plan.rest
+
+    def _run_natively(self, native: Executable, stage: Stage, values: Values) -> Values:
+        """The results of a stage, by name; texts go in and out as their numbers in a table."""
+        texts = Texts()
+        given = (texts.numbers(self._value(name, values)) for name in stage.inputs)
+        found = native(*given)
+        results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
+        read = (texts.texts(a) if port.dtype == STRING else a for a, port in results)
+        return dict(zip(stage.outputs, read, strict=True))
 
     def _plan(self, values: Values) -> _Plan:
         present = [name for name in self.reads if name in values]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from onnx import TypeProto, inliner
 
+from tilewright.core.dtypes import STRING
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.program import CompileGraph, Program
 from tilewright.frontends.onnx.context import onnx_dtype
@@ -120,9 +121,11 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
         if not isinstance(value, list | tuple):
             raise _misfit(name, value, declared)
         return [checked(name, item, declared.sequence_type.elem_type) for item in value]
-    array = np.asarray(value)
-    tensor = declared.tensor_type
-    if array.dtype != onnx_dtype(tensor.elem_type).numpy:
+    array, tensor = np.asarray(value), declared.tensor_type
+    dtype = onnx_dtype(tensor.elem_type)
+    if dtype == STRING and array.dtype.kind in "OU":
+        array = array.astype(object)
+    elif dtype == STRING or array.dtype != dtype.numpy:
         raise _misfit(name, value, declared)
     if tensor.HasField("shape") and not _fits(array.shape, tensor.shape.dim):
         raise _misfit(name, value, declared)

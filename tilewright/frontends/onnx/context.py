@@ -285,8 +285,12 @@ class Context:
     def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
         """Input `index` as a number: it must be a constant of one element."""
         data = self.constant_of(n.required(index))
-        if data is None or data.size != 1:
+        if data is None:
             raise self.needs_value(n, index)
+        if data.size != 1:
+            raise n.invalid(
+                f"input {index} ({n.proto.input[index]}) has {data.size} elements, not one"
+            )
         return data.reshape(()).item()
 
 

@@ -15,6 +15,7 @@ from functools import partial
 
 from onnx import ValueInfoProto, inliner
 
+from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Error, FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
@@ -78,7 +79,10 @@ def input_type(value: ValueInfoProto, dims: Dims) -> TensorType:
             help="declare its shape; single dimensions may be left open",
         )
     shape = (dims.of(d, value.name, axis) for axis, d in enumerate(given.shape.dim))
-    return TensorType(onnx_dtype(given.elem_type), tuple(shape))
+    dtype = onnx_dtype(given.elem_type)
+    if dtype == STRING:
+        raise Waiting("onnx.input-type", f"input {value.name!r} holds texts")
+    return TensorType(dtype, tuple(shape))
 
 
 def _add_initializers(c: Context, model: Model) -> None:
@@ -90,7 +94,8 @@ def _add_initializers(c: Context, model: Model) -> None:
             help="store it as a dense tensor",
         )
     for index, tensor in enumerate(graph.initializer):
-        onnx_dtype(tensor.data_type)
+        if onnx_dtype(tensor.data_type) == STRING:
+            raise Waiting("onnx.input-type", f"initializer {tensor.name!r} holds texts")
         if tensor.name in c.values:
             raise FrontendError("onnx.duplicate-value", f"{tensor.name!r} is defined twice")
         c.values[tensor.name] = c.g.constant(model.array(index), identifier(tensor.name))

@@ -15,7 +15,7 @@ from tilewright.frontends.onnx.host.table import host_ops
 from tilewright.frontends.onnx.order import node_name, ordered
 from tilewright.frontends.onnx.read import DOMAINS, Model
 from tilewright.frontends.onnx.table import converter, converters, key_of
-from tilewright.frontends.onnx.waiting import Waiting
+from tilewright.frontends.onnx.waiting import RunsOnHost
 
 # Before this version operators broadcast where an attribute said so, along an axis it named.
 NUMPY_BROADCASTING = 7
@@ -68,7 +68,7 @@ def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
         if body is not None:
             return _expand(c, n, body)
         if key_of(n) in host_ops():
-            raise Waiting("onnx.host", f"{n.op_type} runs on the host", loc=n.loc)
+            raise RunsOnHost(n.op_type, n.loc)
     return converter(n)(c, n)
 
 

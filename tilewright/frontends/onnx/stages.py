@@ -21,7 +21,8 @@ from functools import partial
 import numpy as np
 from onnx import GraphProto, NodeProto
 
-from tilewright.arith.expr import Const
+from tilewright.arith.expr import Const, const
+from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
 from tilewright.frontends.onnx.functions import function_body
@@ -33,7 +34,7 @@ from tilewright.frontends.onnx.order import node_name, ordered, reads
 from tilewright.frontends.onnx.read import DOMAINS, Model
 from tilewright.frontends.onnx.splice import branch_nodes, function_nodes
 from tilewright.frontends.onnx.table import converters
-from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
+from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
@@ -141,6 +142,7 @@ class _StageImport:
     rest: list[Pending] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
     wants: set[str] = field(default_factory=set)
+    hosted: set[Pending] = field(default_factory=set)
     computed: list[str] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
@@ -180,6 +182,9 @@ class _StageImport:
         except NeedsValue as error:
             self.wants.add(error.value)
             self._wait(p)
+        except RunsOnHost:
+            self.hosted.add(p)
+            self._wait(p)
         except Waiting:
             self._wait(p)
         return []
@@ -193,18 +198,17 @@ class _StageImport:
         if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
             return True
         key = node_key(p)
-        return key in host_ops() and key not in converters()
+        return p in self.hosted or (key in host_ops() and key not in converters())
 
     def _define(self, names: Iterable[str]) -> None:
         """Give values that come from before the stage a name in its graph."""
         for name in sorted(names):
             if name in self.c.values:
                 continue
-            if name in self.constants:
-                data = self.constants[name]()
-                self.c.values[name] = self.c.g.constant(data, identifier(name))
-                continue
-            value = self.given[name]
+            value = self.constants[name]() if name in self.constants else self.given[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+                # the number of a text is another one in every run
+                value = TensorType(STRING, tuple(map(const, value.shape)))
             if isinstance(value, TensorType):
                 self.c.values[name] = self.c.g.input(identifier(name), value)
                 self.inputs[self.c.values[name]] = name

@@ -12,6 +12,13 @@ class Waiting(UnsupportedError):
     """A part of a model that must wait until what comes before it has run."""
 
 
+class RunsOnHost(Waiting):
+    """A node that no loop program can express; `host` has a function for it."""
+
+    def __init__(self, op: str, loc: Loc = NOWHERE) -> None:
+        super().__init__("onnx.host", f"{op} runs on the host, between native stages", loc=loc)
+
+
 class NeedsValue(Waiting):
     """A node whose meaning depends on the value of one of its inputs, which is not known yet.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.core.dtypes import BOOL
+from tilewright.core.dtypes import BOOL, STRING, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.waiting import RunsOnHost
 from tilewright.ops.activation import (
     AlphaAttrs,
     GeluAttrs,
@@ -61,10 +62,20 @@ def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "clip", n.input(0), *limits),)
 
 
+def cast(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Converted to the element type that is named."""
+    return (_cast(c, n, n.dtype_attr("to")),)
+
+
 def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Converted to the element type of the second input."""
-    attrs = CastAttrs(c.type(n.required(1)).dtype)
-    return (c.add(n, "cast", n.required(0), attrs=attrs),)
+    return (_cast(c, n, c.type(n.required(1)).dtype),)
+
+
+def _cast(c: Context, n: OnnxNode, dtype: DType) -> str:
+    if STRING in (dtype, c.type(n.required(0)).dtype):
+        raise RunsOnHost(n.op_type, n.loc)
+    return c.add(n, "cast", n.required(0), attrs=CastAttrs(dtype))
 
 
 def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -113,7 +124,7 @@ CONVERTERS: dict[str, Converter] = {
     ),
     "Gelu": simple("gelu", gelu),
     "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
-    "Cast": simple("cast", lambda n: CastAttrs(n.dtype_attr("to"))),
+    "Cast": cast,
     "CastLike": cast_like,
     "Clip": clip,
     "Sum": variadic("add"),
