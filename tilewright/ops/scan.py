@@ -50,7 +50,7 @@ def _scan(
         at = length - 1 - k if attrs.reverse else k
         return tuple(at if d == axis else Var(f"v{d}") for d in range(x.rank))
 
-    k = Var("k")
+    k = Var("at.k")
     later, before = const(0) < k, place(k - 1)
     so_far = select(later, Load("y0", before, x.dtype, later), const(start, x.dtype))
     if attrs.exclusive:
@@ -66,7 +66,7 @@ def _scan(
         iters,
         (Region("x0", line), Region("y0", line)),
         (Region("y0", line),),
-        For("k", length, "serial", Store("y0", place(k), value)),
+        For("at.k", length, "serial", Store("y0", place(k), value)),
     )
     for d in reversed(outer):
         body = For(f"i{d}", x.shape[d], "serial", body)

@@ -114,7 +114,7 @@ def test_scalar(c: Context) -> None:
     k, v = c.g.constant(np.array([2.5])), c.g.constant(np.ones(3))
     n = _node(helper.make_node("X", ["k", "v"], ["y"]), k, v)
     assert c.scalar(n, 0) == 2.5
-    with pytest.raises(FrontendError, match="input 1 .v. has 3 elements, not one"):
+    with pytest.raises(FrontendError, match=r"input 1 .v. has 3 elements, not one"):
         c.scalar(n, 1)
 
 

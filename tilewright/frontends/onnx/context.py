@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import (
     BF16,
     BOOL,
@@ -48,6 +48,7 @@ from tilewright.frontends.onnx.waiting import NeedsValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
+from tilewright.ops.learn import LearnAttrs
 
 DTYPES: dict[int, DType] = {
     TensorProto.FLOAT: F32,
@@ -230,6 +231,13 @@ class Context:
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
         return f"_late_{next(self.late)}"  # no dimension of an input is called so
+
+    def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
+        """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
+        name = self.fresh_size()
+        known = self.add(n, "learn", count, attrs=LearnAttrs(name, limit))
+        self.g.know(known, Var(name))
+        return Var(name)
 
     def add(self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS) -> str:
         """Append an operator with one output, named like the node's first output."""

@@ -27,6 +27,7 @@ from tilewright.frontends.onnx.convert import (
     recurrent,
     reduce,
     resize,
+    select,
     slicing,
 )
 
@@ -47,6 +48,7 @@ FAMILIES = (
     recurrent,
     reduce,
     resize,
+    select,
     slicing,
 )
 
