@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import as_int, const, product
-from tilewright.core.dtypes import DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
 from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
-from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ExpandAttrs, ReshapeAttrs
 from tilewright.ops.norm import (
     LayerNormAttrs,
@@ -23,12 +21,6 @@ from tilewright.ops.softmax import AxisAttrs
 
 def _epsilon(n: OnnxNode) -> float:
     return n.float_attr("epsilon", 1e-5)
-
-
-def _cast(c: Context, n: OnnxNode, value: str, dtype: DType) -> str:
-    if c.type(value).dtype == dtype:
-        return value
-    return c.add(n, "cast", value, attrs=CastAttrs(dtype))
 
 
 def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -54,7 +46,7 @@ def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def _batch_norm(c: Context, n: OnnxNode, parameters: list[str]) -> str:
     x = n.required(0)
-    same = [_cast(c, n, p, c.type(x).dtype) for p in parameters]
+    same = [c.cast(n, p, c.type(x).dtype) for p in parameters]
     return c.add(n, "batch_norm", x, *same, attrs=EpsilonAttrs(_epsilon(n)))
 
 
@@ -64,7 +56,7 @@ def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     own = c.type(n.required(3)).dtype
     rank = c.type(x).rank
     axes = ReduceAttrs(tuple(a for a in range(rank) if a != 1), keepdims=False)
-    wide = _cast(c, n, x, own)
+    wide = c.cast(n, x, own)
     mean = c.add(n, "reduce_mean", wide, attrs=axes)
     centred = c.add(n, "sub", wide, per_channel(c.g, mean, rank))
     variance = c.add(n, "reduce_mean", c.add(n, "mul", centred, centred), attrs=axes)
@@ -86,7 +78,7 @@ def layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
         return (c.add(n, "layer_norm", *inputs, attrs=attrs),)
     y, mean, inverse = c.g.add_many("layer_norm", *inputs, attrs=attrs, loc=n.loc)
     stash = onnx_dtype(n.int_attr("stash_type", 1))
-    return y, _cast(c, n, mean, stash), _cast(c, n, inverse, stash)
+    return y, c.cast(n, mean, stash), c.cast(n, inverse, stash)
 
 
 def rms_norm(n: OnnxNode) -> RmsNormAttrs:
