@@ -28,6 +28,7 @@ from tilewright.frontends.onnx.convert import (
     recurrent,
     reduce,
     resize,
+    sampling,
     slicing,
 )
 
@@ -49,6 +50,7 @@ FAMILIES = (
     recurrent,
     reduce,
     resize,
+    sampling,
     slicing,
 )
 
