@@ -58,3 +58,9 @@ def test_attributes_reach_the_operator() -> None:
     np.testing.assert_array_equal(found, np.clip(X * 0.5 + 0.25, 0, 1))
     found = run_onnx("Mod", X, np.full(5, 2, np.float32), fmod=1)[0]
     np.testing.assert_array_equal(found, np.fmod(X, 2))
+
+
+def test_bit_cast() -> None:
+    x = np.array([1.5, -0.0, np.inf], "f4")
+    (found,) = run_onnx("BitCast", x, opset=26, to=6)
+    np.testing.assert_array_equal(found, x.view("i4"))

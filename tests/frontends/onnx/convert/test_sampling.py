@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.frontends.onnx.convert.run_node import check_node, run_node
 from tests.frontends.onnx.one_node import check, results
 from tilewright.core.errors import FrontendError
 from tilewright.ops.grid_sample import PADDINGS
@@ -39,3 +40,29 @@ def test_modes_of_version_16() -> None:
         np.testing.assert_array_equal(found, results("GridSample", inputs, mode=new, opset=20)[0])
     with pytest.raises(FrontendError, match="mode 'quintic'"):
         results("GridSample", inputs, mode="quintic", opset=16)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("samples", [0, 2])
+def test_roi_align(mode: str, samples: int) -> None:
+    x = RNG.standard_normal((2, 2, 6, 7)).astype("f4")
+    corners = RNG.uniform(0, 5, (4, 2))
+    rois = np.concatenate([corners, corners + RNG.uniform(1, 6, (4, 2))], 1).astype("f4")
+    inputs = {"x": x, "rois": rois, "images": np.array([1, 0, 1, 1])}
+    options = {"mode": mode, "output_height": 2, "output_width": 3, "spatial_scale": 0.75}
+    for transform in ("half_pixel", "output_half_pixel"):
+        check(
+            "RoiAlign",
+            inputs,
+            sampling_ratio=samples,
+            coordinate_transformation_mode=transform,
+            **options,
+        )
+
+
+def test_max_roi_pool() -> None:
+    x = RNG.standard_normal((1, 2, 6, 7)).astype("f4")
+    rois = np.array([[0, 0, 0, 6, 5], [0, 2, 2, 5, 4]], "f4")
+    check_node("MaxRoiPool", [x, rois], pooled_shape=[2, 3])
+    with pytest.raises(FrontendError, match="pooled_shape"):
+        run_node("MaxRoiPool", [x, rois], pooled_shape=[2])

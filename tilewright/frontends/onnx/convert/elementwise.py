@@ -114,6 +114,7 @@ CONVERTERS: dict[str, Converter] = {
     "Gelu": simple("gelu", gelu),
     "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
     "Cast": simple("cast", lambda n: CastAttrs(n.dtype_attr("to"))),
+    "BitCast": simple("bitcast", lambda n: CastAttrs(n.dtype_attr("to"))),
     "CastLike": cast_like,
     "Clip": clip,
     "Sum": variadic("add"),

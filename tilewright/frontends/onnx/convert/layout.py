@@ -11,6 +11,7 @@ from tilewright.arith.expr import Const, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
 from tilewright.ir.types import Shape
+from tilewright.ops.blocks_to_image import BlocksToImageAttrs
 from tilewright.ops.layout import (
     BlockAttrs,
     ExpandAttrs,
@@ -156,6 +157,20 @@ def block_attrs(n: OnnxNode) -> BlockAttrs:
     return BlockAttrs(n.int_attr("blocksize"), n.str_attr("mode", "DCR"))
 
 
+def col2im(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Blocks put back into an image; the shapes of both must be known."""
+    image, kernel = c.known_ints(n, 1), c.static_ints(n, 2)
+    rank = len(kernel)
+    attrs = BlocksToImageAttrs(
+        image,
+        kernel,
+        n.ints_attr("strides", (1,) * rank),
+        n.ints_attr("pads", (0,) * (2 * rank)),
+        n.ints_attr("dilations", (1,) * rank),
+    )
+    return (c.add(n, "blocks_to_image", n.required(0), attrs=attrs),)
+
+
 CONVERTERS: dict[str, Converter] = {
     "Reshape": reshape,
     "Flatten": flatten,
@@ -165,6 +180,7 @@ CONVERTERS: dict[str, Converter] = {
     "Expand": expand,
     "Tile": tile,
     "Trilu": trilu,
+    "Col2Im": col2im,
     "DepthToSpace": simple("depth_to_space", block_attrs),
     "SpaceToDepth": simple("space_to_depth", block_attrs),
 }
