@@ -13,6 +13,7 @@ from tilewright.core.dtypes import from_numpy
 from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.fourier import DftAttrs
 from tilewright.ops.roi import MaxRoiPoolAttrs, RoiAlignAttrs
 from tilewright.ops.tensor_scatter import TensorScatterAttrs
 
@@ -57,6 +58,14 @@ def test_determinant() -> None:
     graph = _graph("determinant", None, {"x": ("f8", ("B", "N", "N"))})
     for shape in ((3, 4, 4), (1, 9, 9), (0, 2, 2)):
         _check(graph, {"x": RNG.standard_normal(shape)}, scale=100)
+
+
+@pytest.mark.parametrize("n", [12, 96, 509])
+def test_dft(n: int) -> None:
+    """At once, split, and as a convolution."""
+    graph = _graph("dft", DftAttrs(1, n), {"x": ("f8", ("rows", n, 2))})
+    for rows in (0, 3):
+        _check(graph, {"x": RNG.standard_normal((rows, n, 2))}, scale=1000)
 
 
 @pytest.mark.parametrize("circular", [False, True])

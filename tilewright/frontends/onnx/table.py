@@ -29,6 +29,7 @@ from tilewright.frontends.onnx.convert import (
     reduce,
     resize,
     sampling,
+    signal,
     slicing,
 )
 
@@ -51,6 +52,7 @@ FAMILIES = (
     reduce,
     resize,
     sampling,
+    signal,
     slicing,
 )
 
