@@ -9,11 +9,12 @@ import pytest
 
 from tests.differential.native import assert_same_on_threads, check_native
 from tests.ops.run_op import Dim, exprs
-from tilewright.core.dtypes import from_numpy
+from tilewright.core.dtypes import F32, from_numpy
 from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.fourier import DftAttrs
+from tilewright.ops.random import RandomAttrs
 from tilewright.ops.roi import MaxRoiPoolAttrs, RoiAlignAttrs
 from tilewright.ops.tensor_scatter import TensorScatterAttrs
 
@@ -58,6 +59,17 @@ def test_determinant() -> None:
     graph = _graph("determinant", None, {"x": ("f8", ("B", "N", "N"))})
     for shape in ((3, 4, 4), (1, 9, 9), (0, 2, 2)):
         _check(graph, {"x": RNG.standard_normal(shape)}, scale=100)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "normal"])
+def test_random(distribution: str) -> None:
+    """Of a size that is known only when running, so that it is no constant."""
+    g = GraphBuilder("random")
+    x = g.input("x", TensorType(F32, exprs("N", 7)))
+    attrs = RandomAttrs(exprs("N", 7), F32, distribution, key=77)
+    graph = g.graph(g.add("add", x, g.add("random", attrs=attrs)))
+    for rows in (0, 5):
+        _check(graph, {"x": np.zeros((rows, 7), "f4")}, scale=4)
 
 
 @pytest.mark.parametrize("n", [12, 96, 509])

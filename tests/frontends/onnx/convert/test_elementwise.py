@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.onnx_ops import run_onnx
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tilewright.core.errors import FrontendError
 
 X = np.array([-3.0, -0.5, 0.0, 0.5, 3.0], np.float32)
 
@@ -32,17 +32,6 @@ def test_gelu_names_its_formulas() -> None:
     assert run_onnx("Gelu", X, approximate="tanh")[0].shape == X.shape
     with pytest.raises(FrontendError, match="approximate is 'fast'"):
         run_onnx("Gelu", X, approximate="fast")
-
-
-def test_dropout_does_nothing() -> None:
-    y, mask = run_onnx("Dropout", X, outputs=2)
-    np.testing.assert_array_equal(y, X)
-    np.testing.assert_array_equal(mask, np.ones(5, bool))
-    training = {"ratio": np.array(0.5, np.float32), "training": np.array(True)}
-    with pytest.raises(UnsupportedError, match="training"):
-        run_onnx("Dropout", X, constants=training)
-    training["ratio"] = np.array(0, np.float32)
-    np.testing.assert_array_equal(run_onnx("Dropout", X, constants=training)[0], X)
 
 
 def test_cast_like() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.core.dtypes import BOOL
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
 from tilewright.ops.activation import (
     AlphaAttrs,
@@ -14,7 +13,6 @@ from tilewright.ops.activation import (
     ShrinkAttrs,
 )
 from tilewright.ops.elementwise import CastAttrs, ModAttrs
-from tilewright.ops.layout import ExpandAttrs
 
 
 def alpha(op: str, default: float) -> Converter:
@@ -67,21 +65,6 @@ def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "cast", n.required(0), attrs=attrs),)
 
 
-def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Dropout drops nothing in inference; its mask is true everywhere."""
-    if n.has_input(2) and c.scalar(n, 2) and _ratio(c, n) != 0:
-        raise n.unsupported("training mode", "set training_mode to false")
-    result = c.add(n, "identity", n.required(0))
-    if not n.wants(1):
-        return (result,)
-    shape = ExpandAttrs(c.type(result).shape)
-    return result, c.add(n, "expand", c.constant(True, BOOL), attrs=shape)
-
-
-def _ratio(c: Context, n: OnnxNode) -> float:
-    return float(c.scalar(n, 1)) if n.has_input(1) else 0.5
-
-
 _SAME_NAME = (
     *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"),
     *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh"),
@@ -121,5 +104,4 @@ CONVERTERS: dict[str, Converter] = {
     "Min": variadic("min"),
     "Max": variadic("max"),
     "Mean": mean,
-    "Dropout": dropout,
 }
