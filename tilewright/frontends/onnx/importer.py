@@ -28,9 +28,6 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
 
-# Before this version operators broadcast where an attribute said so, along an axis it named.
-NUMPY_BROADCASTING = 7
-
 
 def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:
     """The graph of a model; `dims` fixes dynamic dimensions by name."""
@@ -124,11 +121,6 @@ def _convert(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) 
     while inputs and not inputs[-1]:
         inputs = inputs[:-1]
     n = OnnxNode(proto, inputs, loc, opsets.get(domain, 0))
-    if n.opset < NUMPY_BROADCASTING and n.has_attr("broadcast") and n.has_attr("axis"):
-        raise n.unsupported(
-            f"version {n.opset} broadcasts along an axis",
-            f"convert the model to version {NUMPY_BROADCASTING} with onnx.version_converter",
-        )
     c.g.loc = loc
     try:
         outputs = _outputs(c, n)

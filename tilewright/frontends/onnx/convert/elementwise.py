@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from onnx import TensorProto
+
+from tilewright.frontends.onnx.broadcast import broadcasting, prelu
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
 from tilewright.ops.activation import (
     AlphaAttrs,
     GeluAttrs,
@@ -47,6 +50,22 @@ def gelu(n: OnnxNode) -> GeluAttrs:
     return GeluAttrs(kind == "tanh")
 
 
+def selu(n: OnnxNode) -> SeluAttrs:
+    """Version 1 rounded the constants."""
+    default = SeluAttrs() if n.opset >= 6 else SeluAttrs(1.6732, 1.0507)
+    return SeluAttrs(n.float_attr("alpha", default.alpha), n.float_attr("gamma", default.gamma))
+
+
+def cast(n: OnnxNode) -> CastAttrs:
+    """Before version 6 the type is given by its name."""
+    if n.opset >= 6:
+        return CastAttrs(n.dtype_attr("to"))
+    name = n.str_attr("to")
+    if name not in TensorProto.DataType.keys():
+        raise n.invalid(f"to is {name!r}")
+    return CastAttrs(onnx_dtype(TensorProto.DataType.Value(name)))
+
+
 def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The limits are inputs since version 11, and were attributes before."""
     dtype = c.type(n.required(0)).dtype
@@ -69,24 +88,19 @@ _SAME_NAME = (
     *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"),
     *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh"),
     *("Atanh", "Sigmoid", "Relu", "Softplus", "Softsign", "Mish", "Identity"),
-    *("Add", "Sub", "Mul", "Div", "Pow"),
 )
 
 CONVERTERS: dict[str, Converter] = {
     **{name: simple(name.lower()) for name in _SAME_NAME},
-    "PRelu": simple("prelu"),
+    **{name: broadcasting(name.lower()) for name in ("Add", "Sub", "Mul", "Div", "Pow")},
+    "PRelu": prelu,
     "HardSwish": simple("hard_swish"),
     "LeakyRelu": alpha("leaky_relu", 0.01),
     "Elu": alpha("elu", 1.0),
     "Celu": alpha("celu", 1.0),
     "ThresholdedRelu": alpha("thresholded_relu", 1.0),
     "Swish": alpha("swish", 1.0),
-    "Selu": simple(
-        "selu",
-        lambda n: SeluAttrs(
-            n.float_attr("alpha", SeluAttrs().alpha), n.float_attr("gamma", SeluAttrs().gamma)
-        ),
-    ),
+    "Selu": simple("selu", selu),
     "HardSigmoid": simple(
         "hard_sigmoid",
         lambda n: HardSigmoidAttrs(n.float_attr("alpha", 0.2), n.float_attr("beta", 0.5)),
@@ -96,7 +110,7 @@ CONVERTERS: dict[str, Converter] = {
     ),
     "Gelu": simple("gelu", gelu),
     "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
-    "Cast": simple("cast", lambda n: CastAttrs(n.dtype_attr("to"))),
+    "Cast": simple("cast", cast),
     "BitCast": simple("bitcast", lambda n: CastAttrs(n.dtype_attr("to"))),
     "CastLike": cast_like,
     "Clip": clip,

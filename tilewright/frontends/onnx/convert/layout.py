@@ -50,9 +50,10 @@ def _constants(found: Counter[Expr]) -> tuple[Expr, ...]:
 
 
 def reshape(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """0 copies a dimension (unless `allowzero`), -1 is what is left."""
+    """0 copies a dimension (unless `allowzero`), -1 is what is left; an attribute at first."""
     x = n.required(0)
-    old, wanted = c.type(x).shape, list(c.known_ints(n, 1))
+    given = map(const, n.ints_attr("shape")) if n.opset < 5 else c.known_ints(n, 1)
+    old, wanted = c.type(x).shape, list(given)
     if not n.int_attr("allowzero", 0):
         for i, d in enumerate(wanted):
             if as_int(d) == 0:
@@ -136,9 +137,13 @@ def expand(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def tile(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Each dimension repeated."""
-    attrs = TileAttrs(c.known_ints(n, 1))
-    return (c.add(n, "tile", n.required(0), attrs=attrs),)
+    """Each dimension repeated; in version 1 one axis, given with its number."""
+    x = n.required(0)
+    repeats = c.known_ints(n, 1)
+    if n.opset < 6:
+        rank, (axis,) = c.type(x).rank, c.static_ints(n, 2)
+        repeats = tuple(repeats[0] if a == axis % rank else const(1) for a in range(rank))
+    return (c.add(n, "tile", x, attrs=TileAttrs(repeats)),)
 
 
 def trilu(c: Context, n: OnnxNode) -> tuple[str, ...]:
