@@ -32,6 +32,7 @@ from tilewright.frontends.onnx.convert import (
     sampling,
     signal,
     slicing,
+    training,
 )
 
 FAMILIES = (
@@ -56,6 +57,7 @@ FAMILIES = (
     sampling,
     signal,
     slicing,
+    training,
 )
 
 
