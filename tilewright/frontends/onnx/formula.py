@@ -9,12 +9,13 @@ Python numbers become constants of the other operand's element type.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilewright.core.dtypes import DType
 from tilewright.frontends.onnx.context import Context, OnnxNode
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 
-Operand = "Formula | float | int"
+Operand: TypeAlias = "Formula | float | int"
 
 
 @dataclass(frozen=True)

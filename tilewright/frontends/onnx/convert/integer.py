@@ -29,12 +29,12 @@ def _by_row(c: Context, n: OnnxNode, value: str) -> str:
     return reshaped(c, n, value, (*c.type(value).shape, 1))
 
 
-def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[int, int]) -> str:
+def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
     """`(x - x0) (w - w0)` as the product of bytes less sums of rows and columns.
 
     So the product itself stays one of bytes, and what the columns of `w` sum to is often constant.
     """
-    x0, w0 = (n.input(z) for z in zeros)
+    x0, w0 = zeros
     y = c.add(n, "matmul_integer", x, w)
     rows = c.cast(n, x, I32)
     if not _is_zero(c, x0):
@@ -48,10 +48,15 @@ def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[int, int]) ->
     return y
 
 
+def integer_product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
+    """The product of 8-bit operands less their zero points, `""` for none, in i32."""
+    return as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, zeros))
+
+
 def matmul_integer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """8-bit matrix product."""
-    x, w = n.required(0), n.required(1)
-    return (as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, (2, 3))),)
+    zeros = n.input(2), n.input(3)
+    return (integer_product(c, n, n.required(0), n.required(1), zeros),)
 
 
 def _centred(c: Context, n: OnnxNode, value: str, zero: str, rank: int) -> str:
@@ -86,8 +91,8 @@ def _requantized(c: Context, n: OnnxNode, sums: str, factor: str, scale: int, ze
 
 def qlinear_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Matrix product of quantised operands; scales are one a tensor, a row or a column."""
-    x, w = n.required(0), n.required(3)
-    sums = as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, (2, 5)))
+    zeros = n.input(2), n.input(5)
+    sums = integer_product(c, n, n.required(0), n.required(3), zeros)
     rows = _by_row(c, n, c.cast(n, n.required(1), F32))
     factor = c.add(n, "mul", rows, c.cast(n, n.required(4), F32))
     return (_requantized(c, n, sums, factor, 6, 7),)

@@ -60,8 +60,8 @@ def _joined(
     numbers = forest.leaves_first()
     order = np.argsort(numbers)
 
-    def table(values: Sequence[int]) -> str:
-        return c.constant(np.array(values, np.int64), I64)
+    def table(values: np.ndarray) -> str:
+        return c.constant(values, I64)
 
     tables = [
         table(numbers[list(roots)]),
