@@ -48,6 +48,7 @@ from tilewright.frontends.onnx.waiting import NeedsValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
+from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.learn import LearnAttrs
 
 DTYPES: dict[int, DType] = {
@@ -249,6 +250,12 @@ class Context:
         """Append an operator with several outputs, named like those of the node."""
         names = tuple(_base_name(n, i) for i in range(n.n_outputs))
         return self.g.add_many(op, *inputs, attrs=attrs, names=names, loc=n.loc)
+
+    def cast(self, n: OnnxNode, value: str, dtype: DType) -> str:
+        """A value in another element type; itself where it has it already."""
+        if self.type(value).dtype == dtype:
+            return value
+        return self.add(n, "cast", value, attrs=CastAttrs(dtype))
 
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""

@@ -17,9 +17,6 @@ from tilewright.frontends.onnx.read import DOMAINS, Model
 from tilewright.frontends.onnx.table import converter, converters, key_of
 from tilewright.frontends.onnx.waiting import RunsOnHost
 
-# Before this version operators broadcast where an attribute said so, along an axis it named.
-NUMPY_BROADCASTING = 7
-
 
 def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]:
     """Convert a nested graph where its node stands; `c.values` has what is defined around it."""
@@ -42,11 +39,6 @@ def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]
 def convert_node(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> None:
     """Add what a node computes to the graph of `c`; its outputs are then among the values."""
     n = onnx_node(c, proto, opsets, loc)
-    if n.opset < NUMPY_BROADCASTING and n.has_attr("broadcast") and n.has_attr("axis"):
-        raise n.unsupported(
-            f"version {n.opset} broadcasts along an axis",
-            f"convert the model to version {NUMPY_BROADCASTING} with onnx.version_converter",
-        )
     c.g.loc = loc
     try:
         outputs = _outputs(c, n)
