@@ -147,6 +147,14 @@ def gathered(m: Dim, n: Dim, k: Dim) -> Graph:
     return b.g.graph(b.add("gather", table, rows, axis=0))
 
 
+def grid_sample(m: Dim, n: Dim, k: Dim) -> Graph:
+    """The grid, of random numbers, reaches beyond the image."""
+    b = _Maker("grid_sample")
+    x, grid = b.input(2, 3, m, n), b.input(2, k, 2, 2)
+    modes = (("linear", "zeros"), ("nearest", "border"), ("cubic", "reflection"))
+    return b.g.graph(*(b.add("grid_sample", x, grid, mode=m, padding=p) for m, p in modes))
+
+
 def mlp(m: Dim, n: Dim, k: Dim) -> Graph:
     """Several kernels with residuals, so that buffers are shared and overwritten."""
     b = _Maker("mlp")
@@ -161,6 +169,7 @@ KERNELS: dict[str, Callable[[Dim, Dim, Dim], Graph]] = {
     **{f.__name__: f for f in (matmul, dense, batched_matmul, conv, pointwise_conv, depthwise)},
     **{f.__name__: f for f in (max_pool, average_pool, global_pool, softmax, softmax_columns)},
     **{f.__name__: f for f in (layer_norm, argmax, transposes, rearranged, gathered, mlp)},
+    **{f.__name__: f for f in (grid_sample,)},
     "sum_rows": _reduction("reduce_sum", (2,)),
     "max_columns": _reduction("reduce_max", (0,)),
     "mean_middle": _reduction("reduce_mean", (1,)),
@@ -170,7 +179,7 @@ KERNELS: dict[str, Callable[[Dim, Dim, Dim], Graph]] = {
 
 # Kernels whose dimensions must not be empty, or known when compiling.
 NEEDS_FIXED_CHANNELS = ("conv", "pointwise_conv", "depthwise")
-NEVER_EMPTY = ("argmax", "gathered", "max_pool", "average_pool")
+NEVER_EMPTY = ("argmax", "gathered", "max_pool", "average_pool", "grid_sample")
 
 
 def fixed(dim: Dim) -> Expr:

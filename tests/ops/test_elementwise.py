@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.ops.run_op import run_op
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, DType
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
@@ -205,3 +205,21 @@ def _known(build: str) -> str:
 )
 def test_shape_arithmetic(build: str, expected: str) -> None:
     assert _known(build) == expected
+
+
+def test_bitcast() -> None:
+    x = np.array([0, 1, -1, 2**31 - 1, -(2**31)], "i4")
+    np.testing.assert_array_equal(
+        run_op("bitcast", x, attrs=CastAttrs(F32)).view("i4"), x.view("f4").view("i4")
+    )
+    np.testing.assert_array_equal(
+        run_op("bitcast", SPECIAL.astype("f2"), attrs=CastAttrs(I16)),
+        SPECIAL.astype("f2").view("i2"),
+    )
+    truth = np.array([True, False])
+    np.testing.assert_array_equal(run_op("bitcast", truth, attrs=CastAttrs(I8)), [1, 0])
+    np.testing.assert_array_equal(
+        run_op("bitcast", x[:2].astype("u1"), attrs=CastAttrs(BOOL)), [0, 1]
+    )
+    with pytest.raises(TypeCheckError, match="differ in size"):
+        run_op("bitcast", x, attrs=CastAttrs(F64))

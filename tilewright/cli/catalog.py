@@ -30,9 +30,16 @@ def _attributes(cls: type) -> str:
 
 def onnx() -> list[Row]:
     """ONNX operators that are read directly; others are read where ONNX defines them by these."""
+    from tilewright.frontends.onnx.host.table import host_ops
     from tilewright.frontends.onnx.table import converters
 
-    return [{"name": name, "summary": _first_line(f)} for name, f in sorted(converters().items())]
+    native, host = converters(), host_ops()
+    where = {name: "native" for name in native}
+    where.update((name, "native, host" if name in native else "host") for name in host)
+    return [
+        {"name": name, "summary": _first_line({**host, **native}[name]), "runs": where[name]}
+        for name in sorted(where)
+    ]
 
 
 def passes() -> list[Row]:

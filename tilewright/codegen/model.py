@@ -76,7 +76,20 @@ class Choose:
     late: tuple[tuple[str, Expr, Expr], ...] = ()
 
 
-Action = KernelCall | Require | Choose
+@node
+class Learn:
+    """A number in memory is from there on the value of a size.
+
+    The run ends with `status` if it is negative or beyond the limit, for which memory is planned.
+    """
+
+    name: str
+    place: Place
+    limit: Expr
+    status: int
+
+
+Action = KernelCall | Require | Choose | Learn
 
 
 @node
@@ -165,7 +178,9 @@ class _Main:
             if isinstance(action, KernelCall):
                 self._call(action)
             elif isinstance(action, Require):
-                self._require(action)
+                self._require(self.em.value(action.condition), action.status)
+            elif isinstance(action, Learn):
+                self._learn(action)
             else:
                 self._choose(action)
 
@@ -183,13 +198,19 @@ class _Main:
         self.fn.emit(f"store i64 {now}, ptr {self.clock}, align 8")
         return now
 
-    def _require(self, action: Require) -> None:
-        holds = self.em.value(action.condition)
+    def _require(self, holds: str, status: int) -> None:
         fine, failed = self.fn.label("fine"), self.fn.label("failed")
         self.fn.emit(f"br i1 {holds}, label %{fine}, label %{failed}")
         self.fn.start(failed)
-        self.fn.emit(f"ret i32 {action.status}")
+        self.fn.emit(f"ret i32 {status}")
         self.fn.start(fine)
+
+    def _learn(self, action: Learn) -> None:
+        size = self.fn.let(f"load i64, ptr {_address(self.em, action.place)}, align 8", "late")
+        limit = self.em.value(action.limit)
+        # a negative number is a large one without its sign
+        self._require(self.fn.let(f"icmp ule i64 {size}, {limit}"), action.status)
+        self._define_late(action.name, size)
 
     def _choose(self, action: Choose) -> None:
         then, other, after = (self.fn.label(word) for word in ("then", "else", "after"))

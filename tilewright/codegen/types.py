@@ -19,6 +19,7 @@ _REGISTER = {
     "bf16": "bfloat",
     "f32": "float",
     "f64": "double",
+    "string": "i64",
     **{f"{s}{n}": f"i{n}" for s in "iu" for n in (8, 16, 32, 64)},
 }
 

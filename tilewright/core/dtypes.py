@@ -48,7 +48,8 @@ U8, U16, U32, U64 = (DType(f"u{n}", "uint", n) for n in (8, 16, 32, 64))
 F16, F32, F64 = (DType(f"f{n}", "float", n) for n in (16, 32, 64))
 BF16 = DType("bf16", "float", 16)
 C64, C128 = DType("c64", "complex", 64), DType("c128", "complex", 128)
-STRING = DType("string", "string", 0)
+# A text is the number that it has in a table of texts: programs move and compare numbers.
+STRING = DType("string", "string", 64)
 
 _NUMPY: dict[str, np.dtype] = {
     "bool": np.dtype(np.bool_),
@@ -57,14 +58,14 @@ _NUMPY: dict[str, np.dtype] = {
     **{f"f{n}": np.dtype(f"float{n}") for n in (16, 32, 64)},
     "c64": np.dtype(np.complex64),
     "c128": np.dtype(np.complex128),
-    "string": np.dtype(object),
+    "string": np.dtype(np.int64),
 }
 
 DTYPES: dict[str, DType] = {
     d.name: d
     for d in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128, STRING)
 }
-_BY_NUMPY = {stored: DTYPES[name] for name, stored in _NUMPY.items()}
+_BY_NUMPY = {stored: DTYPES[name] for name, stored in _NUMPY.items() if name != "string"}
 
 
 @cache
@@ -88,6 +89,8 @@ def dtype(name: str) -> DType:
 def from_numpy(numpy_dtype: np.dtype) -> DType:
     """The element type that `numpy_dtype` stores."""
     asked = np.dtype(numpy_dtype)
+    if asked.kind in "OU":
+        return STRING
     found = BF16 if asked.name == "bfloat16" else _BY_NUMPY.get(asked)
     if found is None:
         raise TypeCheckError(

@@ -21,6 +21,7 @@ from tilewright.codegen.model import (
     Action,
     Choose,
     KernelCall,
+    Learn,
     ModelCode,
     Place,
     Require,
@@ -29,7 +30,8 @@ from tilewright.codegen.model import (
 )
 from tilewright.codegen.statements import emit_func
 from tilewright.codegen.threadpool import threadpool_ir
-from tilewright.driver.flatten import Flat, Item, Step, flatten, limit
+from tilewright.core.errors import Loc
+from tilewright.driver.flatten import Flat, Item, Learned, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
@@ -213,15 +215,22 @@ class _Placer:
             self._number += 1
             return self.call(self._number - 1, item)
         if isinstance(item, Check):
-            status = len(self.errors) + 1
-            where = f"{item.loc.node}: " if item.loc.node else ""
-            self.errors[status] = f"{where}{item.message}"
-            return Require(item.condition, status)
+            return Require(item.condition, self._status(item.message, item.loc))
+        if isinstance(item, Learned):
+            message = f"size {item.name} is more than {item.limit}, or negative"
+            status = self._status(message, item.loc)
+            return Learn(item.name, self.place(item.value), item.limit, status)
         decides = item.condition
         condition = decides if isinstance(decides, Expr) else self.place(decides)
         then, other = (self.actions(branch) for branch in item.branches)
         late = tuple((name, *pair) for name, pair in item.late.items())
         return Choose(condition, then, other, late)
+
+    def _status(self, message: str, loc: Loc) -> int:
+        """The number with which a run ends that this message explains."""
+        status = len(self.errors) + 1
+        self.errors[status] = f"{loc.node}: {message}" if loc.node else message
+        return status
 
     def call(self, number: int, step: Step) -> KernelCall:
         """The call of one step."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.core.cache import open_cache
 from tilewright.core.config import config
+from tilewright.core.errors import UnsupportedError
 from tilewright.driver.identity import model_key
 from tilewright.driver.precision import check_precision
 from tilewright.driver.release import release_memory
@@ -17,6 +18,8 @@ from tilewright.target.cpu import resolve
 
 if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
+    from tilewright.driver.staged import StagedModel
+    from tilewright.ir.graph.nodes import Graph
 
 Progress = Callable[[str], None]
 
@@ -32,7 +35,7 @@ def compile(
     overrides: Path | None = None,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
-) -> Executable:
+) -> Executable | StagedModel:
     """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
 
     `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
@@ -40,19 +43,36 @@ def compile(
 
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
-    TW_OVERRIDE_DIR) is taken from there.
+    TW_OVERRIDE_DIR) is taken from there. A model in which something is known only when it runs is
+    compiled in stages, while it runs.
     """
-    container = compile_container(
-        source,
-        target=target,
-        dims=dims,
-        precision=precision,
-        cache=cache,
-        overrides=overrides,
-        timings=timings,
-        progress=progress,
-    )
+    options: dict[str, Any] = {
+        "target": target,
+        "precision": precision,
+        "cache": cache,
+        "overrides": overrides,
+        "timings": timings,
+        "progress": progress,
+    }
+    try:
+        container = compile_container(source, dims=dims, **options)
+    except UnsupportedError as error:
+        from tilewright.frontends.onnx.waiting import Waiting
+
+        if not isinstance(error, Waiting):
+            raise
+        return _staged(source, threads, options)
     return Executable(container, threads=threads)
+
+
+def _staged(source: Any, threads: int | None, options: Mapping[str, Any]) -> StagedModel:
+    """The model as one that is compiled while it runs."""
+    from tilewright.driver.staged import StagedModel
+
+    def compile_graph(graph: Graph) -> Executable:
+        return Executable(compile_container(graph, **options), threads=threads)
+
+    return StagedModel(source, compile_graph)
 
 
 def compile_container(

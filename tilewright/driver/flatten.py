@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from tilewright.arith.expr import Expr, const, maximum
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, substitute
+from tilewright.core.errors import Loc
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.control import IfAttrs, late_pairs
+from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as
 from tilewright.ops.table import op_row
 
@@ -55,7 +57,17 @@ class Branch:
     late: dict[str, tuple[Expr, Expr]]
 
 
-Item = Step | Check | Branch
+@dataclass(frozen=True)
+class Learned:
+    """A value in memory that is from there on a size, of that name and at most so large."""
+
+    value: str
+    name: str
+    limit: Expr
+    loc: Loc
+
+
+Item = Step | Check | Branch | Learned
 
 
 @dataclass
@@ -67,8 +79,9 @@ class Flat:
     types: dict[str, Type] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     inside: dict[str, Inside] = field(default_factory=dict)
-    # The number of the step before which a branch reads its condition.
+    # The number of the step before which a branch reads its condition, or a size its value.
     decided: dict[str, int] = field(default_factory=dict)
+    # What each late size is at most: one of two, or anything up to the second.
     late: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
 
     def root_of(self, value: str) -> str:
@@ -127,6 +140,8 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
     for n, here in renamed:
         if isinstance(n.attrs, IfAttrs):
             items.append(_branch(flat, here, n.attrs, kernel))
+        elif isinstance(n.attrs, LearnAttrs):
+            items.append(_learned(flat, here, n.attrs))
         elif not _is_view(n):
             flat.steps.append(Step(here, kernel(graph, n, _rooms(flat, n, names))))
             items.append(flat.steps[-1])
@@ -146,6 +161,14 @@ def _rooms(flat: Flat, n: Node, names: dict[str, str]) -> dict[str, Shape]:
 def _renamed(n: Node, names: dict[str, str]) -> Node:
     inputs = tuple(names[i] if i else "" for i in n.inputs)
     return replace(n, inputs=inputs, outputs=tuple(names[o] for o in n.outputs))
+
+
+def _learned(flat: Flat, n: Node, attrs: LearnAttrs) -> Learned:
+    value = n.inputs[0]
+    flat.inside[n.name] = Inside(n.name, value, n.type.shape)
+    flat.decided[value] = max(flat.decided.get(value, 0), len(flat.steps))
+    flat.late[attrs.name] = (const(0), attrs.limit)
+    return Learned(value, attrs.name, attrs.limit, n.loc)
 
 
 def _branch(flat: Flat, n: Node, attrs: IfAttrs, kernel: MakeKernel) -> Branch:
@@ -183,7 +206,7 @@ def _fresh(flat: Flat, name: str) -> str:
 
 
 def limit(e: Expr, late: Mapping[str, tuple[Expr, Expr]]) -> Expr:
-    """The most that a size can be while late sizes are not known: each is one of two."""
+    """The most that a size can be while late sizes are not known: each lies between two."""
     for name in free_vars(e):
         if name in late:
             either = [substitute(e, {name: value}) for value in late[name]]

@@ -159,6 +159,10 @@ class GraphBuilder:
         """An integer or bool tensor as an object array of expressions, if it is known."""
         return self._known.get(name)
 
+    def know(self, name: str, element: Expr) -> None:
+        """Let a tensor of one integer be known as an expression."""
+        self._known[name] = _object_array([element], (1,) * self.type(name).rank)
+
     def type(self, name: str) -> TensorType:
         """The type of a value that must be a tensor."""
         found = self.equalities.of(self.types[name])

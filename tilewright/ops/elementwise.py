@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.arith.expr import (
+    Bitcast,
     Const,
     Expr,
     as_expr,
@@ -19,7 +20,7 @@ from tilewright.arith.expr import (
     select,
     unary,
 )
-from tilewright.core.dtypes import BOOL, F64, I64, DType
+from tilewright.core.dtypes import BOOL, F64, I64, U8, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
@@ -34,7 +35,7 @@ from tilewright.ops.pointwise import (
     numbers,
     row,
 )
-from tilewright.ops.row import broadcast_shapes
+from tilewright.ops.row import broadcast_shapes, fail
 
 
 @node
@@ -120,6 +121,27 @@ def _known_cast(attrs: CastAttrs, values: Sequence[np.ndarray]) -> np.ndarray:
     return known(convert)(attrs, values)
 
 
+def _bitcast_type(attrs: CastAttrs, ins: Sequence[TensorType]) -> TensorType:
+    x = ins[0]
+    check_dtype("bitcast", anything, x.dtype)
+    check_dtype("bitcast", anything, attrs.to)
+    if x.dtype.bits != attrs.to.bits:
+        raise fail("bitcast", f"elements of {x.dtype} and {attrs.to} differ in size")
+    return TensorType(attrs.to, x.shape)
+
+
+def _bitcast(attrs: CastAttrs, x: Expr) -> Expr:
+    """A truth value is a byte of 0 or 1."""
+    if BOOL in (x.dtype, attrs.to):
+        byte = select(x, const(1, U8), const(0, U8)) if x.dtype == BOOL else x
+        return byte.ne(0) if attrs.to == BOOL else _bits(attrs.to, byte)
+    return _bits(attrs.to, x)
+
+
+def _bits(to: DType, x: Expr) -> Expr:
+    return x if x.dtype == to else Bitcast(to, x)
+
+
 _FUNCTIONS = (
     ("exp", 10, "e to the power x"),
     ("log", 12, "the natural logarithm"),
@@ -188,6 +210,14 @@ CONVERSIONS = (
         value=_known_cast,
         flops=0,
         doc="converted to another element type",
+    ),
+    row(
+        "bitcast",
+        _bitcast,
+        infer=_bitcast_type,
+        attrs=CastAttrs,
+        flops=0,
+        doc="the same bits read as another element type",
     ),
     row("identity", lambda _, x: x, anything, value=known(lambda e: e), flops=0, doc="itself"),
 )

@@ -24,6 +24,7 @@ from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.control import IfAttrs
+from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.row import Op
 from tilewright.ops.table import op_row
 
@@ -61,7 +62,13 @@ def run_outputs(
 
 
 def _bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
-    """Sizes that are known only now that control flow has gone one way."""
+    """Sizes that are known only now: learnt, or because control flow has gone one way."""
+    if isinstance(node.attrs, LearnAttrs):
+        found = int(results[0].reshape(()))
+        if not 0 <= found <= evaluate(node.attrs.limit, sizes):
+            message = f"size {node.attrs.name} is {found}, at most {node.attrs.limit} was expected"
+            raise ExecutionError("run.check", message, loc=node.loc)
+        sizes[node.attrs.name] = found
     if isinstance(node.attrs, IfAttrs):
         dims = (d for x in results for d in x.shape)
         sizes.update((n, d) for n, d in zip(node.attrs.late, dims, strict=False) if n)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.arith.bounds import NATURAL, bound
 from tilewright.arith.expr import Expr, call, cast, const
-from tilewright.core.dtypes import BOOL, DType
+from tilewright.core.dtypes import BOOL, STRING, DType
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
@@ -49,7 +49,7 @@ def bools(dtype: DType) -> bool:
 
 def anything(dtype: DType) -> bool:
     """Everything that fits a register."""
-    return numbers(dtype) or dtype == BOOL
+    return numbers(dtype) or dtype in (BOOL, STRING)
 
 
 _WORDS: dict[Accepts, str] = {
@@ -57,7 +57,7 @@ _WORDS: dict[Accepts, str] = {
     integers: "integers",
     numbers: "numbers",
     bools: "bool",
-    anything: "numbers or bool",
+    anything: "numbers, bool or texts",
 }
 
 

@@ -22,6 +22,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.interpolate import MODES, Tap, cubic_taps, linear_taps, weighted, whole_tap
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail
 
@@ -128,37 +129,6 @@ ROUNDINGS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "round_prefer_ceil": lambda n, c: (n * 2 + c) // (c * 2),
 }
 
-# A sample is a weighted sum of elements: pairs of position (maybe outside) and weight.
-Taps = list[tuple[Expr, Expr]]
-
-
-def _linear_taps(floor: Expr, part: Expr, _: ResizeAttrs) -> Taps:
-    one = const(1, part.dtype)
-    return [(floor, one - part), (floor + 1, part)]
-
-
-def _cubic_taps(floor: Expr, part: Expr, attrs: ResizeAttrs) -> Taps:
-    def number(v: float) -> Expr:
-        return const(v, part.dtype)
-
-    a, one = attrs.cubic_coeff, number(1)
-
-    def near(t: Expr) -> Expr:  # |distance| <= 1
-        return (number(a + 2) * t - number(a + 3)) * t * t + one
-
-    def far(t: Expr) -> Expr:  # 1 < |distance| < 2
-        return ((number(a) * t - number(5 * a)) * t + number(8 * a)) * t - number(4 * a)
-
-    weights = [far(part + one), near(part), near(one - part), far(one - part + one)]
-    return [(floor + (k - 1), w) for k, w in enumerate(weights)]
-
-
-_TAPS: dict[str, Callable[[Expr, Expr, ResizeAttrs], Taps]] = {
-    "linear": _linear_taps,
-    "cubic": _cubic_taps,
-}
-MODES = ("nearest", *_TAPS)
-
 
 def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
@@ -191,21 +161,28 @@ def _clamped(i: Expr, size: Expr) -> Expr:
     return simplify(minimum(maximum(i, 0), size - 1))
 
 
-def _taps(attrs: ResizeAttrs, d: Axis, n: Expr, c: Expr, dtype: DType) -> Taps:
+def _taps(attrs: ResizeAttrs, d: Axis, n: Expr, c: Expr, dtype: DType) -> list[Tap]:
     """Where an output element samples along one axis, every position in bounds."""
     if attrs.mode == "nearest":
-        return [(_clamped(ROUNDINGS[attrs.rounding](n, c), d.size), const(1, dtype))]
+        return whole_tap(_clamped(ROUNDINGS[attrs.rounding](n, c), d.size), dtype)
     floor = simplify(n // c)
     part = cast(dtype, simplify(n % c)) / cast(dtype, simplify(c))
-    taps = _TAPS[attrs.mode](floor, part, attrs)
+    is_linear = attrs.mode == "linear"
+    taps = linear_taps(floor, part) if is_linear else cubic_taps(floor, part, attrs.cubic_coeff)
     if attrs.exclude_outside:
-        zero = const(0, dtype)
-        taps = [(i, select((const(0) <= i) & (i < d.size), w, zero)) for i, w in taps]
-        total: Expr = zero
-        for _, w in taps:
-            total = total + w
-        taps = [(i, w / total) for i, w in taps]
-    return [(_clamped(i, d.size), w) for i, w in taps]
+        taps = _renormalized(taps, d.size, dtype)
+    return [Tap(_clamped(t.index, d.size), t.weight) for t in taps]
+
+
+def _renormalized(taps: Sequence[Tap], size: Expr, dtype: DType) -> list[Tap]:
+    """Taps whose weights inside sum to 1, and are 0 outside."""
+    zero = const(0, dtype)
+    inside = [(const(0) <= t.index) & (t.index < size) for t in taps]
+    weights = [select(i, t.weight, zero) for i, t in zip(inside, taps, strict=True)]
+    total: Expr = zero
+    for w in weights:
+        total = total + w
+    return [Tap(t.index, w / total) for t, w in zip(taps, weights, strict=True)]
 
 
 def _resize(
@@ -216,18 +193,18 @@ def _resize(
     real = F64 if x.dtype == F64 else F32
 
     def element(*i: Expr) -> Expr:
-        choices: list[Taps] = []
+        choices: list[list[Tap]] = []
         outside: Expr = FALSE
         for d, e in zip(axes, i, strict=True):
             if _is_kept(d, attrs):
-                choices.append([(e, const(1, real))])
+                choices.append(whole_tap(e, real))
                 continue
             grid = TRANSFORMS[attrs.transform](d)
             n, c = simplify(grid.a * e + grid.b), simplify(grid.c)
             choices.append(_taps(attrs, d, n, c, real))
             if attrs.transform == "tf_crop_and_resize":
                 outside = outside | (n < 0) | (simplify((d.size - 1) * c) < n)
-        value = cast(x.dtype, _weighted(x, choices, (), attrs.mode == "nearest", real))
+        value = cast(x.dtype, weighted(x, choices, real))
         return select(outside, const(attrs.extrapolation, x.dtype), value)
 
     return b.compute("y", outs[0].shape, element)
@@ -265,12 +242,12 @@ def sample_tables(
     def column(number: int, part: int) -> Tensor:
         def element(x: Expr) -> Expr:
             n, c = simplify(grid.a * x + grid.b), simplify(grid.c)
-            return _taps(attrs, d, n, c, dtype)[number][part]
+            tap = _taps(attrs, d, n, c, dtype)[number]
+            return tap.weight if part else tap.index
 
         return b.compute(f"tap{number}_{part}", (d.new_size,), element)
 
-    count = {"linear": 2, "cubic": 4}[attrs.mode]
-    taps = [(column(k, 0), column(k, 1)) for k in range(count)]
+    taps = [(column(k, 0), column(k, 1)) for k in range(MODES[attrs.mode])]
     found = run_program(b.program(*(t for tap in taps for t in tap)), {}, {})
     places = np.stack([found[place.name] for place, _ in taps])
     return places, np.stack([found[weight.name] for _, weight in taps])
@@ -304,27 +281,11 @@ def _resample_flops(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorTy
     return outs[0].elements * ins[1].shape[0] * 2
 
 
-def _weighted(
-    x: Tensor, choices: Sequence[Taps], index: tuple[Expr, ...], exact: bool, real: DType
-) -> Expr:
-    """The sum over all combinations of taps, one axis after the other."""
-    if len(index) == len(choices):
-        return x.at(*index) if exact else cast(real, x.at(*index))
-    taps = choices[len(index)]
-    inner = [_weighted(x, choices, (*index, i), exact, real) for i, _ in taps]
-    if len(taps) == 1:
-        return inner[0]
-    total = inner[0] * taps[0][1]
-    for value, (_, weight) in zip(inner[1:], taps[1:], strict=True):
-        total = total + value * weight
-    return total
-
-
 def _resize_flops(
     attrs: ResizeAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]
 ) -> Expr:
     resampled = sum(a is not b for a, b in zip(ins[0].shape, outs[0].shape, strict=True))
-    taps = {"nearest": 1, "linear": 2, "cubic": 4}[attrs.mode] ** resampled
+    taps = MODES[attrs.mode] ** resampled
     return outs[0].elements * const(2 * taps)
 
 

@@ -89,14 +89,14 @@ class _Lines:
     def nest(self, width: int, count: Expr, first: Expr) -> Stmt:
         """In each row of lines `count` times `width` of them, from the line `first` on."""
         word = f"{self.name}{width}"
-        side = simplify(first + Var("side") * width)
+        side = simplify(first + Var("at.side") * width)
         at = self._at(const(0), side)
         sizes: list[Expr] = [const(1)] * len(at)
         if self.axis != len(at) - 1:
             sizes[-1] = const(width)
         sizes[self.axis] = self.shape[self.axis]
         box = tuple(zip(at, sizes, strict=True))
-        axes = [(f"v{d}", self.shape[d]) for d in self.outer] + [("side", count)]
+        axes = [(f"at.v{d}", self.shape[d]) for d in self.outer] + [("at.side", count)]
         body: Stmt = Block(
             word,
             tuple(Iter(v, "S", n, Var(f"{word}.{v}")) for v, n in axes),
@@ -110,7 +110,7 @@ class _Lines:
 
     def _at(self, place: Expr, side: Expr) -> tuple[Expr, ...]:
         """The index of the element at `place` of a line."""
-        index: list[Expr] = [Var(f"v{d}") for d in range(len(self.shape))]
+        index: list[Expr] = [Var(f"at.v{d}") for d in range(len(self.shape))]
         index[-1] = side
         index[self.axis] = place
         return tuple(index)

@@ -115,11 +115,11 @@ def _scatter_elements(
     others = (*indices.shape[:axis], *indices.shape[axis + 1 :])
 
     def body(*rest: Expr) -> Stmt:
-        source = (*rest[:axis], Var("n"), *rest[axis:])
+        source = (*rest[:axis], Var("at.n"), *rest[axis:])
         index = wrapped(Load("x1", source, indices.dtype), data.shape[axis])
         place = (*rest[:axis], index, *rest[axis:])
         update = _update(attrs.reduction, data, place, Load("x2", source, data.dtype))
-        return For("n", indices.shape[axis], "serial", update)
+        return For("at.n", indices.shape[axis], "serial", update)
 
     buffers = parameters(ins, outs)
     return _scatter("scatter_elements", ins, outs, spatial_block("update", others, body, buffers))

@@ -54,7 +54,7 @@ def _precedes(a: Expr, b: Expr, largest: bool) -> Expr:
 def _topk(attrs: TopKAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
     x, k = ins[0], outs[0].shape[normalize_axis("topk", attrs.axis, ins[0].rank)]
     axis = normalize_axis("topk", attrs.axis, x.rank)
-    n, slot = Var("n"), simplify(k - 1 - Var("back"))  # slots from the last to the first
+    n, slot = Var("at.n"), simplify(k - 1 - Var("at.back"))  # slots from the last to the first
 
     def row(*rest: Expr) -> Stmt:
         def at(place: Expr) -> tuple[Expr, ...]:
@@ -77,10 +77,10 @@ def _topk(attrs: TopKAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType
                 Store("y0", at(slot), select(shifted, previous, new)),
             )
         )
-        shift = For("back", k, "serial", If((slot <= n) & moves, insert))
+        shift = For("at.back", k, "serial", If((slot <= n) & moves, insert))
         last = held(simplify(k - 1), (const(0) < k) & (k <= n))
         belongs = (n < k) | _precedes(new, last, attrs.largest)
-        return For("n", x.shape[axis], "serial", If(belongs, shift))
+        return For("at.n", x.shape[axis], "serial", If(belongs, shift))
 
     others = (*x.shape[:axis], *x.shape[axis + 1 :])
     buffers = parameters(ins, outs)

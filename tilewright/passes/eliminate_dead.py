@@ -4,7 +4,8 @@
 %1 = exp(%x)              →        return %1
 return %1
 
-A node stays while any of its outputs is used. Inputs stay: they are how the model is called.
+A node stays while any of its outputs is used, or where it gives a size its value, which types may
+mention. Inputs stay: they are how the model is called.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ops.learn import LearnAttrs
 
 
 def eliminate_dead(graph: Graph) -> Graph:
@@ -19,7 +21,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     used = set(graph.outputs)
     kept: list[Node] = []
     for n in reversed(graph.nodes):
-        if not used.isdisjoint(n.outputs):
+        if isinstance(n.attrs, LearnAttrs) or not used.isdisjoint(n.outputs):
             kept.append(n)
             used.update(n.inputs)
     constants = tuple(c for c in graph.constants if c.name in used)

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import STRING
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape, TensorType
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -43,7 +44,8 @@ def _simplified(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
 def _empty_results(n: Node) -> list[np.ndarray] | None:
     found = []
     for t in n.types:
-        shape = t.static_shape if isinstance(t, TensorType) else None
+        # a constant of numbers would not be one of texts
+        shape = t.static_shape if isinstance(t, TensorType) and t.dtype != STRING else None
         if shape is None or 0 not in shape:
             return None
         found.append(np.empty(shape, t.dtype.numpy))  # type: ignore[union-attr]

@@ -132,14 +132,6 @@ def test_local_functions_are_inlined() -> None:
     np.testing.assert_array_equal(found["y"], [2, 4])
 
 
-def test_old_models_broadcast_by_attribute() -> None:
-    plain = model(node("Add", "x x", "y", broadcast=1), inputs={"x": [2]}, opset=6)
-    assert import_onnx(plain).outputs == ("y",)
-    along = model(node("Add", "x x", "y", broadcast=1, axis=0), inputs={"x": [2]}, opset=6)
-    with pytest.raises(UnsupportedError, match="broadcasts along an axis"):
-        import_onnx(along)
-
-
 def _wrong(m: onnx.ModelProto) -> Error:
     with pytest.raises(Error) as caught:
         import_onnx(m)

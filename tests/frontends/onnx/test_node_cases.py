@@ -42,6 +42,10 @@ EXCLUDED = {
     r"test_resize_downsample_scales_.*_align_corners": "the size in align_corners is rounded",
 }
 
+# Cases whose expected results are themselves rounded worse than their tolerance: a pattern, and the
+# absolute error to allow.
+ROUNDED = {r"test_dft_inverse(_opset19)?": 1e-6}
+
 
 def _types(model: onnx.ModelProto) -> list[int]:
     values = [*model.graph.input, *model.graph.output]
@@ -137,11 +141,12 @@ def test_case(case: Any) -> None:
         graph = _imported(case.model, inputs)
         wanted = {v.name for v in graph.inputs}
         found = run_graph(graph, {k: v for k, v in inputs.items() if k in wanted})
+        atol = max([case.atol, *(a for p, a in ROUNDED.items() if re.fullmatch(p, case.name))])
         for name, value in zip(graph.outputs, expected, strict=True):
-            _close(found[name], _array(value), case.rtol, case.atol)
+            _close(found[name], _array(value), case.rtol, atol)
 
 
 def test_no_exclusion_is_stale_and_enough_is_left() -> None:
-    for pattern in EXCLUDED:
+    for pattern in (*EXCLUDED, *ROUNDED):
         assert any(re.fullmatch(pattern, case.name) for case in ALL), pattern
     assert len(CASES) >= 1340

@@ -22,7 +22,8 @@ def test_no_operator_is_listed_twice() -> None:
 
 def test_operators_of_the_default_domain_exist() -> None:
     known = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}
-    assert {name for name in converters() if "::" not in name} <= known
+    ours = {name for name in converters() if "::" not in name}
+    assert ours - known == {"SimplifiedLayerNormalization"}  # which only onnxruntime defines
 
 
 def test_domains() -> None:

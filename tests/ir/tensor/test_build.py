@@ -40,3 +40,12 @@ def test_stages_are_called_by_their_scope():
     t = b.compute("t", (3,), lambda i: x[i] * 2.0)
     y = b.compute("y", (3,), lambda i: t[i] + 1.0)
     assert (t.name, y.name) == ("relu.t", "relu")
+
+
+def test_axes_are_not_called_like_sizes() -> None:
+    b = Builder("sums")
+    x = b.input("x", F32, (Var("i0"), Var("r0")))
+    y = b.compute("y", (Var("i0"),), lambda i: b.sum((Var("r0"),), lambda r: x[i, r]))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = run_program(b.program(y), {"x": given}, {"i0": 2, "r0": 3})
+    np.testing.assert_array_equal(found["y"], given.sum(1))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import (
     BF16,
     BOOL,
@@ -44,9 +44,12 @@ from tilewright.core.dtypes import (
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
 from tilewright.frontends.onnx.tensors import TensorReader
+from tilewright.frontends.onnx.waiting import NeedsValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
+from tilewright.ops.elementwise import CastAttrs
+from tilewright.ops.learn import LearnAttrs
 
 DTYPES: dict[int, DType] = {
     TensorProto.FLOAT: F32,
@@ -230,6 +233,13 @@ class Context:
         """A name for a size that is known only when the model runs."""
         return f"_late_{next(self.late)}"  # no dimension of an input is called so
 
+    def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
+        """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
+        name = self.fresh_size()
+        known = self.add(n, "learn", count, attrs=LearnAttrs(name, limit))
+        self.g.know(known, Var(name))
+        return Var(name)
+
     def add(self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS) -> str:
         """Append an operator with one output, named like the node's first output."""
         return self.g.add(op, *inputs, attrs=attrs, name=_base_name(n, 0), loc=n.loc)
@@ -240,6 +250,12 @@ class Context:
         """Append an operator with several outputs, named like those of the node."""
         names = tuple(_base_name(n, i) for i in range(n.n_outputs))
         return self.g.add_many(op, *inputs, attrs=attrs, names=names, loc=n.loc)
+
+    def cast(self, n: OnnxNode, value: str, dtype: DType) -> str:
+        """A value in another element type; itself where it has it already."""
+        if self.type(value).dtype == dtype:
+            return value
+        return self.add(n, "cast", value, attrs=CastAttrs(dtype))
 
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""
@@ -264,14 +280,11 @@ class Context:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
             return known.reshape(data.shape)
-        raise UnsupportedError(
-            "onnx.data-dependent-shape",
-            f"{n.op_type}: input {index} ({n.proto.input[index]}) must be known when compiling: a"
-            " constant, or computed from shapes",
-            loc=n.loc,
-            help="replace what computes it by a constant, e.g. with a shape-inference or"
-            " simplifying tool",
-        )
+        raise self.needs_value(n, index)
+
+    def needs_value(self, n: OnnxNode, index: int) -> NeedsValue:
+        """The error for an input that must be known before the node can be converted."""
+        return NeedsValue(n.op_type, str(n.proto.input[index]), f"input {index}", n.loc)
 
     def known_ints(self, n: OnnxNode, index: int) -> tuple[Expr, ...]:
         """Input `index` as a flat list of index expressions."""
@@ -281,22 +294,17 @@ class Context:
         """Input `index` as plain integers; symbolic sizes are refused (axes, permutations)."""
         found = known_integers(self.known_array(n, index))
         if found is None:
-            raise UnsupportedError(
-                "onnx.data-dependent-shape",
-                f"{n.op_type}: input {index} ({n.proto.input[index]}) must not depend on dynamic"
-                " dimensions",
-                loc=n.loc,
-                help="fix the dimensions, e.g. dims={'N': 1}",
-            )
+            raise self.needs_value(n, index)
         return tuple(found)
 
     def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
         """Input `index` as a number: it must be a constant of one element."""
         data = self.constant_of(n.required(index))
-        if data is None or data.size != 1:
-            raise n.unsupported(
-                f"input {index} ({n.proto.input[index]}) must be a constant of one element",
-                "make it an initializer",
+        if data is None:
+            raise self.needs_value(n, index)
+        if data.size != 1:
+            raise n.invalid(
+                f"input {index} ({n.proto.input[index]}) has {data.size} elements, not one"
             )
         return data.reshape(()).item()
 

@@ -28,7 +28,7 @@ def ordered(nodes: Iterable[NodeProto], defined: set[str], file: str) -> list[No
     waiting = [0] * len(nodes)
     users: dict[int, list[int]] = defaultdict(list)
     for i, proto in enumerate(nodes):
-        for name in dict.fromkeys(_reads(proto)):
+        for name in dict.fromkeys(reads(proto)):
             if name in producer:
                 users[producer[name]].append(i)
                 waiting[i] += 1
@@ -71,7 +71,7 @@ def _producers(nodes: list[NodeProto], defined: set[str], file: str) -> dict[str
     return producer
 
 
-def _reads(proto: NodeProto) -> Iterator[str]:
+def reads(proto: NodeProto) -> Iterator[str]:
     """The values a node reads, those that its nested graphs take from outside included."""
     yield from filter(None, proto.input)
     for attribute in proto.attribute:
@@ -83,6 +83,6 @@ def free_values(graph: GraphProto) -> Iterator[str]:
     """The values that a nested graph takes from the graphs around it."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     own.update(name for proto in graph.node for name in proto.output)
-    reads = [name for proto in graph.node for name in _reads(proto)]
-    reads += [v.name for v in graph.output]
-    yield from (name for name in reads if name not in own)
+    read = [name for proto in graph.node for name in reads(proto)]
+    read += [v.name for v in graph.output]
+    yield from (name for name in read if name not in own)

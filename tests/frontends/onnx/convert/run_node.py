@@ -21,12 +21,16 @@ def node_model(
     inputs: Sequence[Array],
     *,
     opset: int = 21,
+    domain: str = "",
     outputs: int = 1,
     constants: Collection[int] = (),
     dims: dict[int, Sequence[str | int]] | None = None,
     **attributes: Any,
 ) -> onnx.ModelProto:
-    """A model of one node; inputs `constants` are initializers, `dims` declares symbolic shapes."""
+    """A model of one node; inputs `constants` are initializers, `dims` declares symbolic shapes.
+
+    `opset` is the version of the operator's domain.
+    """
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     values, initializers = [], []
     for i, x in enumerate(inputs):
@@ -39,11 +43,13 @@ def node_model(
         shape = (dims or {}).get(i, x.shape)
         values.append(helper.make_tensor_value_info(names[i], kind, shape))
     results = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, results, name="node", **attributes)
+    node = helper.make_node(op, names, results, name="node", domain=domain, **attributes)
     graph = helper.make_graph(
         [node], "test", values, [onnx.ValueInfoProto(name=r) for r in results], initializers
     )
-    opsets = [helper.make_opsetid("", opset)]
+    opsets = [helper.make_opsetid(domain, opset)]
+    if domain:
+        opsets.append(helper.make_opsetid("", 21))
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.onnx_ops import run_onnx
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tilewright.core.errors import FrontendError
 
 X = np.array([-3.0, -0.5, 0.0, 0.5, 3.0], np.float32)
 
@@ -34,17 +34,6 @@ def test_gelu_names_its_formulas() -> None:
         run_onnx("Gelu", X, approximate="fast")
 
 
-def test_dropout_does_nothing() -> None:
-    y, mask = run_onnx("Dropout", X, outputs=2)
-    np.testing.assert_array_equal(y, X)
-    np.testing.assert_array_equal(mask, np.ones(5, bool))
-    training = {"ratio": np.array(0.5, np.float32), "training": np.array(True)}
-    with pytest.raises(UnsupportedError, match="training"):
-        run_onnx("Dropout", X, constants=training)
-    training["ratio"] = np.array(0, np.float32)
-    np.testing.assert_array_equal(run_onnx("Dropout", X, constants=training)[0], X)
-
-
 def test_cast_like() -> None:
     found = run_onnx("CastLike", X, np.array(1, np.int64))[0]
     np.testing.assert_array_equal(found, X.astype(np.int64))
@@ -58,3 +47,9 @@ def test_attributes_reach_the_operator() -> None:
     np.testing.assert_array_equal(found, np.clip(X * 0.5 + 0.25, 0, 1))
     found = run_onnx("Mod", X, np.full(5, 2, np.float32), fmod=1)[0]
     np.testing.assert_array_equal(found, np.fmod(X, 2))
+
+
+def test_bit_cast() -> None:
+    x = np.array([1.5, -0.0, np.inf], "f4")
+    (found,) = run_onnx("BitCast", x, opset=26, to=6)
+    np.testing.assert_array_equal(found, x.view("i4"))

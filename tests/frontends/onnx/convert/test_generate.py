@@ -56,7 +56,7 @@ def test_range(bounds: tuple) -> None:
 def test_range_refusals() -> None:
     with pytest.raises(FrontendError, match="delta is 0"):
         imported("Range", {}, {"a": np.array(0), "b": np.array(3), "c": np.array(0)})
-    with pytest.raises(UnsupportedError, match="must be known"):
+    with pytest.raises(UnsupportedError, match="known only when the model runs"):
         imported("Range", {"a": np.array(0)}, {"b": np.array(3), "c": np.array(1)})
 
 

@@ -89,3 +89,12 @@ def test_reverse_sequence() -> None:
     inputs = {"x": random(4, 3), "n": np.array([1, 4, 2])}
     check("ReverseSequence", inputs)
     check("ReverseSequence", {"x": random(3, 4), "n": inputs["n"]}, time_axis=1, batch_axis=0)
+
+
+def test_tensor_scatter() -> None:
+    cache, update = np.zeros((2, 5, 3), "f4"), np.ones((2, 2, 3), "f4")
+    starts = np.array([1, 4])
+    inputs = {"cache": cache, "update": update, "starts": starts}
+    check("TensorScatter", inputs, mode="circular", axis=1, opset=24)
+    with pytest.raises(FrontendError, match="mode is 'square'"):
+        imported("TensorScatter", inputs, mode="square", opset=24)

@@ -158,3 +158,12 @@ def test_shape_arithmetic_of_exporters() -> None:
     x = random(2, 3, 1)
     expected = np.broadcast_to(x, (2, 3, 5)).reshape(2, 15)
     np.testing.assert_array_equal(run_graph(graph, {"x": x})["y"], expected)
+
+
+def test_col2im() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 12, 6)).astype("f4")
+    shapes = {"image": np.array([5, 7]), "block": np.array([2, 3])}
+    options = {"strides": [2, 3], "pads": [0, 1, 1, 1], "dilations": [2, 1]}
+    check("Col2Im", {"x": x[:, :, : 2 * 3]}, shapes, **options)
+    with pytest.raises(UnsupportedError, match="must be known"):
+        imported("Col2Im", {"x": x, **shapes})

@@ -81,3 +81,8 @@ def test_refusals() -> None:
         imported("MatMul", [normal(3, 4), normal(3, 4)])
     with pytest.raises(Error, match="equation is missing"):
         imported("Einsum", [normal(3, 4)])
+
+
+def test_determinant() -> None:
+    x = np.random.default_rng(1).standard_normal((3, 4, 4)).astype("f4")
+    np.testing.assert_allclose(run_node("Det", [x])[0], np.linalg.det(x), rtol=1e-4)

@@ -98,5 +98,5 @@ def test_refusals() -> None:
         imported("Resize", {"x": X}, scales(2, 2), order=SCALED)
     with pytest.raises(FrontendError, match="not above 0"):
         imported("Resize", {"x": X}, scales(1, 1, 0, 1), order=SCALED)
-    with pytest.raises(UnsupportedError, match="computed when running"):
+    with pytest.raises(UnsupportedError, match="known only when the model runs"):
         imported("Resize", {"x": X, **scales(1, 1, 2, 2)}, order=SCALED)

@@ -15,6 +15,7 @@ from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.context import Context, Converter, GraphProto, OnnxNode, identifier
 from tilewright.frontends.onnx.order import free_values
+from tilewright.frontends.onnx.waiting import Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
@@ -82,7 +83,7 @@ def _regions(
     then, other = found
     if isinstance(then, Error):
         if isinstance(other, Error):
-            raise then
+            raise c.needs_value(n, 0) if isinstance(then, Waiting) else then
         return _failing(c, captured, other, then), other
     return then, _failing(c, captured, then, other) if isinstance(other, Error) else other
 
@@ -125,11 +126,7 @@ def _chosen(
 ) -> tuple[str, ...]:
     """The nodes of the branch with which the rest of the model makes sense; see `choices`."""
     if condition is None:
-        given = [", ".join(str(r.types[o]) for o in r.outputs) for r in regions]
-        raise n.unsupported(
-            f"its branches give {given[0]} and {given[1]}, and which one is taken depends on data",
-            "let both branches give tensors of one rank and element type",
-        )
+        raise c.needs_value(n, 0)
     then = c.choices.take()
     holds = condition if then else unary("not", condition)
     message = f"If: the model was compiled for {simplify(holds)}"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.core.dtypes import BOOL
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from onnx import TensorProto
+
+from tilewright.core.dtypes import STRING, DType
+from tilewright.frontends.onnx.broadcast import broadcasting, prelu
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
+from tilewright.frontends.onnx.waiting import RunsOnHost
 from tilewright.ops.activation import (
     AlphaAttrs,
     GeluAttrs,
@@ -14,7 +18,6 @@ from tilewright.ops.activation import (
     ShrinkAttrs,
 )
 from tilewright.ops.elementwise import CastAttrs, ModAttrs
-from tilewright.ops.layout import ExpandAttrs
 
 
 def alpha(op: str, default: float) -> Converter:
@@ -49,6 +52,12 @@ def gelu(n: OnnxNode) -> GeluAttrs:
     return GeluAttrs(kind == "tanh")
 
 
+def selu(n: OnnxNode) -> SeluAttrs:
+    """Version 1 rounded the constants."""
+    default = SeluAttrs() if n.opset >= 6 else SeluAttrs(1.6732, 1.0507)
+    return SeluAttrs(n.float_attr("alpha", default.alpha), n.float_attr("gamma", default.gamma))
+
+
 def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The limits are inputs since version 11, and were attributes before."""
     dtype = c.type(n.required(0)).dtype
@@ -61,49 +70,44 @@ def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "clip", n.input(0), *limits),)
 
 
+def cast(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Converted to the element type that is named: before version 6 by its name."""
+    if n.opset >= 6:
+        return (_cast(c, n, n.dtype_attr("to")),)
+    name = n.str_attr("to")
+    if name not in TensorProto.DataType.keys():
+        raise n.invalid(f"to is {name!r}")
+    return (_cast(c, n, onnx_dtype(TensorProto.DataType.Value(name))),)
+
+
 def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Converted to the element type of the second input."""
-    attrs = CastAttrs(c.type(n.required(1)).dtype)
-    return (c.add(n, "cast", n.required(0), attrs=attrs),)
+    return (_cast(c, n, c.type(n.required(1)).dtype),)
 
 
-def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Dropout drops nothing in inference; its mask is true everywhere."""
-    if n.has_input(2) and c.scalar(n, 2) and _ratio(c, n) != 0:
-        raise n.unsupported("training mode", "set training_mode to false")
-    result = c.add(n, "identity", n.required(0))
-    if not n.wants(1):
-        return (result,)
-    shape = ExpandAttrs(c.type(result).shape)
-    return result, c.add(n, "expand", c.constant(True, BOOL), attrs=shape)
-
-
-def _ratio(c: Context, n: OnnxNode) -> float:
-    return float(c.scalar(n, 1)) if n.has_input(1) else 0.5
+def _cast(c: Context, n: OnnxNode, dtype: DType) -> str:
+    if STRING in (dtype, c.type(n.required(0)).dtype):
+        raise RunsOnHost(n.op_type, n.loc)
+    return c.add(n, "cast", n.required(0), attrs=CastAttrs(dtype))
 
 
 _SAME_NAME = (
     *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"),
     *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh"),
     *("Atanh", "Sigmoid", "Relu", "Softplus", "Softsign", "Mish", "Identity"),
-    *("Add", "Sub", "Mul", "Div", "Pow"),
 )
 
 CONVERTERS: dict[str, Converter] = {
     **{name: simple(name.lower()) for name in _SAME_NAME},
-    "PRelu": simple("prelu"),
+    **{name: broadcasting(name.lower()) for name in ("Add", "Sub", "Mul", "Div", "Pow")},
+    "PRelu": prelu,
     "HardSwish": simple("hard_swish"),
     "LeakyRelu": alpha("leaky_relu", 0.01),
     "Elu": alpha("elu", 1.0),
     "Celu": alpha("celu", 1.0),
     "ThresholdedRelu": alpha("thresholded_relu", 1.0),
     "Swish": alpha("swish", 1.0),
-    "Selu": simple(
-        "selu",
-        lambda n: SeluAttrs(
-            n.float_attr("alpha", SeluAttrs().alpha), n.float_attr("gamma", SeluAttrs().gamma)
-        ),
-    ),
+    "Selu": simple("selu", selu),
     "HardSigmoid": simple(
         "hard_sigmoid",
         lambda n: HardSigmoidAttrs(n.float_attr("alpha", 0.2), n.float_attr("beta", 0.5)),
@@ -113,12 +117,12 @@ CONVERTERS: dict[str, Converter] = {
     ),
     "Gelu": simple("gelu", gelu),
     "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
-    "Cast": simple("cast", lambda n: CastAttrs(n.dtype_attr("to"))),
+    "Cast": cast,
+    "BitCast": simple("bitcast", lambda n: CastAttrs(n.dtype_attr("to"))),
     "CastLike": cast_like,
     "Clip": clip,
     "Sum": variadic("add"),
     "Min": variadic("min"),
     "Max": variadic("max"),
     "Mean": mean,
-    "Dropout": dropout,
 }

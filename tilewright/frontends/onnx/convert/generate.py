@@ -53,7 +53,7 @@ def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _integers(c: Context, n: OnnxNode, bounds: Sequence[Expr], dtype: DType) -> str:
     first, last, step = bounds[0], bounds[1], as_int(bounds[2])
     if step is None:
-        raise n.unsupported(f"a delta of {bounds[2]}", "make delta a constant")
+        raise c.needs_value(n, 2)
     if step == 0:
         raise n.invalid("delta is 0")
     attrs = RangeAttrs(first, const(step), _count(first, last, step), dtype)

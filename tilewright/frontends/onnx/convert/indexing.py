@@ -15,6 +15,7 @@ from tilewright.ops.indexing import (
 from tilewright.ops.row import normalize_axis
 from tilewright.ops.scatter import ScatterElementsAttrs, ScatterNdAttrs
 from tilewright.ops.sorting import TopKAttrs
+from tilewright.ops.tensor_scatter import TensorScatterAttrs
 
 
 def axis_attrs(n: OnnxNode) -> GatherAttrs:
@@ -58,6 +59,14 @@ def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return c.add_many(n, "topk", n.required(0), attrs=attrs)
 
 
+def tensor_scatter(n: OnnxNode) -> TensorScatterAttrs:
+    """How new elements are written into a cache."""
+    mode = n.str_attr("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise n.invalid(f"mode is {mode!r}", "one of linear, circular")
+    return TensorScatterAttrs(n.int_attr("axis", -2), mode == "circular")
+
+
 CONVERTERS: dict[str, Converter] = {
     "Gather": gather,
     "GatherElements": simple("gather_elements", axis_attrs),
@@ -68,6 +77,7 @@ CONVERTERS: dict[str, Converter] = {
         lambda n: ScatterElementsAttrs(n.int_attr("axis", 0), n.str_attr("reduction", "none")),
     ),
     "ScatterND": simple("scatter_nd", lambda n: ScatterNdAttrs(n.str_attr("reduction", "none"))),
+    "TensorScatter": simple("tensor_scatter", tensor_scatter),
     "OneHot": one_hot,
     "TopK": topk,
     "ReverseSequence": simple(

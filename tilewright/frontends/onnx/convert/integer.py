@@ -8,19 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import const
-from tilewright.core.dtypes import F32, I32, DType
+from tilewright.core.dtypes import F32, I32
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.conv import convolve
 from tilewright.frontends.onnx.convert.matmul import as_matrices, reshaped
 from tilewright.ops.channel_norm import per_channel
-from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.reduce import ReduceAttrs
-
-
-def _cast(c: Context, n: OnnxNode, value: str, dtype: DType) -> str:
-    if c.type(value).dtype == dtype:
-        return value
-    return c.add(n, "cast", value, attrs=CastAttrs(dtype))
 
 
 def _is_zero(c: Context, name: str) -> bool:
@@ -36,37 +29,42 @@ def _by_row(c: Context, n: OnnxNode, value: str) -> str:
     return reshaped(c, n, value, (*c.type(value).shape, 1))
 
 
-def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[int, int]) -> str:
+def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
     """`(x - x0) (w - w0)` as the product of bytes less sums of rows and columns.
 
     So the product itself stays one of bytes, and what the columns of `w` sum to is often constant.
     """
-    x0, w0 = (n.input(z) for z in zeros)
+    x0, w0 = zeros
     y = c.add(n, "matmul_integer", x, w)
-    rows = _cast(c, n, x, I32)
+    rows = c.cast(n, x, I32)
     if not _is_zero(c, x0):
-        x0 = _by_row(c, n, _cast(c, n, x0, I32))
-        columns = c.add(n, "reduce_sum", _cast(c, n, w, I32), attrs=ReduceAttrs((-2,)))
+        x0 = _by_row(c, n, c.cast(n, x0, I32))
+        columns = c.add(n, "reduce_sum", c.cast(n, w, I32), attrs=ReduceAttrs((-2,)))
         y = c.add(n, "sub", y, c.add(n, "mul", columns, x0))
         rows = c.add(n, "sub", rows, x0)
     if not _is_zero(c, w0):
         rows = c.add(n, "reduce_sum", rows, attrs=ReduceAttrs((-1,)))
-        y = c.add(n, "sub", y, c.add(n, "mul", rows, _cast(c, n, w0, I32)))
+        y = c.add(n, "sub", y, c.add(n, "mul", rows, c.cast(n, w0, I32)))
     return y
+
+
+def integer_product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
+    """The product of 8-bit operands less their zero points, `""` for none, in i32."""
+    return as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, zeros))
 
 
 def matmul_integer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """8-bit matrix product."""
-    x, w = n.required(0), n.required(1)
-    return (as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, (2, 3))),)
+    zeros = n.input(2), n.input(3)
+    return (integer_product(c, n, n.required(0), n.required(1), zeros),)
 
 
 def _centred(c: Context, n: OnnxNode, value: str, zero: str, rank: int) -> str:
     """An operand as i32 less its zero point: one for all, or one an output channel (axis 0)."""
-    wide = _cast(c, n, value, I32)
+    wide = c.cast(n, value, I32)
     if _is_zero(c, zero):
         return wide
-    zero = _cast(c, n, zero, I32)
+    zero = c.cast(n, zero, I32)
     if c.type(zero).rank and c.type(zero).elements is not const(1):
         zero = per_channel(c.g, zero, rank + 1)
     return c.add(n, "sub", wide, zero)
@@ -86,17 +84,17 @@ def conv_integer(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _requantized(c: Context, n: OnnxNode, sums: str, factor: str, scale: int, zero: int) -> str:
     """Sums times `factor`, in the quantisation of the result; the cast saturates."""
     target = c.type(n.required(zero)).dtype
-    real = c.add(n, "mul", _cast(c, n, sums, F32), factor)
-    steps = c.add(n, "round", c.add(n, "div", real, _cast(c, n, n.required(scale), F32)))
-    return _cast(c, n, c.add(n, "add", steps, _cast(c, n, n.required(zero), F32)), target)
+    real = c.add(n, "mul", c.cast(n, sums, F32), factor)
+    steps = c.add(n, "round", c.add(n, "div", real, c.cast(n, n.required(scale), F32)))
+    return c.cast(n, c.add(n, "add", steps, c.cast(n, n.required(zero), F32)), target)
 
 
 def qlinear_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Matrix product of quantised operands; scales are one a tensor, a row or a column."""
-    x, w = n.required(0), n.required(3)
-    sums = as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, (2, 5)))
-    rows = _by_row(c, n, _cast(c, n, n.required(1), F32))
-    factor = c.add(n, "mul", rows, _cast(c, n, n.required(4), F32))
+    zeros = n.input(2), n.input(5)
+    sums = integer_product(c, n, n.required(0), n.required(3), zeros)
+    rows = _by_row(c, n, c.cast(n, n.required(1), F32))
+    factor = c.add(n, "mul", rows, c.cast(n, n.required(4), F32))
     return (_requantized(c, n, sums, factor, 6, 7),)
 
 

@@ -11,6 +11,7 @@ from tilewright.arith.expr import Const, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
 from tilewright.ir.types import Shape
+from tilewright.ops.blocks_to_image import BlocksToImageAttrs
 from tilewright.ops.layout import (
     BlockAttrs,
     ExpandAttrs,
@@ -49,9 +50,10 @@ def _constants(found: Counter[Expr]) -> tuple[Expr, ...]:
 
 
 def reshape(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """0 copies a dimension (unless `allowzero`), -1 is what is left."""
+    """0 copies a dimension (unless `allowzero`), -1 is what is left; an attribute at first."""
     x = n.required(0)
-    old, wanted = c.type(x).shape, list(c.known_ints(n, 1))
+    given = map(const, n.ints_attr("shape")) if n.opset < 5 else c.known_ints(n, 1)
+    old, wanted = c.type(x).shape, list(given)
     if not n.int_attr("allowzero", 0):
         for i, d in enumerate(wanted):
             if as_int(d) == 0:
@@ -135,9 +137,13 @@ def expand(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def tile(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Each dimension repeated."""
-    attrs = TileAttrs(c.known_ints(n, 1))
-    return (c.add(n, "tile", n.required(0), attrs=attrs),)
+    """Each dimension repeated; in version 1 one axis, given with its number."""
+    x = n.required(0)
+    repeats = c.known_ints(n, 1)
+    if n.opset < 6:
+        rank, (axis,) = c.type(x).rank, c.static_ints(n, 2)
+        repeats = tuple(repeats[0] if a == axis % rank else const(1) for a in range(rank))
+    return (c.add(n, "tile", x, attrs=TileAttrs(repeats)),)
 
 
 def trilu(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -156,6 +162,20 @@ def block_attrs(n: OnnxNode) -> BlockAttrs:
     return BlockAttrs(n.int_attr("blocksize"), n.str_attr("mode", "DCR"))
 
 
+def col2im(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Blocks put back into an image; the shapes of both must be known."""
+    image, kernel = c.known_ints(n, 1), c.static_ints(n, 2)
+    rank = len(kernel)
+    attrs = BlocksToImageAttrs(
+        image,
+        kernel,
+        n.ints_attr("strides", (1,) * rank),
+        n.ints_attr("pads", (0,) * (2 * rank)),
+        n.ints_attr("dilations", (1,) * rank),
+    )
+    return (c.add(n, "blocks_to_image", n.required(0), attrs=attrs),)
+
+
 CONVERTERS: dict[str, Converter] = {
     "Reshape": reshape,
     "Flatten": flatten,
@@ -165,6 +185,7 @@ CONVERTERS: dict[str, Converter] = {
     "Expand": expand,
     "Tile": tile,
     "Trilu": trilu,
+    "Col2Im": col2im,
     "DepthToSpace": simple("depth_to_space", block_attrs),
     "SpaceToDepth": simple("space_to_depth", block_attrs),
 }

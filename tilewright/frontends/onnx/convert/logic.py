@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.frontends.onnx.broadcast import broadcasting
 from tilewright.frontends.onnx.context import Converter, OnnxNode, simple
 from tilewright.ops.logic import IsInfAttrs, ShiftAttrs
 
@@ -20,14 +21,14 @@ def _is_inf(n: OnnxNode) -> IsInfAttrs:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "Equal": simple("equal"),
-    "Less": simple("less"),
+    "Equal": broadcasting("equal"),
+    "Less": broadcasting("less"),
     "LessOrEqual": simple("less_or_equal"),
-    "Greater": simple("greater"),
+    "Greater": broadcasting("greater"),
     "GreaterOrEqual": simple("greater_or_equal"),
-    "And": simple("and"),
-    "Or": simple("or"),
-    "Xor": simple("xor"),
+    "And": broadcasting("and"),
+    "Or": broadcasting("or"),
+    "Xor": broadcasting("xor"),
     "Not": simple("not"),
     "BitwiseAnd": simple("bitwise_and"),
     "BitwiseOr": simple("bitwise_or"),

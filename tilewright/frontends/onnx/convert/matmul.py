@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm, Einsum."""
+"""Matrix products and determinants: MatMul, Gemm, Einsum, Det."""
 
 from __future__ import annotations
 
@@ -64,5 +64,6 @@ def gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
 CONVERTERS: dict[str, Converter] = {
     "MatMul": matmul,
     "Gemm": gemm,
+    "Det": simple("determinant"),
     "Einsum": simple("einsum", lambda n: EinsumAttrs(n.str_attr("equation"))),
 }

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import as_int, const, product
-from tilewright.core.dtypes import DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
 from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
-from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ExpandAttrs, ReshapeAttrs
 from tilewright.ops.norm import (
     LayerNormAttrs,
@@ -25,22 +23,15 @@ def _epsilon(n: OnnxNode) -> float:
     return n.float_attr("epsilon", 1e-5)
 
 
-def _cast(c: Context, n: OnnxNode, value: str, dtype: DType) -> str:
-    if c.type(value).dtype == dtype:
-        return value
-    return c.add(n, "cast", value, attrs=CastAttrs(dtype))
-
-
 def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """With given statistics, a multiplication and an addition; else by the batch's own."""
-    if n.opset < 9 and not n.int_attr("spatial", 1):
-        raise n.unsupported("spatial=0", "one mean and variance a channel is supported")
-    if n.int_attr("training_mode", 0):
+    if _is_training(n):
         return _training_batch_norm(c, n)
-    if any(n.wants(i) for i in range(1, n.n_outputs)):
-        raise n.unsupported("training results", "remove them, or set training_mode")
     given = [c.constant_of(n.required(i)) for i in range(1, 5)]
     parameters = [p for p in given if p is not None]
+    is_spatial = n.opset >= 9 or n.int_attr("spatial", 1)
+    if not is_spatial:
+        return (_elementwise_norm(c, n),)
     if len(parameters) < 4:
         return (_batch_norm(c, n, [n.required(i) for i in range(1, 5)]),)
     scale, bias, mean, variance = (p.astype(np.float64) for p in parameters)
@@ -52,19 +43,40 @@ def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "add", scaled, offset),)
 
 
+def _is_training(n: OnnxNode) -> bool:
+    """An attribute says so since version 14; before, that there are more outputs than one."""
+    if n.opset >= 14:
+        return bool(n.int_attr("training_mode", 0))
+    return not n.int_attr("is_test", 0) and any(n.wants(i) for i in range(1, n.n_outputs))
+
+
+def _elementwise_norm(c: Context, n: OnnxNode) -> str:
+    """With statistics of every element of an image, as versions before 9 allow."""
+    x, scale, bias, mean, variance = (n.required(i) for i in range(5))
+    epsilon = c.constant(_epsilon(n), c.type(variance).dtype)
+    inverse = c.add(n, "rsqrt", c.add(n, "add", variance, epsilon))
+    centred = c.add(n, "mul", c.add(n, "sub", x, mean), inverse)
+    return c.add(n, "add", c.add(n, "mul", centred, scale), bias)
+
+
 def _batch_norm(c: Context, n: OnnxNode, parameters: list[str]) -> str:
     x = n.required(0)
-    same = [_cast(c, n, p, c.type(x).dtype) for p in parameters]
+    same = [c.cast(n, p, c.type(x).dtype) for p in parameters]
     return c.add(n, "batch_norm", x, *same, attrs=EpsilonAttrs(_epsilon(n)))
 
 
 def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Statistics of the batch, and the running ones moved towards them."""
+    """Statistics of the batch, and the running ones moved towards them.
+
+    Before version 14 the batch's own follow as further outputs.
+    """
+    if n.opset < 9 and not n.int_attr("spatial", 1):
+        raise n.unsupported("training with spatial=0", "one mean and variance a channel")
     x, momentum = n.required(0), n.float_attr("momentum", 0.9)
     own = c.type(n.required(3)).dtype
     rank = c.type(x).rank
     axes = ReduceAttrs(tuple(a for a in range(rank) if a != 1), keepdims=False)
-    wide = _cast(c, n, x, own)
+    wide = c.cast(n, x, own)
     mean = c.add(n, "reduce_mean", wide, attrs=axes)
     centred = c.add(n, "sub", wide, per_channel(c.g, mean, rank))
     variance = c.add(n, "reduce_mean", c.add(n, "mul", centred, centred), attrs=axes)
@@ -74,7 +86,8 @@ def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
         kept = c.add(n, "mul", old, c.constant(momentum, own))
         return c.add(n, "add", kept, c.add(n, "mul", new, c.constant(1 - momentum, own)))
 
-    return y, moved(n.required(3), mean), moved(n.required(4), variance)
+    running = moved(n.required(3), mean), moved(n.required(4), variance)
+    return (y, *running) if n.opset >= 14 else (y, *running, mean, variance)
 
 
 def layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -86,7 +99,7 @@ def layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
         return (c.add(n, "layer_norm", *inputs, attrs=attrs),)
     y, mean, inverse = c.g.add_many("layer_norm", *inputs, attrs=attrs, loc=n.loc)
     stash = onnx_dtype(n.int_attr("stash_type", 1))
-    return y, _cast(c, n, mean, stash), _cast(c, n, inverse, stash)
+    return y, c.cast(n, mean, stash), c.cast(n, inverse, stash)
 
 
 def rms_norm(n: OnnxNode) -> RmsNormAttrs:

@@ -58,10 +58,11 @@ def lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def _order(n: OnnxNode) -> int:
-    order = n.int_attr("p", 2)
-    if order < 1:
-        raise n.invalid(f"p is {order}", "use 1 or more")
-    return order
+    """The order of a norm, a float in version 1."""
+    order = n.float_attr("p", 2.0) if n.opset < 2 else n.int_attr("p", 2)
+    if order < 1 or order != int(order):
+        raise n.invalid(f"p is {order}", "use a whole number of 1 or more")
+    return int(order)
 
 
 def _spatial(c: Context, n: OnnxNode) -> ReduceAttrs:

@@ -80,10 +80,7 @@ def _floats(c: Context, n: OnnxNode, index: int) -> list[float] | None:
         return None
     data = c.constant_of(n.input(index))
     if data is None:
-        raise n.unsupported(
-            f"input {index} ({n.proto.input[index]}) is computed when running",
-            "make it an initializer",
-        )
+        raise c.needs_value(n, index)
     return [float(v) for v in data.reshape(-1)] or None
 
 
@@ -159,10 +156,17 @@ def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return _add(c, n, attrs)
 
 
+def _upsample_scales(c: Context, n: OnnxNode) -> Sequence[float] | None:
+    """Two attributes in version 1, one in version 7, and an input since."""
+    if n.opset < 7:
+        return 1.0, 1.0, n.float_attr("height_scale"), n.float_attr("width_scale")
+    return n.floats_attr("scales") if n.has_attr("scales") else _floats(c, n, 1)
+
+
 def upsample(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Upsample, and Resize as it first was: positions divided by the scale, rounded down."""
     shape = c.type(n.required(0)).shape
-    scales = n.floats_attr("scales") if n.has_attr("scales") else _floats(c, n, 1)
+    scales = _upsample_scales(c, n)
     if scales is None or len(scales) != len(shape):
         raise n.invalid(f"{len(shape)} scales are needed")
     targets = [by_scale(n, d, s) for d, s in zip(shape, scales, strict=True)]

@@ -122,10 +122,11 @@ def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Tensors joined along `axis`."""
+    """Tensors joined along `axis`, before version 4 by default the channels."""
     if len(n.inputs) == 1:
         return (n.required(0),)
-    return (c.add(n, "concat", *n.inputs, attrs=ConcatAttrs(n.int_attr("axis"))),)
+    axis = n.int_attr("axis", 1 if n.opset < 4 else None)
+    return (c.add(n, "concat", *n.inputs, attrs=ConcatAttrs(axis)),)
 
 
 def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -166,10 +167,11 @@ def zeros(rank: int) -> list[Expr]:
 
 def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Padding; amounts and value are attributes before version 11 and inputs since."""
+    given = "paddings" if n.opset < 2 else "pads"
     x = n.required(0)
     rank = c.type(x).rank
-    if n.has_attr("pads"):
-        amounts: Sequence[Expr] = [const(v) for v in n.ints_attr("pads")]
+    if n.has_attr(given):
+        amounts: Sequence[Expr] = [const(v) for v in n.ints_attr(given)]
     else:
         amounts = c.known_ints(n, 1)
     axes = c.static_ints(n, 3) if n.has_input(3) else tuple(range(rank))

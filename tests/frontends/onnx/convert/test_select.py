@@ -1,0 +1,53 @@
+"""NonZero and Compress against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.frontends.onnx.staged_models import parsed
+from tilewright.runtime.executable import Executable
+
+SHAPES = [(3, 4), (5, 1, 2), (1,), (0, 3), (6,)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nonzero(shape: tuple[int, ...]) -> None:
+    dims = ", ".join(f"d{i}" for i in range(len(shape)))
+    m = parsed(f"g (float[{dims}] x) => (int64[] y, int64[] s) {{ y = NonZero (x) s = Shape (y) }}")
+    model = tw.compile(m, threads=2, cache=False)
+    assert isinstance(model, Executable), "no stage is needed for it"
+    rng = np.random.default_rng(1)
+    for share in (0.0, 0.5, 1.0):
+        x = np.where(rng.random(shape) < share, rng.standard_normal(shape), 0).astype(np.float32)
+        y, s = model(x)
+        np.testing.assert_array_equal(y, np.array(np.nonzero(x)))
+        assert s.tolist() == list(y.shape)
+    model.close()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_compress(axis: int | None) -> None:
+    given = "" if axis is None else f"<axis = {axis}>"
+    m = parsed(f"g (float[n, m] x, bool[k] c) => (float[] y) {{ y = Compress {given} (x, c) }}")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with tw.compile(m, threads=1, cache=False) as model:
+        for c in ([True, False], [False], [True, True, True]):
+            expected = np.compress(c, x, axis)
+            np.testing.assert_array_equal(model(x, np.array(c)), expected)
+
+
+def test_what_follows_is_in_the_same_function() -> None:
+    m = parsed("""
+        g (float[n, m] x) => (float[] y) {
+            p = NonZero (x)
+            rows = Transpose <perm = [1, 0]> (p)
+            e = GatherND (x, rows)
+            y = Exp (e)
+        }
+    """)
+    x = np.eye(5, 7, dtype=np.float32)
+    with tw.compile(m, threads=1, cache=False) as model:
+        assert isinstance(model, Executable)
+        np.testing.assert_allclose(model(x), np.exp(np.ones(5)), rtol=1e-6)

@@ -1,0 +1,29 @@
+"""What host operators see of their node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.frontends.onnx.host.host_calls import host_call
+
+
+def test_inputs_that_are_left_out() -> None:
+    call = host_call("Loop", ..., np.array(True))
+    assert not call.present(0)
+    assert call.integer(0, 7) == 7
+    assert call.input(1)
+    assert not call.present(2)
+    assert call.input(2, "default") == "default"
+
+
+def test_an_integer() -> None:
+    assert host_call("SequenceAt", [], np.array([3])).integer(1) == 3
+
+
+def test_failures_name_the_node() -> None:
+    error = host_call("SequenceAt").failure("it is so", "do this")
+    assert str(error).splitlines() == [
+        "ExecutionError[host.SequenceAt]: SequenceAt: it is so",
+        "  --> m.onnx, node here",
+        "  help: do this",
+    ]

@@ -1,0 +1,69 @@
+"""Loops on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import GraphProto, TensorProto, helper
+
+from tests.frontends.onnx.host.host_calls import run_host
+from tilewright.core.errors import ExecutionError
+from tilewright.frontends.onnx.host.control import OF_VALUES
+
+F = TensorProto.FLOAT
+
+
+def body(inputs: str, outputs: str) -> GraphProto:
+    made = [
+        [helper.make_tensor_value_info(name, F, None) for name in names.split()]
+        for names in (inputs, outputs)
+    ]
+    return helper.make_graph([], "body", *made)
+
+
+def counting(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
+    """Doubles what it carries, collects it, and ends beyond 20."""
+    twice = given["v"] * 2
+    return [np.array(twice < 20), twice, given["v"]]
+
+
+def loop(limit: Any, going: Any) -> tuple[Any, ...]:
+    graph = body("i c v", "c2 w row")
+    return run_host("Loop", limit, going, np.array(3), nested=counting, body=graph)
+
+
+def test_it_ends_by_its_condition_or_its_limit() -> None:
+    last, rows = loop(..., np.array(True))
+    assert (last, rows.tolist()) == (24, [3, 6, 12])
+    last, rows = loop(np.array(2), ...)
+    assert (last, rows.tolist()) == (12, [3, 6])
+
+
+def test_what_no_step_collected_has_no_shape() -> None:
+    with pytest.raises(ExecutionError, match="ran no step"):
+        loop(np.array(0), ...)
+
+
+def test_rows_of_different_shapes() -> None:
+    def growing(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
+        return [np.array(True), given["v"], np.ones(int(given["i"]))]
+
+    graph = body("i c v", "c2 w row")
+    with pytest.raises(ExecutionError, match="differs in shape"):
+        run_host("Loop", np.array(2), ..., np.array(3), nested=growing, body=graph)
+
+
+def test_a_sequence_mapped() -> None:
+    def add(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
+        return [given["a"] + given["b"] + given["k"]]
+
+    graph, k = body("a b k", "s"), np.array(10)
+    (found,) = run_host("SequenceMap", [np.ones(2), np.ones(3)], [k, k], k, nested=add, body=graph)
+    assert [x.tolist() for x in found] == [[21, 21], [21, 21, 21]]
+
+
+def test_identity_of_any_value() -> None:
+    assert set(OF_VALUES) == {"Identity"}

@@ -1,0 +1,77 @@
+"""Models in ONNX's text form, for tests of stages."""
+
+from __future__ import annotations
+
+import onnx.parser
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    """A model from the text of its graph."""
+    return onnx.parser.parse_model(HEAD + text)
+
+
+# The axis is an input: its value decides about the result's rank.
+AXES = parsed("""
+g (float[n, m] x, int64[k] axes) => (float[] y) {
+    s = ReduceSum <keepdims = 0> (x, axes)
+    y = Relu (s)
+}
+""")
+
+# The shape is computed from data: the second stage waits for the first.
+RESHAPED = parsed("""
+g (float[n] x, int64[k] parts) => (float[] y) {
+    two = Constant <value = int64[1] {2}> ()
+    shape = Mul (parts, two)
+    e = Exp (x)
+    r = Reshape (e, shape)
+    y = Neg (r)
+}
+""")
+
+# Sequences between native nodes.
+SEQUENCE = parsed("""
+g (float[n, 4] x) => (float[] y, int64 length) {
+    e = Abs (x)
+    parts = SplitToSequence <axis = 0> (e)
+    length = SequenceLength (parts)
+    whole = ConcatFromSequence <axis = 1> (parts)
+    y = Sqrt (whole)
+}
+""")
+
+# A loop that collects: what it carries grows.
+GROWING = parsed("""
+g (int64 n, float[m] x) => (float[] y) {
+    start = SequenceEmpty ()
+    true = Constant <value = bool {1}> ()
+    all = Loop <body = b (int64 i, bool c, seq(float[m]) s) => (bool going, seq(float[m]) more) {
+        going = Identity (c)
+        f = CastLike (i, x)
+        scaled = Mul (x, f)
+        more = SequenceInsert (s, scaled)
+    }> (n, true, start)
+    y = ConcatFromSequence <axis = 0, new_axis = 1> (all)
+}
+""")
+
+# Branches of different ranks, chosen by data.
+BRANCHES = parsed("""
+g (bool which, float[n, m] x) => (float[] y) {
+    y = If (which) <
+        then_branch = t () => (float[] a) { a = ReduceMax <keepdims = 0> (x) },
+        else_branch = e () => (float[] b) { b = Neg (x) }
+    >
+}
+""")
+
+# Texts: moved and compared by native code, joined by the host.
+TEXTS = parsed("""
+g (string[n] a, string[n] b, int64[k] rows) => (string[] picked, bool[] same) {
+    joined = StringConcat (a, b)
+    picked = Gather (joined, rows)
+    same = Equal (a, b)
+}
+""")

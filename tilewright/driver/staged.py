@@ -1,0 +1,164 @@
+"""A model in the user's hands that is compiled in stages, each when what it waits for is known.
+
+    model = tw.compile("model.onnx")      # a StagedModel, where the model cannot be compiled whole
+    y = model(x)
+
+Values are arrays; sequences are lists, an optional that is empty is `None`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TypeProto, inliner
+
+from tilewright.core.dtypes import STRING
+from tilewright.core.errors import ExecutionError
+from tilewright.driver.program import CompileGraph, Program
+from tilewright.frontends.onnx.context import onnx_dtype
+from tilewright.frontends.onnx.read import Source, read_model
+from tilewright.frontends.onnx.stages import model_part
+from tilewright.ir.graph.nodes import Graph
+from tilewright.runtime.executable import Executable
+
+
+@dataclass(frozen=True)
+class ValuePort:
+    """An input or output: its name, and its type as text."""
+
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+class StagedModel:
+    """A model that runs in stages; it is called as an `Executable` is."""
+
+    def __init__(self, source: Source, compile_graph: CompileGraph) -> None:
+        model = read_model(source)
+        if model.proto.functions:
+            model.proto = inliner.inline_local_functions(model.proto)
+        graph = model.proto.graph
+        initializers = {t.name for t in graph.initializer}
+        declared = [v for v in graph.input if v.name not in initializers]
+        self._declared = {v.name: v.type for v in declared}
+        self.inputs = tuple(ValuePort(v.name, type_text(v.type)) for v in declared)
+        self.outputs = tuple(ValuePort(v.name, type_text(v.type)) for v in graph.output)
+        self._compile_graph = compile_graph
+        self._program = Program(model_part(model), self._compiled)
+        self._stages: list[Executable] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """Run the model; inputs by position or name. One output is given alone, more as a tuple."""
+        names = [port.name for port in self.inputs]
+        if len(args) > len(names):
+            raise ExecutionError(
+                "run.arguments",
+                f"{len(args)} arguments given, the model has {len(names)} inputs",
+                help=f"the model takes ({', '.join(map(str, self.inputs))})",
+            )
+        outputs = self._run({**dict(zip(names, args, strict=False)), **named})
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model on inputs by name and give the outputs by name."""
+        return dict(zip((port.name for port in self.outputs), self._run(inputs), strict=True))
+
+    def explain(self) -> str:
+        """What the compiler did in each stage that it has compiled so far."""
+        head = f"{len(self._stages)} stages compiled so far"
+        return "\n\n".join([head, *(stage.explain() for stage in self._stages)])
+
+    def close(self) -> None:
+        """End the threads of all stages and free their code and memory."""
+        for stage in self._stages:
+            stage.close()
+
+    def __enter__(self) -> StagedModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
+        return f"<StagedModel ({takes}) -> ({gives})>"
+
+    def _compiled(self, graph: Graph) -> Executable:
+        stage = self._compile_graph(graph)
+        self._stages.append(stage)
+        return stage
+
+    def _run(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        unknown = [name for name in given if name not in self._declared]
+        missing = [name for name in self._declared if name not in given]
+        for names, what in ((unknown, "the model has no input"), (missing, "not given: input")):
+            if names:
+                raise ExecutionError(
+                    "run.arguments",
+                    f"{what} {', '.join(names)}",
+                    help=f"the model takes ({', '.join(map(str, self.inputs))})",
+                )
+        values = {name: checked(name, value, self._declared[name]) for name, value in given.items()}
+        # stages are made while others run; one run at a time keeps that simple
+        with self._lock:
+            return self._program.run(values)
+
+
+def checked(name: str, value: Any, declared: TypeProto) -> Any:
+    """A value for an input of the declared type, arrays as arrays; what does not fit is refused."""
+    kind = declared.WhichOneof("value")
+    if kind == "optional_type":
+        return None if value is None else checked(name, value, declared.optional_type.elem_type)
+    if kind == "sequence_type":
+        if not isinstance(value, list | tuple):
+            raise _misfit(name, value, declared)
+        return [checked(name, item, declared.sequence_type.elem_type) for item in value]
+    array, tensor = np.asarray(value), declared.tensor_type
+    dtype = onnx_dtype(tensor.elem_type)
+    if dtype == STRING and array.dtype.kind in "OU":
+        array = array.astype(object)
+    elif dtype == STRING or array.dtype != dtype.numpy:
+        raise _misfit(name, value, declared)
+    if tensor.HasField("shape") and not _fits(array.shape, tensor.shape.dim):
+        raise _misfit(name, value, declared)
+    return array
+
+
+def _fits(shape: Sequence[int], dims: Sequence[Any]) -> bool:
+    if len(shape) != len(dims):
+        return False
+    known = ((size, d.dim_value) for size, d in zip(shape, dims, strict=True))
+    return all(size == wanted for size, wanted in known if wanted > 0)
+
+
+def _misfit(name: str, value: Any, declared: TypeProto) -> ExecutionError:
+    given = type(value).__name__
+    if isinstance(value, np.ndarray | np.generic):
+        given = f"an array of {value.dtype} and shape {list(value.shape)}"
+    return ExecutionError("run.input", f"input {name} is {type_text(declared)}, got {given}")
+
+
+def type_text(type: TypeProto) -> str:
+    """A declared type, for people."""
+    kind = type.WhichOneof("value")
+    if kind == "sequence_type":
+        return f"seq({type_text(type.sequence_type.elem_type)})"
+    if kind == "optional_type":
+        return f"optional({type_text(type.optional_type.elem_type)})"
+    if kind != "tensor_type":
+        return str(kind)
+    tensor = type.tensor_type
+    dtype = onnx_dtype(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return f"{dtype}[...]"
+    dims = tensor.shape.dim
+    sizes = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims)
+    return f"{dtype}[{', '.join(sizes)}]"

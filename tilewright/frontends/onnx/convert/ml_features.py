@@ -1,0 +1,148 @@
+"""Features of ai.onnx.ml: scaling, encoding and choosing columns; numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import F32, I32, I64, from_numpy
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.formula import Formula, where
+from tilewright.ops.indexing import GatherAttrs
+from tilewright.ops.reduce import ArgAttrs, ReduceAttrs
+from tilewright.ops.slicing import ConcatAttrs
+
+DOMAIN = "ai.onnx.ml"
+
+
+def array_feature_extractor(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Columns chosen by their numbers; a vector is a matrix of one row."""
+    x, indices = n.required(0), n.required(1)
+    if c.type(x).rank == 1:
+        x = add_reshape(c, n, x, (const(1), *c.type(x).shape))
+    indices = add_reshape(c, n, indices, (c.type(indices).elements,))
+    return (c.add(n, "gather", x, indices, attrs=GatherAttrs(c.type(x).rank - 1)),)
+
+
+def binarizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """1 above a threshold, else 0."""
+    x = Formula(c, n, n.required(0))
+    return (x.apply("greater", n.float_attr("threshold", 0.0)).cast(x.dtype).name,)
+
+
+def scaler(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """`(x - offset) * scale`, one of each for all or one a column."""
+    x = Formula(c, n, n.required(0)).cast(F32)
+    offset, scale = (np.array(n.floats_attr(a, ()), np.float32) for a in ("offset", "scale"))
+    for op, data in (("sub", offset), ("mul", scale)):
+        if data.size:
+            x = x.apply(op, Formula(c, n, c.constant(data, F32)))
+    return (x.name,)
+
+
+def imputer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Elements of one value, NaN by default, replaced: by one number or by one a column."""
+    x = Formula(c, n, n.required(0))
+    if x.dtype.is_float:
+        values: Sequence[float] = n.floats_attr("imputed_value_floats", ())
+        replaced = n.float_attr("replaced_value_float", 0.0)
+    else:
+        values = n.ints_attr("imputed_value_int64s", ())
+        replaced = n.int_attr("replaced_value_int64", 0)
+    if not values:
+        raise n.invalid("there is no value to put in", "give one number, or one a column")
+    is_missing = x.apply("is_nan") if np.isnan(replaced) else x.apply("equal", replaced)
+    row = c.constant(np.array(values), x.dtype)
+    return (where(is_missing, Formula(c, n, row), x).name,)
+
+
+# What a row is divided by.
+_NORMS = {"MAX": "reduce_max", "L1": "reduce_sum", "L2": "reduce_l2"}
+
+
+def normalizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Rows divided by their greatest absolute element, their sum of such, or their length."""
+    x, norm = Formula(c, n, n.required(0)).cast(F32), n.str_attr("norm", "MAX")
+    if norm not in _NORMS:
+        raise n.invalid(f"norm is {norm!r}", f"one of {', '.join(_NORMS)}")
+    size = x.apply("abs").apply(_NORMS[norm], attrs=ReduceAttrs((-1,), keepdims=True))
+    return ((x / size.apply("max", 1e-30)).name,)
+
+
+def feature_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Columns of several inputs side by side, as f32."""
+    parts = []
+    for i in range(len(n.inputs)):
+        x = n.required(i)
+        if c.type(x).rank == 1:
+            x = add_reshape(c, n, x, (*c.type(x).shape, const(1)))
+        parts.append(c.cast(n, x, F32))
+    return (c.add(n, "concat", *parts, attrs=ConcatAttrs(1)) if len(parts) > 1 else parts[0],)
+
+
+def one_hot_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """1 in the place of an element's category; all 0 for one that is not listed."""
+    x = n.required(0)
+    categories = n.ints_attr("cats_int64s", ())
+    if not categories:
+        raise n.unsupported("categories that are texts", "use cats_int64s")
+    column = add_reshape(c, n, c.cast(n, x, I64), (*c.type(x).shape, const(1)))
+    found = c.add(n, "equal", column, c.constant(np.array(categories), I64))
+    return (c.cast(n, found, F32),)
+
+
+def label_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A table from numbers to numbers, and what everything else becomes."""
+    x = Formula(c, n, n.required(0))
+    keys, values = (_table(n, side) for side in ("keys", "values"))
+    default = _default(n, values)
+    if len(keys) != len(values):
+        raise n.invalid(f"{len(keys)} keys for {len(values)} values")
+    table = np.append(values, default.astype(values.dtype))
+    column = Formula(c, n, add_reshape(c, n, x.name, (*c.type(x.name).shape, const(1))))
+    known = Formula(c, n, c.constant(keys, x.dtype))
+    found = column.apply("equal", known)
+    if x.dtype.is_float and np.isnan(keys).any():
+        found = found.apply("or", column.apply("is_nan").apply("and", known.apply("is_nan")))
+    found = found.cast(I32)
+    place = found.apply("argmax", attrs=ArgAttrs(-1, keepdims=False))
+    is_known = found.apply("reduce_max", attrs=ReduceAttrs((-1,), keepdims=False))
+    place = where(is_known.apply("greater", 0), place, place.number(len(keys)))
+    numbers = c.constant(table, from_numpy(table.dtype))
+    return (c.add(n, "gather", numbers, place.name, attrs=GatherAttrs(0)),)
+
+
+def _table(n: OnnxNode, side: str) -> np.ndarray:
+    """Keys or values in whichever attribute they are given."""
+    if n.has_attr(f"{side}_tensor"):
+        data = n.tensor_attr(f"{side}_tensor").reshape(-1)
+        if data.dtype.kind in "iuf":
+            return data
+    if n.has_attr(f"{side}_floats"):
+        return np.array(n.floats_attr(f"{side}_floats"), np.float32)
+    if n.has_attr(f"{side}_int64s"):
+        return np.array(n.ints_attr(f"{side}_int64s"), np.int64)
+    raise n.unsupported(f"{side} that are texts", "only tables of numbers are supported")
+
+
+def _default(n: OnnxNode, values: np.ndarray) -> np.ndarray:
+    if n.has_attr("default_tensor"):
+        return n.tensor_attr("default_tensor").reshape(())
+    if values.dtype.kind == "f":
+        return np.array(n.float_attr("default_float", -0.0))
+    return np.array(n.int_attr("default_int64", -1))
+
+
+CONVERTERS: dict[str, Converter] = {
+    f"{DOMAIN}::ArrayFeatureExtractor": array_feature_extractor,
+    f"{DOMAIN}::Binarizer": binarizer,
+    f"{DOMAIN}::FeatureVectorizer": feature_vectorizer,
+    f"{DOMAIN}::Imputer": imputer,
+    f"{DOMAIN}::LabelEncoder": label_encoder,
+    f"{DOMAIN}::Normalizer": normalizer,
+    f"{DOMAIN}::OneHotEncoder": one_hot_encoder,
+    f"{DOMAIN}::Scaler": scaler,
+}

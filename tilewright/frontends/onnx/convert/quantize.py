@@ -1,0 +1,80 @@
+"""QuantizeLinear and DequantizeLinear: a quantised value stands for `scale * (value - zero point)`.
+
+Scale and zero point are one for all, one a slice along an axis, or one a block of elements along an
+axis. Conversion to the quantised type saturates, whatever that type is.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import F32, U8, DType
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype
+from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.ops.layout import ExpandAttrs
+from tilewright.ops.row import normalize_axis
+
+
+def _named_type(n: OnnxNode, name: str) -> DType | None:
+    """The element type that an attribute names; 0 stands for none, as absence does."""
+    code = n.int_attr(name, 0)
+    return onnx_dtype(code) if code else None
+
+
+def _along(c: Context, n: OnnxNode, value: str, like: str) -> str:
+    """A scale or zero point in a shape that broadcasts against `like`."""
+    own, shape = c.type(value).shape, c.type(like).shape
+    if not own or (len(own) == 1 and as_int(own[0]) == 1):
+        return add_reshape(c, n, value, ())
+    axis = normalize_axis(n.op_type, n.int_attr("axis", 1), len(shape))
+    block = n.int_attr("block_size", 0)
+    if block:
+        return _repeated(c, n, value, axis, block, shape[axis])
+    if len(own) != 1:
+        raise n.invalid(f"a parameter {c.type(value)} is not one number a slice of {c.type(like)}")
+    return add_reshape(c, n, value, [own[0] if a == axis else const(1) for a in range(len(shape))])
+
+
+def _repeated(c: Context, n: OnnxNode, value: str, axis: int, block: int, size: Expr) -> str:
+    """Each element along `axis` `block` times; the last block may be cut."""
+    own = c.type(value).shape
+    if len(own) <= axis:
+        raise n.invalid(f"a parameter {c.type(value)} is not one number a block")
+    before, after = own[:axis], own[axis + 1 :]
+    column = add_reshape(c, n, value, (*before, own[axis], const(1), *after))
+    attrs = ExpandAttrs((*before, own[axis], const(block), *after))
+    wide = c.add(n, "expand", column, attrs=attrs)
+    whole = add_reshape(c, n, wide, (*before, simplify(own[axis] * block), *after))
+    return add_slice(c, whole, {axis: (const(0), size, 1)}, n.outputs[0])
+
+
+def quantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """`x / scale`, rounded to even where the target is integers, moved by the zero point."""
+    x, scale, zero = n.required(0), n.required(1), n.input(2)
+    target = c.type(zero).dtype if zero else _named_type(n, "output_dtype") or U8
+    scaled = c.type(scale).dtype
+    working = _named_type(n, "precision") or (scaled if scaled.is_float else F32)
+    divisor = c.cast(n, _along(c, n, scale, x), working)
+    y = c.cast(n, c.add(n, "div", c.cast(n, x, working), divisor), F32)
+    if target.is_integer:
+        y = c.add(n, "round", y)
+        if zero:
+            y = c.add(n, "add", y, c.cast(n, _along(c, n, zero, x), F32))
+    return (c.cast(n, y, target),)
+
+
+def dequantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """`(x - zero point) * scale`, computed in f32."""
+    x, scale = n.required(0), n.required(1)
+    y = c.cast(n, x, F32)
+    if n.has_input(2) and c.type(x).dtype.is_integer:
+        y = c.add(n, "sub", y, c.cast(n, _along(c, n, n.input(2), x), F32))
+    y = c.add(n, "mul", y, c.cast(n, _along(c, n, scale, x), F32))
+    return (c.cast(n, y, _named_type(n, "output_dtype") or c.type(scale).dtype),)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "QuantizeLinear": quantize_linear,
+    "DequantizeLinear": dequantize_linear,
+}

@@ -1,0 +1,81 @@
+"""Signals: DFT, STFT and MelWeightMatrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import F32
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.ops.fourier import DftAttrs
+from tilewright.ops.generate import RangeAttrs
+from tilewright.ops.indexing import GatherAttrs
+from tilewright.ops.row import normalize_axis
+
+
+def _fixed(n: OnnxNode, size: Expr) -> int:
+    """The length of a transform, which must be a number."""
+    found = as_int(size)
+    if found is None:
+        raise n.unsupported(f"a transform of length {size}", "fix the dimension")
+    return found
+
+
+def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """The axis is an input since version 20, and was an attribute before."""
+    x = n.required(0)
+    shape = c.type(x).shape
+    given = c.static_ints(n, 2)[0] if n.has_input(2) else -2
+    axis = n.int_attr("axis", 1) if n.opset < 20 else given
+    axis = normalize_axis("DFT", axis, len(shape))
+    inverse, onesided = (bool(n.int_attr(a, 0)) for a in ("inverse", "onesided"))
+    own = simplify((shape[axis] - 1) * 2) if inverse and onesided else shape[axis]
+    length = c.static_ints(n, 1)[0] if n.has_input(1) else _fixed(n, own)
+    return (c.add(n, "dft", x, attrs=DftAttrs(axis, length, inverse, onesided)),)
+
+
+def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Transforms of overlapping frames, each weighted by a window."""
+    x, window = n.required(0), n.input(2)
+    _, size, parts = c.type(x).shape
+    (step,) = c.static_ints(n, 1)
+    if n.has_input(3):
+        (length,) = c.static_ints(n, 3)
+    else:
+        length = _fixed(n, c.type(window).shape[0] if window else size)
+    frames = simplify((size - length) // step + 1)
+    first = c.add(n, "range", attrs=RangeAttrs(const(0), const(step), frames))
+    inner = c.add(n, "range", attrs=RangeAttrs(const(0), const(1), const(length)))
+    places = c.add(n, "add", add_reshape(c, n, first, (frames, const(1))), inner)
+    y = c.add(n, "gather", x, places, attrs=GatherAttrs(1))
+    if window:
+        y = c.add(n, "mul", y, add_reshape(c, n, window, (const(length), const(1))))
+    onesided = bool(n.int_attr("onesided", 1)) and parts is const(1)
+    return (c.add(n, "dft", y, attrs=DftAttrs(2, length, onesided=onesided)),)
+
+
+def mel_weight_matrix(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Triangles of equal width on the mel scale, one a column."""
+    bins, length, rate = (int(c.scalar(n, i)) for i in range(3))
+    low, high = (2595 * np.log10(1 + float(c.scalar(n, i)) / 700) for i in (3, 4))
+    mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
+    hertz = 700 * (10 ** (mels / 2595) - 1)
+    edges = ((length + 1) * hertz // rate).astype(int)
+    place = np.arange(length // 2 + 1)[:, None]
+    left, centre, right = edges[:-2], edges[1:-1], edges[2:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rising = np.where(centre > left, (place - left) / (centre - left), place == centre)
+        falling = (right - place) / (right - centre)
+    weights = np.where((left <= place) & (place <= centre), rising, 0.0)
+    weights = np.where((centre <= place) & (place < right), falling, weights)
+    dtype = n.dtype_attr("output_datatype", F32)
+    return (c.g.constant(weights.astype(dtype.numpy), identifier(n.outputs[0])),)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "DFT": dft,
+    "STFT": stft,
+    "MelWeightMatrix": mel_weight_matrix,
+}

@@ -1,0 +1,289 @@
+"""Models in stages: what of a model can be compiled now, and what waits until that has run.
+
+A node waits for the *value* of an input that decides about ranks or attributes (axes, a shape, the
+number of repetitions that a model computes), for the *host*, where its operator is no loop program,
+or for another node that waits. Everything else is one graph, a stage. When it has run, the values
+that were waited for are constants, and the next stage can be made:
+
+    stage = import_stage(part, {"x": TensorType(...), "axes": np.array([1])})
+
+Functions of ONNX are written out, and so is the branch of an `If` whose condition is known, so that
+single nodes of them can wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from tilewright.arith.expr import Const, const
+from tilewright.core.dtypes import STRING
+from tilewright.core.errors import Loc
+from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
+from tilewright.frontends.onnx.functions import function_body
+from tilewright.frontends.onnx.host.call import HostOp
+from tilewright.frontends.onnx.host.table import host_ops, of_values
+from tilewright.frontends.onnx.importer import with_outputs
+from tilewright.frontends.onnx.nodes import convert_node, nested_graph, onnx_node
+from tilewright.frontends.onnx.order import node_name, ordered, reads
+from tilewright.frontends.onnx.read import DOMAINS, Model
+from tilewright.frontends.onnx.splice import branch_nodes, function_nodes
+from tilewright.frontends.onnx.table import converters
+from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.ops.build import GraphBuilder
+
+Lazy = Callable[[], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A node that has not run yet, and the versions of the operators where it stands."""
+
+    proto: NodeProto
+    opsets: Mapping[str, int]
+    loc: Loc
+    reads: frozenset[str]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The values it defines."""
+        return tuple(filter(None, self.proto.output))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Nodes of a model that have not run yet, constants they may read, and what they must give."""
+
+    model: Model
+    nodes: tuple[Pending, ...]
+    constants: Mapping[str, Lazy]
+    outputs: tuple[str, ...]
+
+    def reads(self) -> frozenset[str]:
+        """All values that the nodes read, or that are to be given, constants left out."""
+        found = frozenset(self.outputs).union(*(p.reads for p in self.nodes))
+        return found - self.constants.keys()
+
+
+class HostValue:
+    """A value that is no tensor: a sequence, an optional, a map."""
+
+
+Given = TensorType | np.ndarray | HostValue | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
+
+    `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
+    the rest must know.
+    """
+
+    graph: Graph | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    hosts: tuple[Pending, ...]
+    rest: Part
+    wants: frozenset[str]
+
+
+def model_part(model: Model) -> Part:
+    """The whole of a model."""
+    graph = model.proto.graph
+    constants = {t.name: partial(model.array, i) for i, t in enumerate(graph.initializer)}
+    inputs = {v.name for v in graph.input}
+    return _part(model, graph, constants, inputs | constants.keys(), model.opsets)
+
+
+def nested_part(part: Part, graph: GraphProto, opsets: Mapping[str, int], known: set[str]) -> Part:
+    """A nested graph, whose nodes may read the values that are `known` around it."""
+    own = {t.name: partial(part.model.reader.array, t) for t in graph.initializer}
+    constants = {**part.constants, **own}
+    inputs = {v.name for v in graph.input}
+    return _part(part.model, graph, constants, inputs | known | constants.keys(), opsets)
+
+
+def _part(
+    model: Model,
+    graph: GraphProto,
+    constants: Mapping[str, Lazy],
+    defined: Iterable[str],
+    opsets: Mapping[str, int],
+) -> Part:
+    nodes = ordered(graph.node, set(defined), model.file)
+    pending = tuple(pending_node(proto, opsets, model.file) for proto in nodes)
+    return Part(model, pending, constants, tuple(v.name for v in graph.output))
+
+
+def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> Pending:
+    """A node as one that has not run yet."""
+    return Pending(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
+
+
+def import_stage(part: Part, given: Mapping[str, Given]) -> Stage:
+    """What can be computed from the `given` values: types of tensors, or arrays that are known."""
+    return _StageImport(part, given).stage()
+
+
+@dataclass
+class _StageImport:
+    """One stage being imported: nodes are converted one after another, or wait."""
+
+    part: Part
+    given: Mapping[str, Given]
+    rest: list[Pending] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    wants: set[str] = field(default_factory=set)
+    hosted: set[Pending] = field(default_factory=set)
+    computed: list[str] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        model = self.part.model
+        self.constants = dict(self.part.constants)
+        g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
+        nested = partial(nested_graph, model)
+        self.c = Context(g, model.opsets.get("", 0), nested=nested)
+
+    def stage(self) -> Stage:
+        work = deque(self.part.nodes)
+        while work:
+            p = work.popleft()
+            work.extendleft(reversed(self._take(p)))
+        hosts, rest = self._hosts()
+        needed = set(self.part.outputs).union(*(p.reads for p in self.rest))
+        results = [name for name in self.computed if name in needed]
+        after = replace(self.part, nodes=tuple(rest), constants=self.constants)
+        graph, inputs = self._graph(results)
+        return Stage(graph, inputs, tuple(results), tuple(hosts), after, frozenset(self.wants))
+
+    def _take(self, p: Pending) -> list[Pending]:
+        """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
+        try:
+            group = self._written_out(p)
+            if group is not None:
+                return group
+            if p.reads & self.blocked or self._is_hosted(p):
+                self._wait(p)
+                return []
+            self._define(p.reads)
+            convert_node(self.c, p.proto, p.opsets, p.loc)
+            self.computed += p.writes
+            self.read |= p.reads
+        except NeedsValue as error:
+            self.wants.add(error.value)
+            self._wait(p)
+        except RunsOnHost:
+            self.hosted.add(p)
+            self._wait(p)
+        except Waiting:
+            self._wait(p)
+        return []
+
+    def _wait(self, p: Pending) -> None:
+        self.rest.append(p)
+        self.blocked.update(p.writes)
+
+    def _is_hosted(self, p: Pending) -> bool:
+        """Whether the host must run a node: for its operator, or for a value that is no tensor."""
+        if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+            return True
+        key = node_key(p)
+        return p in self.hosted or (key in host_ops() and key not in converters())
+
+    def _define(self, names: Iterable[str]) -> None:
+        """Give values that come from before the stage a name in its graph."""
+        for name in sorted(names):
+            if name in self.c.values:
+                continue
+            value = self.constants[name]() if name in self.constants else self.given[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+                # the number of a text is another one in every run
+                value = TensorType(STRING, tuple(map(const, value.shape)))
+            if isinstance(value, TensorType):
+                self.c.values[name] = self.c.g.input(identifier(name), value)
+                self.inputs[self.c.values[name]] = name
+            elif isinstance(value, np.ndarray):
+                self.c.values[name] = self.c.g.constant(value, identifier(name))
+            else:
+                self.c.values[name] = ""
+
+    def _written_out(self, p: Pending) -> list[Pending] | None:
+        """The nodes of a function, or of the branch that is taken; else `None`."""
+        key = node_key(p)
+        if key == "If":
+            return self._branch(p)
+        if key in converters() or key in host_ops() or p.reads & self.blocked:
+            return None
+        self._define(p.reads)
+        n = onnx_node(self.c, p.proto, p.opsets, p.loc)
+        body = function_body(n, [self.c.type(i) if i else None for i in n.inputs])
+        if body is None:
+            return None
+        opsets = {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
+        nodes = function_nodes(body, p.proto)
+        return [replace(pending_node(node, opsets, ""), loc=p.loc) for node in nodes]
+
+    def _branch(self, p: Pending) -> list[Pending] | None:
+        """The nodes of the branch that an `If` takes, if that is known.
+
+        It must be known where the branches handle values that are no tensors.
+        """
+        condition = p.proto.input[0]
+        if condition in self.blocked:
+            return None
+        self._define([condition])
+        known = self.c.g.known(self.c.values[condition])
+        if known is None or not isinstance(known.reshape(-1)[0], Const):
+            if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+                raise NeedsValue("If", condition, "its condition", p.loc)
+            return None
+        taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
+        branch = next(a.g for a in p.proto.attribute if a.name == taken)
+        for tensor in branch.initializer:
+            onnx_dtype(tensor.data_type)
+            self.constants[tensor.name] = partial(self.part.model.reader.array, tensor)
+        file = self.part.model.file
+        return [pending_node(node, p.opsets, file) for node in branch_nodes(branch, p.proto)]
+
+    def _hosts(self) -> tuple[list[Pending], list[Pending]]:
+        """The waiting nodes that the host can run right after this stage, and the others."""
+        known = {*self.given, *self.computed, *self.constants}
+        hosts, rest = [], []
+        for p in self.rest:
+            if p.reads <= known and self._is_hosted(p) and host_op(p) is not None:
+                hosts.append(p)
+                known.update(p.writes)
+            else:
+                rest.append(p)
+        return hosts, rest
+
+    def _graph(self, results: list[str]) -> tuple[Graph | None, tuple[str, ...]]:
+        """The graph that computes `results`, with the inputs that it reads."""
+        if not results:
+            return None, ()
+        graph = with_outputs(self.c, results)
+        # what only nodes that wait would read is no input yet; a size may be all that is read of it
+        inputs = tuple(v for v in graph.inputs if self.inputs[v.name] in self.read)
+        return replace(graph, inputs=inputs), tuple(self.inputs[v.name] for v in inputs)
+
+
+def host_op(p: Pending) -> HostOp | None:
+    """What runs a node on the host, if something can."""
+    key = node_key(p)
+    return host_ops().get(key) or of_values().get(key)
+
+
+def node_key(p: Pending) -> str:
+    """Where the tables have the operator of a node."""
+    domain = p.proto.domain
+    return p.proto.op_type if domain in DOMAINS else f"{domain}::{p.proto.op_type}"

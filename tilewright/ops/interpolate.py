@@ -1,0 +1,75 @@
+"""Interpolation between elements: which of them a position takes along an axis, and their weights.
+
+Each axis gives its taps on its own; a sample in several dimensions is the sum over all combinations
+of taps, one axis after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.expr import TRUE, Expr, cast, const
+from tilewright.core.dtypes import DType
+from tilewright.core.node import node
+from tilewright.ir.tensor.nodes import Tensor
+
+# How many elements a sample takes along an axis.
+MODES = {"nearest": 1, "linear": 2, "cubic": 4}
+
+
+@node
+class Tap:
+    """An element that takes part, with its weight; one that is not `inside` counts as zero."""
+
+    index: Expr
+    weight: Expr
+    inside: Expr = TRUE
+
+
+def whole_tap(index: Expr, real: DType) -> list[Tap]:
+    """The element at `index` and nothing else."""
+    return [Tap(index, const(1, real))]
+
+
+def linear_taps(floor: Expr, part: Expr) -> list[Tap]:
+    """The elements at `floor` and behind it, weighted by nearness."""
+    return [Tap(floor, const(1, part.dtype) - part), Tap(floor + 1, part)]
+
+
+def cubic_taps(floor: Expr, part: Expr, coefficient: float) -> list[Tap]:
+    """Four elements weighted by Keys' cubic convolution."""
+
+    def number(v: float) -> Expr:
+        return const(v, part.dtype)
+
+    a, one = coefficient, number(1)
+
+    def near(t: Expr) -> Expr:  # |distance| <= 1
+        return (number(a + 2) * t - number(a + 3)) * t * t + one
+
+    def far(t: Expr) -> Expr:  # 1 < |distance| < 2
+        return ((number(a) * t - number(5 * a)) * t + number(8 * a)) * t - number(4 * a)
+
+    weights = [far(part + one), near(part), near(one - part), far(one - part + one)]
+    return [Tap(floor + (k - 1), w) for k, w in enumerate(weights)]
+
+
+def weighted(
+    x: Tensor,
+    choices: Sequence[Sequence[Tap]],
+    real: DType,
+    index: tuple[Expr, ...] = (),
+    inside: Expr = TRUE,
+) -> Expr:
+    """The sum over all combinations of taps, in `real`; a single element is as it is."""
+    if len(index) == len(x.shape):
+        element = x.at(*index, when=None if inside is TRUE else inside)
+        return element if all(len(taps) == 1 for taps in choices) else cast(real, element)
+    taps = choices[len(index)]
+    inner = [weighted(x, choices, real, (*index, t.index), inside & t.inside) for t in taps]
+    if len(taps) == 1:
+        return inner[0]
+    total = inner[0] * taps[0].weight
+    for value, tap in zip(inner[1:], taps[1:], strict=True):
+        total = total + value * tap.weight
+    return total
