@@ -23,6 +23,7 @@ from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.brief_tile import brief_depth, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
@@ -41,9 +42,9 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    summed_type,
     typical_extent,
     uses,
-    value_of,
     work,
 )
 from tilewright.schedule.schedule import Schedule
@@ -111,6 +112,14 @@ def schedule_tile(
         _pack_panel(sch, block, roles, roles.panel, tile, constants, target)
     _pad(sch, block, roles, tile)
     tiles = _row_tiles(roles, tile)
+    part = brief_depth(block)
+    if part is not None and part.part == 0:
+        sch.narrow_sum(block.name)
+    elif part is not None:
+        together = _tiles_together(block, tiles, tile, target)
+        axes = TileAxes(roles.batch, roles.row, roles.column)
+        schedule_brief(sch, block, axes, tile, part, epilogue, together)
+        return
     depth = block_depth(block, tile, target) if tiles >= LEAST_REUSE else None
     if depth is not None and roles.row is not None:
         axes = TileAxes(roles.batch, roles.row, roles.column)
@@ -160,7 +169,7 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
 
 
 def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
-    bits = value_of(block).dtype.bits
+    bits = summed_type(block).bits
     problem = TileProblem(
         rows=1 if roles.row is None else typical_extent(roles.row.extent),
         columns=typical_extent(roles.column.extent),
@@ -296,7 +305,7 @@ def _tiles_together(block: Block, tiles: int, tile: RegisterTile, target: Target
     Where all rows are more than the second cache holds, a part of them stays in it for all panels.
     """
     steps = prod(typical_extent(it.extent) for it in reductions(block))
-    room = target.l2 // 2 // (steps * value_of(block).dtype.bytes * tile.rows)
+    room = target.l2 // 2 // (steps * summed_type(block).bytes * tile.rows)
     return nearest_divisor(tiles, max(1, room)) if tiles else 0
 
 

@@ -1,0 +1,80 @@
+"""Register tiles of sums formed in a narrow type, for a few terms at a time.
+
+    parallel (batch, row group, panel, row tile)
+      S = 0                                                   one tile of sums, wide, near
+      for each block of the reduction
+        C = 0; for k in the block: C += A[row, k] * B[k, columns]         registers, narrow
+        S += wide(C)
+      out = epilogue(S)
+
+A reduction of few terms needs no blocks: its sums leave the registers as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from tilewright.arith.expr import as_int
+from tilewright.ir.loop.nodes import Block
+from tilewright.ops.precision import short_sum
+from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
+from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.register_tile import RegisterTile
+from tilewright.schedule.builtin.structure import reductions, spatial, sums_briefly, work
+from tilewright.schedule.schedule import Schedule
+
+
+def brief_depth(block: Block) -> Depth | None:
+    """How to cut a reduction whose products may be summed briefly; `None` where they may not.
+
+    A reduction that need not be cut is one of no parts.
+    """
+    extents = [as_int(it.extent) or 0 for it in reductions(block)]
+    found = short_sum(extents) if sums_briefly(block) else None
+    if found is None:
+        return None
+    if found.inner == len(extents):
+        return Depth(found.inner, 0, prod(extents))
+    steps = prod(extents[len(extents) - found.inner :]) * found.part
+    return Depth(found.inner, found.part, steps)
+
+
+def schedule_brief(
+    sch: Schedule,
+    block: Block,
+    axes: TileAxes,
+    tile: RegisterTile,
+    depth: Depth,
+    epilogue: Block,
+    together: int,
+) -> None:
+    """Schedule a reduction that is padded to whole tiles and packed into panels.
+
+    `together` row tiles take turns with one panel after another.
+    """
+    if depth.steps % tile.lanes:
+        tile = replace(tile, by_lane=False)
+    partial = cut(sch, block, depth)
+    sch.narrow_sum(partial)
+    loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
+    blocks = f"{block.name}.final.ax{len(loops)}"
+    groups: list[str] = []
+    tiles: list[str] = []
+    rows: list[str] = []
+    if axes.row is not None:
+        sizes = [None, together or 1, tile.rows]
+        group, at, row = sch.split(loops[axes.row.name], sizes)
+        groups, tiles, rows = [group], [at], [row]
+    panel, columns = sch.split(loops[axes.column.name], [None, tile.columns])
+    vector, lane = sch.split(columns, [None, tile.lanes])
+    outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
+    sch.reorder(*outer, blocks, *rows, vector, lane)
+    schedule_partial(sch, block, partial, blocks, axes, tile)
+    in_vectors(sch, *rows, vector, lane)
+    *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
+    in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
+    sch.decompose_reduction(block.name, blocks)
+    sch.set_scope(block.writes[0].buffer, "local")
+    if work(block) >= PARALLEL_WORK:
+        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
