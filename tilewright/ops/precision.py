@@ -17,8 +17,8 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 
 
-SHORT_SUM = 128
-"""Products that may be added up in their own type; half as many more where they are all."""
+SHORT_SUM, LONGEST_SHORT_SUM = 128, 192
+"""Products that may be added up in their own type, and where they are all that there are."""
 LEAST_SUM = 16
 """Shorter sums would spend more on being widened than on being formed."""
 WHOLE_VECTORS = 8
@@ -41,7 +41,7 @@ def short_sum(extents: Sequence[int]) -> ShortSum | None:
     count = len(extents)
     if 0 in extents or not extents:
         return None
-    if prod(extents) <= 3 * SHORT_SUM // 2:
+    if prod(extents) <= LONGEST_SHORT_SUM:
         return ShortSum(count, 1)
     inner = 0
     while prod(extents[count - inner - 1 :]) <= SHORT_SUM:
