@@ -87,6 +87,11 @@ def lower_precision_here(graph: Graph) -> Graph:
     return lower_precision(graph, host())[0]
 
 
+def lower_to_f16_here(graph: Graph) -> Graph:
+    """Compute in f16 from the first product on, if this machine can."""
+    return lower_to_f16(graph, host())[0]
+
+
 def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Compute products in bf16 where the machine gains by it; only where the user allows it."""
     result, decisions = lower_precision(graph, target)
@@ -120,6 +125,8 @@ LOWERING = {
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("lower_precision", lower_precision_here),
+    GraphPass("lower_to_f16", lower_to_f16_here),
+    GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
 )
