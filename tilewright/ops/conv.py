@@ -31,7 +31,6 @@ from tilewright.ops.window import (
     window_count,
 )
 
-
 Product = Callable[[Expr, Expr], Expr]
 
 

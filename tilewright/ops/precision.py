@@ -16,7 +16,6 @@ from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 
-
 SHORT_SUM, LONGEST_SHORT_SUM = 128, 192
 """Products that may be added up in their own type, and where they are all that there are."""
 LEAST_SUM = 16
@@ -70,7 +69,7 @@ def wide_product(x: Expr, w: Expr) -> Expr:
 
 
 def short_product(x: Expr, w: Expr) -> Expr:
-    """A product in the type of its factors, of which a few may be summed before they are widened."""
+    """A product in the type of its factors, of which a few may be summed before being widened."""
     return widen(x * w)
 
 

@@ -1,12 +1,12 @@
 """`narrow_sum(block)`: a sum of products that are widened is formed in the products' own type.
 
-    alloc C: f32[M, N]                                alloc C: f16[M, N]
-    block "C" ... init { C[i, j] = 0.0 }        →     block "C" ... init { C[i, j] = 0.0 }
-      { C[i, j] += f32(A[i, k] * B[k, j]) }             { C[i, j] += A[i, k] * B[k, j] }
-    block "y" ... { y[i, j] = C[i, j] + b[j] }        block "y" ... { y[i, j] = f32(C[i, j]) + b[j] }
+    alloc C: f32[M, N]                              alloc C: f16[M, N]
+    block "C" ... init { C[i, j] = 0.0 }      →     block "C" ... init { C[i, j] = 0.0 }
+      { C[i, j] += f32(A[i, k] * B[k, j]) }           { C[i, j] += A[i, k] * B[k, j] }
+    block "y" ... { y[i, j] = C[i, j] }             block "y" ... { y[i, j] = f32(C[i, j]) }
 
 A formula that widens its products, not their factors, allows that for a few terms at a time
-(`tilewright/ops/half.py`): cut a longer reduction with `rfactor` and narrow the parts.
+(`tilewright/ops/precision.py`): cut a longer reduction with `rfactor` and narrow the parts.
 """
 
 from __future__ import annotations
