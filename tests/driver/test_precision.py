@@ -1,4 +1,4 @@
-"""`precision="bf16"` and `"fp16"`: only where asked for, part of what a saved model says, and right."""
+"""`precision="bf16"` and `"fp16"`: only where asked for, part of a saved model, and right."""
 
 from __future__ import annotations
 

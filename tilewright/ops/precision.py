@@ -1,8 +1,8 @@
 """In which element type sums are formed: 16-bit floats are widened, everything else is kept.
 
-A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`. The
-second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type before
-it adds them to a wide one.
+A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`.
+The second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type
+before it adds them to a wide one.
 """
 
 from __future__ import annotations
