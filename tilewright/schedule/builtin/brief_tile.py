@@ -17,12 +17,16 @@ from math import prod
 
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops_above
 from tilewright.ops.precision import short_sum
 from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import RegisterTile
 from tilewright.schedule.builtin.structure import reductions, spatial, sums_briefly, work
 from tilewright.schedule.schedule import Schedule
+
+# Sums that take turns, so that half as many terms are added to each; registers hold no more.
+CHAINS = 2
 
 
 def brief_depth(block: Block) -> Depth | None:
@@ -38,6 +42,12 @@ def brief_depth(block: Block) -> Depth | None:
         return Depth(found.inner, 0, prod(extents))
     steps = prod(extents[len(extents) - found.inner :]) * found.part
     return Depth(found.inner, found.part, steps)
+
+
+def chains(block: Block, lanes: int) -> int:
+    """How many narrow sums each element has: each with fewer terms, which loses fewer digits."""
+    depth = brief_depth(block)
+    return CHAINS if depth and depth.part and depth.steps % (CHAINS * lanes) == 0 else 1
 
 
 def schedule_brief(
@@ -56,7 +66,6 @@ def schedule_brief(
     if depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
     partial = cut(sch, block, depth)
-    sch.narrow_sum(partial)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     groups: list[str] = []
@@ -70,7 +79,7 @@ def schedule_brief(
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
     sch.reorder(*outer, blocks, *rows, vector, lane)
-    schedule_partial(sch, block, partial, blocks, axes, tile)
+    _schedule_narrow(sch, block, partial, blocks, axes, tile)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
@@ -78,3 +87,40 @@ def schedule_brief(
     sch.set_scope(block.writes[0].buffer, "local")
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+
+
+def _schedule_narrow(
+    sch: Schedule, block: Block, partial: str, at: str, axes: TileAxes, tile: RegisterTile
+) -> None:
+    """The sums of one tile over one block of the reduction, narrow, in registers."""
+    if tile.chains == 1:
+        sch.narrow_sum(partial)
+        schedule_partial(sch, block, partial, at, axes, tile)
+        return
+    loops = list(sch.compute_at(partial, at))
+    count = 1 + len(spatial(block))
+    around, step, chain = sch.split(loops[-1], [None, tile.lanes // tile.chains, tile.chains])
+    chained = sch.rfactor(partial, chain)
+    sch.narrow_sum(chained)
+    sch.narrow_sum(partial)
+    own = dict(zip((it.name for it in spatial(block)), loops[1:], strict=False))
+    vector, lane = sch.split(own.pop(axes.column.name), [None, tile.lanes])
+    rows = [] if axes.row is None else [own.pop(axes.row.name)]
+    sums = [*loops[count:-1], around]
+    sch.reorder(loops[0], *own.values(), *sums, step, chain, *rows, vector, lane)
+    in_vectors(sch, step, chain, *rows, vector, lane)
+    sch.decompose_reduction(chained, sums[0])
+    _add_chains(sch, partial, at, tile)
+    buffer = f"{block.writes[0].buffer}.rf"
+    for name in (buffer, f"{buffer}.rf"):
+        sch.set_scope(name, "register")
+
+
+def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile) -> None:
+    """The sum of the sums that took turns; axes of one step have no loop."""
+    above = [loop.name for loop in loops_above(sch.func, partial)]
+    *rows, columns, chain = above[above.index(at) + 1 :]
+    vector, lane = sch.split(columns, [None, tile.lanes])
+    sch.reorder(chain, *rows, vector, lane)
+    in_vectors(sch, chain, *rows, vector, lane)
+    sch.decompose_reduction(partial, chain)

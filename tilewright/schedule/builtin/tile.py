@@ -23,7 +23,7 @@ from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.builtin.brief_tile import brief_depth, schedule_brief
+from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
@@ -178,6 +178,7 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
         by_lane=_by_lane(block, roles, facts, target.lanes(bits), target),
+        chains=chains(block, target.lanes(bits)),
     )
     return choose_tile(problem, target)
 
