@@ -27,6 +27,8 @@ from tilewright.schedule.schedule import Schedule
 
 # Sums that take turns, so that half as many terms are added to each; registers hold no more.
 CHAINS = 2
+# Fewer terms gain nothing by it.
+LEAST_CHAINED = 48
 
 
 def brief_depth(block: Block) -> Depth | None:
@@ -47,7 +49,10 @@ def brief_depth(block: Block) -> Depth | None:
 def chains(block: Block, lanes: int) -> int:
     """How many narrow sums each element has: each with fewer terms, which loses fewer digits."""
     depth = brief_depth(block)
-    return CHAINS if depth and depth.part and depth.steps % (CHAINS * lanes) == 0 else 1
+    if depth is None or depth.part == 0:
+        return 1
+    inside = as_int(reductions(block)[-1].extent) if depth.inner else depth.part
+    return CHAINS if inside and inside % lanes == 0 and depth.steps >= LEAST_CHAINED else 1
 
 
 def schedule_brief(
@@ -57,13 +62,15 @@ def schedule_brief(
     tile: RegisterTile,
     depth: Depth,
     epilogue: Block,
-    together: int,
+    groups_of: int,
+    edge: int,
 ) -> None:
     """Schedule a reduction that is padded to whole tiles and packed into panels.
 
-    `together` row tiles take turns with one panel after another.
+    `groups_of` row tiles take turns with one panel after another; the last rows of all may have
+    tiles of their own, at least `edge` high (0: they have not).
     """
-    if depth.steps % tile.lanes:
+    if tile.chains == 1 and depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
     partial = cut(sch, block, depth)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
@@ -72,17 +79,19 @@ def schedule_brief(
     tiles: list[str] = []
     rows: list[str] = []
     if axes.row is not None:
-        sizes = [None, together or 1, tile.rows]
+        sizes = [None, groups_of or 1, tile.rows]
         group, at, row = sch.split(loops[axes.row.name], sizes)
         groups, tiles, rows = [group], [at], [row]
     panel, columns = sch.split(loops[axes.column.name], [None, tile.columns])
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
     sch.reorder(*outer, blocks, *rows, vector, lane)
-    _schedule_narrow(sch, block, partial, blocks, axes, tile)
+    _schedule_narrow(sch, block, partial, blocks, axes, tile, edge)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
+    for loop in (*rows, *written) if edge else ():
+        sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(block.name, blocks)
     sch.set_scope(block.writes[0].buffer, "local")
     if work(block) >= PARALLEL_WORK:
@@ -90,12 +99,18 @@ def schedule_brief(
 
 
 def _schedule_narrow(
-    sch: Schedule, block: Block, partial: str, at: str, axes: TileAxes, tile: RegisterTile
+    sch: Schedule,
+    block: Block,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
 ) -> None:
     """The sums of one tile over one block of the reduction, narrow, in registers."""
     if tile.chains == 1:
         sch.narrow_sum(partial)
-        schedule_partial(sch, block, partial, at, axes, tile)
+        schedule_partial(sch, block, partial, at, axes, tile, edge)
         return
     loops = list(sch.compute_at(partial, at))
     count = 1 + len(spatial(block))
@@ -109,18 +124,22 @@ def _schedule_narrow(
     sums = [*loops[count:-1], around]
     sch.reorder(loops[0], *own.values(), *sums, step, chain, *rows, vector, lane)
     in_vectors(sch, step, chain, *rows, vector, lane)
+    for loop in rows if edge else ():
+        sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(chained, sums[0])
-    _add_chains(sch, partial, at, tile)
+    _add_chains(sch, partial, at, tile, edge)
     buffer = f"{block.writes[0].buffer}.rf"
     for name in (buffer, f"{buffer}.rf"):
         sch.set_scope(name, "register")
 
 
-def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile) -> None:
+def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> None:
     """The sum of the sums that took turns; axes of one step have no loop."""
     above = [loop.name for loop in loops_above(sch.func, partial)]
     *rows, columns, chain = above[above.index(at) + 1 :]
     vector, lane = sch.split(columns, [None, tile.lanes])
     sch.reorder(chain, *rows, vector, lane)
     in_vectors(sch, chain, *rows, vector, lane)
+    for loop in rows if edge else ():
+        sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(partial, chain)

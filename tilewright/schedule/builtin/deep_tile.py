@@ -138,9 +138,18 @@ def _together(
 
 
 def schedule_partial(
-    sch: Schedule, block: Block, partial: str, at: str, axes: TileAxes, tile: RegisterTile
+    sch: Schedule,
+    block: Block,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int = 0,
 ) -> None:
-    """The sums of one tile over one block of the reduction, in registers."""
+    """The sums of one tile over one block of the reduction, in registers.
+
+    The last rows of all may have tiles of their own, at least `edge` high (0: they have not).
+    """
     loops = list(sch.compute_at(partial, at))
     names = [it.name for it in spatial(block)]
     own = dict(zip(names, loops[1:], strict=False))
@@ -153,5 +162,7 @@ def schedule_partial(
         steps = [inner]
     sch.reorder(loops[0], *own.values(), *sums, *steps, *rows, vector, lane)
     in_vectors(sch, *steps, *rows, vector, lane)
+    for loop in rows if edge else ():
+        sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(partial, sums[0])
     sch.set_scope(f"{block.writes[0].buffer}.rf", "register")

@@ -118,7 +118,8 @@ def schedule_tile(
     elif part is not None:
         together = _tiles_together(block, tiles, tile, target)
         axes = TileAxes(roles.batch, roles.row, roles.column)
-        schedule_brief(sch, block, axes, tile, part, epilogue, together)
+        edge = edge_height(roles.row, tile.rows, _least_edge(block, roles, tile))
+        schedule_brief(sch, block, axes, tile, part, epilogue, together, edge)
         return
     depth = block_depth(block, tile, target) if tiles >= LEAST_REUSE else None
     if depth is not None and roles.row is not None:
@@ -326,14 +327,20 @@ def _split_rows(
 def mark_edges(
     sch: Schedule, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
 ) -> None:
-    """Let the last tile have fewer rows where the others would be much for nothing.
+    """Let the last tile have fewer rows where the others would be much for nothing."""
+    edge = edge_height(row, tile_rows, least)
+    for loop in loops if edge else ():
+        sch.annotate(loop, "edge", edge)
 
-    That may be so of any number of rows that is not known. `least` is the least height of a tile.
+
+def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
+    """The least height of the last tile; 0 where it has all rows and wastes little.
+
+    That may be much of any number of rows that is not known.
     """
     rows = 0 if row is None else as_int(row.extent)
     wasted = rows is None or -rows % tile_rows > rows * MOST_WASTE
-    for loop in loops if wasted and least < tile_rows else ():
-        sch.annotate(loop, "edge", least)
+    return least if wasted and least < tile_rows else 0
 
 
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:
