@@ -14,7 +14,7 @@ from tilewright.core.dtypes import DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.precision import LONGEST_SHORT_SUM, accumulator
+from tilewright.ops.precision import accumulator
 
 # Rows that are computed together; a multiple of whole register tiles.
 ROW_BLOCKS = (48, 40, 32, 24, 16, 8)
@@ -24,6 +24,8 @@ ROW_STEP = 8
 # values of one panel, then stay in the nearest caches.
 KEY_BLOCK = 512
 SYMBOLIC_KEYS = 64
+# Where products are summed in f16: shares of one, few of which are large.
+SHORT_KEYS = 192
 # Under a band smaller blocks leave out more of what is hidden.
 BAND_KEYS = 128
 # Fewer rows than this do not pay for a copy of keys and values.
@@ -120,7 +122,7 @@ class Problem:
         keys = as_int(self.k[-2])
         if keys is None:
             return SYMBOLIC_KEYS
-        most = LONGEST_SHORT_SUM if self.attrs.short else KEY_BLOCK
+        most = SHORT_KEYS if self.attrs.short else KEY_BLOCK
         block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else most
         whole = max(1, -(-keys // block))
         return -(-keys // (whole * KEY_STEP)) * KEY_STEP

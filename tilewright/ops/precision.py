@@ -16,8 +16,8 @@ from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 
-SHORT_SUM, LONGEST_SHORT_SUM = 128, 192
-"""Products that may be added up in their own type, and where they are all that there are."""
+SHORT_SUM = 128
+"""Products that may be added up in their own type."""
 LEAST_SUM = 16
 """Shorter sums would spend more on being widened than on being formed."""
 WHOLE_VECTORS = 8
@@ -40,7 +40,7 @@ def short_sum(extents: Sequence[int]) -> ShortSum | None:
     count = len(extents)
     if 0 in extents or not extents:
         return None
-    if prod(extents) <= LONGEST_SHORT_SUM:
+    if prod(extents) <= SHORT_SUM:
         return ShortSum(count, 1)
     inner = 0
     while prod(extents[count - inner - 1 :]) <= SHORT_SUM:

@@ -23,7 +23,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.attend_problem import AttendAttrs
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.elementwise import CastAttrs
-from tilewright.ops.precision import LONGEST_SHORT_SUM, short_sum
+from tilewright.ops.precision import SHORT_SUM, short_sum
 from tilewright.passes.lower_precision import Decision
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import Target
@@ -61,7 +61,7 @@ def short_sums(graph: Graph) -> Graph:
 def _shortened(g: Rewriter, n: Node) -> str | None:
     if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
         size = as_int(n.type.shape[-1])
-        short = size is not None and size <= LONGEST_SHORT_SUM
+        short = size is not None and size <= SHORT_SUM
         return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
     if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
         return None

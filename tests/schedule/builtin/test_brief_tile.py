@@ -61,11 +61,19 @@ def test_long_sums_are_cut(sizes: tuple[int, int, int], target: Target) -> None:
     assert "narrow_sum" in trace
 
 
-@pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 64), (6, 8, 100)])
+@pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 64), (6, 8, 63)])
 def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
     trace = _check(_dense(*sizes), TARGETS[0])
     assert "rfactor" not in trace
     assert "narrow_sum" in trace
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
+@pytest.mark.parametrize("sizes", [(6, 8, 100), (1, 40, 128), (7, 33, 96)])
+def test_two_sums_take_turns(sizes: tuple[int, int, int], target: Target) -> None:
+    trace = _check(_dense(*sizes), target)
+    assert trace.count("rfactor") == 1
+    assert trace.count("narrow_sum") == 2
 
 
 @pytest.mark.parametrize(("channels", "filters", "groups"), [(24, 17, 1), (3, 8, 1), (16, 16, 16)])
@@ -79,7 +87,8 @@ def _depth(graph: Graph) -> Depth | None:
 
 
 def test_where_sums_are_cut() -> None:
-    assert _depth(_dense(4, 8, 192)) == Depth(1, 0, 192)
+    assert _depth(_dense(4, 8, 128)) == Depth(1, 0, 128)
+    assert _depth(_dense(4, 8, 192)) == Depth(0, 96, 96)
     assert _depth(_dense(4, 8, 768)) == Depth(0, 128, 128)
     assert _depth(_dense(4, 8, 1031)) is None  # no equal parts
     assert _depth(_conv(4, 64, 8)) == Depth(1, 1, 64)

@@ -12,6 +12,7 @@ A reduction of few terms needs no blocks: its sums leave the registers as they a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -22,13 +23,20 @@ from tilewright.ops.precision import short_sum
 from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import RegisterTile
-from tilewright.schedule.builtin.structure import reductions, spatial, sums_briefly, work
+from tilewright.schedule.builtin.structure import (
+    facts_of,
+    loop_of,
+    reductions,
+    spatial,
+    sums_briefly,
+    work,
+)
 from tilewright.schedule.schedule import Schedule
 
 # Sums that take turns, so that half as many terms are added to each; registers hold no more.
 CHAINS = 2
 # Fewer terms gain nothing by it.
-LEAST_CHAINED = 48
+LEAST_CHAINED = 96
 
 
 def brief_depth(block: Block) -> Depth | None:
@@ -46,13 +54,13 @@ def brief_depth(block: Block) -> Depth | None:
     return Depth(found.inner, found.part, steps)
 
 
-def chains(block: Block, lanes: int) -> int:
+def chains(block: Block, lanes: int, by_lane: bool) -> int:
     """How many narrow sums each element has: each with fewer terms, which loses fewer digits."""
     depth = brief_depth(block)
-    if depth is None or depth.part == 0:
+    if depth is None or depth.steps < LEAST_CHAINED:
         return 1
-    inside = as_int(reductions(block)[-1].extent) if depth.inner else depth.part
-    return CHAINS if inside and inside % lanes == 0 and depth.steps >= LEAST_CHAINED else 1
+    inside = depth.part if depth.inner == 0 else as_int(reductions(block)[-1].extent)
+    return 1 if inside is None or inside % (lanes if by_lane else CHAINS) else CHAINS
 
 
 def schedule_brief(
@@ -72,33 +80,52 @@ def schedule_brief(
     """
     if tile.chains == 1 and depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
-    partial = cut(sch, block, depth)
+    whole = depth.part == 0
+    partial = _take_turns(sch, block.name, tile)[0] if whole else cut(sch, block, depth)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     groups: list[str] = []
     tiles: list[str] = []
     rows: list[str] = []
     if axes.row is not None:
-        sizes = [None, groups_of or 1, tile.rows]
-        group, at, row = sch.split(loops[axes.row.name], sizes)
+        group, at, row = sch.split(loops[axes.row.name], [None, groups_of or 1, tile.rows])
         groups, tiles, rows = [group], [at], [row]
     panel, columns = sch.split(loops[axes.column.name], [None, tile.columns])
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
     sch.reorder(*outer, blocks, *rows, vector, lane)
-    _schedule_narrow(sch, block, partial, blocks, axes, tile, edge)
+    if whole:
+        sch.unroll(blocks)
+        _schedule_turns(sch, block, partial, sch.compute_at(partial, outer[-1]), axes, tile, edge)
+    else:
+        _schedule_part(sch, block, partial, blocks, axes, tile, edge)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
-    for loop in (*rows, *written) if edge else ():
-        sch.annotate(loop, "edge", edge)
+    _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
-    sch.set_scope(block.writes[0].buffer, "local")
+    sch.set_scope(block.writes[0].buffer, "register" if whole else "local")
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
 
 
-def _schedule_narrow(
+def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:
+    for loop in rows if edge else ():
+        sch.annotate(loop, "edge", edge)
+
+
+def _take_turns(sch: Schedule, name: str, tile: RegisterTile) -> tuple[str, ...]:
+    """Let several narrow sums take turns; the block that forms them, its new loops."""
+    block = facts_of(sch.func).block(name)
+    steps = [tile.lanes // tile.chains] if tile.by_lane else []
+    *_, chain = sch.split(loop_of(reductions(block)[-1]), [None, *steps, tile.chains])
+    chained: str = sch.rfactor(name, chain)
+    sch.narrow_sum(chained)
+    sch.narrow_sum(name)
+    return chained, chain
+
+
+def _schedule_part(
     sch: Schedule,
     block: Block,
     partial: str,
@@ -113,24 +140,36 @@ def _schedule_narrow(
         schedule_partial(sch, block, partial, at, axes, tile, edge)
         return
     loops = list(sch.compute_at(partial, at))
-    count = 1 + len(spatial(block))
-    around, step, chain = sch.split(loops[-1], [None, tile.lanes // tile.chains, tile.chains])
-    chained = sch.rfactor(partial, chain)
-    sch.narrow_sum(chained)
-    sch.narrow_sum(partial)
-    own = dict(zip((it.name for it in spatial(block)), loops[1:], strict=False))
+    chained, chain = _take_turns(sch, partial, tile)
+    around = [loop.name for loop in loops_above(sch.func, chained)]
+    inner = [name for name in around[around.index(at) + 1 :] if name not in (loops[0], chain)]
+    _schedule_turns(sch, block, chained, (chain, *inner), axes, tile, edge)
+    _add_chains(sch, partial, at, tile, edge)
+    sch.set_scope(f"{block.writes[0].buffer}.rf", "register")
+
+
+def _schedule_turns(
+    sch: Schedule,
+    block: Block,
+    chained: str,
+    loops: Sequence[str],
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
+) -> None:
+    """Sums that take turns: `loops` are those over them, over the tile, and of the reduction."""
+    chain, *inside = loops
+    own = dict(zip((it.name for it in spatial(block)), inside, strict=False))
+    reduced = inside[len(own) :]
+    sums, steps = (reduced[:-1], reduced[-1:]) if tile.by_lane else (reduced, [])
     vector, lane = sch.split(own.pop(axes.column.name), [None, tile.lanes])
     rows = [] if axes.row is None else [own.pop(axes.row.name)]
-    sums = [*loops[count:-1], around]
-    sch.reorder(loops[0], *own.values(), *sums, step, chain, *rows, vector, lane)
-    in_vectors(sch, step, chain, *rows, vector, lane)
-    for loop in rows if edge else ():
-        sch.annotate(loop, "edge", edge)
+    sch.reorder(*own.values(), *sums, *steps, chain, *rows, vector, lane)
+    in_vectors(sch, *steps, chain, *rows, vector, lane)
+    _mark(sch, rows, edge)
     sch.decompose_reduction(chained, sums[0])
-    _add_chains(sch, partial, at, tile, edge)
-    buffer = f"{block.writes[0].buffer}.rf"
-    for name in (buffer, f"{buffer}.rf"):
-        sch.set_scope(name, "register")
+    written = facts_of(sch.func).block(chained).writes[0].buffer
+    sch.set_scope(written, "register")
 
 
 def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> None:
@@ -140,6 +179,5 @@ def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: 
     vector, lane = sch.split(columns, [None, tile.lanes])
     sch.reorder(chain, *rows, vector, lane)
     in_vectors(sch, chain, *rows, vector, lane)
-    for loop in rows if edge else ():
-        sch.annotate(loop, "edge", edge)
+    _mark(sch, rows, edge)
     sch.decompose_reduction(partial, chain)

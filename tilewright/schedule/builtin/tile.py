@@ -113,7 +113,7 @@ def schedule_tile(
     _pad(sch, block, roles, tile)
     tiles = _row_tiles(roles, tile)
     part = brief_depth(block)
-    if part is not None and part.part == 0:
+    if part is not None and part.part == 0 and tile.chains == 1:
         sch.narrow_sum(block.name)
     elif part is not None:
         together = _tiles_together(block, tiles, tile, target)
@@ -171,6 +171,7 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
 
 def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
     bits = summed_type(block).bits
+    by_lane = _by_lane(block, roles, facts, target.lanes(bits), target)
     problem = TileProblem(
         rows=1 if roles.row is None else typical_extent(roles.row.extent),
         columns=typical_extent(roles.column.extent),
@@ -178,8 +179,8 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         bits=bits,
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
-        by_lane=_by_lane(block, roles, facts, target.lanes(bits), target),
-        chains=chains(block, target.lanes(bits)),
+        by_lane=by_lane,
+        chains=chains(block, target.lanes(bits), by_lane) if roles.panel is not None else 1,
     )
     return choose_tile(problem, target)
 
