@@ -34,7 +34,11 @@ LABELS = {
     "tvm-untuned": "TVM, untuned",
     "torch": "torch eager",
 }
-NARROW = {"tilewright-bf16": "Tilewright, bf16", "openvino-default": "OpenVINO, own precision"}
+NARROW = {
+    "tilewright-bf16": "Tilewright, bf16",
+    "tilewright-fp16": "Tilewright, fp16",
+    "openvino-default": "OpenVINO, own precision",
+}
 """Engines that need not work in f32: shown, but no part of the ratio."""
 EXPLAINED = {
     "kernels": "The roof is the least time that arithmetic and memory allow, as measured on this "

@@ -21,7 +21,7 @@ def test_every_engine_gives_the_right_answer(name: str, job: dict[str, Any]) -> 
     inputs, expected = dict(np.load(job["inputs"])), dict(np.load(job["expected"]))
     session = ENGINES[name].load(Job(Path(job["model"]), inputs, 1, job["dims"]))
     found = named(session.fetch(session.call()), expected)["probabilities"]
-    tolerance = 3e-2 if name.endswith("bf16") else 1e-5
+    tolerance = 3e-2 if name.endswith(("bf16", "fp16")) else 1e-5
     np.testing.assert_allclose(found, expected["probabilities"], atol=tolerance)
 
 

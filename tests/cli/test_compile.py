@@ -236,10 +236,11 @@ def test_a_cache_that_cannot_be_written(mlp_file: Path) -> None:
 
 
 def test_a_lower_precision(mlp_file: Path) -> None:
-    succeed("compile", mlp_file, "--precision", "bf16")
-    assert tw.load("mlp.tw").manifest["precision"] == "bf16"
-    graph = succeed("compile", mlp_file, "--precision", "bf16", "--emit", "graph")
-    assert graph.startswith("graph @mlp")
+    for precision in ("bf16", "fp16"):
+        succeed("compile", mlp_file, "--precision", precision)
+        assert tw.load("mlp.tw").manifest["precision"] == precision
+        graph = succeed("compile", mlp_file, "--precision", precision, "--emit", "graph")
+        assert graph.startswith("graph @mlp")
     for emit in ("tw", "graph", "loops"):
         message = fail(
             "compile", mlp_file, "--precision", "f8", "--emit", emit, code="precision.unknown"

@@ -1,4 +1,4 @@
-"""`precision="bf16"`: only where asked for, part of what a saved model says, and right."""
+"""`precision="bf16"` and `"fp16"`: only where asked for, part of a saved model, and right."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_both_precisions_run_here(precision: str) -> None:
     graph = _model(2)
     inputs = random_inputs(graph)
     expected = run_graph(graph, inputs)[graph.outputs[0]]
-    tolerance = {"f32": 1e-4, "bf16": 2e-2}[precision]
+    tolerance = {"f32": 1e-4, "bf16": 2e-2, "fp16": 1e-2}[precision]
     with compile(graph, precision=precision, cache=False) as model:
         assert model.manifest["precision"] == precision
         found = model.run(inputs)[graph.outputs[0]]
@@ -110,3 +110,33 @@ def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
     container = compile_container(_model(), target="sapphirerapids", precision="bf16")
     assert container.manifest["target"]["cpu"] == NAMED["sapphirerapids"].cpu
     assert container.weights.nbytes < 2 * 32 * 9 * 96 * 2
+
+
+@pytest.mark.parametrize(
+    ("target", "precision"),
+    [("neoverse-v1", "fp16"), ("sapphirerapids", "fp16"), ("x86-64-v3", "f32")],
+)
+def test_fp16_is_for_machines_that_compute_in_f16(target: str, precision: str) -> None:
+    timings = Timings()
+    build = lower(_model(), target=target, precision="fp16", timings=timings)
+    assert {note.split()[0] for note in timings.passes.notes} == {precision}
+    half = [s for s in build.steps if "half" in s.kernel.name]
+    assert bool(half) == (precision == "fp16")
+    assert all(build.graph.types[v] for v in build.graph.outputs)
+
+
+def test_fp16_of_wide_images_and_long_rows() -> None:
+    """Products of every size: one row, odd numbers, parts that do not fill a vector."""
+    for rows, depth, columns in ((1, 768, 65), (3, 147, 9), (37, 400, 24), (130, 96, 1)):
+        g = GraphBuilder("product")
+        x = g.input("x", tensor(F32, rows, depth))
+        w = weights(depth, columns).astype(np.float32)
+        graph = g.graph(g.add("matmul", x, g.constant(w)))
+        inputs = random_inputs(graph)
+        expected = inputs["x"].astype(np.float64) @ w
+        with compile(graph, precision="fp16", cache=False) as model:
+            found = model.run(inputs)[graph.outputs[0]]
+            assert_same_on_threads(model, inputs, 2, 3)
+        assert found.dtype == np.float32
+        error = np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2))
+        assert error < 3e-3

@@ -7,7 +7,7 @@ import pytest
 
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var, const
-from tilewright.core.dtypes import BOOL, F16, F32, DType
+from tilewright.core.dtypes import BF16, BOOL, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attend_problem import AttendAttrs
@@ -176,5 +176,5 @@ def test_what_is_no_attention_stays() -> None:
     weights = g.add("softmax", product, attrs=axis)
     _refused(g.graph(g.add("matmul", weights, g.v)))
     narrow = Builder("h")
-    narrow.operands(F16)
+    narrow.operands(BF16)
     _refused(narrow.finished(narrow.add("matmul", narrow.q, narrow.k)))

@@ -46,14 +46,21 @@ def test_a_tile_that_fits_the_image() -> None:
     assert 5 in tile
 
 
+@pytest.mark.parametrize("bits", MAX_AMPLIFICATION)
 @pytest.mark.parametrize("window", [(3, 3), (5, 5), (3,), (5,), (7,), (1, 7), (2, 2)])
-def test_errors_are_bounded(window: tuple[int, ...]) -> None:
+def test_errors_are_bounded(window: tuple[int, ...], bits: int) -> None:
     for size in (200, 512):
-        shape = ConvShape(1, (size,) * len(window), window, 64, 64)
-        tile = best_tile(shape, NAMED["aarch64"])
-        assert tile is not None
-        errors = [transforms(m, r).amplification for m, r in zip(tile, window, strict=True)]
-        assert prod(errors) <= MAX_AMPLIFICATION
+        shape = ConvShape(1, (size,) * len(window), window, 64, 64, bits)
+        tile = best_tile(shape, NAMED["neoverse-v1"])
+        assert tile is not None or bits < 32
+        pairs = zip(tile or window, window, strict=True)
+        errors = [transforms(m, r).amplification for m, r in pairs] if tile else []
+        assert prod(errors) <= MAX_AMPLIFICATION[bits]
+
+
+def test_f16_has_digits_for_small_tiles_only() -> None:
+    shape = ConvShape(1, (56, 56), (3, 3), 64, 64, 16)
+    assert best_tile(shape, NAMED["neoverse-v1"]) == (2, 2)
 
 
 def test_costs_grow_with_the_work() -> None:

@@ -21,7 +21,7 @@ def test_what_llvm_tells_is_known() -> None:
 
 
 def test_linux_names_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_linux_flags", lambda: ("asimddp", "i8mm", "pni", "evtstrm"))
+    monkeypatch.setattr(host, "linux_flags", lambda: ("asimddp", "i8mm", "pni", "evtstrm"))
     host_features.cache_clear()
     try:
         assert {"dotprod", "i8mm", "sse3"} <= host_features()
@@ -32,7 +32,7 @@ def test_linux_names_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_features_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"avx2": True, "avx512f": False, "amx-tile": False}
     monkeypatch.setattr(host, "_llvm_features", lambda: told)
-    monkeypatch.setattr(host, "_linux_flags", lambda: ("avx2",))
+    monkeypatch.setattr(host, "linux_flags", lambda: ("avx2",))
     monkeypatch.setattr(host, "host_features", lambda: frozenset({"avx2"}))
     wanted = ["+avx2", "+avx512f", "-sse4a", "+amx-tile", "+v8.2a"]
     assert missing_features(wanted) == ["amx-tile", "avx512f"]
@@ -43,7 +43,7 @@ def test_missing_features_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_linux_confirms_needs_no_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "_llvm_features", lambda: pytest.fail("LLVM was asked"))
-    monkeypatch.setattr(host, "_linux_flags", lambda: ("avx2", "sse4_2", "lm", "asimd"))
+    monkeypatch.setattr(host, "linux_flags", lambda: ("avx2", "sse4_2", "lm", "asimd"))
     assert missing_features(["+avx2", "+sse4.2", "+crc32", "+64bit", "-avx512f", "+neon"]) == []
 
 

@@ -208,6 +208,13 @@ ENGINES: dict[str, Engine] = {
         keeps=True,
         on_request=True,
     ),
+    "tilewright-fp16": Engine(
+        "tilewright",
+        partial(tilewright, precision="fp16"),
+        "this compiler, computing in f16",
+        keeps=True,
+        on_request=True,
+    ),
     "onnxruntime": Engine("onnxruntime", onnxruntime, "ONNX Runtime, all optimisations"),
     "openvino": Engine(
         "openvino", partial(openvino, INFERENCE_PRECISION_HINT="f32"), "OpenVINO held to f32"

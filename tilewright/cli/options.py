@@ -16,7 +16,8 @@ precision_option = click.option(
     "--precision",
     default="f32",
     show_default=True,
-    help="bf16 lets products and convolutions round their operands where that is faster.",
+    help="bf16 lets products and convolutions round their operands where that is faster; fp16 lets "
+    "a machine whose vectors compute in f16 do so.",
 )
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"

@@ -39,7 +39,9 @@ def compile(
     """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
 
     `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
-    to round their operands to bf16 where that is faster; sums stay in f32.
+    to round their operands to bf16 where that is faster; sums stay in f32. `precision="fp16"` lets
+    a machine whose vectors compute in f16 do so from the first product on, only sums of more than a
+    few terms in f32; values beyond 65504 become infinite.
 
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:

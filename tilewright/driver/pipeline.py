@@ -25,6 +25,7 @@ from tilewright.passes.fuse import fuse
 from tilewright.passes.infer_types import infer_types
 from tilewright.passes.look_up_rows import look_up_rows
 from tilewright.passes.lower_precision import lower_precision
+from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.place_parts import place_parts
@@ -74,12 +75,10 @@ TARGETED = (winograd,)
 def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
     passes = tuple(_for_target(p, target) for p in GRAPH_PASSES)
-    if precision == "f32":
-        return passes
-    # What stays in f32 may still be computed by Winograd's method, which would lose bits of bf16.
-    at = next(i for i, p in enumerate(passes) if p.name == "winograd")
-    lowering = GraphPass("lower_precision", partial(_lower_precision, target, log))
-    return (*passes[:at], lowering, *passes[at:])
+    for before, name, run in LOWERING.get(precision, ()):
+        at = next(i for i, p in enumerate(passes) if p.name == before)
+        passes = (*passes[:at], GraphPass(name, partial(run, target, log)), *passes[at:])
+    return passes
 
 
 def _for_target(p: GraphPass, target: Target) -> GraphPass:
@@ -92,6 +91,11 @@ def lower_precision_here(graph: Graph) -> Graph:
     return lower_precision(graph, host())[0]
 
 
+def lower_to_f16_here(graph: Graph) -> Graph:
+    """Compute in f16 from the first product on, if this machine can."""
+    return lower_to_f16(graph, host())[0]
+
+
 def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Compute products in bf16 where the machine gains by it; only where the user allows it."""
     result, decisions = lower_precision(graph, target)
@@ -99,9 +103,34 @@ def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     return result
 
 
+def _lower_to_f16(target: Target, log: PassLog, graph: Graph) -> Graph:
+    """Compute in f16 where the machine can; only where the user allows it."""
+    result, decisions = lower_to_f16(graph, target)
+    log.notes += map(str, decisions)
+    return result
+
+
+def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
+    """Let products of f16 sum a few terms at a time in f16."""
+    return short_sums(graph) if target.computes_in_f16 else graph
+
+
+# What a precision adds, each before a pass. In bf16 only products that stay in f32 may still be
+# computed by Winograd's method, which would lose bits of bf16.
+LOWERING = {
+    "bf16": (("winograd", "lower_precision", _lower_precision),),
+    "fp16": (
+        ("winograd", "lower_to_f16", _lower_to_f16),
+        ("winograd", "eliminate_dead", lambda target, log, graph: eliminate_dead(graph)),
+        ("distinct_outputs", "short_sums", _short_sums),
+    ),
+}
+
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("lower_precision", lower_precision_here),
+    GraphPass("lower_to_f16", lower_to_f16_here),
+    GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
 )

@@ -7,6 +7,8 @@ from tilewright.core.errors import ConfigError
 PRECISIONS = {
     "f32": "as the model says",
     "bf16": "products and convolutions of f32 in bf16, summed in f32, where that is faster",
+    "fp16": "from the first product on in f16, sums of more than a few terms in f32, where the "
+    "machine's vectors compute in f16",
 }
 """What `precision` may be, and what each allows."""
 

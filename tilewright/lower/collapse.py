@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tilewright.arith.expr import Binary, Expr, Load, Reduce, Var, const, product
+from tilewright.arith.expr import Binary, Cast, Expr, Load, Reduce, Var, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
@@ -265,6 +265,7 @@ def _packed(program: Program) -> set[str]:
 
 def _is_product(s: Stage) -> bool:
     term = s.body.body if isinstance(s.body, Reduce) and s.body.op == "sum" else None
+    term = term.a if isinstance(term, Cast) else term
     return isinstance(term, Binary) and term.op == "mul"
 
 

@@ -18,6 +18,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import TensorType
 from tilewright.ops.attend_loops import attend_func
 from tilewright.ops.attend_problem import EMPTY, AttendAttrs, Problem, permuted
+from tilewright.ops.precision import accumulator
 from tilewright.ops.row import Op, broadcast_shapes, fail, same_dtype
 
 # What a score costs besides its products.
@@ -38,7 +39,7 @@ def _attend_type(attrs: AttendAttrs, ins: Sequence[TensorType | None]) -> Tensor
     mask, lengths = (*ins, None, None)[3:5]
     if mask is not None:
         scores = (*batch, q[-2], k[-2])
-        if mask.dtype not in (BOOL, dtype) or mask.rank > len(scores):
+        if mask.dtype not in (BOOL, dtype, accumulator(dtype)) or mask.rank > len(scores):
             raise fail("attend", f"mask {mask} must be bool or {dtype}, and broadcast")
         if broadcast_shapes("attend", scores, mask.shape) != scores:
             raise fail("attend", f"mask {mask} does not broadcast to {scores}")

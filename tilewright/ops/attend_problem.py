@@ -24,6 +24,8 @@ ROW_STEP = 8
 # values of one panel, then stay in the nearest caches.
 KEY_BLOCK = 512
 SYMBOLIC_KEYS = 64
+# Where products are summed in f16: shares of one, few of which are large.
+SHORT_KEYS = 192
 # Under a band smaller blocks leave out more of what is hidden.
 BAND_KEYS = 128
 # Fewer rows than this do not pay for a copy of keys and values.
@@ -42,7 +44,8 @@ class AttendAttrs(Attrs):
     unbounded, and `from_end` gives the offset as in `mask_scores`. `hidden` takes the place of
     scores where a mask of bools says no. An order `q_perm` says that
     dimension `d` of the operand is dimension `q_perm[d]` as stored; `y_perm` that dimension `d` of
-    the result as stored is its dimension `y_perm[d]`; none given is the plain order.
+    the result as stored is its dimension `y_perm[d]`; none given is the plain order. With `short`,
+    products of f16 are formed, and for one block of keys summed, in f16.
     """
 
     scale: float = 1.0
@@ -57,6 +60,7 @@ class AttendAttrs(Attrs):
     k_perm: tuple[int, ...] = ()
     v_perm: tuple[int, ...] = ()
     y_perm: tuple[int, ...] = ()
+    short: bool = False
 
 
 def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
@@ -98,6 +102,11 @@ class Problem:
         return accumulator(self.out.dtype)
 
     @property
+    def factor_dtype(self) -> DType:
+        """The element type that is multiplied."""
+        return self.out.dtype if self.attrs.short else self.dtype
+
+    @property
     def row_block(self) -> int:
         """Rows computed together: few blocks, and little beyond the last row."""
         rows = as_int(self.q[-2])
@@ -113,7 +122,8 @@ class Problem:
         keys = as_int(self.k[-2])
         if keys is None:
             return SYMBOLIC_KEYS
-        block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else KEY_BLOCK
+        most = SHORT_KEYS if self.attrs.short else KEY_BLOCK
+        block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else most
         whole = max(1, -(-keys // block))
         return -(-keys // (whole * KEY_STEP)) * KEY_STEP
 

@@ -7,14 +7,16 @@ the layout of the data; for the transpose the two channel axes are the other way
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tilewright.arith.expr import TRUE, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import F16
 from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
-from tilewright.ops.precision import accumulate, widen
+from tilewright.ops.precision import accumulate, short_product, wide_product
 from tilewright.ops.row import Op, fail, same_dtype
 from tilewright.ops.sizes import same_size
 from tilewright.ops.window import (
@@ -28,6 +30,8 @@ from tilewright.ops.window import (
     tap,
     window_count,
 )
+
+Product = Callable[[Expr, Expr], Expr]
 
 
 @node
@@ -72,6 +76,7 @@ def _window_sums(
     out: TensorType,
     kernel: Sequence[Expr],
     weight: Callable[[Expr, Expr, Expr, Sequence[Expr]], Expr],
+    multiply: Product = wide_product,
 ) -> Tensor:
     """Sums over kernel positions and the group's input channels; `x` is padded already.
 
@@ -89,20 +94,30 @@ def _window_sums(
             taps, c = (r, const(0)) if one_channel else (r[:-1], r[-1])
             ic = first + c
             source = arrange(attrs.layout, n, ic, tap(attrs, window, taps))
-            return widen(x.at(*source)) * widen(weight(o, ic, c, taps))
+            return multiply(x.at(*source), weight(o, ic, c, taps))
 
         return b.sum(tuple(kernel) if one_channel else (*kernel, group_in), term)
 
     return accumulate(b, out.shape, out.dtype, element)
 
 
+def _half_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
+    if any(t.dtype != F16 for t in ins):
+        raise fail("conv_half", f"operands {ins[0]} and {ins[1]} must be of f16")
+    return _conv_type(attrs, ins)
+
+
 def _conv(
-    b: Builder, attrs: ConvAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+    multiply: Product,
+    b: Builder,
+    attrs: ConvAttrs,
+    ins: Sequence[Tensor],
+    outs: Sequence[TensorType],
 ) -> Tensor:
     x, w = ins
     source = padded(b, attrs, x, [const(p) for p in attrs.after], const(0, x.dtype))
     return _window_sums(
-        b, attrs, source, outs[0], w.shape[2:], lambda o, ic, c, taps: w.at(o, c, *taps)
+        b, attrs, source, outs[0], w.shape[2:], lambda o, ic, c, taps: w.at(o, c, *taps), multiply
     )
 
 
@@ -184,9 +199,18 @@ OPS = (
         _conv_type,
         "complex",
         ConvAttrs,
-        te=_conv,
+        te=partial(_conv, wide_product),
         flops=_conv_flops,
         doc="Convolution without bias; weights are [out, in / groups, kernel...].",
+    ),
+    Op(
+        "conv_half",
+        _half_type,
+        "complex",
+        ConvAttrs,
+        te=partial(_conv, short_product),
+        flops=_conv_flops,
+        doc="Convolution of f16, a few terms at a time summed in f16, their sums in f32.",
     ),
     Op(
         "conv_transpose",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tilewright.arith.expr import Expr, cast, const
-from tilewright.core.dtypes import F32, I32, DType
+from tilewright.core.dtypes import F16, F32, I32, DType
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.precision import accumulate, accumulator
+from tilewright.ops.precision import accumulate, short_product, wide_product
 from tilewright.ops.row import Op, broadcast_index, broadcast_shapes, fail, same_dtype
 from tilewright.ops.sizes import same_size
 
@@ -43,12 +43,25 @@ def _wide_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     return TensorType(F32, _product_shape("matmul_wide", ins))
 
 
+def _half_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    if any(t.dtype != F16 for t in ins):
+        raise fail("matmul_half", f"operands {ins[0]} and {ins[1]} must be of f16")
+    return TensorType(F16, _product_shape("matmul_half", ins))
+
+
+def _converted(dtype: DType, x: Expr, w: Expr) -> Expr:
+    return cast(dtype, x) * cast(dtype, w)
+
+
 def _matmul(
-    sums: DType | None, b: Builder, _: Attrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+    product: Callable[[Expr, Expr], Expr],
+    b: Builder,
+    _: Attrs,
+    ins: Sequence[Tensor],
+    outs: Sequence[TensorType],
 ) -> Tensor:
-    """Sums of products in the element type `sums`, by default the operands' accumulator."""
+    """Sums of products of two elements."""
     x, w = ins
-    dtype = sums or accumulator(x.dtype)
 
     def element(*i: Expr) -> Expr:
         *batch, row, column = i
@@ -56,7 +69,7 @@ def _matmul(
         right = broadcast_index(w.shape[:-2], batch)
         return b.sum(
             (x.shape[-1],),
-            lambda k: cast(dtype, x.at(*left, row, k)) * cast(dtype, w.at(*right, k, column)),
+            lambda k: product(x.at(*left, row, k), w.at(*right, k, column)),
         )
 
     return accumulate(b, outs[0].shape, outs[0].dtype, element)
@@ -71,7 +84,7 @@ OPS = (
         "matmul",
         _matmul_type,
         "complex",
-        te=partial(_matmul, None),
+        te=partial(_matmul, wide_product),
         flops=_matmul_flops,
         doc="Matrix product of the last two dimensions.",
     ),
@@ -79,7 +92,7 @@ OPS = (
         "matmul_integer",
         _integer_type,
         "complex",
-        te=partial(_matmul, I32),
+        te=partial(_matmul, partial(_converted, I32)),
         flops=_matmul_flops,
         doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
     ),
@@ -87,8 +100,16 @@ OPS = (
         "matmul_wide",
         _wide_type,
         "complex",
-        te=partial(_matmul, F32),
+        te=partial(_matmul, wide_product),
         flops=_matmul_flops,
         doc="Matrix product of 16-bit floats, summed and given in f32.",
+    ),
+    Op(
+        "matmul_half",
+        _half_type,
+        "complex",
+        te=partial(_matmul, short_product),
+        flops=_matmul_flops,
+        doc="Matrix product of f16, a few terms at a time summed in f16, their sums in f32.",
     ),
 )

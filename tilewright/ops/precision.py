@@ -1,13 +1,56 @@
-"""In which element type sums are formed: 16-bit floats are widened, everything else is kept."""
+"""In which element type sums are formed: 16-bit floats are widened, everything else is kept.
+
+A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`.
+The second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type
+before it adds them to a wide one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from tilewright.arith.expr import Expr, cast
 from tilewright.core.dtypes import F32, DType
+from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
+
+SHORT_SUM = 128
+"""Products that may be added up in their own type."""
+LEAST_SUM = 16
+"""Shorter sums would spend more on being widened than on being formed."""
+WHOLE_VECTORS = 8
+"""Parts of so many terms are preferred: their factors may be loaded as vectors."""
+
+
+@node
+class ShortSum:
+    """Terms summed at a time: all `inner` loops of a reduction, and `part` steps of the next."""
+
+    inner: int
+    part: int
+
+
+def short_sum(extents: Sequence[int]) -> ShortSum | None:
+    """How the sum over loops of these extents (0: not known) is cut; `None` if it cannot be.
+
+    One that need not be cut has all its loops inside.
+    """
+    count = len(extents)
+    if 0 in extents or not extents:
+        return None
+    if prod(extents) <= SHORT_SUM:
+        return ShortSum(count, 1)
+    inner = 0
+    while prod(extents[count - inner - 1 :]) <= SHORT_SUM:
+        inner += 1
+    terms, around = prod(extents[count - inner :]), extents[count - inner - 1]
+    parts = [n for n in range(1, SHORT_SUM // terms + 1) if around % n == 0]
+    whole = [n for n in parts if n * terms % WHOLE_VECTORS == 0]
+    part = max(whole, default=0)
+    part = part if part * terms >= 2 * LEAST_SUM else max(parts)
+    return ShortSum(inner, part) if part * terms >= LEAST_SUM else None
 
 
 def accumulator(dtype: DType) -> DType:
@@ -18,6 +61,16 @@ def accumulator(dtype: DType) -> DType:
 def widen(e: Expr) -> Expr:
     """`e` in the element type that sums of it are formed in."""
     return cast(accumulator(e.dtype), e)
+
+
+def wide_product(x: Expr, w: Expr) -> Expr:
+    """A product of widened factors."""
+    return widen(x) * widen(w)
+
+
+def short_product(x: Expr, w: Expr) -> Expr:
+    """A product in the type of its factors, of which a few may be summed before being widened."""
+    return widen(x * w)
 
 
 def accumulate(

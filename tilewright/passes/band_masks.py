@@ -56,7 +56,8 @@ def constant_offset(data: np.ndarray) -> int | None:
     table = data.reshape(queries, keys)
     offset = int(np.count_nonzero(table[:1] == 0)) - 1
     i, j = np.arange(queries)[:, None], np.arange(keys)
-    fits = np.where(j <= i + offset, table == 0, table <= HIDING).all()
+    hiding = max(HIDING, float(np.finfo(data.dtype).min)) if data.dtype.kind == "f" else HIDING
+    fits = np.where(j <= i + offset, table == 0, table <= hiding).all()
     return offset if offset >= 0 and fits else None
 
 

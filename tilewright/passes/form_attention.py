@@ -20,11 +20,12 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.arith.expr import as_int, const
+from tilewright.core.dtypes import BF16
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attend_problem import AttendAttrs
 from tilewright.ops.attention import MaskAttrs
+from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
-from tilewright.ops.precision import accumulator
 from tilewright.ops.softmax import AxisAttrs
 from tilewright.passes.band_masks import band_offset
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -71,7 +72,7 @@ class _Attention:
             return None
         t = weights.type
         assert isinstance(weights.attrs, AxisAttrs)
-        if weights.attrs.axis % t.rank != t.rank - 1 or accumulator(t.dtype) != t.dtype:
+        if weights.attrs.axis % t.rank != t.rank - 1 or t.dtype == BF16:
             return None
         self.attrs = AttendAttrs(empty=SOFTMAX[weights.op])
         product = self._product(weights.inputs[0])
@@ -131,6 +132,9 @@ class _Attention:
         data = self.g.constant_data(mask)
         if data is not None and not data.any():
             return
+        source = self.g.producer(mask)
+        if source is not None and isinstance(source.attrs, CastAttrs):
+            mask = source.inputs[0]  # a narrow type may not hold what hides
         offset = band_offset(self.g, mask)
         if offset is None:
             self.mask = mask

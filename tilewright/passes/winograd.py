@@ -13,7 +13,7 @@ from math import prod
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.walk import free_vars
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F16, F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.conv import ConvAttrs
@@ -42,7 +42,7 @@ def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ..
     the type of what must be a constant.
     """
     attrs = n.attrs
-    if n.op != "conv" or type(attrs) is not ConvAttrs or not _applies(attrs, weights):
+    if n.op != "conv" or type(attrs) is not ConvAttrs or not _applies(attrs, weights, target):
         return None
     filters, channels, *window = (as_int(d) or 0 for d in weights.shape)
     sizes = tuple(_typical(d, TYPICAL_SIZE) for d in spatial(attrs.layout, n.type.shape))
@@ -51,13 +51,14 @@ def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ..
     return best_tile(shape, target) if 0 not in (*sizes, *window, channels, filters) else None
 
 
-def _applies(attrs: ConvAttrs, weights: TensorType) -> bool:
+def _applies(attrs: ConvAttrs, weights: TensorType, target: Target) -> bool:
     steps = {*attrs.strides, *attrs.dilations}
+    computed = (F32, F16) if target.computes_in_f16 else (F32,)
     return (
         attrs.groups == 1
         and steps == {1}
         and len(attrs.strides) <= MAX_AXES
-        and weights.dtype == F32
+        and weights.dtype in computed
     )
 
 

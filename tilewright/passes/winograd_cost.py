@@ -23,8 +23,9 @@ EFFICIENCY, START_STEPS = 0.87, 8
 UNITS, MEMORY_BYTES, CACHE_BYTES = 2, 8, 8
 # What a byte of filters more than the convolution has costs, as bytes read from memory.
 MEMORY_PRICE = 1.0
-# Rounding errors may be this much larger than without: 1e-5 of the largest output in f32.
-MAX_AMPLIFICATION = 16.0
+# Rounding errors may be this much larger than without, by the bits of an element: 1e-5 of the
+# largest output in f32; f16 has no digits to lose, which leaves tiles of 2.
+MAX_AMPLIFICATION = {32: 16.0, 16: 2.0}
 # What must be gained: the model is not more exact than this.
 LEAST_GAIN = 1.2
 MAX_TILE = 6
@@ -44,20 +45,21 @@ class ConvShape:
 
 def best_tile(shape: ConvShape, target: Target) -> tuple[int, ...] | None:
     """The output tile with which Winograd's method is fastest; `None` where it does not pay."""
-    found = [(winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape.window)]
+    found = [(winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape)]
     cycles, tile = min(found, default=(0.0, ()))
     return tile if tile and cycles * LEAST_GAIN < direct_cycles(shape, target) else None
 
 
-def _tiles(window: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+def _tiles(shape: ConvShape) -> Iterable[tuple[int, ...]]:
     """All tiles whose rounding errors are small; an axis with one tap needs none."""
+    window = shape.window
     sizes = [
         [1] if r == 1 else [m for m in range(2, MAX_TILE + 1) if m + r - 2 in POINTS]
         for r in window
     ]
     for tile in product(*sizes):
         errors = [transforms(m, r).amplification for m, r in zip(tile, window, strict=True)]
-        if max(window) > 1 and prod(errors) <= MAX_AMPLIFICATION:
+        if max(window) > 1 and prod(errors) <= MAX_AMPLIFICATION[shape.bits]:
             yield tile
 
 

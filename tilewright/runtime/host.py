@@ -14,64 +14,12 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tilewright.core.errors import ExecutionError
+from tilewright.core.features import LINUX_FEATURES, linux_flags
 
 _ARCH_NAMES = {"arm64": "aarch64", "amd64": "x86_64"}
-
-# Linux's names for what LLVM calls otherwise, or does not tell of this machine.
-_LINUX_FEATURES = {
-    "3dnowprefetch": ("prfchw",),
-    "abm": ("lzcnt",),
-    "amx_bf16": ("amx-bf16",),
-    "amx_complex": ("amx-complex",),
-    "amx_fp16": ("amx-fp16",),
-    "amx_int8": ("amx-int8",),
-    "amx_tile": ("amx-tile",),
-    "asimd": ("neon", "fp-armv8"),
-    "asimddp": ("dotprod",),
-    "asimdfhm": ("fp16fml",),
-    "asimdhp": ("fullfp16",),
-    "asimdrdm": ("rdm",),
-    "atomics": ("lse",),
-    "avx512_bf16": ("avx512bf16",),
-    "avx512_bitalg": ("avx512bitalg",),
-    "avx512_fp16": ("avx512fp16",),
-    "avx512_vbmi2": ("avx512vbmi2",),
-    "avx512_vnni": ("avx512vnni",),
-    "avx512_vp2intersect": ("avx512vp2intersect",),
-    "avx512_vpopcntdq": ("avx512vpopcntdq",),
-    "avx_ifma": ("avxifma",),
-    "avx_vnni": ("avxvnni",),
-    "bf16": ("bf16",),
-    "bmi1": ("bmi",),
-    "crc32": ("crc",),
-    "dcpop": ("ccpp",),
-    "fcma": ("complxnum",),
-    "i8mm": ("i8mm",),
-    "ilrcpc": ("rcpc-immo",),
-    "jscvt": ("jsconv",),
-    "lahf_lm": ("sahf",),
-    "lm": ("64bit",),
-    "lrcpc": ("rcpc",),
-    "ospke": ("pku",),
-    "pclmulqdq": ("pclmul",),
-    "pni": ("sse3",),
-    "rdrand": ("rdrnd",),
-    "sha3": ("sha3",),
-    "sha_ni": ("sha",),
-    "sme": ("sme",),
-    "ssbs": ("ssbs",),
-    "sse4_1": ("sse4.1",),
-    "sse4_2": ("sse4.2", "crc32"),
-    "sve": ("sve",),
-    "sve2": ("sve2",),
-    "svebf16": ("bf16",),
-    "svei8mm": ("i8mm",),
-    "user_shstk": ("shstk",),
-}
 
 # A matter of the operating system, not of code that is made for a model.
 _NOT_IN_CODE = frozenset({"shstk"})
@@ -94,14 +42,14 @@ def missing_features(features: Iterable[str]) -> list[str]:
     doubtful = wanted - _confirmed() - _NOT_IN_CODE
     if not doubtful:
         return []
-    told = set(_llvm_features()).union(*_LINUX_FEATURES.values())
+    told = set(_llvm_features()).union(*LINUX_FEATURES.values())
     return sorted(doubtful & told - host_features())
 
 
 def _confirmed() -> frozenset[str]:
     """What Linux says this machine has, as LLVM names it."""
-    flags = _linux_flags()
-    return frozenset(flags).union(*(_LINUX_FEATURES.get(flag, ()) for flag in flags))
+    flags = linux_flags()
+    return frozenset(flags).union(*(LINUX_FEATURES.get(flag, ()) for flag in flags))
 
 
 def _llvm_features() -> Mapping[str, bool]:
@@ -136,16 +84,6 @@ def _platform(triple: str) -> tuple[str, str]:
     arch, _, system = triple.partition("-")
     known = ("linux", "darwin", "macosx", "windows")
     return _ARCH_NAMES.get(arch, arch), next((name for name in known if name in system), system)
-
-
-@cache
-def _linux_flags() -> tuple[str, ...]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:  # LLVM's answer has to do
-        return ()
-    lines = (line for line in text.splitlines() if line.startswith(("Features", "flags")))
-    return tuple(next(lines, ":").partition(":")[2].split())
 
 
 def _request_tile_registers() -> None:

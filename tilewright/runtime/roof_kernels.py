@@ -53,6 +53,8 @@ INSTRUCTIONS = (
         64,
     ),
     Instruction("bf16", "bf16", "llvm.aarch64.neon.bfmmla", "<4 x float>", "<8 x bfloat>", 32),
+    Instruction("f16", "avx512fp16", "llvm.fma.v32f16", "<32 x half>", "<32 x half>", 64),
+    Instruction("f16", "fullfp16", "llvm.fma.v8f16", "<8 x half>", "<8 x half>", 16),
     Instruction("i8", "avx512vnni", "llvm.x86.avx512.vpdpbusd.512", "<16 x i32>", "<64 x i8>", 128),
     Instruction("i8", "i8mm", "llvm.aarch64.neon.smmla.v4i32.v16i8", "<4 x i32>", "<16 x i8>", 64),
     Instruction(
@@ -94,7 +96,7 @@ def multiply_add(one: Instruction) -> str:
     for i in ids:
         # llvm.fma has the addend last, the others have it first.
         value = f"{one.sum} %a{i}"
-        given = f"{factors}, {value}" if one.element == "f32" else f"{value}, {factors}"
+        given = f"{factors}, {value}" if one.name.startswith("llvm.fma") else f"{value}, {factors}"
         lines.append(f"  %b{i} = call {one.sum} @{one.name}({given})")
     lines += ["  %next = add i64 %i, 1\n  %more = icmp ult i64 %next, %steps"]
     lines += ["  br i1 %more, label %loop, label %done\ndone:"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from tilewright.core.cache import fingerprint, open_cache
 from tilewright.core.caches import cache_sizes
 from tilewright.core.errors import ConfigError
+from tilewright.core.features import linux_features
 from tilewright.core.machine import machine_identity
 from tilewright.core.node import node
 
@@ -58,6 +59,11 @@ class Target:
         return {"+avx512bf16", "+bf16"} & {*self.features} != set()
 
     @property
+    def computes_in_f16(self) -> bool:
+        """Whether vectors of f16 are multiplied and added as such."""
+        return f"+{F16_UNITS.get(self.architecture)}" in self.features
+
+    @property
     def keeps_nan(self) -> bool:
         """Whether the greater or lesser of a number and a NaN is a NaN, in one instruction."""
         return self.architecture == "aarch64"
@@ -90,6 +96,9 @@ BF16_UNITS = {
     "x86_64": (("amx-bf16", "tiles"), ("avx512bf16", "pairs")),
     "aarch64": (("bf16", "pairs"),),
 }
+
+# Extensions whose vectors compute in f16, twice as many lanes as in f32.
+F16_UNITS = {"x86_64": "avx512fp16", "aarch64": "fullfp16"}
 
 _KIB, _MIB = 1024, 1024 * 1024
 _X86 = "x86_64-unknown-linux-gnu"
@@ -171,7 +180,9 @@ def host() -> Target:
 def _ask_llvm() -> Target:
     import llvmlite.binding as llvm
 
-    found = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    told = llvm.get_host_cpu_features()
+    # LLVM is silent about much of what an AArch64 machine has
+    found = {name for name, present in told.items() if present} | (linux_features() - {*told})
     bits, registers = _vector_unit(found)
     caches = cache_sizes()
     return Target(

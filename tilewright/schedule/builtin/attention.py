@@ -32,6 +32,7 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    sums_briefly,
     typical_extent,
     uses,
     value_of,
@@ -146,6 +147,9 @@ def _schedule_product(
     sch: Schedule, block: Block, after: Block | None, shared: set[str], target: Target
 ) -> dict[str, _Panel]:
     """One product in register tiles; gives the panels in which it reads an operand."""
+    if sums_briefly(block):
+        sch.narrow_sum(block.name)
+        block = facts_of(sch.func).block(block.name)
     column = spatial(block)[-1]
     panel = next(r for r in reads_of(block) if uses(r, column.name))
     facts = facts_of(sch.func)

@@ -8,6 +8,7 @@ from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.schedule.builtin.attention import schedule_attention, tasks_loop
+from tilewright.schedule.builtin.brief_tile import brief_depth
 from tilewright.schedule.builtin.injective import schedule_injective
 from tilewright.schedule.builtin.matrix_tile import matrix_roles, schedule_matrix
 from tilewright.schedule.builtin.nests import schedule_nests
@@ -124,6 +125,9 @@ def _schedule_windows(sch: Schedule, name: str, constants: frozenset[str], targe
     if window_roles(facts.block(name), facts, constants) is None:
         return False
     position = [b.name for b in facts.blocks].index(name)
+    depth = brief_depth(facts.block(name))
+    if depth is not None and depth.part == 0:
+        sch.narrow_sum(name)
     for b in facts.blocks[position + 1 : -1]:
         sch.inline(b.name)
     if position == len(facts.blocks) - 1:

@@ -41,7 +41,7 @@ class TileAxes:
     """The axes of a matrix product: what it is repeated for, its rows and its columns."""
 
     batch: tuple[Iter, ...]
-    row: Iter
+    row: Iter | None
     column: Iter
 
 
@@ -84,32 +84,34 @@ def schedule_deep(
     target: Target,
 ) -> None:
     """Schedule a reduction that is padded to whole tiles and packed into panels."""
-    partial = _cut(sch, block, depth)
+    partial = cut(sch, block, depth)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
-    tiles, panels = _together(axes, tile, depth, value_of(block).dtype.bytes, target)
+    assert axes.row is not None
+    tiles, panels = _together(axes, axes.row, tile, depth, value_of(block).dtype.bytes, target)
     row_group, row_tile, rows = sch.split(loops[axes.row.name], [None, tiles, tile.rows])
     panel_group, panel, columns = sch.split(loops[axes.column.name], [None, panels, tile.columns])
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), row_group, panel_group]
     sch.reorder(*outer, blocks, panel, row_tile, rows, vector, lane)
-    _schedule_partial(sch, block, partial, row_tile, axes, tile)
-    _in_vectors(sch, rows, vector, lane)
+    schedule_partial(sch, block, partial, row_tile, axes, tile)
+    in_vectors(sch, rows, vector, lane)
     written = sch.reverse_compute_at(epilogue.name, outer[-1])
-    _in_vectors(sch, *sch.split(written[-1], [None, tile.lanes]))
+    in_vectors(sch, *sch.split(written[-1], [None, tile.lanes]))
     sch.decompose_reduction(block.name, blocks)
     sch.set_scope(block.writes[0].buffer, "global")
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*outer))
 
 
-def _in_vectors(sch: Schedule, *loops: str) -> None:
+def in_vectors(sch: Schedule, *loops: str) -> None:
+    """Write loops out, the innermost in vectors."""
     for loop in loops[:-1]:
         sch.unroll(loop)
     sch.vectorize(loops[-1])
 
 
-def _cut(sch: Schedule, block: Block, depth: Depth) -> str:
+def cut(sch: Schedule, block: Block, depth: Depth) -> str:
     """One partial result for each block of the reduction; the name of what computes them."""
     sums = [loop_of(it) for it in reductions(block)]
     outer = sums[: len(sums) - depth.inner]
@@ -120,13 +122,13 @@ def _cut(sch: Schedule, block: Block, depth: Depth) -> str:
 
 
 def _together(
-    axes: TileAxes, tile: RegisterTile, depth: Depth, size: int, target: Target
+    axes: TileAxes, row: Iter, tile: RegisterTile, depth: Depth, size: int, target: Target
 ) -> tuple[int, int]:
     """How many row tiles and column panels make a group.
 
     A block of the group's rows takes a quarter of the second cache; its sums are far smaller.
     """
-    tiles = -(-(as_int(axes.row.extent) or 1) // tile.rows)
+    tiles = -(-(as_int(row.extent) or 1) // tile.rows)
     panels = -(-(as_int(axes.column.extent) or 1) // tile.columns)
     room = target.l2 // 4 // (depth.steps * size * tile.rows)
     together = nearest_divisor(tiles, max(1, room))
@@ -135,21 +137,32 @@ def _together(
     return together, largest_divisor(panels, most)
 
 
-def _schedule_partial(
-    sch: Schedule, block: Block, partial: str, at: str, axes: TileAxes, tile: RegisterTile
+def schedule_partial(
+    sch: Schedule,
+    block: Block,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int = 0,
 ) -> None:
-    """The sums of one tile over one block of the reduction, in registers."""
+    """The sums of one tile over one block of the reduction, in registers.
+
+    The last rows of all may have tiles of their own, at least `edge` high (0: they have not).
+    """
     loops = list(sch.compute_at(partial, at))
     names = [it.name for it in spatial(block)]
     own = dict(zip(names, loops[1:], strict=False))
     sums = loops[1 + len(names) :]
     vector, lane = sch.split(own.pop(axes.column.name), [None, tile.lanes])
-    rows = own.pop(axes.row.name)
+    rows = [] if axes.row is None else [own.pop(axes.row.name)]
     steps = []
     if tile.by_lane:
         sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
         steps = [inner]
-    sch.reorder(loops[0], *own.values(), *sums, *steps, rows, vector, lane)
-    _in_vectors(sch, *steps, rows, vector, lane)
+    sch.reorder(loops[0], *own.values(), *sums, *steps, *rows, vector, lane)
+    in_vectors(sch, *steps, *rows, vector, lane)
+    for loop in rows if edge else ():
+        sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(partial, sums[0])
     sch.set_scope(f"{block.writes[0].buffer}.rf", "register")

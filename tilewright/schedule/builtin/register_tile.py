@@ -23,12 +23,16 @@ MAX_VECTORS = 8
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """A tile of `rows` by `columns` elements, `lanes` of them in a vector."""
+    """A tile of `rows` by `columns` elements, `lanes` of them in a vector.
+
+    Each element is the sum of `chains` sums, which take turns along the reduction.
+    """
 
     rows: int
     columns: int
     lanes: int
     by_lane: bool = False
+    chains: int = 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class TileProblem:
     `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
     multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
     after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
-    `by_lane` says that the scalars of several steps are loaded as one vector a row.
+    `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are the
+    sums that each element has, taking turns.
     """
 
     rows: int
@@ -48,6 +53,7 @@ class TileProblem:
     shared: bool
     period: int = 0
     by_lane: bool = False
+    chains: int = 1
 
 
 def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
@@ -63,7 +69,7 @@ def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
     height, vectors = min(
         candidates, key=lambda c: (_cost(problem, c[0], c[1], lanes), -c[0] * c[1])
     )
-    return RegisterTile(height, vectors * lanes, lanes, problem.by_lane)
+    return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
 
 
 def largest_divisor(number: int, most: int) -> int:
@@ -81,7 +87,7 @@ def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bo
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
     loaded = vectors if problem.shared else 2
     scalars = height + 2 if problem.by_lane else SPARE_REGISTERS
-    return height * vectors + loaded + scalars <= target.vector_registers
+    return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
 
 
 def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
@@ -92,7 +98,7 @@ def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
 def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
     """Cycles for the whole problem per reduction step."""
     tiles = -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
-    multiply = max(height * vectors, PARALLEL_CHAINS) / 2
+    multiply = max(height * vectors, PARALLEL_CHAINS / problem.chains) / 2
     scalars = height / lanes if problem.by_lane else height
     loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2
     jumps = problem.period % height != 0 if problem.period else False

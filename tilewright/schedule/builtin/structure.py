@@ -13,6 +13,7 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Binary, Cast, Expr, Load, Select, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
+from tilewright.core.dtypes import DType
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Iter, Store
 from tilewright.ir.loop.walk import blocks, buffers
 
@@ -76,6 +77,24 @@ def term_of(block: Block) -> Expr:
     if block.init is not None and isinstance(value, Binary):
         return value.b
     return value
+
+
+def summed_type(block: Block) -> DType:
+    """The type in which sums may be formed: of products that are widened, for a few, their own."""
+    return _products(block).dtype
+
+
+def sums_briefly(block: Block) -> bool:
+    """Whether a few products may be summed in a narrower type than their sums have."""
+    return summed_type(block) != value_of(block).dtype
+
+
+def _products(block: Block) -> Expr:
+    """What is summed; before it is widened, where that is done to products."""
+    match term_of(block):
+        case Cast(_, Binary("mul") as product):
+            return product
+    return value_of(block)
 
 
 def is_copy(block: Block) -> bool:

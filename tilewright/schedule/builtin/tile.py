@@ -23,6 +23,7 @@ from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
@@ -42,9 +43,9 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    summed_type,
     typical_extent,
     uses,
-    value_of,
     work,
 )
 from tilewright.schedule.schedule import Schedule
@@ -112,6 +113,15 @@ def schedule_tile(
         _pack_panel(sch, block, roles, roles.panel, tile, constants, target)
     _pad(sch, block, roles, tile)
     tiles = _row_tiles(roles, tile)
+    part = brief_depth(block)
+    if part is not None and part.part == 0 and tile.chains == 1:
+        sch.narrow_sum(block.name)
+    elif part is not None:
+        together = _tiles_together(block, tiles, tile, target)
+        axes = TileAxes(roles.batch, roles.row, roles.column)
+        edge = edge_height(roles.row, tile.rows, _least_edge(block, roles, tile))
+        schedule_brief(sch, block, axes, tile, part, epilogue, together, edge)
+        return
     depth = block_depth(block, tile, target) if tiles >= LEAST_REUSE else None
     if depth is not None and roles.row is not None:
         axes = TileAxes(roles.batch, roles.row, roles.column)
@@ -161,7 +171,8 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
 
 
 def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
-    bits = value_of(block).dtype.bits
+    bits = summed_type(block).bits
+    by_lane = _by_lane(block, roles, facts, target.lanes(bits), target)
     problem = TileProblem(
         rows=_rows_at_once(roles, target.lanes(bits)),
         columns=typical_extent(roles.column.extent),
@@ -169,7 +180,8 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         bits=bits,
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
-        by_lane=_by_lane(block, roles, facts, target.lanes(bits), target),
+        by_lane=by_lane,
+        chains=chains(block, target.lanes(bits), by_lane) if roles.panel is not None else 1,
     )
     return choose_tile(problem, target)
 
@@ -312,7 +324,7 @@ def _tiles_together(block: Block, tiles: int, tile: RegisterTile, target: Target
     Where all rows are more than the second cache holds, a part of them stays in it for all panels.
     """
     steps = prod(typical_extent(it.extent) for it in reductions(block))
-    room = target.l2 // 2 // (steps * value_of(block).dtype.bytes * tile.rows)
+    room = target.l2 // 2 // (steps * summed_type(block).bytes * tile.rows)
     return nearest_divisor(tiles, max(1, room)) if tiles else 0
 
 
@@ -332,14 +344,20 @@ def _split_rows(
 def mark_edges(
     sch: Schedule, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
 ) -> None:
-    """Let the last tile have fewer rows where the others would be much for nothing.
+    """Let the last tile have fewer rows where the others would be much for nothing."""
+    edge = edge_height(row, tile_rows, least)
+    for loop in loops if edge else ():
+        sch.annotate(loop, "edge", edge)
 
-    That may be so of any number of rows that is not known. `least` is the least height of a tile.
+
+def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
+    """The least height of the last tile; 0 where it has all rows and wastes little.
+
+    That may be much of any number of rows that is not known.
     """
     rows = 0 if row is None else as_int(row.extent)
     wasted = rows is None or -rows % tile_rows > rows * MOST_WASTE
-    for loop in loops if wasted and least < tile_rows else ():
-        sch.annotate(loop, "edge", least)
+    return least if wasted and least < tile_rows else 0
 
 
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:

@@ -33,6 +33,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "decompose_reduction": Primitive("decompose_reduction", names="init_name", moves=True),
     "fuse": Primitive("fuse", names="fused_name", moves=True),
     "inline": Primitive("inline"),
+    "narrow_sum": Primitive("narrow_sum"),
     "pad": Primitive("pad"),
     "parallel": Primitive("parallel", moves=True),
     "reorder": Primitive("reorder", moves=True),

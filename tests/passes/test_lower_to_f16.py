@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import random_inputs
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F16, F32, I64
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.graph.verify import verify_graph
+from tilewright.ir.types import TensorType, tensor
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.check import check_types
+from tilewright.ops.evaluate import run_graph
+from tilewright.ops.norm import LayerNormAttrs
+from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.passes.lower_to_f16 import lower_to_f16, rounded, short_sums
+from tilewright.target.cpu import NAMED
+
+HALF = NAMED["neoverse-v1"]
+
+
+def _random(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(shape)
+    return rng.standard_normal(shape, dtype=np.float32) / np.float32(np.prod(shape[:-1]) ** 0.5)
+
+
+def _check(graph: Graph, **sizes: int) -> Graph:
+    """Lowered, it is well-formed, keeps its types, and gives what the graph gives."""
+    after, decisions = lower_to_f16(graph, HALF)
+    after = short_sums(eliminate_dead(after))
+    verify_graph(after)
+    check_types(after)
+    assert {d.precision for d in decisions} == {"fp16"}
+    assert [after.types[o] for o in after.outputs] == [graph.types[o] for o in graph.outputs]
+    inputs = random_inputs(graph, sizes)
+    expected = run_graph(graph, inputs, sizes)[graph.outputs[0]]
+    found = run_graph(after, inputs, sizes)[after.outputs[0]]
+    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3 * np.abs(expected).max())
+    return after
+
+
+def _types(graph: Graph, op: str) -> set[object]:
+    found = (n.types[0] for n in graph.nodes if n.op == op)
+    return {t.dtype for t in found if isinstance(t, TensorType)}
+
+
+def _mlp(rows: object = 7, width: int = 96, hidden: int = 256) -> Graph:
+    """Two products with an activation, a norm and a residual."""
+    g = GraphBuilder("mlp")
+    x = g.input("x", tensor(F32, rows, width))  # type: ignore[arg-type]
+    h = g.add("gelu", g.add("add", g.add("matmul", x, g.constant(_random(width, hidden))), b(g)))
+    y = g.add("matmul", h, g.constant(_random(hidden, width)))
+    scale = g.constant(np.ones(width, np.float32))
+    normal = g.add("layer_norm", g.add("add", y, x), scale, attrs=LayerNormAttrs(-1))
+    return g.graph(normal)
+
+
+def b(g: GraphBuilder) -> str:
+    return g.constant(_random(256))
+
+
+@pytest.mark.parametrize("rows", [1, 7, Var("N")])
+def test_what_follows_a_product_is_in_f16(rows: object) -> None:
+    after = _check(_mlp(rows), **({"N": 5} if isinstance(rows, Var) else {}))
+    for op in ("matmul_half", "add", "gelu", "layer_norm"):
+        assert _types(after, op) == {F16}
+    assert sum(n.op == "cast" for n in after.nodes) == 2  # the input, once; the output
+
+
+def test_wide_ranges_stay_in_f32() -> None:
+    g = GraphBuilder("wide")
+    x = g.input("x", tensor(F32, 4, 32))
+    y = g.add("matmul", x, g.constant(_random(32, 16)))
+    square = g.add("mul", y, y)
+    tiny = g.constant(np.array(1e-9, np.float32))
+    after = _check(g.graph(g.add("sqrt", g.add("add", square, tiny))))
+    assert _types(after, "mul") == _types(after, "add") == _types(after, "sqrt") == {F32}
+
+
+def test_what_no_product_feeds_is_untouched() -> None:
+    g = GraphBuilder("embedding")
+    rows = g.input("rows", tensor(I64, 5))
+    table = g.constant(_random(9, 32))
+    x = g.add("relu", g.add("gather", table, rows))
+    after = _check_indices(g.graph(g.add("matmul", x, g.constant(_random(32, 8)))))
+    assert _types(after, "gather") == _types(after, "relu") == {F32}
+
+
+def _check_indices(graph: Graph) -> Graph:
+    after, _ = lower_to_f16(graph, HALF)
+    verify_graph(after)
+    return after
+
+
+def test_sums_that_cannot_be_cut_are_formed_in_f32() -> None:
+    g = GraphBuilder("odd")
+    x = g.input("x", tensor(F32, 3, 1031))
+    after = _check(g.graph(g.add("matmul", x, g.constant(_random(1031, 4)))))
+    assert _types(after, "matmul") == {F32}
+
+
+@pytest.mark.parametrize("target", ["aarch64", "x86-64-v4"])
+def test_other_machines_say_so(target: str) -> None:
+    graph = _mlp()
+    after, decisions = lower_to_f16(graph, NAMED[target])
+    assert after is graph
+    assert {d.reason for d in decisions} == {"this machine's vectors do not compute in f16"}
+
+
+def test_constants_stay_finite() -> None:
+    found = rounded(np.array([1e9, -3e38, np.inf, 1.0009765625], np.float32))
+    np.testing.assert_array_equal(found, np.array([65504, -65504, np.inf, 1.001], np.float16))
+    assert found.dtype == np.float16

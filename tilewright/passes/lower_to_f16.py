@@ -1,0 +1,164 @@
+"""A model of f32 in f16, where the user allows it and the machine's vectors compute in f16.
+
+    conv(x, w)       →   cast[f32](y')  with  y' = conv(cast[f16](x), w in f16)
+    relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
+
+Products come first; what is computed from their results follows as long as its operator stands in
+`FOLLOWERS`, so that values travel between kernels in f16. Everything else takes and gives f32: what
+has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that nobody
+reads any more are removed later. Operators whose formulas need more than one rounding compute in
+f32 inside. Each product has a line in the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import F16, F32
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import TensorType
+from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.conv import ConvAttrs
+from tilewright.ops.elementwise import CastAttrs
+from tilewright.ops.precision import SHORT_SUM, short_sum
+from tilewright.passes.lower_precision import Decision
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.cpu import Target
+
+PRODUCTS = ("matmul", "conv")
+# Elements moved, chosen or compared.
+_MOVED = (
+    *("transpose", "reshape", "expand", "tile", "slice", "concat", "pad", "gather", "reverse"),
+    *("depth_to_space", "space_to_depth", "resize_nearest", "where", "min", "max", "clip", "relu"),
+    *("max_pool", "reduce_max", "reduce_min", "neg", "abs", "trilu", "gather_nd"),
+)
+# One rounding, or computed in f32 and rounded once.
+_COMPUTED = (
+    *("add", "sub", "mul", "div", "leaky_relu", "prelu", "elu", "selu", "celu", "sigmoid", "tanh"),
+    *("softplus", "softsign", "hard_sigmoid", "hard_swish", "gelu", "mish", "swish", "erf"),
+    *("layer_norm", "rms_norm", "softmax", "masked_softmax", "finite_softmax", "log_softmax"),
+    *("average_pool", "reduce_mean", "resize_linear", "rotary_embedding"),
+)
+FOLLOWERS = frozenset((*_MOVED, *_COMPUTED))
+# The least normal number and the greatest.
+LEAST, GREATEST = 2.0**-14, 65504.0
+
+
+def lower_to_f16(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision, ...]]:
+    """Compute in f16 from the products on, if `target` can; what was decided for each product."""
+    lowering = _Lowering(target)
+    return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
+
+
+def short_sums(graph: Graph) -> Graph:
+    """Let products of f16 sum a few terms at a time in f16; those that cannot are done in f32."""
+    return rewrite_graph(graph, _shortened)
+
+
+def _shortened(g: Rewriter, n: Node) -> str | None:
+    if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
+        size = as_int(n.type.shape[-1])
+        short = size is not None and size <= SHORT_SUM
+        return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
+    if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
+        return None
+    if short_sum(_terms(g, n)) is not None:
+        return g.add(f"{n.op}_half", *n.inputs, attrs=n.attrs)
+    wide = (g.add("cast", i, attrs=CastAttrs(F32)) for i in n.inputs)
+    return g.add("cast", g.add(n.op, *wide, attrs=n.attrs), attrs=CastAttrs(F16))
+
+
+def _terms(g: Rewriter, n: Node) -> tuple[int, ...]:
+    """The extents of the loops that a product sums over, 0 where not known."""
+    weights = g.type(n.inputs[1]).shape
+    if n.op == "matmul":
+        return (as_int(weights[-2]) or 0,)
+    return tuple(as_int(d) or 0 for d in (*weights[2:], weights[1]))
+
+
+class _Lowering:
+    """One run of the pass: what it decided, and the f16 copies of values."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.decisions: list[Decision] = []
+        self.born: dict[str, str] = {}
+        self.copies: dict[str, str] = {}
+
+    def rule(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
+        """The node in f16, or `None` where it stays as it is."""
+        if n.op in PRODUCTS:
+            obstacle = self._obstacle(g, n)
+            what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
+            reason = obstacle or "the machine computes in f16, long sums in f32"
+            self.decisions.append(Decision(n.name, what, "f32" if obstacle else "fp16", reason))
+            return None if obstacle else self._halved(g, n)
+        return self._halved(g, n) if self._follows(g, n) else None
+
+    def _obstacle(self, g: Rewriter, n: Node) -> str | None:
+        """Why a product stays in f32."""
+        if not self.target.computes_in_f16:
+            return "this machine's vectors do not compute in f16"
+        if g.type(n.inputs[0]).dtype != F32:
+            return f"its operands are {g.type(n.inputs[0]).dtype}"
+        if isinstance(n.attrs, ConvAttrs) and short_sum(_terms(g, n)) is None:
+            return "its sums cannot be cut into equal parts"
+        return None
+
+    def _follows(self, g: Rewriter, n: Node) -> bool:
+        """Whether a node reads f16 and loses nothing but digits by computing in it."""
+        if n.op not in FOLLOWERS or not any(i in self.born for i in n.inputs):
+            return False
+        square = n.op == "mul" and n.inputs[0] == n.inputs[1]
+        return not square and all(_is_kept(g, i) for i in n.inputs if i)
+
+    def _halved(self, g: Rewriter, n: Node) -> tuple[str, ...]:
+        inputs = (self._half(g, i) if i and _is_wide(g, i) else i for i in n.inputs)
+        halves = g.add_many(n.op, *inputs, attrs=n.attrs)
+        self.born.update(
+            (old, new) for old, new in zip(n.outputs, halves, strict=True) if _is_half(g, new)
+        )
+        return tuple(
+            g.add("cast", h, attrs=CastAttrs(F32)) if _is_half(g, h) else h for h in halves
+        )
+
+    def _half(self, g: Rewriter, value: str) -> str:
+        """`value` in f16, converted once."""
+        known = self.born.get(value) or self.copies.get(value)
+        if known is None:
+            data = g.constant_data(value)
+            known = (
+                g.add("cast", value, attrs=CastAttrs(F16))
+                if data is None
+                else g.constant(rounded(data))
+            )
+            self.copies[value] = known
+        return known
+
+
+def rounded(data: np.ndarray) -> np.ndarray:
+    """Constants in f16; what is finite stays so."""
+    finite = np.isfinite(data)
+    return np.where(finite, np.clip(data, -GREATEST, GREATEST), data).astype(np.float16)
+
+
+def _is_wide(g: Rewriter, value: str) -> bool:
+    found = g.types[value]
+    return isinstance(found, TensorType) and found.dtype == F32
+
+
+def _is_half(g: Rewriter, value: str) -> bool:
+    found = g.types[value]
+    return isinstance(found, TensorType) and found.dtype == F16
+
+
+def _is_kept(g: Rewriter, value: str) -> bool:
+    """Whether a number that stands alone (a scale, an epsilon) is more than nothing in f16."""
+    data = g.constant_data(value)
+    if data is None or data.size != 1 or not _is_wide(g, value):
+        return True
+    size = abs(float(data.reshape(-1)[0]))
+    return size == 0 or not size < LEAST
