@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ class Kernel:
 
 # Parameters with gaps between their rows, by number: the shapes by which they are laid out.
 Rooms = tuple[tuple[int, Shape], ...]
+Made = Callable[[Kernel], None]
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,17 @@ def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
 
 
 class KernelLibrary:
-    """The kernels of a model; asking for an equal node again gives the same kernel."""
+    """The kernels of a model; asking for an equal node again gives the same kernel.
 
-    def __init__(self, target: Target, overrides: Path | None = None) -> None:
+    `made` is told of each new one.
+    """
+
+    def __init__(
+        self, target: Target, overrides: Path | None = None, made: Made = lambda kernel: None
+    ) -> None:
         self.target = target
         self.overrides = overrides
+        self.made = made
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
@@ -127,6 +134,7 @@ class KernelLibrary:
         key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)
+            self.made(self.kernels[key])
         return self.kernels[key]
 
     def _build(self, source: KernelSource, packable: frozenset[int]) -> Kernel:
