@@ -78,6 +78,11 @@ _CHILDREN: dict[type, Callable[..., tuple[Expr, ...]]] = {
 }
 
 
+def operands(e: Expr) -> tuple[Expr, ...]:
+    """The direct children of `e`, in order."""
+    return _CHILDREN[type(e)](e)
+
+
 def map_children(e: Expr, f: Rewrite) -> Expr:
     """`e` with `f` applied to each direct child; the same object where nothing changed."""
     return _REBUILD[type(e)](e, f)
@@ -162,7 +167,7 @@ def _free_vars(e: Expr) -> frozenset[str]:
     if isinstance(e, Reduce):
         inner = free_vars(e.body).difference(v.name for v, _ in e.axes)
         return inner.union(*(free_vars(extent) for _, extent in e.axes))
-    return frozenset().union(*map(free_vars, _CHILDREN[type(e)](e)))
+    return frozenset().union(*map(free_vars, operands(e)))
 
 
 def loads(e: Expr) -> Iterator[Load]:
