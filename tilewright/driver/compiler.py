@@ -16,6 +16,7 @@ from tilewright.codegen.object_queue import ObjectQueue
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
 from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_frame, emit_kernel
+from tilewright.driver.collector import rare_collections
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
 from tilewright.driver.kernels import Kernel, Made
@@ -164,7 +165,7 @@ class Compiler:
         return build
 
     def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
-        with ObjectQueue(self.target) as queue:
+        with ObjectQueue(self.target) as queue, rare_collections():
             build = self._emit(queue)
             self.progress("machine code")
             start = time.perf_counter()

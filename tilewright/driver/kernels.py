@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Kernel:
     flops: Expr
     traffic: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def bytes(self) -> Expr:
         """The bytes read and written; `traffic` has them by parameter."""
         return simplify(sum(self.traffic, start=const(0)))
