@@ -9,7 +9,7 @@ from tests.differential.random_models import random_model
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64
-from tilewright.driver.build import ModelBuild, compile_modules, emit_modules
+from tilewright.driver.build import ModelBuild, emit_modules
 from tilewright.driver.compile import compile
 from tilewright.driver.compiler import lower
 from tilewright.ir.graph.nodes import Graph
@@ -176,8 +176,6 @@ def test_equal_kernels_are_compiled_once() -> None:
     texts = emit_modules(build)
     assert {"tw_model", "tw_runtime", "tw_clock", "tw_call"} < set(texts)
     assert len(texts) == 6
-    objects = compile_modules(texts, build.target)
-    assert all(data[:4] == b"\x7fELF" for data in objects.values())
 
 
 def test_inputs_constants_and_duplicates_as_outputs() -> None:

@@ -17,7 +17,7 @@ from tilewright.core.errors import ConfigError
 from tilewright.driver.compile import compile, compile_container
 from tilewright.driver.compiler import Timings, lower
 from tilewright.driver.identity import model_key
-from tilewright.driver.precision import PRECISIONS, check_precision
+from tilewright.driver.precision import PRECISIONS, check_precision, rounds_natively
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
@@ -96,7 +96,7 @@ def test_what_each_machine_does(target: str, rules: set[str]) -> None:
     }
     assert rules <= found
     assert len(timings.passes.notes) == 2
-    assert build.rounds_natively == NAMED[target].rounds_to_bf16
+    assert rounds_natively(build.target, build.precision) == NAMED[target].rounds_to_bf16
 
 
 def test_the_report_says_what_runs_in_which_precision() -> None:

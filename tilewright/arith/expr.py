@@ -16,7 +16,6 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
-from weakref import WeakKeyDictionary
 
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.core.node import Interned, children
@@ -34,17 +33,20 @@ def expr(cls: type[T]) -> type[T]:
 class Expr(metaclass=Interned):
     """Base of all expressions; `dtype` is the element type, `lanes` > 1 marks a vector value."""
 
-    __slots__ = ()
+    __slots__ = ("_lanes",)
     dtype: DType
+    _lanes: int
 
     @property
     def lanes(self) -> int:
         """How many elements the value has: 1 for scalars."""
-        found = _LANES.get(self)
-        if found is None:
+        try:
+            return self._lanes
+        except AttributeError:
             # Kept, because expressions share parts: a walk without memory is exponential.
-            found = _LANES[self] = max((c.lanes for c in children(self, Expr)), default=1)
-        return found
+            found = max((c.lanes for c in children(self, Expr)), default=1)
+            object.__setattr__(self, "_lanes", found)
+            return found
 
     def __add__(self, other: Expr | Number) -> Expr:
         return binary("add", self, other)
@@ -131,9 +133,6 @@ class Expr(metaclass=Interned):
 
     def __repr__(self) -> str:
         return f"`{self}`"
-
-
-_LANES: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
 
 
 @expr

@@ -99,6 +99,7 @@ class Simplifier:
         self.division = Division(self.prover)
         self._memo: Memo[Expr, Expr] = Memo()
         self._forms: Memo[Expr, Affine] = Memo()
+        self._whole: Memo[frozenset[tuple[Expr, int]], Affine] = Memo()
 
     def run(self, e: Expr) -> Expr:
         """`e` simplified until nothing changes any more."""
@@ -122,8 +123,15 @@ class Simplifier:
         return found if found is not None else self._forms.keep(e, _form(e, self))
 
     def whole_form(self, e: Expr) -> Affine:
-        """The same with quotients and remainders joined."""
-        return recombine(self.form(e), self.division)
+        """The same with quotients and remainders joined; a constant has no part in that."""
+        form = self.form(e)
+        if not any(isinstance(atom, Binary) for atom in form.coeffs):
+            return form
+        key = frozenset(form.coeffs.items())
+        whole = self._whole.get(key)
+        if whole is None:
+            whole = self._whole.keep(key, recombine(Affine(form.coeffs, 0), self.division))
+        return whole.shift(form.constant)
 
     def by_rules(self, e: Expr) -> Expr:
         """`e` after the tables of `rules`, tried at its root."""

@@ -25,7 +25,6 @@ from tilewright.arith.expr import (
 )
 from tilewright.arith.memo import Memo
 from tilewright.arith.vector import Lane, Ramp, Shuffle
-from tilewright.core.node import children
 
 Rewrite = Callable[[Expr], Expr]
 
@@ -59,6 +58,29 @@ _REBUILD: dict[type, Callable[..., Expr]] = {
     Lane: lambda e, f: Lane(f(e.a), e.index),
     Shuffle: lambda e, f: Shuffle(f(e.a), f(e.b), e.picks),
 }
+
+# The direct children of a node of each class.
+_CHILDREN: dict[type, Callable[..., tuple[Expr, ...]]] = {
+    Const: lambda e: (),
+    Var: lambda e: (),
+    Binary: lambda e: (e.a, e.b),
+    Unary: lambda e: (e.a,),
+    Call: lambda e: e.args,
+    Cast: lambda e: (e.a,),
+    Bitcast: lambda e: (e.a,),
+    Select: lambda e: (e.cond, e.a, e.b),
+    Load: lambda e: e.indices if e.mask is None else (*e.indices, e.mask),
+    Reduce: lambda e: (e.body, *(extent for _, extent in e.axes)),
+    Ramp: lambda e: (e.base,),
+    Broadcast: lambda e: (e.a,),
+    Lane: lambda e: (e.a,),
+    Shuffle: lambda e: (e.a, e.b),
+}
+
+
+def operands(e: Expr) -> tuple[Expr, ...]:
+    """The direct children of `e`, in order."""
+    return _CHILDREN[type(e)](e)
 
 
 def map_children(e: Expr, f: Rewrite) -> Expr:
@@ -127,13 +149,7 @@ def subexpressions(e: Expr) -> Iterator[Expr]:
             continue
         seen.add(x)
         yield x
-        stack.extend(_children(x))
-
-
-def _children(e: Expr) -> Iterator[Expr]:
-    yield from children(e, Expr)
-    if isinstance(e, Reduce):
-        yield from (extent for _, extent in e.axes)
+        stack += _CHILDREN[type(x)](x)
 
 
 def free_vars(e: Expr) -> frozenset[str]:
@@ -151,12 +167,18 @@ def _free_vars(e: Expr) -> frozenset[str]:
     if isinstance(e, Reduce):
         inner = free_vars(e.body).difference(v.name for v, _ in e.axes)
         return inner.union(*(free_vars(extent) for _, extent in e.axes))
-    return frozenset().union(*map(free_vars, _children(e)))
+    return frozenset().union(*map(free_vars, operands(e)))
 
 
 def loads(e: Expr) -> Iterator[Load]:
     """Every distinct load in `e`."""
-    return (x for x in subexpressions(e) if isinstance(x, Load))
+    found = _LOADS.get(e)
+    if found is None:
+        found = _LOADS.keep(e, tuple(x for x in subexpressions(e) if isinstance(x, Load)))
+    return iter(found)
+
+
+_LOADS: Memo[Expr, tuple[Load, ...]] = Memo()
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:

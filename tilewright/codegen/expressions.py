@@ -7,7 +7,7 @@ in f32 and rounded, each operation for itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from tilewright.arith.bounds import Interval, bound
@@ -29,6 +29,7 @@ from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.codegen.conversions import emit_cast
 from tilewright.codegen.function import FunctionText
 from tilewright.codegen.integers import emit_division, emit_shift
+from tilewright.codegen.known_loads import KnownLoads, Reads
 from tilewright.codegen.memory import emit_load
 from tilewright.codegen.types import (
     intrinsic_suffix,
@@ -39,7 +40,6 @@ from tilewright.codegen.types import (
 )
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I64, DType
 from tilewright.core.errors import CodegenError
-from tilewright.core.node import children
 
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 INT_OPS = ("add", "sub", "mul", "and", "or", "xor")
@@ -62,29 +62,43 @@ class ExprEmitter:
     """Emits expressions into a function.
 
     `values` maps variable names to registers, `pointers` buffer names to base pointers, `ranges`
-    variable names to their bounds (used to choose unsigned division).
+    variable names to their bounds (used to choose unsigned division); `own` are the buffers on the
+    kernel's stack.
     """
 
-    def __init__(self, fn: FunctionText, values: dict[str, str], pointers: dict[str, str]) -> None:
+    def __init__(
+        self,
+        fn: FunctionText,
+        values: dict[str, str],
+        pointers: dict[str, str],
+        own: Collection[str] = (),
+    ) -> None:
         self.fn = fn
         self.values = values
         self.pointers = pointers
         self.ranges: dict[str, Interval] = {}
-        self.statement: dict[Expr, str] = {}
-        self.pure: dict[Expr, bool] = {}
+        self.loads = KnownLoads(own)
+        self._block = fn.block
 
     def begin_statement(self) -> None:
-        """Forget what was loaded: a store in between may have changed it."""
-        self.statement = {}
+        """Forget what was loaded in another basic block, or only for the statement before."""
+        self.loads.begin_statement()
+        if self.fn.block != self._block:
+            self._block = self.fn.block
+            self.loads.forget()
 
     def value(self, e: Expr) -> str:
         """The register (or literal) that holds `e`."""
         if isinstance(e, Const):
             return literal(e.value, e.dtype)
-        found = self.statement.get(e) or self.fn.lookup(e)
+        pure = self.is_pure(e)
+        found = self.fn.lookup(e) if pure else self.loads.find(e)
         if found is None:
             found = _EMIT[type(e)](self, e)
-            (self.fn.known[-1] if self.is_pure(e) else self.statement)[e] = found
+            if pure:
+                self.fn.known[-1][e] = found
+            else:
+                self.loads.keep(e, found)
         return found
 
     def vector(self, e: Expr, lanes: int) -> str:
@@ -105,11 +119,19 @@ class ExprEmitter:
 
     def element_pointer(self, buffer: str, dtype: DType, index: Expr) -> str:
         """The address of one element."""
-        return self.fn.let(
-            f"getelementptr inbounds {memory_type(dtype)}, ptr {self.pointers[buffer]}, "
-            f"i64 {self.value(index)}",
-            "p",
-        )
+        # A name for the address as an expression: it is the same wherever the index is.
+        place = Load(buffer, (index,), dtype)
+        pure = self.is_pure(index)
+        found = self.fn.lookup(place) if pure else None
+        if found is None:
+            found = self.fn.let(
+                f"getelementptr inbounds {memory_type(dtype)}, ptr {self.pointers[buffer]}, "
+                f"i64 {self.value(index)}",
+                "p",
+            )
+            if pure:
+                self.fn.known[-1][place] = found
+        return found
 
     def to_register(self, memory: str, dtype: DType, lanes: int) -> str:
         """A value as loaded from memory, in its register type."""
@@ -145,9 +167,7 @@ class ExprEmitter:
 
     def is_pure(self, e: Expr) -> bool:
         """Whether `e` reads no memory."""
-        if e not in self.pure:
-            self.pure[e] = not isinstance(e, Load) and all(map(self.is_pure, children(e, Expr)))
-        return self.pure[e]
+        return self.loads.reads(e) == Reads.NOTHING
 
 
 def _binary(em: ExprEmitter, e: Binary) -> str:

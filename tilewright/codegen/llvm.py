@@ -58,8 +58,14 @@ _compiled_modules = 0
 
 
 def compiled_modules() -> int:
-    """How many modules this process has turned into machine code so far."""
+    """How many modules have been turned into machine code for this process so far."""
     return _compiled_modules
+
+
+def count_module() -> None:
+    """Count a module that was turned into machine code, here or in a process of ours."""
+    global _compiled_modules
+    _compiled_modules += 1
 
 
 def compile_object(text: str, target: Target, optimized: bool = True) -> bytes:
@@ -67,8 +73,7 @@ def compile_object(text: str, target: Target, optimized: bool = True) -> bytes:
 
     Long code that runs once is not worth optimising: that takes longer than it could ever save.
     """
-    global _compiled_modules
-    _compiled_modules += 1
+    count_module()
     machine = target_machine(target, level=2 if optimized else 0)
     return machine.emit_object((optimize if optimized else parse)(text, machine, target))
 

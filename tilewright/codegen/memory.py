@@ -152,6 +152,7 @@ def emit_store(em: ExprEmitter, s: Store) -> None:
         _vector_store(em, s, index, value)
     else:
         _scatter(em, s, index, value)
+    em.loads.stored(s, value)
 
 
 def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:

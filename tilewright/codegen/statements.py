@@ -32,7 +32,7 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
-from tilewright.ir.loop.walk import buffers, expressions, loops, touched_buffers
+from tilewright.ir.loop.walk import buffers, expressions, loops, statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Stack memory is aligned for the widest vectors of any target.
@@ -51,6 +51,7 @@ def emit_func(module: ModuleText, func: Func, sizes: Sequence[str]) -> None:
         fn,
         {name: f"%s{i}" for i, name in enumerate(sizes)},
         {p.name: f"%b{i}" for i, p in enumerate(func.params)},
+        {s.buffer.name for _, s in statements(func.body) if isinstance(s, Alloc)},
     )
     emitter.ranges = {name: Interval(0, None) for name in sizes}
     dtypes = {name: b.dtype for name, b in buffers(func).items()}
@@ -114,6 +115,7 @@ class StatementEmitter:
         self.expressions.begin_statement()
         args = [a for r in (*tile.srcs, tile.dst) for a in self._operand(r, row.strided)]
         self.fn.emit(f"call void @tw.{tile.intrinsic}({', '.join(args)})")
+        self.expressions.loads.forget()
 
     def _operand(self, region: Region, strided: bool) -> Iterator[str]:
         """The address of an operand, and the bytes from row to row if the rows may lie apart."""
@@ -195,6 +197,7 @@ class StatementEmitter:
         name = f"{self.kernel}.{fn.label('p')}"
         self._outline(loop, name, list(pointers), list(values))
         self._share(loop, f"ptr @{name}, ptr {context}")
+        ex.loads.forget()
         fn.called()
 
     def _share(self, loop: For, job: str) -> None:
@@ -223,6 +226,7 @@ class StatementEmitter:
             worker,
             dict(zip(values, registers[len(pointers) :], strict=True)),
             dict(zip(pointers, registers, strict=False)),
+            self.expressions.loads.own,
         )
         emitter.ranges = dict(self.expressions.ranges)
         StatementEmitter(emitter, name, self.dtypes)._count(loop, "%begin", "%end")

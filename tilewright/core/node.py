@@ -26,11 +26,14 @@ class Interned(type):
     """Metaclass under which equal constructor arguments give the identical object."""
 
     _table: ClassVar[WeakValueDictionary[tuple[Any, ...], Any]] = WeakValueDictionary()
+    # The references behind the table: asking them is several times faster than asking the table.
+    _references: ClassVar[dict[tuple[Any, ...], Any]] = _table.data  # type: ignore[attr-defined]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return the one instance for these arguments."""
         key = cls.intern_key(*args, **kwargs)
-        found = Interned._table.get(key)
+        reference = Interned._references.get(key)
+        found = None if reference is None else reference()
         if found is None:
             found = super().__call__(*args, **kwargs)
             Interned._table[key] = found

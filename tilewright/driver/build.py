@@ -16,7 +16,6 @@ from tilewright.arith.simplify import simplify
 from tilewright.codegen.call import CALL_IR
 from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.function import ModuleText
-from tilewright.codegen.llvm import compile_object
 from tilewright.codegen.model import (
     Action,
     Choose,
@@ -32,7 +31,8 @@ from tilewright.codegen.statements import emit_func
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.core.errors import Loc
 from tilewright.driver.flatten import Flat, Item, Learned, Step, flatten, limit
-from tilewright.driver.kernels import Kernel, KernelLibrary
+from tilewright.driver.kernels import Kernel, KernelLibrary, Made
+from tilewright.driver.precision import rounds_natively
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
@@ -60,27 +60,24 @@ class ModelBuild:
     precision: str = "f32"
 
     @property
-    def rounds_natively(self) -> bool:
-        """Whether the machine's own conversion to bf16 will do.
-
-        That of x86 takes subnormal numbers for zero, so that it needs the user's leave.
-        """
-        return self.target.rounds_to_bf16 and (
-            self.precision == "bf16" or self.target.architecture != "x86_64"
-        )
-
-    @property
     def steps(self) -> list[Step]:
         """All kernel calls in order, those of branches included."""
         return self.flat.steps
 
 
-def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> ModelBuild:
+def build_model(
+    graph: Graph,
+    target: Target,
+    overrides: Path | None = None,
+    precision: str = "f32",
+    made: Made = lambda kernel: None,
+) -> ModelBuild:
     """Kernels for every group, a place for every value, and the calls that make up the model.
 
-    Kernels that have a file in the folder `overrides` are taken from there.
+    Kernels that have a file in the folder `overrides` are taken from there; `made` is told of each
+    kernel while others are still to come.
     """
-    library = KernelLibrary(target, overrides)
+    library = KernelLibrary(target, overrides, made)
 
     def kernel(graph: Graph, n: Node, rooms: dict[str, Shape]) -> Kernel:
         types = [graph.types[i] if i else None for i in n.inputs]
@@ -88,7 +85,7 @@ def build_model(graph: Graph, target: Target, overrides: Path | None = None) -> 
         wide = tuple((i, rooms[name]) for i, name in enumerate(values) if name in rooms)
         return library.kernel(n, types, _packable(graph, n), wide)
 
-    build = ModelBuild(graph, target, flatten(graph, kernel))
+    build = ModelBuild(graph, target, flatten(graph, kernel), precision=precision)
     library.check_overrides()
     placer = _Placer(build)
     build.buffers = placer.lifetimes()
@@ -248,25 +245,29 @@ def _workspace(step: int, index: int) -> str:
     return f"workspace.{step}.{index}"
 
 
+def emit_kernel(kernel: Kernel, target: Target, precision: str) -> str:
+    """The LLVM text of a kernel's module."""
+    native = target.architecture if rounds_natively(target, precision) else ""
+    module = ModuleText(native_bf16=native)
+    emit_func(module, kernel.plain, kernel.sizes)
+    return module.text()
+
+
+def emit_frame(build: ModelBuild) -> dict[str, str]:
+    """The LLVM text of the modules around the kernels, by name."""
+    assert build.code is not None
+    return {
+        ENTRY: emit_model(build.code),
+        "tw_runtime": threadpool_ir(build.target.triple),
+        "tw_clock": CLOCK_IR,
+        "tw_call": CALL_IR,
+    }
+
+
 def emit_modules(build: ModelBuild) -> dict[str, str]:
     """The LLVM text of every module of the model, by name."""
-    assert build.code is not None
-    texts: dict[str, str] = {}
-    for step in build.steps:
-        if step.kernel.name not in texts:
-            native = build.target.architecture if build.rounds_natively else ""
-            module = ModuleText(native_bf16=native)
-            emit_func(module, step.kernel.plain, step.kernel.sizes)
-            texts[step.kernel.name] = module.text()
-    texts[ENTRY] = emit_model(build.code)
-    texts["tw_runtime"] = threadpool_ir(build.target.triple)
-    texts["tw_clock"] = CLOCK_IR
-    texts["tw_call"] = CALL_IR
-    return texts
-
-
-def compile_modules(texts: dict[str, str], target: Target) -> dict[str, bytes]:
-    """Object code for every module."""
-    return {
-        name: compile_object(text, target, optimized=name != ENTRY) for name, text in texts.items()
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    texts = {
+        name: emit_kernel(kernel, build.target, build.precision) for name, kernel in kernels.items()
     }
+    return texts | emit_frame(build)

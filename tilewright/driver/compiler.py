@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilewright.codegen.object_queue import ObjectQueue
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import ModelBuild, build_model, compile_modules, emit_modules
+from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_frame, emit_kernel
+from tilewright.driver.collector import rare_collections
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
+from tilewright.driver.kernels import Kernel, Made
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
@@ -34,6 +37,8 @@ from tilewright.runtime.container import (
 from tilewright.target.cpu import Target, host, resolve
 
 Progress = Callable[[str], None]
+# The stage that takes turns with the lowering of kernels.
+EMIT = "emit LLVM"
 
 
 @dataclass
@@ -148,28 +153,44 @@ class Compiler:
         if config().time:
             print(self.timings.table(), file=sys.stderr)
 
-    def build(self) -> ModelBuild:
-        """The parts of the model, before code generation."""
+    def build(self, made: Made = lambda kernel: None) -> ModelBuild:
+        """The parts of the model, before code generation; `made` is told of each new kernel."""
         self.progress("graph")
         graph = lower_to_graph(self.source, self.dims, self.timings, self.target, self.precision)
         self.progress("kernels")
-        start = time.perf_counter()
-        build = build_model(graph, self.target, self.overrides)
-        build.precision = self.precision
-        self.timings.add("lower and schedule kernels", start)
+        start, emitted = time.perf_counter(), self.timings.stages.get(EMIT, 0.0)
+        build = build_model(graph, self.target, self.overrides, self.precision, made)
+        emitted = self.timings.stages.get(EMIT, 0.0) - emitted
+        self.timings.add("lower and schedule kernels", start + emitted)
         return build
 
     def _parts(self) -> tuple[ModelBuild, dict[str, bytes], dict[str, Any]]:
-        build = self.build()
-        start = time.perf_counter()
-        texts = emit_modules(build)
-        self.timings.add("emit LLVM", start)
-        dump_stages(build, texts)
-        self.progress("machine code")
-        start = time.perf_counter()
-        objects = compile_modules(texts, self.target)
-        self.timings.add("LLVM", start)
+        with ObjectQueue(self.target) as queue, rare_collections():
+            build = self._emit(queue)
+            self.progress("machine code")
+            start = time.perf_counter()
+            objects = queue.finish()
+            self.timings.add("LLVM", start)
         counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
         refusals = fusion_refusals(self.timings.passes)
         explanation = explain_build(build, self.timings.passes, refusals)
         return build, objects, make_manifest(build, refusals, explanation, counters)
+
+    def _emit(self, queue: ObjectQueue) -> ModelBuild:
+        """The parts of the model, each module's text handed over as soon as it is there."""
+        texts: dict[str, str] = {}
+
+        def made(kernel: Kernel) -> None:
+            start = time.perf_counter()
+            texts[kernel.name] = emit_kernel(kernel, self.target, self.precision)
+            queue.add(kernel.name, texts[kernel.name])
+            self.timings.add(EMIT, start)
+
+        build = self.build(made)
+        start = time.perf_counter()
+        for name, text in emit_frame(build).items():
+            # The entry is long and runs once a call: optimising it would take longer than it saves.
+            queue.add(name, text, optimized=name != ENTRY)
+        self.timings.add(EMIT, start)
+        dump_stages(build, texts)
+        return build

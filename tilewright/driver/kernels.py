@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Kernel:
     flops: Expr
     traffic: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def bytes(self) -> Expr:
         """The bytes read and written; `traffic` has them by parameter."""
         return simplify(sum(self.traffic, start=const(0)))
@@ -56,6 +57,7 @@ class Kernel:
 
 # Parameters with gaps between their rows, by number: the shapes by which they are laid out.
 Rooms = tuple[tuple[int, Shape], ...]
+Made = Callable[[Kernel], None]
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,17 @@ def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
 
 
 class KernelLibrary:
-    """The kernels of a model; asking for an equal node again gives the same kernel."""
+    """The kernels of a model; asking for an equal node again gives the same kernel.
 
-    def __init__(self, target: Target, overrides: Path | None = None) -> None:
+    `made` is told of each new one.
+    """
+
+    def __init__(
+        self, target: Target, overrides: Path | None = None, made: Made = lambda kernel: None
+    ) -> None:
         self.target = target
         self.overrides = overrides
+        self.made = made
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
@@ -127,6 +135,7 @@ class KernelLibrary:
         key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)
+            self.made(self.kernels[key])
         return self.kernels[key]
 
     def _build(self, source: KernelSource, packable: frozenset[int]) -> Kernel:

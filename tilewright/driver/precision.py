@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.core.errors import ConfigError
+from tilewright.target.cpu import Target
 
 PRECISIONS = {
     "f32": "as the model says",
@@ -21,3 +22,11 @@ def check_precision(precision: str) -> str:
             "precision.unknown", f"no precision named {precision!r}", help=f"one of {known}"
         )
     return precision
+
+
+def rounds_natively(target: Target, precision: str) -> bool:
+    """Whether the machine's own conversion to bf16 will do.
+
+    That of x86 takes subnormal numbers for zero, so that it needs the user's leave.
+    """
+    return target.rounds_to_bf16 and (precision == "bf16" or target.architecture != "x86_64")

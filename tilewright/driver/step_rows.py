@@ -36,7 +36,8 @@ def step_rows(build: ModelBuild, refusals: Sequence[Refusal]) -> list[dict[str, 
 
 def schedules(build: ModelBuild) -> dict[str, dict[str, Any]]:
     """How each kernel was scheduled."""
-    return {step.kernel.name: schedule_data(step.kernel) for step in build.steps}
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    return {name: schedule_data(kernel) for name, kernel in kernels.items()}
 
 
 def _row(flat: Flat, step: Step, reasons: Mapping[str, list[str]]) -> dict[str, Any]:

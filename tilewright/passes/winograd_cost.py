@@ -8,8 +8,8 @@ more of a tile that sticks out of a small image.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import prod
 
@@ -45,22 +45,26 @@ class ConvShape:
 
 def best_tile(shape: ConvShape, target: Target) -> tuple[int, ...] | None:
     """The output tile with which Winograd's method is fastest; `None` where it does not pay."""
-    found = [(winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape)]
+    found = [
+        (winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape.window, shape.bits)
+    ]
     cycles, tile = min(found, default=(0.0, ()))
     return tile if tile and cycles * LEAST_GAIN < direct_cycles(shape, target) else None
 
 
-def _tiles(shape: ConvShape) -> Iterable[tuple[int, ...]]:
+@cache
+def _tiles(window: tuple[int, ...], bits: int) -> tuple[tuple[int, ...], ...]:
     """All tiles whose rounding errors are small; an axis with one tap needs none."""
-    window = shape.window
     sizes = [
         [1] if r == 1 else [m for m in range(2, MAX_TILE + 1) if m + r - 2 in POINTS]
         for r in window
     ]
+    found = []
     for tile in product(*sizes):
         errors = [transforms(m, r).amplification for m, r in zip(tile, window, strict=True)]
-        if max(window) > 1 and prod(errors) <= MAX_AMPLIFICATION[shape.bits]:
-            yield tile
+        if max(window) > 1 and prod(errors) <= MAX_AMPLIFICATION[bits]:
+            found.append(tile)
+    return tuple(found)
 
 
 def direct_cycles(shape: ConvShape, target: Target) -> float:
@@ -71,7 +75,7 @@ def direct_cycles(shape: ConvShape, target: Target) -> float:
 
 def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: Target) -> float:
     """The convolution by Winograd's method with this output tile."""
-    axes = list(zip(tile, shape.window, strict=True))
+    axes = tuple(zip(tile, shape.window, strict=True))
     points = prod(m + r - 1 for m, r in axes)
     tiles = shape.images * prod(-(-n // m) for n, m in zip(shape.size, tile, strict=True))
     moved = 2 * points * tiles * (shape.channels + shape.filters) * shape.bits / 8
@@ -97,7 +101,8 @@ def _product_cycles(
     return max(busy, weights / MEMORY_BYTES)
 
 
-def _operations(axes: Sequence[tuple[int, int]], part: str) -> int:
+@cache
+def _operations(axes: tuple[tuple[int, int], ...], part: str) -> int:
     """Arithmetic of a transform on one tile: along one axis after another, outputs get fewer."""
     total, sizes = 0, [m + r - 1 for m, r in axes]
     for axis, (m, r) in enumerate(axes):

@@ -168,7 +168,7 @@ def host() -> Target:
         return _ask_llvm()
     # this file is part of the key: it says what a target is
     source = Path(__file__).read_bytes()
-    key = fingerprint("host", identity, str(_usable_cores()), source)
+    key = fingerprint("host", identity, str(usable_cores()), source)
     path = store.get(key)
     if path is None:
         text = json.dumps(asdict(_ask_llvm()))
@@ -194,7 +194,7 @@ def _ask_llvm() -> Target:
         caches.get(1, 32 * _KIB),
         caches.get(2, 512 * _KIB),
         caches.get(3, 8 * _MIB),
-        _usable_cores(),
+        usable_cores(),
     )
 
 
@@ -205,5 +205,6 @@ def _vector_unit(features: set[str]) -> tuple[int, int]:
     return 128, 16
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0))

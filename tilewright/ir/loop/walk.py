@@ -217,23 +217,30 @@ _RENAME: dict[type, Callable[..., Stmt | None]] = {
 
 def child_stmts(stmt: Stmt) -> tuple[Stmt, ...]:
     """The direct children of `stmt`, in the order in which they run."""
-    match stmt:
-        case Seq(stmts):
-            return stmts
-        case If(_, then, orelse):
-            return (then,) if orelse is None else (then, orelse)
-        case Block():
-            return (stmt.body,) if stmt.init is None else (stmt.init, stmt.body)
-        case For() | Alloc():
-            return (stmt.body,)
-    return ()
+    return _CHILD_STMTS[type(stmt)](stmt)
+
+
+_CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
+    Seq: lambda s: s.stmts,
+    For: lambda s: (s.body,),
+    If: lambda s: (s.then,) if s.orelse is None else (s.then, s.orelse),
+    Store: lambda s: (),
+    Alloc: lambda s: (s.body,),
+    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
+    Tile: lambda s: (),
+}
 
 
 def statements(stmt: Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
     """Every statement at any depth with the statements around it (outermost first), in order."""
-    yield path, stmt
-    for child in child_stmts(stmt):
-        yield from statements(child, (*path, stmt))
+    left = [(path, stmt)]
+    while left:
+        around, s = left.pop()
+        yield around, s
+        children = child_stmts(s)
+        if children:
+            inner = (*around, s)
+            left += [(inner, child) for child in reversed(children)]
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
