@@ -233,13 +233,19 @@ class _Body:
         whole = prove(simplify(self.key_blocks * self.width).eq(keys))
         return TRUE if whole else j < keys
 
+    def _copied_keys(self) -> Expr:
+        """How many keys are copied: whole steps, so that few keys cost little."""
+        if as_int(self.p.k[-2]) is not None:
+            return simplify(self.key_blocks * self.width)
+        return simplify(ceildiv(maximum(self.p.k[-2], const(1)), KEY_STEP) * KEY_STEP)
+
     def _copy_keys(self) -> Stmt:
-        padded = simplify(self.key_blocks * self.width)
+        padded = self._copied_keys()
         value = self._operand(1, "k", (J, D), self._inside(J))
         return self._copy("kt", (D, J), (self.p.k[-1], padded), value)
 
     def _copy_values(self) -> Stmt:
-        padded = simplify(self.key_blocks * self.width)
+        padded = self._copied_keys()
         value = self._operand(2, "v", (J, E), self._inside(J))
         return self._copy("vt", (J, E), (padded, self.p.v[-1]), value)
 
