@@ -322,9 +322,9 @@ class _Body:
         if attrs.softcap > 0:
             cap = const(attrs.softcap, dtype)
             value = call("tanh", value / cap) * cap
-        mask = self.params.get("x3")
-        if mask is not None:
-            value = self._masked(mask, value)
+        for name in ("x3", "x5") if attrs.bias_last else ("x5", "x3"):
+            if name in self.params:
+                value = self._masked(self.params[name], value)
         seen = self._inside(self._key()) & self._in_band()
         return value if seen is TRUE else select(seen, value, lowest(dtype))
 

@@ -5,7 +5,12 @@ import pytest
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, kinds, scheduled, sources
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.structure import facts_of, reductions
 from tilewright.schedule.builtin.tile import tile_roles
 
@@ -55,3 +60,20 @@ def test_roles() -> None:
     ((func, constants),) = sources(KERNELS["sum_rows"](8, 12, 16))
     facts = facts_of(func)
     assert tile_roles(facts.blocks[0], facts, constants) is None
+
+
+def _sum_over_rows(batch: object) -> Graph:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, batch, 9, 32))
+    return g.graph(g.add("reduce_sum", x, attrs=make_attrs("reduce_sum", {"axes": (1,)})))
+
+
+def test_rows_of_unknown_number_that_share_nothing_are_no_rows_of_a_tile() -> None:
+    for batch, rows in ((Var("N"), False), (8, True)):
+        ((func, constants),) = sources(_sum_over_rows(batch))
+        facts = facts_of(func)
+        block = next(b for b in facts.blocks if reductions(b))
+        roles = tile_roles(block, facts, constants)
+        assert roles is not None
+        assert (roles.row is not None) == rows
+    assert check(_sum_over_rows(Var("N")), {"N": 3}) == ["tile"]

@@ -87,8 +87,13 @@ def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles |
     ):
         return None
     rows = [it for it in axes[:-1] if panel is None or not uses(panel, it.name)]
-    row = rows[-1] if rows else None
+    row = rows[-1] if rows and not _stands_alone(rows[-1], reads) else None
     return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
+
+
+def _stands_alone(row: Iter, reads: Sequence[Load]) -> bool:
+    """Whether rows, of unknown number, share nothing that is read: a tile of them gains nothing."""
+    return as_int(row.extent) is None and all(Var(row.name) in r.indices for r in reads)
 
 
 def _unit(load: Load, facts: Facts, axis: str) -> bool:
