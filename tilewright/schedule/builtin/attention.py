@@ -87,8 +87,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
             _vectorize(sch, block, shared, target)
         elif _is_product(block):
             after = _epilogue(inside[number + 1 :], block)
-            panel = _schedule_product(sch, block, after, shared, target)
-            panels.update(panel)
+            panels.update(_schedule_product(sch, block, after, shared, target))
             done.update(() if after is None else (after.name,))
         else:
             _reduce_rows(sch, block, target)
