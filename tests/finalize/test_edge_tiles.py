@@ -5,7 +5,7 @@ import pytest
 
 from tests.differential.native import check_native, compare
 from tests.finalize.kernel_steps import kernels
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.finalize.edge_tiles import edge_tiles
 from tilewright.finalize.unroll import unroll
@@ -57,16 +57,44 @@ def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) ->
             np.testing.assert_array_equal(found, expected)
 
 
-def test_heights_double() -> None:
-    def heights(rows: int, least: int) -> set[str]:
-        func = edge_tiles(_sums(rows, note=f"{{edge={least}}}"))
-        return {str(loop.extent) for loop in loops(func.body) if loop.kind == "unroll"}
+def _heights(func: Func) -> set[int]:
+    unrolled = [loop for loop in loops(edge_tiles(func).body) if loop.kind == "unroll"]
+    return {as_int(loop.extent) or 0 for loop in unrolled}
 
-    assert heights(5, 1) == {"1", "2", "4", "5"}
-    assert heights(8, 1) == {"1", "2", "4", "8"}
-    assert heights(14, 7) == {"7", "14"}
-    assert heights(6, 3) == {"3", "6"}
-    assert heights(2, 2) == {"2"}
+
+def test_heights_double_from_the_least() -> None:
+    def heights(rows: int, least: int) -> set[int]:
+        return _heights(_sums(rows, note=f"{{edge={least}}}"))
+
+    assert heights(14, 7) == {7, 14}
+    assert heights(6, 3) == {3, 6}
+    assert heights(2, 2) == {2}
+
+
+def test_every_height_from_one_on() -> None:
+    assert _heights(_sums(5)) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "expected"),
+    [(6, 7, {4, 3}), (6, 12, {6}), (5, 11, {4, 3}), (5, 21, {5, 1}), (4, 3, {3})],
+)
+def test_known_rows_need_few_heights(rows: int, limit: int, expected: set[int]) -> None:
+    assert _heights(_sums(rows, str(limit))) == expected
+
+
+def test_tiles_that_are_more_than_their_rows_stay() -> None:
+    """Where something depends on the tile besides its rows, the tile cannot start elsewhere."""
+    text = print_func(_sums(6)).replace("y[o * 6 + j] = c[j]", "y[o * 6 + j] = c[j] + x[o, 0]")
+    before = parse_func(text)
+    assert "min(" in print_func(edge_tiles(_sums(6)))
+    after = edge_tiles(before)
+    for n in (1, 7, 13):
+        x = np.arange(n * 4, dtype="f4").reshape(n, 4)
+        expected, found = np.zeros(n, "f4"), np.zeros(n, "f4")
+        run_func(before, {"x": x, "y": expected}, {"N": n})
+        run_func(after, {"x": x, "y": found}, {"N": n})
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_only_marked_loops() -> None:

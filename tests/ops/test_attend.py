@@ -45,6 +45,21 @@ def test_masks_broadcast(shape: tuple[int, ...], kind: type) -> None:
     _close(run_op("attend", q, k, v, mask, attrs=AttendAttrs()), attention(q, k, v, mask=mask))
 
 
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(("queries", "keys"), [(5, 7), (9, 600)])
+def test_a_bias_beside_a_mask(last: bool, queries: int, keys: int) -> None:
+    q, k, v = operands((2, 3), queries, keys, 4, 4)
+    rng = np.random.default_rng(3)
+    mask = rng.random((2, 1, 1, keys)) < 0.6
+    bias = rng.standard_normal((3, queries, keys)).astype("f4")
+    attrs = AttendAttrs(hidden=-2.0, bias_last=last)
+    found = run_op("attend", q, k, v, mask, None, bias, attrs=attrs)
+    scores = q @ np.swapaxes(k, -1, -2)
+    chosen = np.where(mask, scores, -2) + bias if last else np.where(mask, scores + bias, -2)
+    weights = np.exp(chosen - chosen.max(-1, keepdims=True))
+    _close(found, weights / weights.sum(-1, keepdims=True) @ v)
+
+
 def test_a_hidden_score_may_be_a_number() -> None:
     q, k, v = operands((1,), 4, 6, 4, 4)
     mask = np.zeros((4, 6), bool)
@@ -112,6 +127,8 @@ def test_operands_that_do_not_fit() -> None:
         (q[:1], k, v),
         (q, k, v, np.zeros((3, 5), bool)),
         (q, k, v, np.zeros((3, 4), np.int64)),
+        (q, k, v, None, None, np.zeros((3, 4), bool)),
+        (q, k, v, None, None, np.zeros((3, 5), np.float32)),
         (q[0], k, v),
     ):
         with pytest.raises(TypeCheckError, match="attend"):

@@ -53,7 +53,7 @@ def _formed(graph: Graph) -> Node:
     assert_same_results(graph, after, rtol=1e-5)
     assert form_attention(after) is after
     others = [n.op for n in after.nodes if n.op != "attend"]
-    assert others in ([], ["not"]), others
+    assert others in ([], ["not"], ["mul"]), others
     return next(n for n in after.nodes if n.op == "attend")
 
 
@@ -136,6 +136,69 @@ def test_other_constant_masks() -> None:
         assert len(_formed(g.finished(scores)).inputs) == inputs
 
 
+def _hiding(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return np.where(rng.random(shape) < 0.3, -1e4, 0).astype(np.float32)
+
+
+@pytest.mark.parametrize("order", ["add add", "add where", "where add"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_two_masks(order: str, swapped: bool) -> None:
+    rng = np.random.default_rng(3)
+    g = _plain()
+    scores = g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5))
+    added = iter(
+        [g.constant(_hiding(rng, 1, HEADS, QUERIES, KEYS)), g.input("m", tensor(F32, KEYS))]
+    )
+    for step in order.split():
+        if step == "where":
+            chosen = g.input("c", tensor(BOOL, 2, 1, QUERIES, KEYS))
+            scores = g.add("where", chosen, scores, g.number(np.finfo(np.float32).min))
+        else:
+            mask = next(added)
+            scores = g.add("add", *((mask, scores) if swapped else (scores, mask)))
+    node = _formed(g.finished(scores))
+    assert len(node.inputs) == 6
+    assert node.attrs.bias_last == (order == "where add")
+
+
+def test_a_computed_mask_of_the_scores_shape_is_told_from_the_scores() -> None:
+    g = _plain()
+    shape = (2, HEADS, QUERIES, KEYS)
+    mask = g.add("mul", g.input("m", tensor(F32, *shape)), g.input("f", tensor(F32, *shape)))
+    graph = g.finished(g.add("add", mask, g.add("matmul", g.q, g.k)))
+    assert any(n.op == "attend" for n in form_attention(graph).nodes)
+
+
+@pytest.mark.parametrize("step", ["add", "where"])
+def test_scaled_after_the_mask(step: str) -> None:
+    g = _plain()
+    scores = g.add("matmul", g.q, g.k)
+    if step == "add":
+        scores = g.add("add", scores, g.input("m", tensor(F32, QUERIES, KEYS)))
+    else:
+        chosen = g.input("m", tensor(BOOL, QUERIES, KEYS))
+        scores = g.add("where", chosen, scores, g.number(-8.0))
+    node = _formed(g.finished(g.add("div", scores, g.number(4.0))))
+    assert node.attrs.scale == 0.25
+    assert node.attrs.hidden == (-2.0 if step == "where" else -np.inf)
+
+
+@pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min)])
+@pytest.mark.parametrize("band_last", [False, True])
+def test_a_band_beside_another_mask(low: float, band_last: bool) -> None:
+    """Finite numbers hide nothing from a row whose other keys are hidden by -inf."""
+    g = _plain()
+    later = g.constant(np.triu(np.full((QUERIES, KEYS), low, np.float32), 1))
+    first = np.zeros((1, KEYS), np.float32)
+    first[0, 0] = low
+    masks = [g.constant(first), later] if band_last else [later, g.constant(first)]
+    scores = g.add("matmul", g.q, g.k)
+    for mask in masks:
+        scores = g.add("add", scores, mask)
+    node = _formed(g.finished(scores, "finite_softmax"))
+    assert (node.attrs.right == 0) == np.isinf(low)
+
+
 def test_bands_and_caps_of_the_attention_operator() -> None:
     g = _plain()
     scores = g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5))
@@ -168,10 +231,19 @@ def test_what_is_no_attention_stays() -> None:
     product = g.add("matmul", g.q, g.k)
     _refused(g.finished(g.add("exp", product)))
     mask = g.input("m", tensor(F32, QUERIES, KEYS))
-    added = g.add("add", product, mask)
-    _refused(g.finished(g.add("mul", added, g.number(2.0))))
     _refused(g.finished(g.add("mul", product, g.number(0.0))))
-    _refused(g.finished(g.add("add", added, mask)))
+    g = _plain()
+    mask = g.input("m", tensor(F32, QUERIES, KEYS))
+    scores = g.add("matmul", g.q, g.k)
+    for _ in range(3):
+        scores = g.add("add", scores, mask)
+    _refused(g.finished(scores))
+    g = _plain()
+    mask = g.input("m", tensor(F32, QUERIES, KEYS))
+    capped = g.add("tanh", g.add("mul", g.add("add", g.add("matmul", g.q, g.k), mask), g.number(2)))
+    _refused(g.finished(g.add("mul", capped, g.number(0.5))))
+    g = _plain()
+    product = g.add("matmul", g.q, g.k)
     axis = make_attrs("softmax", {"axis": 1})
     weights = g.add("softmax", product, attrs=axis)
     _refused(g.graph(g.add("matmul", weights, g.v)))

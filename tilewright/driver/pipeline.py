@@ -30,6 +30,7 @@ from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.place_parts import place_parts
 from tilewright.passes.separate_resizes import separate_resizes
+from tilewright.passes.share_heads import share_heads
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.simplify_control import simplify_control
 from tilewright.passes.sink_reshapes import sink_reshapes
@@ -61,6 +62,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("sink_reshapes", sink_reshapes),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("form_attention", form_attention),
+    GraphPass("share_heads", share_heads),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
     GraphPass("place_parts", place_parts),

@@ -1,6 +1,6 @@
 """Attention as one operator: what `form_attention` makes of two products and a softmax.
 
-    attend(q, k, v, mask, lengths) -> y        y = softmax(scale * q k' + mask) v
+    attend(q, k, v, mask, lengths, bias) -> y        y = softmax(scale * q k' + bias + mask) v
 
 Logically the operands are `[batches, queries, size]`, `[batches, keys, size]` and
 `[batches, keys, value size]`, and batches of keys and values broadcast against those of queries.
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.arith.expr import Expr, const, product
-from tilewright.core.dtypes import BOOL
+from tilewright.core.dtypes import BOOL, DType
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.attend_loops import attend_func
 from tilewright.ops.attend_problem import EMPTY, AttendAttrs, Problem, permuted
 from tilewright.ops.precision import accumulator
@@ -36,16 +36,24 @@ def _attend_type(attrs: AttendAttrs, ins: Sequence[TensorType | None]) -> Tensor
     batch = broadcast_shapes("attend", q[:-2], k[:-2], v[:-2])
     if batch != q[:-2]:
         raise fail("attend", f"batches of {k} and {v} do not broadcast to those of {q}")
-    mask, lengths = (*ins, None, None)[3:5]
-    if mask is not None:
-        scores = (*batch, q[-2], k[-2])
-        if mask.dtype not in (BOOL, dtype, accumulator(dtype)) or mask.rank > len(scores):
-            raise fail("attend", f"mask {mask} must be bool or {dtype}, and broadcast")
-        if broadcast_shapes("attend", scores, mask.shape) != scores:
-            raise fail("attend", f"mask {mask} does not broadcast to {scores}")
+    mask, lengths, bias = (*ins, None, None, None)[3:6]
+    scores = (*batch, q[-2], k[-2])
+    _check_mask("mask", mask, (BOOL, dtype, accumulator(dtype)), scores)
+    _check_mask("bias", bias, (dtype, accumulator(dtype)), scores)
     if (lengths is None) == attrs.from_end:
         raise fail("attend", "an offset from the end needs the lengths, and only that does")
     return TensorType(dtype, permuted((*q[:-1], v[-1]), attrs.y_perm))
+
+
+def _check_mask(name: str, mask: TensorType | None, dtypes: Sequence[DType], scores: Shape) -> None:
+    if mask is None:
+        return
+    if mask.dtype not in dtypes or mask.rank > len(scores):
+        raise fail(
+            "attend", f"{name} {mask} must be {' or '.join(map(str, dtypes))}, and broadcast"
+        )
+    if broadcast_shapes("attend", scores, mask.shape) != scores:
+        raise fail("attend", f"{name} {mask} does not broadcast to {scores}")
 
 
 def _attend_loops(

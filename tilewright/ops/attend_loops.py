@@ -235,13 +235,19 @@ class _Body:
         whole = prove(simplify(self.key_blocks * self.width).eq(keys))
         return TRUE if whole else j < keys
 
+    def _copied_keys(self) -> Expr:
+        """How many keys are copied: whole steps, so that few keys cost little."""
+        if as_int(self.p.k[-2]) is not None:
+            return simplify(self.key_blocks * self.width)
+        return simplify(ceildiv(maximum(self.p.k[-2], const(1)), KEY_STEP) * KEY_STEP)
+
     def _copy_keys(self) -> Stmt:
-        padded = simplify(self.key_blocks * self.width)
+        padded = self._copied_keys()
         value = self._operand(1, "k", (J, D), self._inside(J))
         return self._copy("kt", (D, J), (self.p.k[-1], padded), value)
 
     def _copy_values(self) -> Stmt:
-        padded = simplify(self.key_blocks * self.width)
+        padded = self._copied_keys()
         value = self._operand(2, "v", (J, E), self._inside(J))
         return self._copy("vt", (J, E), (padded, self.p.v[-1]), value)
 
@@ -322,9 +328,9 @@ class _Body:
         if attrs.softcap > 0:
             cap = const(attrs.softcap, dtype)
             value = call("tanh", value / cap) * cap
-        mask = self.params.get("x3")
-        if mask is not None:
-            value = self._masked(mask, value)
+        for name in ("x3", "x5") if attrs.bias_last else ("x5", "x3"):
+            if name in self.params:
+                value = self._masked(self.params[name], value)
         seen = self._inside(self._key()) & self._in_band()
         return value if seen is TRUE else select(seen, value, lowest(dtype))
 

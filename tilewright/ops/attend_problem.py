@@ -38,8 +38,9 @@ EMPTY = ("nan", "zero", "finite")
 
 @node
 class AttendAttrs(Attrs):
-    """`scale`, then `softcap` (0 is none), then the mask, then the band are applied to products.
+    """`scale`, `softcap` (0 is none), the bias, the mask and the band are applied to products.
 
+    With `bias_last` the bias is added after the mask is applied.
     Query `i` sees key `j` if `i + offset - left <= j <= i + offset + right`; a negative side is
     unbounded, and `from_end` gives the offset as in `mask_scores`. `hidden` takes the place of
     scores where a mask of bools says no. An order `q_perm` says that
@@ -55,6 +56,7 @@ class AttendAttrs(Attrs):
     right: int = -1
     from_end: bool = False
     hidden: float = float("-inf")
+    bias_last: bool = False
     empty: str = "nan"
     q_perm: tuple[int, ...] = ()
     k_perm: tuple[int, ...] = ()

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.arith.expr import as_int, const
-from tilewright.core.dtypes import BF16
+from tilewright.arith.expr import Expr, as_int, const
+from tilewright.core.dtypes import BF16, BOOL
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attend_problem import AttendAttrs
 from tilewright.ops.attention import MaskAttrs
@@ -64,6 +64,9 @@ class _Attention:
         self.attrs = AttendAttrs()
         self.mask = ""
         self.lengths = ""
+        self.bias = ""
+        self.soft_band = ""
+        self.factors: dict[str, float] = {}
 
     def formed(self) -> str | None:
         """The attention that ends in this product, `None` if none does."""
@@ -93,8 +96,12 @@ class _Attention:
             value = found
 
     @property
+    def _has_band(self) -> bool:
+        return self.attrs.left >= 0 or self.attrs.right >= 0
+
+    @property
     def _is_masked(self) -> bool:
-        return bool(self.mask) or self.attrs.left >= 0 or self.attrs.right >= 0
+        return bool(self.mask) or self._has_band or bool(self.attrs.softcap)
 
     def _scaled(self, n: Node) -> str | None:
         """A multiplication, or division, by a number; around a tanh it is a cap."""
@@ -118,15 +125,22 @@ class _Attention:
         return factor[0]
 
     def _added(self, n: Node) -> str | None:
-        """A mask that is added to the scores."""
-        if self._is_masked or self.attrs.scale != 1:
+        """A mask, or a bias, that is added to the scores."""
+        if self.bias or self.attrs.softcap:
             return None
         for value, mask in (n.inputs, n.inputs[::-1]):
-            found = self.g.producer(value)
-            if found is not None and found.op in _STEPS_TO_PRODUCT and self.g.type(value) == n.type:
+            if self.g.type(value) == n.type and self._leads_to_product(value):
                 self._take_mask(mask)
                 return value
         return None
+
+    def _leads_to_product(self, value: str) -> bool:
+        """Whether scores come along here, and not a mask of the same shape."""
+        n = self.g.producer(value)
+        if n is None or n.op not in _STEPS:
+            return n is not None and n.op == "matmul"
+        same = [x for x in n.inputs if x and self.g.type(x) == n.type]
+        return any(self._leads_to_product(x) for x in same)
 
     def _take_mask(self, mask: str) -> None:
         data = self.g.constant_data(mask)
@@ -135,15 +149,47 @@ class _Attention:
         source = self.g.producer(mask)
         if source is not None and isinstance(source.attrs, CastAttrs):
             mask = source.inputs[0]  # a narrow type may not hold what hides
-        offset = band_offset(self.g, mask)
-        if offset is None:
-            self.mask = mask
-        else:
+            data = self.g.constant_data(mask)
+        self.factors[mask] = self.attrs.scale
+        offset = self._band(mask, data)
+        if offset is not None:
             self.attrs = replace(self.attrs, offset=offset, right=0)
+            return
+        if self.soft_band:
+            self.mask, self.soft_band = self.soft_band, ""
+            self.attrs = replace(self.attrs, offset=const(0), right=-1)
+        if self.mask:
+            self.bias = mask
+        else:
+            self.mask = mask
+
+    def _band(self, mask: str, data: np.ndarray | None) -> Expr | None:
+        """The offset of a mask that is a band.
+
+        Beside another mask it is one only if it hides by -inf: where the other hides all that this
+        one shows, what a finite number hides is seen again.
+        """
+        hard = data is not None and data.min() == -np.inf
+        if self._has_band or self.attrs.scale <= 0 or (self.mask and not hard):
+            return None
+        offset = band_offset(self.g, mask)
+        if offset is not None and not hard:
+            self.soft_band = mask
+        return offset
+
+    def _scaled_mask(self, mask: str) -> str:
+        """A mask as it counts after the scalings that come after it."""
+        factor = self.factors.get(mask, 1.0)
+        if factor == 1:
+            return mask
+        number = np.asarray(factor, self.g.type(mask).dtype.numpy)
+        return self.g.add("mul", mask, self.g.constant(number))
 
     def _chosen(self, n: Node) -> str | None:
         """Scores where a mask holds, a number elsewhere; or the other way round."""
-        if self._is_masked or self.attrs.scale != 1:
+        if self.bias or self._has_band or self.attrs.softcap:
+            return None
+        if self.mask and self.g.type(self.mask).dtype == BOOL:
             return None
         condition, first, second = n.inputs
         for value, other, inverted in ((first, second, False), (second, first, True)):
@@ -151,8 +197,11 @@ class _Attention:
             found = self.g.producer(value)
             if data is None or data.size != 1 or found is None or self.g.type(value) != n.type:
                 continue
+            # What is added after the choice is a bias that comes last.
+            self.bias, last = self.mask, bool(self.mask)
             self.mask = self.g.add("not", condition) if inverted else condition
-            self.attrs = replace(self.attrs, hidden=float(data.reshape(-1)[0]))
+            hidden = float(data.reshape(-1)[0]) * self.attrs.scale
+            self.attrs = replace(self.attrs, hidden=hidden, bias_last=last)
             return value
         return None
 
@@ -196,7 +245,8 @@ class _Attention:
             k_perm=_unless_plain((*k_perm[:-2], k_perm[-1], k_perm[-2])),
             v_perm=_unless_plain(v_perm),
         )
-        inputs = [q, k, v, self.mask, self.lengths]
+        masks = [self._scaled_mask(m) for m in (self.mask, self.bias)]
+        inputs = [q, k, v, masks[0], self.lengths, masks[1]]
         while not inputs[-1]:
             inputs.pop()
         return g.add("attend", *inputs, attrs=attrs)
@@ -226,7 +276,6 @@ _STEPS: dict[str, Callable[[_Attention, Node], str | None]] = {
     "where": _Attention._chosen,
     "mask_scores": _Attention._banded,
 }
-_STEPS_TO_PRODUCT = ("matmul", "mul", "div")
 
 
 def _factor(g: Rewriter, n: Node) -> tuple[str, float] | None:

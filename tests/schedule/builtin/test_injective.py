@@ -4,9 +4,10 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32, I8
 from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
@@ -41,3 +42,15 @@ def test_vectors_as_wide_as_the_registers() -> None:
 
 def test_a_scalar() -> None:
     assert check(_negated(), {}) == ["injective"]
+
+
+@pytest.mark.parametrize(("columns", "vectors"), [(88, 8), (96, 16), (20, 16)])
+def test_rows_with_a_rest_are_not_all_guards(columns: int, vectors: int) -> None:
+    """Iterations of whole vectors where some divide the columns; else their loop stays apart."""
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, Var("N"), columns))
+    (result,) = scheduled(g.graph(g.add("add", x, g.input("b", tensor(F32, columns)))))
+    found = [loop for loop in loops(result.func.body) if loop.kind == "vectorize"]
+    assert [as_int(loop.extent) for loop in found] == [vectors]
+    parallel = next(loop for loop in loops(result.func.body) if loop.kind == "parallel")
+    assert (parallel.extent is Var("N")) == (columns % vectors != 0)

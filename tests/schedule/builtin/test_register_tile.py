@@ -30,3 +30,16 @@ def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
         tile = choose_tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])
         assert columns % tile.columns == 0
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_rows_of_unknown_number(name: str) -> None:
+    """A tile that is good at many numbers of rows, with few copies of the code."""
+    target = NAMED[name]
+    by_lane = target.multiplies_by_lane
+    problem = TileProblem(64, 768, 768, 32, True, by_lane=by_lane, unknown=True)
+    tile = choose_tile(problem, target)
+    vectors = tile.columns // tile.lanes
+    assert 4 <= tile.rows <= 8
+    assert vectors >= 2
+    assert tile.rows * vectors + vectors < target.vector_registers

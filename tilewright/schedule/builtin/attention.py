@@ -88,24 +88,34 @@ def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
             _vectorize(sch, block, shared, target)
         elif _is_product(block):
             after = _epilogue(inside[number + 1 :], block)
-            panel = _schedule_product(sch, block, after, shared, target)
-            panels.update(panel)
+            panels.update(_schedule_product(sch, block, after, shared, target))
             done.update(() if after is None else (after.name,))
         else:
             _reduce_rows(sch, block, target)
     around = [loop for loop in loops_above(sch.func, inside[0].name) if loop.name in shared]
     outer = around[: [loop.name for loop in around].index(tasks.name) + 1]
     parallel = sum(work(b) for b in inside) >= PARALLEL_WORK
-    if _enough(outer[:-1], target):
-        outer = outer[:-1]
-        for block in before:
-            _copy_at(sch, block, outer, panels.get(block.writes[0].buffer))
+    copies = [(block, panels[block.writes[0].buffer]) for block in before]
+    above = _above_copies(outer[:-1], [panel for _, panel in copies])
+    if _enough(above, target):
+        for block, panel in copies:
+            _copy_at(sch, block, outer[:-1], panel)
+        outer = above
     else:
-        for block in before:
-            _copy_all(sch, block, panels.get(block.writes[0].buffer))
+        for block, panel in copies:
+            _copy_all(sch, block, panel)
     if parallel:
         fused = [loop.name for loop in outer]
         sch.parallel(sch.fuse(*fused) if len(fused) > 1 else fused[0])
+
+
+def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
+    """The loops above all copies, which stand in the last loop that they depend on."""
+    depths = [
+        max((n for n, loop in enumerate(batches) if loop.name in panel.loops), default=0)
+        for panel in copied
+    ]
+    return batches[: min(depths) + 1] if depths else batches
 
 
 def _enough(batches: list[For], target: Target) -> bool:
@@ -293,24 +303,22 @@ def _vectorize(sch: Schedule, block: Block, shared: set[str], target: Target) ->
         sch.vectorize(inner)
 
 
-def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel | None) -> None:
+def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> None:
     """Copy an operand's part for one batch just before it is used."""
-    assert panel is not None, "copies are made for products"
     last = [loop.name for loop in batches if loop.name in panel.loops][-1:]
     made = sch.compute_at(block.name, *(last or [batches[0].name]))
     _into_panels(sch, dict(zip((it.name for it in block.iters), made, strict=True)), panel)
 
 
-def _copy_all(sch: Schedule, block: Block, panel: _Panel | None) -> None:
+def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
     """Copy an operand for all batches, in parallel."""
     outer = _into_panels(sch, {it.name: loop_of(it) for it in spatial(block)}, panel)
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
 
 
-def _into_panels(sch: Schedule, axes: dict[str, str], panel: _Panel | None) -> list[str]:
+def _into_panels(sch: Schedule, axes: dict[str, str], panel: _Panel) -> list[str]:
     """The columns of a panel innermost; gives the loops over batches and panels."""
-    assert panel is not None, "copies are made for products"
     outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
     *batches, rest = axes.values()
     sch.reorder(*batches, outer, rest, inner)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Select, as_int
+from tilewright.arith.expr import Expr, Select, as_int
+from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
@@ -41,13 +42,28 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
     if crossing is not None:
         loops, extents = schedule_transposed(sch, block, crossing, target)
     elif extents[-1] >= lanes:
-        factor = lanes * min(UNROLL if _keeps_width(block) else 1, extents[-1] // lanes)
+        factor = _width(block, axes[-1].extent, lanes)
         loops[-1], inner = sch.split(loops[-1], [None, factor])
         sch.vectorize(inner)
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
+        loops = _shareable(loops, axes[-1].extent, factor)
     if work(block) >= PARALLEL_WORK:
         parallelize(sch, loops, target)
+
+
+def _width(block: Block, extent: Expr, lanes: int) -> int:
+    """Elements of one iteration: whole vectors, of a number that leaves no rest where one does."""
+    vectors = min(UNROLL if _keeps_width(block) else 1, typical_extent(extent) // lanes)
+    exact = [n for n in range(2, vectors + 1) if as_int(simplify(extent % (n * lanes))) == 0]
+    return lanes * max(exact, default=vectors)
+
+
+def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
+    """The loops that threads may share: not a short one with a rest, fused it is all guards."""
+    known = as_int(extent)
+    ragged = known is not None and known % width != 0 and known < width * CHUNKS_PER_CORE
+    return loops[:-1] if ragged and len(loops) > 1 else loops
 
 
 def _keeps_width(block: Block) -> bool:

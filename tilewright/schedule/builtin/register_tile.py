@@ -3,12 +3,14 @@
 One step of the reduction on a tile of `rows` by `vectors` vector registers does rows x vectors
 multiply-adds, loads `vectors` vectors of the one operand and `rows` scalars of the other. The tile
 must fit the register file, keep the multiply-add units busy through their latency, and waste little
-where it does not divide the problem.
+where it does not divide the problem. Where the number of rows is not known, rows are dealt out
+evenly to tiles of up to that many, and the tile is the one that is good at any number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from tilewright.target.cpu import Target
 
@@ -19,6 +21,13 @@ SPARE_REGISTERS = 4
 # To find where a row of the tile starts when its rows are not evenly spaced: two divisions.
 CYCLES_PER_ADDRESS = 6
 MAX_VECTORS = 8
+# Numbers of rows to be good at where the number is not known, and what the memory gives a cycle.
+UNKNOWN_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 64, 128, 512)
+BYTES_PER_CYCLE = 8
+# The highest tile then: each height is a copy of the code.
+MAX_UNKNOWN = 8
+# Cycles a vector that a panel costs when it is read once more, by another tile of rows.
+CYCLES_PER_PASS = 0.3
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,9 @@ class TileProblem:
     `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
     multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
     after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
-    `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are the
-    sums that each element has, taking turns.
+    `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are
+    the sums that each element has, taking turns. `unknown` says that `rows` is only the most that a
+    tile may have.
     """
 
     rows: int
@@ -54,22 +64,56 @@ class TileProblem:
     period: int = 0
     by_lane: bool = False
     chains: int = 1
+    unknown: bool = False
+
+
+# Rows, and vectors of columns.
+Candidate = tuple[int, int]
 
 
 def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
     """The tile with the least estimated time."""
     lanes = target.lanes(problem.bits)
+    most = MAX_UNKNOWN if problem.unknown else MAX_ROWS
     candidates = [
         (height, vectors)
         for vectors in range(1, MAX_VECTORS + 1)
-        for height in range(1, min(MAX_ROWS, problem.rows) + 1)
+        for height in range(1, min(most, problem.rows) + 1)
         if _fits(problem, height, vectors, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
-    height, vectors = min(
-        candidates, key=lambda c: (_cost(problem, c[0], c[1], lanes), -c[0] * c[1])
-    )
+    cost = _regret(problem, candidates, lanes) if problem.unknown else _known(problem, lanes)
+    height, vectors = min(candidates, key=lambda c: (cost(c), -c[0] * c[1]))
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
+
+
+def _known(problem: TileProblem, lanes: int) -> Callable[[Candidate], float]:
+    """The time at the number of rows that there is."""
+    return lambda c: _cost(problem, c[0], c[1], lanes)
+
+
+def _regret(
+    problem: TileProblem, candidates: list[Candidate], lanes: int
+) -> Callable[[Candidate], float]:
+    """How much longer a tile takes than the best one, at many numbers of rows together."""
+    times = {c: [_dealt(problem, n, c, lanes) for n in UNKNOWN_ROWS] for c in candidates}
+    best = [min(row) for row in zip(*times.values(), strict=True)]
+    return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
+
+
+def _dealt(problem: TileProblem, rows: int, c: Candidate, lanes: int) -> float:
+    """Cycles for `rows` rows dealt out evenly; the first pass waits for the memory."""
+    height, vectors = c
+    tiles = -(-rows // height)
+    even = -(-rows // tiles)
+    panels = -(-problem.columns // (vectors * lanes))
+    first, last = (
+        _cost(replace(problem, rows=n), n, vectors, lanes)
+        for n in (even, rows - (tiles - 1) * even)
+    )
+    memory = panels * vectors * lanes * problem.bits / 8 / BYTES_PER_CYCLE
+    again = max(0, tiles - 2) * first + (last if tiles > 1 else 0)
+    return max(first, memory) + again + CYCLES_PER_PASS * panels * vectors * (tiles - 1)
 
 
 def largest_divisor(number: int, most: int) -> int:
@@ -86,7 +130,9 @@ def nearest_divisor(number: int, wanted: int) -> int:
 def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
     loaded = vectors if problem.shared else 2
-    scalars = height + 2 if problem.by_lane else SPARE_REGISTERS
+    # Rows of unknown number are those of a plain matrix: no registers go to finding them.
+    spare = 1 if problem.unknown else 2
+    scalars = height + spare if problem.by_lane else SPARE_REGISTERS
     return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
 
 

@@ -182,6 +182,9 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         period=0 if roles.row is None else _period(block, roles.row),
         by_lane=by_lane,
         chains=chains(block, target.lanes(bits), by_lane) if roles.panel is not None else 1,
+        unknown=roles.row is not None
+        and as_int(roles.row.extent) is None
+        and _single_rows(block, roles),
     )
     return choose_tile(problem, target)
 
@@ -364,8 +367,12 @@ def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:
     """Rows of a matrix may be one alone; those of an image are rarely few."""
     if roles.panel is None:
         return tile.rows
-    plain = not roles.batch and len(reductions(block)) == 1
-    return 1 if plain else -(-tile.rows // 2)
+    return 1 if _single_rows(block, roles) else -(-tile.rows // 2)
+
+
+def _single_rows(block: Block, roles: Roles) -> bool:
+    """Whether this is a product of matrices, of which each row stands for itself."""
+    return roles.panel is not None and not roles.batch and len(reductions(block)) == 1
 
 
 def _write_out(
