@@ -92,6 +92,17 @@ def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles |
     return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
 
 
+def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) -> bool:
+    """Whether an operand would be turned round to be read once: sums along its rows need not be."""
+    panel = roles.panel
+    return (
+        panel is not None
+        and roles.row is None
+        and panel.buffer not in constants
+        and not _unit(panel, facts, roles.column.name)
+    )
+
+
 def _unit(load: Load, facts: Facts, axis: str) -> bool:
     return flat_stride(load, facts.buffers[load.buffer], axis) == 1
 
@@ -219,6 +230,10 @@ def _pack_panel(
         if _reads_well(panel, block, roles, facts, tile, target):
             return
         name = sch.cache_read(block.name, panel.buffer, "global")
+        # What lies past the last column is multiplied too: numbers left there may be subnormal,
+        # which some machines take a hundred times as long for.
+        last = next(d for d, i in enumerate(panel.indices) if i is Var(roles.column.name))
+        sch.pad(name, facts_of(sch.func).block(name).iters[last].name, tile.columns)
     order = [*axis_names(roles.batch), roles.column.name, *axis_names(reductions(block))]
     position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
     parts = [
