@@ -40,6 +40,8 @@ from tilewright.target.cpu import Target
 SPEEDUP = 8
 # Bytes of packed rows that stay in the cache next to the core, and on a thread's stack.
 PACKED_BYTES = 256 * 1024
+# So many columns a row are many: a core reads less if it has a part of the columns, and all rows.
+MANY_COLUMNS = 2
 # Steps of packing that may be written out one by one.
 WRITTEN_OUT = 48
 
@@ -149,12 +151,17 @@ class _Matrix:
     def _rows_together(self) -> int:
         """How many blocks of rows to pack at a time, if there are enough for every core.
 
-        As many as fit without one core having more to do than the others.
+        As many as fit without one core having more to do than the others. Where there are far more
+        columns than rows, cores share the columns instead: each then reads a part of the weights,
+        not all of them.
         """
         depth = as_int(self.roles.depth.extent)
         assert depth is not None
         fitting = PACKED_BYTES // (self.rows * depth * self.roles.left.dtype.bytes)
-        if as_int(self.row.extent) is None:
+        rows = as_int(self.row.extent)
+        if rows is None:
+            return 0
+        if self.busy and typical_extent(self.roles.column.extent) >= MANY_COLUMNS * rows:
             return 0
         cores = self.target.cores
         blocks = -(-typical_extent(self.row.extent) // self.rows)

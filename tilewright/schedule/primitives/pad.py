@@ -150,6 +150,9 @@ def _copied_along(block: Block, it: Iter) -> Load | None:
 
     A mask keeps them so, where a clamped index would not.
     """
-    value = block.body.value if isinstance(block.body, Store) else None
-    plain = isinstance(value, Load) and value.mask is None and block.init is None
-    return value if plain and value.indices[-1] is Var(it.name) else None
+    if not isinstance(block.body, Store) or block.init is not None:
+        return None
+    value = block.body.value
+    if not isinstance(value, Load) or value.mask is not None:
+        return None
+    return value if value.indices[-1] is Var(it.name) else None
