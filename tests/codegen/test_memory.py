@@ -123,3 +123,14 @@ def test_vectors_with_gaps(dtype: str, stride: int, lanes: int) -> None:
     found, expected = both(func, arrays)
     np.testing.assert_array_equal(found["c"], expected["c"])
     np.testing.assert_array_equal(found["c"], a[::stride])
+
+
+def test_evenly_spaced_lanes_are_stored_one_by_one() -> None:
+    store = Store("y", (Ramp(Var("i") * 20, 5, 4),), Load("x", (Ramp(Var("i") * 4, 1, 4),), F32))
+    params = (Buffer("x", F32, (const(12),)), Buffer("y", F32, (const(60),)))
+    func = Func("f", params, ("y",), For("i", const(3), "serial", store))
+    x = _array(F32, 12)
+    y = np.zeros(60, np.float32)
+    NativeFunc(func)({"x": x, "y": y}, {})
+    np.testing.assert_array_equal(y.reshape(3, 4, 5)[..., 0].reshape(-1), x)
+    assert np.count_nonzero(y.reshape(12, 5)[:, 1:]) == 0

@@ -9,6 +9,7 @@ from tilewright.core.dtypes import F32, I8
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.layout import TransposeAttrs
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 
 
@@ -41,3 +42,15 @@ def test_vectors_as_wide_as_the_registers() -> None:
 
 def test_a_scalar() -> None:
     assert check(_negated(), {}) == ["injective"]
+
+
+@pytest.mark.parametrize("width", [7, 32, 45])
+def test_planes_are_read_in_vectors_and_written_side_by_side(width: int) -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 3, 5, width))
+    turned = g.add("transpose", x, attrs=TransposeAttrs((1, 2, 0)))
+    graph = g.graph(g.add("neg", turned))
+    assert check(graph, {}) == ["injective"]
+    (result,) = scheduled(graph)
+    assert kinds(result.func)["unroll"]
+    assert kinds(result.func)["vectorize"]

@@ -291,15 +291,26 @@ def _schedule_packing(
     tile: RegisterTile,
     target: Target,
 ) -> None:
-    """The copy into panels: parallel over panels, the panel's columns innermost."""
-    block = facts_of(sch.func).block(name)
+    """The copy into panels: parallel over panels, in vectors along what is read.
+
+    That is along the panel's columns, unless the operand has a step of the reduction side by side.
+    """
+    facts = facts_of(sch.func)
+    block = facts.block(name)
     loops = [loop_of(it) for it in block.iters]
     column = loops[position[roles.column.name]]
     outer, inner = sch.split(column, [None, tile.columns])
     batch = [loops[position[it.name]] for it in roles.batch if it.name in position]
     sums = [loop for loop in loops if loop != column and loop not in batch]
-    sch.reorder(*batch, outer, *sums, inner)
-    sch.vectorize(inner)
+    last = next(it for it in block.iters if loop_of(it) == sums[-1])
+    (read,) = reads_of(block)
+    if _unit(read, facts, last.name) and as_int(simplify(last.extent % tile.lanes)) == 0:
+        steps, lane = sch.split(sums.pop(), [None, tile.lanes])
+        sch.reorder(*batch, outer, *sums, steps, inner, lane)
+        sch.vectorize(lane)
+    else:
+        sch.reorder(*batch, outer, *sums, inner)
+        sch.vectorize(inner)
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*batch, outer) if batch else outer)
 
