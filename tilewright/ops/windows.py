@@ -64,7 +64,9 @@ def _windows(
         inside: Expr = TRUE if whole else place < taken
         if filled is not line:
             inside = inside & (along < line)
-        last, channel = unflatten((across, channels), along)
+        # Of one tap, what is past its channels is left out: no other pixel is meant.
+        single = attrs.kernel[-1] == 1
+        last, channel = (const(0), along) if single else unflatten((across, channels), along)
         taps.append(last)
         where: list[Expr] = []
         for axis, position in enumerate(tap(attrs, window, taps)):

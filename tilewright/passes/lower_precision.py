@@ -184,9 +184,9 @@ class _Lowering:
             left, filters, where = _lines(g, left, filters, attrs)
             left = g.add("windows", left, attrs=where)
         elif not _reads_pixels(attrs, kernel) or channels % STEP != 0:
-            length = _up(prod(kernel) * channels)
+            length, line = _up(prod(kernel) * channels), _up(kernel[-1] * channels)
             where = WindowsAttrs(
-                attrs.strides, attrs.pads, attrs.dilations, "channels_last", kernel, length
+                attrs.strides, attrs.pads, attrs.dilations, "channels_last", kernel, length, line
             )
             left = g.add("windows", left, attrs=where)
         matrix = filters.reshape(-1, weights.shape[0])
