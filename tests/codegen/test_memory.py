@@ -64,18 +64,19 @@ def test_a_masked_scalar_load_never_reads_an_empty_buffer() -> None:
     native.close()
 
 
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("lanes", [4, 16])
-def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int) -> None:
-    load = Load("x", (Ramp(Var("i") * lanes, 1, lanes),), F32, Var("i") < N)
+def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int, stride: int) -> None:
+    load = Load("x", (Ramp(Var("i") * lanes * stride, stride, lanes),), F32, Var("i") < N)
     store = Store("y", (Ramp(Var("i") * lanes, 1, lanes),), load)
-    params = (Buffer("x", F32, (N * lanes,)), Buffer("y", F32, (const(2 * lanes),)))
+    params = (Buffer("x", F32, (N * lanes * stride,)), Buffer("y", F32, (const(2 * lanes),)))
     native = NativeFunc(Func("f", params, ("y",), For("i", const(2), "serial", store)))
     y = np.full(2 * lanes, 7, np.float32)
     native._run(None, y.ctypes.data, 0)  # not even an address
     np.testing.assert_array_equal(y, 0)
-    x = np.arange(1, lanes + 1, dtype=np.float32)
+    x = np.arange(1, lanes * stride + 1, dtype=np.float32)
     native({"x": x, "y": y}, {"N": 1})
-    np.testing.assert_array_equal(y, [*x, *np.zeros(lanes)])
+    np.testing.assert_array_equal(y, [*x[::stride], *np.zeros(lanes)])
     native.close()
 
 

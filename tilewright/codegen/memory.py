@@ -73,7 +73,7 @@ def _readable_pointer(em: ExprEmitter, e: Load, index: Expr, lanes: int) -> str:
 
 def _is_sparse(e: Load, index: Ramp) -> bool:
     """Whether it is cheaper to load everything between the elements, and pick them."""
-    if e.mask is not None or e.dtype == BOOL:
+    if (e.mask is not None and e.mask.lanes > 1) or e.dtype == BOOL:
         return False
     return 2 <= index.stride <= min(MOST_STRIDE, index.count - 1)
 
@@ -86,7 +86,7 @@ def _picked(e: Load, index: Ramp) -> Expr:
     stride, count = index.stride, index.count
     last = (count - 1) * stride + 1 - count
     starts = [min(k * count, last) for k in range(stride)]
-    vectors = [Load(e.buffer, (Ramp(index.base + s, 1, count),), e.dtype) for s in starts]
+    vectors = [Load(e.buffer, (Ramp(index.base + s, 1, count),), e.dtype, e.mask) for s in starts]
     result: Expr = vectors[0]
     for k in range(1, stride):
         picks = tuple(_pick(i * stride, i, count, k, starts[k]) for i in range(count))

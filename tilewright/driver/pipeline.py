@@ -28,6 +28,7 @@ from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.place_parts import place_parts
+from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.simplify_control import simplify_control
@@ -79,7 +80,9 @@ def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPas
     # What stays in f32 may still be computed by Winograd's method, which would lose bits of bf16.
     at = next(i for i, p in enumerate(passes) if p.name == "winograd")
     lowering = GraphPass("lower_precision", partial(_lower_precision, target, log))
-    return (*passes[:at], lowering, *passes[at:])
+    formed = next(i for i, p in enumerate(passes) if p.name == "form_attention") + 1
+    rounding = GraphPass("round_attention", partial(_round_attention, target, log))
+    return (*passes[:at], lowering, *passes[at:formed], rounding, *passes[formed:])
 
 
 def _for_target(p: GraphPass, target: Target) -> GraphPass:
@@ -99,9 +102,22 @@ def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     return result
 
 
+def round_attention_here(graph: Graph) -> Graph:
+    """Compute the products of attention in bf16 where this machine gains by it."""
+    return round_attention(graph, host())[0]
+
+
+def _round_attention(target: Target, log: PassLog, graph: Graph) -> Graph:
+    """Compute the products of attention in bf16; only where the user allows it."""
+    result, decisions = round_attention(graph, target)
+    log.notes += map(str, decisions)
+    return result
+
+
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("lower_precision", lower_precision_here),
+    GraphPass("round_attention", round_attention_here),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
 )

@@ -52,6 +52,9 @@ from tilewright.ops.row import broadcast_index
 # Buffers that are carried from one block of keys to the next, and what is made of them last.
 CARRIED = ("m", "l", "o", "share")
 
+# Buffers of what is multiplied: queries, where they are rounded, and weights.
+FACTORS = ("a", "w")
+
 ROW, J, D, E = Var("i"), Var("j"), Var("d"), Var("e")
 
 
@@ -73,6 +76,7 @@ class _Body:
         self.params = {name: Buffer(name, t.dtype, t.shape) for name, t in named}
         self.params["y0"] = Buffer("y0", p.out.dtype, p.out.shape)
         self.dtype = p.dtype
+        self.factor = p.factor_dtype
         self.batch = tuple(Var(f"n{d}") for d in range(len(p.q) - 2))
         self.rows = const(p.row_block)
         self.width = const(p.key_block)
@@ -136,7 +140,8 @@ class _Body:
     def _new(self, name: str, *tail: Expr) -> None:
         block = (self.key_blocks,) if self.carries and name not in CARRIED else ()
         shape = (*self.p.q[:-2], self.padded_rows, *block, *tail)
-        self.own[name] = Buffer(name, self.dtype, shape)
+        dtype = self.factor if name in FACTORS else self.dtype
+        self.own[name] = Buffer(name, dtype, shape)
 
     def _operand(self, number: int, operand: str, index: Sequence[Expr], mask: Expr) -> Expr:
         buffer = self.params[f"x{number}"]
@@ -144,7 +149,7 @@ class _Body:
         outer = broadcast_index(shape[:-2], self.batch)
         stored = self.p.stored(operand, (*outer, *index))
         load = Load(buffer.name, stored, buffer.dtype, None if mask is TRUE else mask)
-        return cast(self.dtype, load)
+        return cast(self.factor, load)
 
     def _nest(
         self,
@@ -213,7 +218,7 @@ class _Body:
         shape = getattr(self.p, "k" if name == "kt" else "v")[:-2]
         batch = [(n, size) for n, size in zip(self.batch, shape, strict=True)]
         kept = [(n, s) for n, s in batch if s is not const(1)]
-        self.own[name] = Buffer(name, self.dtype, (*(s for _, s in kept), *sizes))
+        self.own[name] = Buffer(name, self.factor, (*(s for _, s in kept), *sizes))
         axes = [*kept, *zip(index, sizes, strict=True)]
         iters = tuple(Iter(a.name, "S", n, Var(f"{name}.{a.name}")) for a, n in axes)
         store = Store(name, tuple(a for a, _ in axes), value)
@@ -225,7 +230,7 @@ class _Body:
     def _copied(self, name: str, *index: Expr) -> Expr:
         shape = (self.p.k if name == "kt" else self.p.v)[:-2]
         kept = [n for n, s in zip(self.batch, shape, strict=True) if s is not const(1)]
-        return Load(name, (*kept, *index), self.dtype)
+        return Load(name, (*kept, *index), self.factor)
 
     def _inside(self, j: Expr) -> Expr:
         """Whether a key is one; always where blocks end where the keys do."""
@@ -269,24 +274,40 @@ class _Body:
 
     def _block_stages(self) -> list[Stmt]:
         keys, columns = (J, self.width), (E, self.p.v[-1])
-        query = self._operand(0, "q", (self._row(), D), TRUE)
-        stages = [
-            self._reduce("s", "sum", query * self._keys_at(), (D, self.p.q[-1]), keys),
-        ]
+        query, size = self._operand(0, "q", (self._row(), D), TRUE), (D, self.p.q[-1])
+        stages: list[Stmt] = []
+        if self.factor is not self.dtype:
+            stages.append(self._map("a", query, size))
+            query = self._at("a", D)
+        stages += self._multiply("s", self._product(query, self._keys_at()), size, keys)
         stages.append(self._map("x", self._score(self._at("s", J)), keys))
         stages.append(self._reduce("p", "max", self._at("x", J), keys))
         stages += self._carry_peak() if self.carries else [self._floor("p")]
         weight = call("exp_share", self._at("x", J) - self._at("f"))
-        stages.append(self._map("w", weight, keys))
-        stages.append(self._reduce("t", "sum", self._at("w", J), keys))
+        stages.append(self._map("w", cast(self.factor, weight), keys))
+        stages.append(self._reduce("t", "sum", cast(self.dtype, self._at("w", J)), keys))
         stages.append(self._carry_sum() if self.carries else self._share("t"))
-        product = self._at("w", J) * self._values_at()
-        stages.append(self._reduce("u", "sum", product, keys, columns))
+        product = self._product(self._at("w", J), self._values_at())
+        stages += self._multiply("u", product, keys, columns)
         if self.carries:
             self._new("o", self.p.v[-1])
             before = self._so_far("o", const(0, self.dtype), E) * self._at("c")
             stages.append(self._map("o", before + self._at("u", E), columns))
         return stages
+
+    def _multiply(
+        self, name: str, term: Expr, over: tuple[Var, Expr], axis: tuple[Var, Expr]
+    ) -> list[Stmt]:
+        """The nests of a product; sums in the registers of a matrix unit are copied out of them."""
+        if self.factor is self.dtype:
+            return [self._reduce(name, "sum", term, over, axis)]
+        held = f"{name}.unit"
+        sums = self._reduce(held, "sum", term, over, axis)
+        return [sums, self._map(name, self._at(held, axis[0]), axis)]
+
+    def _product(self, x: Expr, y: Expr) -> Expr:
+        """A product, as wide as the sum it is added to."""
+        return cast(self.dtype, x) * cast(self.dtype, y)
 
     def _floor(self, peak: str) -> Stmt:
         """The peak to subtract: where all is hidden zero, so that nothing becomes NaN."""
