@@ -29,7 +29,7 @@ AMX = NAMED["sapphirerapids"]
 
 def _attention(queries: int, keys: int, size: int, values: int, right: int = -1) -> Graph:
     g = GraphBuilder("f")
-    shapes = ((2, queries, size), (2, keys, size), (2, keys, values))
+    shapes = ((1, queries, size), (1, keys, size), (1, keys, values))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]
     attrs = AttendAttrs(scale=0.125, right=right, rounded=True)
     return g.graph(g.add("attend", *operands, attrs=attrs))
@@ -37,14 +37,13 @@ def _attention(queries: int, keys: int, size: int, values: int, right: int = -1)
 
 @pytest.mark.parametrize(
     ("queries", "keys", "size", "values", "right"),
-    [(40, 45, 64, 32, -1), (33, 32, 32, 64, -1), (64, 64, 32, 32, 0)],
+    [(33, 20, 32, 32, -1), (20, 33, 32, 32, 0), (5, 6, 64, 64, -1)],
 )
-@pytest.mark.parametrize("cores", [1, 8])
 def test_both_products_of_attention_use_the_unit(
-    queries: int, keys: int, size: int, values: int, right: int, cores: int
+    queries: int, keys: int, size: int, values: int, right: int
 ) -> None:
     ((func, _),) = sources(_attention(queries, keys, size, values, right))
-    result = schedule_func(func, frozenset(), replace(AMX, cores=cores))
+    result = schedule_func(func, frozenset(), replace(AMX, cores=queries % 2 + 1))
     assert result.rule == "attention"
     assert print_func(result.func).count('using "amx_bf16_2x2"') == 2
     arrays = sample(func, {})
