@@ -51,6 +51,8 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
         _write_out_choices(sch, block, loops, extents, inner)
     elif (along := _read_along(block, facts_of(sch.func), lanes)) is not None:
         loops, extents = _interleave(sch, block, along, lanes)
+    elif len(loops) > 1:
+        loops.pop()  # too short for a vector, but a division in each iteration costs more
     if work(block) >= PARALLEL_WORK:
         parallelize(sch, loops, target)
 
