@@ -95,21 +95,22 @@ def test_symbolic_rows() -> None:
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
 @pytest.mark.parametrize("layout", ["channels_last", "channels_first"])
 def test_convolutions(kernel: int, strides: tuple[int, int], layout: str) -> None:
-    after = _check(_conv(kernel=kernel, strides=strides, layout=layout, size=28))
+    channels = 96 if kernel == 1 else 32
+    after = _check(_conv(channels, kernel, strides=strides, layout=layout, size=28))
     windows = kernel > 1 or strides != (1, 1)
     assert ("windows" in {n.op for n in after.nodes}) == windows
 
 
 def test_dilated_and_odd_ones() -> None:
     _check(_conv(dilations=(2, 2)))
-    _check(_conv(channels=48, kernel=1, size=9))
+    _check(_conv(channels=112, kernel=1, size=15))
 
 
 @pytest.mark.parametrize(
     ("channels", "kernel", "settings"),
     [
         (3, 7, {"strides": (2, 2), "layout": "channels_first"}),
-        (3, 3, {"strides": (2, 2), "pads": (0, 0, 1, 1), "size": 49}),
+        (12, 3, {"strides": (2, 2), "pads": (0, 0, 1, 1), "size": 49}),
         (24, 3, {"size": 12, "dilations": (2, 1)}),
     ],
 )
