@@ -37,7 +37,7 @@ class TileUnit:
 
 
 AMX = TileUnit(
-    rows=32, columns=32, depth=32, step=128, start=400, convert=0.25, pack=0.25, call=1000
+    rows=32, columns=32, depth=32, step=128, start=250, convert=0.25, pack=0.25, call=1000
 )
 """Two by two tiles of 16 x 16 x 32; a call sets the unit up on each thread and puts it back."""
 

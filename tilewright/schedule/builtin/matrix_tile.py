@@ -151,22 +151,28 @@ class _Matrix:
     def _rows_together(self) -> int:
         """How many blocks of rows to pack at a time, if there are enough for every core.
 
-        As many as fit without one core having more to do than the others. Where there are far more
-        columns than rows, cores share the columns instead: each then reads a part of the weights,
-        not all of them.
+        As many as fit without one core having more to do than the others.
         """
         depth = as_int(self.roles.depth.extent)
         assert depth is not None
         fitting = PACKED_BYTES // (self.rows * depth * self.roles.left.dtype.bytes)
         rows = as_int(self.row.extent)
-        if rows is None:
-            return 0
-        if self.busy and typical_extent(self.roles.column.extent) >= MANY_COLUMNS * rows:
+        if rows is None or self._shares_columns(rows, depth):
             return 0
         cores = self.target.cores
         blocks = -(-typical_extent(self.row.extent) // self.rows)
         choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
         return min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
+
+    def _shares_columns(self, rows: int, depth: int) -> bool:
+        """Whether cores share the columns: each then reads a part of the weights, not all of them.
+
+        That is less where columns are many, and weights too much for the cache next to a core.
+        """
+        columns = typical_extent(self.roles.column.extent)
+        weights = columns * depth * self.roles.right.dtype.bytes
+        many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
+        return self.busy and many
 
     def _pack_right(self) -> None:
         """Panels of one block's columns, two elements of the reduction side by side."""
