@@ -60,7 +60,7 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
 def _read_along(block: Block, facts: Facts, lanes: int) -> Iter | None:
     """The axis before a last one too short for a vector, if what is read lies along it."""
     axes = spatial(block)
-    if len(axes) < 2 or as_int(axes[-1].extent) is None or lanes < 2:
+    if len(axes) < 2 or not as_int(axes[-1].extent) or lanes < 2:
         return None
     along = axes[-2]
     strides = [flat_stride(r, facts.buffers[r.buffer], along.name) for r in reads_of(block)]
