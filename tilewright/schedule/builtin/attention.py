@@ -156,8 +156,7 @@ def _schedule_product(
     if after is not None and is_unit_product(block, after, target):
         operand = schedule_unit_product(sch, block, after, shared)
         used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
-        panel = _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)
-        return {operand.buffer: panel}
+        return {operand.buffer: _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)}
     panel = next(r for r in reads_of(block) if uses(r, column.name))
     facts = facts_of(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
