@@ -64,18 +64,19 @@ def test_a_masked_scalar_load_never_reads_an_empty_buffer() -> None:
     native.close()
 
 
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("lanes", [4, 16])
-def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int) -> None:
-    load = Load("x", (Ramp(Var("i") * lanes, 1, lanes),), F32, Var("i") < N)
+def test_one_mask_for_all_lanes_never_reads_an_empty_buffer(lanes: int, stride: int) -> None:
+    load = Load("x", (Ramp(Var("i") * lanes * stride, stride, lanes),), F32, Var("i") < N)
     store = Store("y", (Ramp(Var("i") * lanes, 1, lanes),), load)
-    params = (Buffer("x", F32, (N * lanes,)), Buffer("y", F32, (const(2 * lanes),)))
+    params = (Buffer("x", F32, (N * lanes * stride,)), Buffer("y", F32, (const(2 * lanes),)))
     native = NativeFunc(Func("f", params, ("y",), For("i", const(2), "serial", store)))
     y = np.full(2 * lanes, 7, np.float32)
     native._run(None, y.ctypes.data, 0)  # not even an address
     np.testing.assert_array_equal(y, 0)
-    x = np.arange(1, lanes + 1, dtype=np.float32)
+    x = np.arange(1, lanes * stride + 1, dtype=np.float32)
     native({"x": x, "y": y}, {"N": 1})
-    np.testing.assert_array_equal(y, [*x, *np.zeros(lanes)])
+    np.testing.assert_array_equal(y, [*x[::stride], *np.zeros(lanes)])
     native.close()
 
 
@@ -123,3 +124,14 @@ def test_vectors_with_gaps(dtype: str, stride: int, lanes: int) -> None:
     found, expected = both(func, arrays)
     np.testing.assert_array_equal(found["c"], expected["c"])
     np.testing.assert_array_equal(found["c"], a[::stride])
+
+
+def test_evenly_spaced_lanes_are_stored_one_by_one() -> None:
+    store = Store("y", (Ramp(Var("i") * 20, 5, 4),), Load("x", (Ramp(Var("i") * 4, 1, 4),), F32))
+    params = (Buffer("x", F32, (const(12),)), Buffer("y", F32, (const(60),)))
+    func = Func("f", params, ("y",), For("i", const(3), "serial", store))
+    x = _array(F32, 12)
+    y = np.zeros(60, np.float32)
+    NativeFunc(func)({"x": x, "y": y}, {})
+    np.testing.assert_array_equal(y.reshape(3, 4, 5)[..., 0].reshape(-1), x)
+    assert np.count_nonzero(y.reshape(12, 5)[:, 1:]) == 0

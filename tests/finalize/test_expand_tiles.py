@@ -111,3 +111,24 @@ func @f(a: bf16[16, 32], b: bf16[16, 32, 2], out c: f32[16, 32]) {{
 def test_what_registers_hold_is_the_instructions_alone(between: str, tiles: int) -> None:
     func = parse_func(HELD.format(between=between))
     assert len(_tiles(expand_tiles(func, NAMED["sapphirerapids"]))) == tiles
+
+
+def _two_sums(order: str) -> Func:
+    """Sums of two products on a matrix unit, whose steps come in the given order."""
+    steps = {
+        "z": 'tile fill s[0 : 32, 0 : 32] using "amx_zero_2x2"',
+        "Z": 'tile fill u[0 : 32, 0 : 32] using "amx_zero_2x2"',
+        "c": 'tile copy y[0 : 32, 0 : 32] <- s[0 : 32, 0 : 32] using "amx_store_2x2"',
+        "C": 'tile copy v[0 : 32, 0 : 32] <- u[0 : 32, 0 : 32] using "amx_store_2x2"',
+    }
+    body = "\n".join(steps[name] for name in order)
+    return parse_func(
+        "func @f(out y: f32[32, 32], out v: f32[32, 32]) {"
+        f" alloc s: f32[32, 32] @local alloc u: f32[32, 32] @local {body} }}"
+    )
+
+
+@pytest.mark.parametrize(("order", "kept"), [("zcZC", 4), ("zZcC", 0)])
+def test_two_sums_are_held_only_one_after_the_other(order: str, kept: int) -> None:
+    func = expand_tiles(_two_sums(order), NAMED["sapphirerapids"])
+    assert len(_tiles(func)) == kept

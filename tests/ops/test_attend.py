@@ -142,3 +142,10 @@ def test_cost() -> None:
     row = op_row("attend")
     out = row.infer(AttendAttrs(), types)
     assert as_int(row.cost(AttendAttrs(), types, [out])) == 2 * 3 * 5 * (8 + 12 + 14)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 7), (40, 45)])
+def test_rounded_operands(queries: int, keys: int) -> None:
+    q, k, v = operands((2,), queries, keys, 32, 32)
+    found = run_op("attend", q, k, v, attrs=AttendAttrs(scale=0.2, rounded=True))
+    np.testing.assert_allclose(found, attention(q, k, v, 0.2), atol=2e-2)

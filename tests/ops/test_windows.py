@@ -43,3 +43,16 @@ def test_rows_must_hold_a_window() -> None:
             np.zeros((1, 4, 4, 3), np.float32),
             attrs=WindowsAttrs(*where, (3, 2), 17),
         )
+
+
+def test_each_line_may_be_filled_up() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 6, 7, 3), dtype=np.float32)
+    where = ((2, 1), (1, 0, 2, 1), (1, 1), "channels_last")
+    plain = run_op("windows", x, attrs=WindowsAttrs(*where, (3, 2), 18))
+    lines = run_op("windows", x, attrs=WindowsAttrs(*where, (3, 2), 24, 8))
+    lines = lines.reshape(*lines.shape[:-1], 3, 8)
+    np.testing.assert_array_equal(lines[..., :6], plain.reshape(*plain.shape[:-1], 3, 6))
+    assert not lines[..., 6:].any()
+    with pytest.raises(TypeCheckError, match="has not 5 elements"):
+        run_op("windows", x, attrs=WindowsAttrs(*where, (3, 2), 18, 5))

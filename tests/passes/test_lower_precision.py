@@ -17,6 +17,7 @@ from tilewright.ops.check import check_types
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.evaluate import run_graph
 from tilewright.ops.layout import ReshapeAttrs
+from tilewright.ops.recurrent_cells import StepsAttrs
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.fuse import fuse
 from tilewright.passes.lower_precision import lower_precision
@@ -76,28 +77,60 @@ def _check(graph: Graph, **sizes: int) -> Graph:
     return after
 
 
-@pytest.mark.parametrize(("rows", "width"), [(64, 96), (17, 100), (3, 160)])
+@pytest.mark.parametrize(("rows", "width"), [(64, 96), (33, 100), (20, 160)])
 def test_products(rows: int, width: int) -> None:
     after = _check(_mlp(rows, width))
     assert [n.op for n in after.nodes].count("matmul_wide") == 2
 
 
 def test_symbolic_rows() -> None:
-    _check(_mlp(Var("N")), N=5)
+    """How many samples there are counts as one, other sizes as many."""
+    g = GraphBuilder("sequences")
+    x = g.input("x", tensor(F32, Var("N"), Var("S"), 96))
+    _check(g.graph(g.add("matmul", x, g.constant(_random(96, 64)))), N=2, S=5)
+    assert all("too few" in reason for reason in _reasons(_mlp(Var("N"))))
 
 
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
 @pytest.mark.parametrize("layout", ["channels_last", "channels_first"])
 def test_convolutions(kernel: int, strides: tuple[int, int], layout: str) -> None:
-    after = _check(_conv(kernel=kernel, strides=strides, layout=layout))
+    channels = 96 if kernel == 1 else 32
+    after = _check(_conv(channels, kernel, strides=strides, layout=layout, size=28))
     windows = kernel > 1 or strides != (1, 1)
     assert ("windows" in {n.op for n in after.nodes}) == windows
 
 
 def test_dilated_and_odd_ones() -> None:
     _check(_conv(dilations=(2, 2)))
-    _check(_conv(channels=48, kernel=1, size=9))
+    _check(_conv(channels=112, kernel=1, size=15))
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "settings"),
+    [
+        (3, 7, {"strides": (2, 2), "layout": "channels_first"}),
+        (12, 3, {"strides": (2, 2), "pads": (0, 0, 1, 1), "size": 49}),
+        (24, 3, {"size": 12, "dilations": (2, 1)}),
+    ],
+)
+def test_few_channels_are_windows_of_whole_lines(
+    channels: int, kernel: int, settings: dict[str, object]
+) -> None:
+    after = _check(_conv(channels, kernel, **{"size": 20, **settings}))  # type: ignore[arg-type]
+    (windows,) = (n for n in after.nodes if n.op == "windows")
+    assert windows.attrs.line % 32 == 0 < windows.attrs.line  # type: ignore[attr-defined]
+
+
+def test_steps_of_recurrences() -> None:
+    g = GraphBuilder("steps")
+    x = g.input("x", tensor(F32, 3, 1, 1, 4, 32))
+    attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
+    y, *_ = g.add_many("lstm_steps", x, g.constant(_random(32, 4, 32)), attrs=attrs)
+    graph = g.graph(y)
+    after = _check(graph)
+    assert BF16 in {after.types[i].dtype for n in after.nodes for i in n.inputs if i}
+    assert _reasons(graph, "aarch64") == ["this machine multiplies f32 as fast"]
 
 
 def test_weights_are_rounded_when_compiled_and_values_once() -> None:
@@ -143,9 +176,9 @@ def _reasons(graph: Graph, machine: str = "sapphirerapids") -> list[str]:
     ("graph", "machine", "reason"),
     [
         (_mlp(4, 16, 16), "sapphirerapids", "too few to pay"),
-        (_conv(channels=3, kernel=7, size=32), "sapphirerapids", "whole vectors"),
+        (_conv(channels=3, kernel=7, dilations=(1, 2)), "sapphirerapids", "whole vectors"),
         (_conv(channels=40, groups=40), "sapphirerapids", "40 groups"),
-        (_conv(channels=16, kernel=1, size=16), "sapphirerapids", "fills no step"),
+        (_mlp(4, 256, 64), "sapphirerapids", "vectors of f32 take no longer"),
         (_conv(), "neoverse-v1", "no unit for matrices"),
         (_mlp(), "x86-64-v4", "multiplies f32 as fast"),
         (_mlp(1, 512, 512), "x86-64-v4", "stay in the cache"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, Load
@@ -72,7 +73,7 @@ def _readable_pointer(em: ExprEmitter, e: Load, index: Expr, lanes: int) -> str:
 
 def _is_sparse(e: Load, index: Ramp) -> bool:
     """Whether it is cheaper to load everything between the elements, and pick them."""
-    if e.mask is not None or e.dtype == BOOL:
+    if (e.mask is not None and e.mask.lanes > 1) or e.dtype == BOOL:
         return False
     return 2 <= index.stride <= min(MOST_STRIDE, index.count - 1)
 
@@ -85,7 +86,7 @@ def _picked(e: Load, index: Ramp) -> Expr:
     stride, count = index.stride, index.count
     last = (count - 1) * stride + 1 - count
     starts = [min(k * count, last) for k in range(stride)]
-    vectors = [Load(e.buffer, (Ramp(index.base + s, 1, count),), e.dtype) for s in starts]
+    vectors = [Load(e.buffer, (Ramp(index.base + s, 1, count),), e.dtype, e.mask) for s in starts]
     result: Expr = vectors[0]
     for k in range(1, stride):
         picks = tuple(_pick(i * stride, i, count, k, starts[k]) for i in range(count))
@@ -104,15 +105,14 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
     """Element by element; the lanes' addresses come from the index vector."""
     lanes = e.lanes
     kind = memory_type(e.dtype)
-    indices = em.vector(index, lanes)
-    base = em.pointers[e.buffer]
     mask = None if e.mask is None else em.vector(e.mask, lanes)
-    if mask is not None:
-        indices, base = _readable(em, indices, base, mask, lanes)
+    if mask is None:
+        pointers = _places(em, e.buffer, e.dtype, index, lanes)
+    else:
+        indices, base = _readable(em, em.vector(index, lanes), em.pointers[e.buffer], mask, lanes)
+        pointers = _indexed(em, kind, base, indices, lanes)
     result = "poison"
-    for lane in range(lanes):
-        position = em.lane(indices, register_type(I64, lanes), lane)
-        pointer = em.fn.let(f"getelementptr inbounds {kind}, ptr {base}, i64 {position}")
+    for lane, pointer in enumerate(pointers):
         loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
         result = em.fn.let(
             f"insertelement {memory_type(e.dtype, lanes)} {result}, {kind} {loaded}, i64 {lane}"
@@ -123,6 +123,25 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
     register = register_type(e.dtype, lanes)
     flags = register_type(BOOL, lanes)
     return em.fn.let(f"select {flags} {mask}, {register} {value}, {register} zeroinitializer")
+
+
+def _places(em: ExprEmitter, buffer: str, dtype: DType, index: Expr, lanes: int) -> Iterator[str]:
+    """The address of each lane's element; evenly spaced ones are counted from the first."""
+    kind = memory_type(dtype)
+    if not isinstance(index, Ramp):
+        return _indexed(em, kind, em.pointers[buffer], em.vector(index, lanes), lanes)
+    # Not `inbounds`: the first lane may be masked, and lie anywhere.
+    base = em.pointers[buffer]
+    first = em.fn.let(f"getelementptr {kind}, ptr {base}, i64 {em.value(index.base)}", "p")
+    distances = (lane * index.stride for lane in range(lanes))
+    return (em.fn.let(f"getelementptr {kind}, ptr {first}, i64 {d}") for d in distances)
+
+
+def _indexed(em: ExprEmitter, kind: str, base: str, indices: str, lanes: int) -> Iterator[str]:
+    wide = register_type(I64, lanes)
+    for lane in range(lanes):
+        position = em.lane(indices, wide, lane)
+        yield em.fn.let(f"getelementptr inbounds {kind}, ptr {base}, i64 {position}")
 
 
 def _readable(em: ExprEmitter, indices: str, base: str, mask: str, lanes: int) -> tuple[str, str]:
@@ -175,14 +194,11 @@ def _scatter(em: ExprEmitter, s: Store, index: Expr, value: str) -> None:
     """Element by element, in lane order; a masked lane is skipped by a branch."""
     dtype, lanes = s.value.dtype, index.lanes
     kind = memory_type(dtype)
-    indices = em.value(index)
     mask = None if s.mask is None else em.vector(s.mask, lanes)
-    for lane in range(lanes):
+    places = _places(em, s.buffer, dtype, index, lanes)
+    # Addresses come before the branches: each is known in all that follow.
+    for lane, pointer in enumerate(places if mask is None else tuple(places)):
         item = em.lane(value, memory_type(dtype, lanes), lane)
-        position = em.lane(indices, register_type(I64, lanes), lane)
-        pointer = em.fn.let(
-            f"getelementptr inbounds {kind}, ptr {em.pointers[s.buffer]}, i64 {position}"
-        )
         store = f"store {kind} {item}, ptr {pointer}, align {dtype.bytes}"
         if mask is None:
             em.fn.emit(store)

@@ -29,6 +29,7 @@ from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.place_parts import place_parts
+from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
 from tilewright.passes.share_heads import share_heads
 from tilewright.passes.simplify_algebra import simplify_algebra
@@ -112,6 +113,18 @@ def _lower_to_f16(target: Target, log: PassLog, graph: Graph) -> Graph:
     return result
 
 
+def round_attention_here(graph: Graph) -> Graph:
+    """Compute the products of attention in bf16 where this machine gains by it."""
+    return round_attention(graph, host())[0]
+
+
+def _round_attention(target: Target, log: PassLog, graph: Graph) -> Graph:
+    """Compute the products of attention in bf16; only where the user allows it."""
+    result, decisions = round_attention(graph, target)
+    log.notes += map(str, decisions)
+    return result
+
+
 def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Let products of f16 sum a few terms at a time in f16."""
     return short_sums(graph) if target.computes_in_f16 else graph
@@ -120,7 +133,10 @@ def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
 # What a precision adds, each before a pass. In bf16 only products that stay in f32 may still be
 # computed by Winograd's method, which would lose bits of bf16.
 LOWERING = {
-    "bf16": (("winograd", "lower_precision", _lower_precision),),
+    "bf16": (
+        ("winograd", "lower_precision", _lower_precision),
+        ("share_heads", "round_attention", _round_attention),
+    ),
     "fp16": (
         ("winograd", "lower_to_f16", _lower_to_f16),
         ("winograd", "eliminate_dead", lambda target, log, graph: eliminate_dead(graph)),
@@ -131,6 +147,7 @@ LOWERING = {
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("lower_precision", lower_precision_here),
+    GraphPass("round_attention", round_attention_here),
     GraphPass("lower_to_f16", lower_to_f16_here),
     GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),

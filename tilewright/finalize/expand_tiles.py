@@ -8,11 +8,11 @@ becomes three loops around `C[m, n] += A[m, k] * B[k, n]`.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
+from itertools import count, groupby
 
 from tilewright.ir.loop.nodes import Block, Func, Stmt, Store, Tile
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import buffers, rewrite_stmts, statements, touched_buffers
+from tilewright.ir.loop.walk import buffers, child_stmts, rewrite_stmts, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.target.cpu import Target
@@ -43,21 +43,42 @@ def dispatched(tile: Tile, target: Target) -> bool:
 def _can_hold(func: Func, target: Target) -> bool:
     """Whether what instructions hold in registers of their own is theirs alone.
 
-    The registers have fixed numbers: they can be one buffer, which nothing else may touch.
+    The registers have fixed numbers: they can be one buffer at a time, which nothing else may
+    touch.
     """
     tiles = [s for _, s in statements(func.body) if isinstance(s, Tile) and dispatched(s, target)]
-    held = {_held_operand(t): t for t in tiles}
-    held.pop("", None)
-    if len(held) > 1:
+    held = {_held_operand(t) for t in tiles} - {""}
+    if len(held) > 1 and not _take_turns(func.body, held):
         return False
     for _, stmt in statements(func.body):
         if isinstance(stmt, Block):
             continue
         reads, writes = touched_buffers(stmt) if _is_leaf(stmt) else (set(), set())
         mine = isinstance(stmt, Tile) and dispatched(stmt, target) and _held_operand(stmt) in held
-        if not mine and (reads | writes) & set(held):
+        if not mine and (reads | writes) & held:
             return False
     return True
+
+
+def _take_turns(stmt: Stmt, held: set[str]) -> bool:
+    """Whether the statements of each buffer come one after another, with none of others between.
+
+    That is so if the parts of a sequence, whatever loops are around it, each have statements of one
+    buffer only, and those of the same buffer are neighbours.
+    """
+    parts = [(s, _tiles_of(s, held)) for s in child_stmts(stmt)]
+    using = [(s, found) for s, found in parts if found]
+    if len(using) == 1:
+        return _take_turns(using[0][0], held)
+    if any(len(found) > 1 for _, found in using):
+        return False
+    turns = [name for name, _ in groupby(min(found) for _, found in using)]
+    return len(turns) == len({*turns})
+
+
+def _tiles_of(stmt: Stmt, held: set[str]) -> set[str]:
+    """Which of the buffers the tiles in a statement hold."""
+    return {_held_operand(s) for _, s in statements(stmt) if isinstance(s, Tile)} & held
 
 
 def _held_operand(tile: Tile) -> str:

@@ -52,6 +52,9 @@ from tilewright.ops.row import broadcast_index
 # Buffers that are carried from one block of keys to the next, and what is made of them last.
 CARRIED = ("m", "l", "o", "share")
 
+# Buffers of what is multiplied: queries, where they are rounded, and weights.
+FACTORS = ("a", "w")
+
 ROW, J, D, E = Var("i"), Var("j"), Var("d"), Var("e")
 
 
@@ -135,9 +138,9 @@ class _Body:
         return Load(name, (*self.batch, ROW, *block, *index), self.own[name].dtype)
 
     def _new(self, name: str, *tail: Expr) -> None:
-        dtype = self.factor if name == "w" else self.dtype
         block = (self.key_blocks,) if self.carries and name not in CARRIED else ()
         shape = (*self.p.q[:-2], self.padded_rows, *block, *tail)
+        dtype = self.factor if name in FACTORS else self.dtype
         self.own[name] = Buffer(name, dtype, shape)
 
     def _operand(self, number: int, operand: str, index: Sequence[Expr], mask: Expr) -> Expr:
@@ -277,10 +280,12 @@ class _Body:
 
     def _block_stages(self) -> list[Stmt]:
         keys, columns = (J, self.width), (E, self.p.v[-1])
-        query, size = self._operand(0, "q", (self._row(), D), TRUE), self.p.q[-1]
-        stages = [
-            self._reduce("s", "sum", self._product(query, self._keys_at()), (D, size), keys),
-        ]
+        query, size = self._operand(0, "q", (self._row(), D), TRUE), (D, self.p.q[-1])
+        stages: list[Stmt] = []
+        if self.p.attrs.rounded:
+            stages.append(self._map("a", query, size))
+            query = self._at("a", D)
+        stages += self._multiply("s", self._product(query, self._keys_at()), size, keys)
         stages.append(self._map("x", self._score(self._at("s", J)), keys))
         stages.append(self._reduce("p", "max", self._at("x", J), keys))
         stages += self._carry_peak() if self.carries else [self._floor("p")]
@@ -289,16 +294,28 @@ class _Body:
         stages.append(self._reduce("t", "sum", cast(self.dtype, self._at("w", J)), keys))
         stages.append(self._carry_sum() if self.carries else self._share("t"))
         product = self._product(self._at("w", J), self._values_at())
-        stages.append(self._reduce("u", "sum", product, keys, columns))
+        stages += self._multiply("u", product, keys, columns)
         if self.carries:
             self._new("o", self.p.v[-1])
             before = self._so_far("o", const(0, self.dtype), E) * self._at("c")
             stages.append(self._map("o", before + self._at("u", E), columns))
         return stages
 
+    def _multiply(
+        self, name: str, term: Expr, over: tuple[Var, Expr], axis: tuple[Var, Expr]
+    ) -> list[Stmt]:
+        """The nests of a product; sums in the registers of a matrix unit are copied out of them."""
+        if not self.p.attrs.rounded:
+            return [self._reduce(name, "sum", term, over, axis)]
+        held = f"{name}.unit"
+        sums = self._reduce(held, "sum", term, over, axis)
+        return [sums, self._map(name, self._at(held, axis[0]), axis)]
+
     def _product(self, x: Expr, y: Expr) -> Expr:
-        """A product, as wide as the sum it is added to."""
-        return cast(self.dtype, x * y)
+        """A product, as wide as the sum it is added to: of f16 it is formed in f16."""
+        if self.p.attrs.short:
+            return cast(self.dtype, x * y)
+        return cast(self.dtype, x) * cast(self.dtype, y)
 
     def _floor(self, peak: str) -> Stmt:
         """The peak to subtract: where all is hidden zero, so that nothing becomes NaN."""

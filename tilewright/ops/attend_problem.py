@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.expr import Expr, as_int, const
-from tilewright.core.dtypes import DType
+from tilewright.core.dtypes import BF16, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import Shape, TensorType
@@ -32,6 +32,8 @@ BAND_KEYS = 128
 PACK_ROWS = 4
 # Blocks that are not full are computed in steps of so many keys.
 KEY_STEP = 16
+# The rows, columns and depth of what a matrix unit multiplies at once.
+UNIT_TILE = 32
 # What rows give that see no key: NaN as softmax does, or zeros; `finite` gives zeros for NaN too.
 EMPTY = ("nan", "zero", "finite")
 
@@ -46,7 +48,8 @@ class AttendAttrs(Attrs):
     scores where a mask of bools says no. An order `q_perm` says that
     dimension `d` of the operand is dimension `q_perm[d]` as stored; `y_perm` that dimension `d` of
     the result as stored is its dimension `y_perm[d]`; none given is the plain order. With `short`,
-    products of f16 are formed, and for one block of keys summed, in f16.
+    products of f16 are formed, and for one block of keys summed, in f16. With `rounded`, all that
+    is multiplied is rounded to bf16, and blocks are whole tiles of a matrix unit.
     """
 
     scale: float = 1.0
@@ -63,6 +66,7 @@ class AttendAttrs(Attrs):
     v_perm: tuple[int, ...] = ()
     y_perm: tuple[int, ...] = ()
     short: bool = False
+    rounded: bool = False
 
 
 def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
@@ -106,11 +110,15 @@ class Problem:
     @property
     def factor_dtype(self) -> DType:
         """The element type that is multiplied."""
+        if self.attrs.rounded:
+            return BF16
         return self.out.dtype if self.attrs.short else self.dtype
 
     @property
     def row_block(self) -> int:
         """Rows computed together: few blocks, and little beyond the last row."""
+        if self.attrs.rounded:
+            return UNIT_TILE
         rows = as_int(self.q[-2])
         if rows is None:
             return SYMBOLIC_ROWS
@@ -127,7 +135,8 @@ class Problem:
         most = SHORT_KEYS if self.attrs.short else KEY_BLOCK
         block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else most
         whole = max(1, -(-keys // block))
-        return -(-keys // (whole * KEY_STEP)) * KEY_STEP
+        step = UNIT_TILE if self.attrs.rounded else KEY_STEP
+        return -(-keys // (whole * step)) * step
 
     @property
     def packs(self) -> bool:

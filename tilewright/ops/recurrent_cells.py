@@ -127,7 +127,7 @@ def _gru_step(loops: StepLoops, attrs: StepsAttrs) -> None:
         product = reset * biased
     else:
         loops.state("update", update)
-        loops.state("reset", reset * before)
+        loops.state("reset", reset * before, CANDIDATE)
         product = loops.sums("candidate", "reset", CANDIDATE)(0)
         update = loops.load("update", ROW, UNIT)
     value = (1 - update) * _gate(attrs, 1, loops.input(2) + product) + update * before

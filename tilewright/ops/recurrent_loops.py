@@ -61,7 +61,12 @@ class StepLoops:
         return cast(self.dtype, Load(buffer, indices, found.dtype))
 
     def sums(self, name: str, state: str, weights: str) -> Callable[[int], Expr]:
-        """Products of a state with the weights of several gates; gives the sum of a gate."""
+        """Products of a state with the weights of several gates; gives the sum of a gate.
+
+        For weights of fewer bits than the computation has, the state is rounded to theirs.
+        """
+        if self.params[weights].dtype.bits < self.own[state].dtype.bits:
+            state = self._rounded(state, self.params[weights].dtype)
         time, batch = self.params["x0"].shape[:2]
         units, gates, columns = self.params[weights].shape
         self.own[name] = Buffer(name, self.dtype, (time, batch, gates, columns))
@@ -74,10 +79,22 @@ class StepLoops:
         self._nest(name, axes, step, start)
         return lambda g: self.load(name, STEP, ROW, const(g), UNIT)
 
-    def state(self, name: str, value: Expr) -> None:
-        """A value of each unit, kept until the next step; `name` is an output or a new buffer."""
+    def _rounded(self, state: str, dtype: DType) -> str:
+        """A copy of a state, rounded."""
+        name = f"{state}.{dtype}"
+        self.own[name] = Buffer(name, dtype, self.own[state].shape)
+        self._store(name, (ROW, UNIT), self.load(state, ROW, UNIT))
+        return name
+
+    def state(self, name: str, value: Expr, weights: str = "") -> None:
+        """A value of each unit, kept until the next step; `name` is an output or a new buffer.
+
+        It is rounded to the type of the `weights` that alone it is multiplied by.
+        """
         if name not in self.params:
-            self.own[name] = Buffer(name, self.dtype, self.params["x0"].shape[1:2] + self._units())
+            narrow = weights and self.params[weights].dtype.bits < self.dtype.bits
+            dtype = self.params[weights].dtype if narrow else self.dtype
+            self.own[name] = Buffer(name, dtype, self.params["x0"].shape[1:2] + self._units())
         self._store(name, (ROW, UNIT), value)
 
     def previous(self, state: str, initial: str) -> Expr:

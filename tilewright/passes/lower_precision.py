@@ -15,21 +15,25 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from tilewright.arith.expr import as_int, const
+from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BF16, F32
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import Shape
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.elementwise import CastAttrs
-from tilewright.ops.layout import TransposeAttrs
+from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.padding import PadAttrs
 from tilewright.ops.table import op_row
 from tilewright.ops.windows import WindowsAttrs
+from tilewright.passes.precision_cost import ProductShape, pays
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import Target
 
 PRODUCTS = ("matmul", "conv")
+RECURRENCES = ("lstm_steps", "gru_steps", "rnn_steps")
 STEP = 32
 """Elements of a row that a matrix unit takes at once; rows are filled up to whole steps."""
 LEAST_WORK = 32 * STEP * STEP
@@ -65,11 +69,17 @@ class _Lowering:
         self.decisions: list[Decision] = []
         # One row waits for its weights: if they come from memory, their bytes count.
         self.streams = sum(c.data.nbytes for c in graph.constants) > target.l3
+        # What is not known of a model's first sizes is how many samples there are: often one.
+        self.samples = {
+            name for v in graph.inputs for d in v.type.shape[:1] for name in free_vars(d)
+        }
         self.copies: dict[str, str] = {}
         self.images: dict[str, str] = {}
 
-    def rule(self, g: Rewriter, n: Node) -> str | None:
+    def rule(self, g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
         """A product in bf16, or `None` where it stays as it is."""
+        if n.op in RECURRENCES:
+            return self._recurrence(g, n)
         if n.op not in PRODUCTS:
             return None
         obstacle = self._obstacle(g, n)
@@ -98,7 +108,7 @@ class _Lowering:
         if shape is not None:
             return shape
         columns = weights.shape[-1] if n.op == "matmul" else weights.shape[0]
-        return self._speed_obstacle(n, weights.shape, _rows(n.type.shape, columns), columns)
+        return self._speed_obstacle(n, weights.shape, self._rows(n, columns), columns)
 
     def _speed_obstacle(
         self, n: Node, weights: tuple[int, ...], rows: int, columns: int
@@ -107,8 +117,12 @@ class _Lowering:
         if rows * columns * depth < LEAST_WORK:
             return f"{rows * columns * depth} products are too few to pay for the conversion"
         if self.target.bf16_products == "tiles":
-            wasted = 2 * depth <= STEP
-            return f"a row of {depth} fills no step of {STEP}" if wasted else None
+            conv = isinstance(n.attrs, ConvAttrs)
+            if rows == 1 and not conv and not any(map(free_vars, n.type.shape)):
+                return None  # in pairs
+            windows = conv and not _reads_pixels(n.attrs, kernel)
+            shape = ProductShape(rows, columns, depth, self.streams, windows)
+            return None if pays(shape, self.target) else "vectors of f32 take no longer"
         if isinstance(n.attrs, ConvAttrs) and not _reads_pixels(n.attrs, kernel):
             return "this machine has no unit for matrices of bf16"
         if self.target.bf16_products:
@@ -116,6 +130,33 @@ class _Lowering:
         if rows > 1:
             return f"this machine multiplies f32 as fast, and {rows} rows share the weights"
         return None if self.streams else "all weights stay in the cache"
+
+    def _recurrence(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
+        """Steps whose weights are bf16: read in half the time, and multiplied in pairs."""
+        weights = [g.constant_data(name) if name else None for name in n.inputs[1:3]]
+        obstacle = None
+        if g.type(n.inputs[0]).dtype != F32:
+            obstacle = f"its operands are {g.type(n.inputs[0]).dtype}"
+        elif weights[0] is None:
+            obstacle = "its weights are computed"
+        elif not self.target.bf16_products:
+            obstacle = "this machine multiplies f32 as fast"
+        what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
+        reason = obstacle or "weights of half the size are read in half the time"
+        self.decisions.append(Decision(n.name, what, "f32" if obstacle else "bf16", reason))
+        if obstacle:
+            return None
+        named = zip(n.inputs[1:3], weights, strict=True)
+        low = [name if w is None else self._constant(g, w) for name, w in named]
+        return g.add_many(n.op, n.inputs[0], *low, *n.inputs[3:], attrs=n.attrs)
+
+    def _rows(self, n: Node, columns: int) -> int:
+        """How many rows a product's result has; sizes that are not known count as typical."""
+        total = 1
+        for d in n.type.shape:
+            sizes = {v: 1 if v in self.samples else TYPICAL_ROWS for v in free_vars(d)}
+            total *= max(1, evaluate(d, sizes))
+        return total // max(1, columns)
 
     def _matmul(self, g: Rewriter, n: Node) -> str:
         weights = g.constant_data(n.inputs[1])
@@ -138,15 +179,18 @@ class _Lowering:
         first = attrs.layout == "channels_first"
         left = self._channels_last(g, n.inputs[0]) if first else self._lowered(g, n.inputs[0])
         filters = np.moveaxis(weights, (0, 1), (-1, -2))
-        kernel = weights.shape[2:]
-        matrix = filters.reshape(-1, weights.shape[0])
-        length = -(-len(matrix) // STEP) * STEP
-        if not (_reads_pixels(attrs, kernel) and length == len(matrix)):
-            matrix = np.pad(matrix, [(0, length - len(matrix)), (0, 0)])
+        kernel, channels = weights.shape[2:], weights.shape[1]
+        if prod(kernel) > 1 and channels % STEP != 0:
+            left, filters, where = _lines(g, left, filters, attrs)
+            left = g.add("windows", left, attrs=where)
+        elif not _reads_pixels(attrs, kernel) or channels % STEP != 0:
+            length, line = _up(prod(kernel) * channels), _up(kernel[-1] * channels)
             where = WindowsAttrs(
-                attrs.strides, attrs.pads, attrs.dilations, "channels_last", kernel, length
+                attrs.strides, attrs.pads, attrs.dilations, "channels_last", kernel, length, line
             )
             left = g.add("windows", left, attrs=where)
+        matrix = filters.reshape(-1, weights.shape[0])
+        matrix = np.pad(matrix, [(0, _up(len(matrix)) - len(matrix)), (0, 0)])
         result = g.add("matmul_wide", left, self._constant(g, matrix))
         if not first:
             return result
@@ -176,11 +220,42 @@ class _Lowering:
         return self.copies[value]
 
 
-def _rows(shape: Shape, columns: int) -> int:
-    """How many rows the result of a product has; symbolic sizes count as typical."""
-    sizes = [as_int(d) for d in shape]
-    known = prod(d for d in sizes if d is not None) // max(1, columns)
-    return known if None not in sizes else known * TYPICAL_ROWS
+def _lines(
+    g: Rewriter, image: str, filters: np.ndarray, attrs: ConvAttrs
+) -> tuple[str, np.ndarray, WindowsAttrs]:
+    """An image of few channels, its filters and windows, so that lines of a window are whole steps.
+
+    Pixels and channels become one axis of an image that has its border, along which the taps of a
+    line lie side by side.
+    """
+    *kernel, channels, _ = filters.shape
+    rank = g.type(image).rank
+    if any(attrs.pads):
+        sides = (attrs.before, attrs.after)
+        before, after = ((const(0), *map(const, side), const(0)) for side in sides)
+        image = g.add("pad", image, attrs=PadAttrs(before, after))
+    *shape, across, _ = g.type(image).shape
+    flat = (*shape, simplify(across * channels), const(1))
+    image = g.add("reshape", image, attrs=ReshapeAttrs(flat))
+    taken = kernel[-1] * channels
+    line = _up(taken)
+    filters = filters.reshape(*kernel[:-1], taken, -1)
+    filters = np.pad(filters, [*[(0, 0)] * (rank - 3), (0, line - taken), (0, 0)])
+    where = WindowsAttrs(
+        (*attrs.strides[:-1], attrs.strides[-1] * channels),
+        (0,) * len(attrs.pads),
+        attrs.dilations,
+        "channels_last",
+        (*kernel[:-1], taken),
+        prod(kernel[:-1]) * line,
+        line,
+    )
+    return image, filters, where
+
+
+def _up(n: int) -> int:
+    """The next multiple of a step."""
+    return -(-n // STEP) * STEP
 
 
 def _reads_pixels(attrs: ConvAttrs, kernel: tuple[int, ...]) -> bool:
@@ -195,6 +270,6 @@ def _shape_obstacle(n: Node, weights: np.ndarray) -> str | None:
     if attrs.groups != 1:
         return f"{attrs.groups} groups of channels are no product of matrices"
     channels, taps = weights.shape[1], prod(weights.shape[2:])
-    if taps > 1 and channels % STEP != 0:
-        return f"windows of {channels} channels are not made of whole vectors"
+    if taps > 1 and channels % STEP != 0 and attrs.dilations[-1] != 1:
+        return f"windows of {channels} channels that lie apart are not made of whole vectors"
     return None

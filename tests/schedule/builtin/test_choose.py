@@ -43,3 +43,9 @@ def test_several_outputs_of_one_kernel() -> None:
     attrs = make_attrs("layer_norm", {"axis": -1, "stats": True})
     outputs = g.add_many("layer_norm", x, w, attrs=attrs)
     assert check(g.graph(*outputs), {}) == ["nests"]
+
+
+def test_sums_along_rows_that_are_read_once_are_not_turned_round() -> None:
+    g = GraphBuilder("f")
+    x, w = g.input("x", tensor(F32, 40, 64)), g.input("w", tensor(F32, 64, 1))
+    assert check(g.graph(g.add("matmul", x, w)), {}) == ["rows"]

@@ -10,6 +10,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.layout import TransposeAttrs
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 
 
@@ -54,3 +55,15 @@ def test_rows_with_a_rest_are_not_all_guards(columns: int, vectors: int) -> None
     assert [as_int(loop.extent) for loop in found] == [vectors]
     parallel = next(loop for loop in loops(result.func.body) if loop.kind == "parallel")
     assert (parallel.extent is Var("N")) == (columns % vectors != 0)
+
+
+@pytest.mark.parametrize("width", [7, 32, 45])
+def test_planes_are_read_in_vectors_and_written_side_by_side(width: int) -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 3, 5, width))
+    turned = g.add("transpose", x, attrs=TransposeAttrs((1, 2, 0)))
+    graph = g.graph(g.add("neg", turned))
+    assert check(graph, {}) == ["injective"]
+    (result,) = scheduled(graph)
+    assert kinds(result.func)["unroll"]
+    assert kinds(result.func)["vectorize"]

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import AARCH64, check, kinds, scheduled, sources
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import BF16, F32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.types import tensor
@@ -16,20 +18,20 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import NAMED
 
 
-def _lstm(time: object, batch: object, units: int) -> Graph:
+def _lstm(time: object, batch: object, units: int, weights: DType = F32) -> Graph:
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, time, batch, 1, 4, units))
-    r = g.input("r", tensor(F32, units, 4, units))
+    r = g.input("r", tensor(weights, units, 4, units))
     attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
     return g.graph(*g.add_many("lstm_steps", x, r, attrs=attrs))
 
 
-def _gru(time: object, batch: object, units: int) -> Graph:
+def _gru(time: object, batch: object, units: int, weights: DType = F32) -> Graph:
     """With a product of its own for the candidate."""
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, time, batch, 1, 3, units))
-    r = g.input("r", tensor(F32, units, 2, units))
-    r2 = g.input("r2", tensor(F32, units, 1, units))
+    r = g.input("r", tensor(weights, units, 2, units))
+    r2 = g.input("r2", tensor(weights, units, 1, units))
     attrs = StepsAttrs(("sigmoid", "tanh"), (0.0,) * 2, (0.0,) * 2, reverse=True)
     return g.graph(*g.add_many("gru_steps", x, r, r2, attrs=attrs))
 
@@ -39,6 +41,28 @@ def _gru(time: object, batch: object, units: int) -> Graph:
 def test_steps_keep_their_meaning(target: str, batch: object, units: int) -> None:
     for graph in (_lstm(3, batch, units), _gru(Var("T"), batch, units)):
         assert check(graph, {"T": 3, "B": 3}, NAMED[target]) == ["recurrence"]
+
+
+@pytest.mark.parametrize("target", ["neoverse-v1", "sapphirerapids", "x86-64-v3"])
+@pytest.mark.parametrize(("batch", "units"), [(1, 8), (2, 20), (5, 3), (Var("B"), 6)])
+def test_weights_in_bf16(target: str, batch: object, units: int) -> None:
+    for graph in (_lstm(3, batch, units, BF16), _gru(Var("T"), batch, units, BF16)):
+        ((func, _),) = sources(graph)
+        result = schedule_func(func, frozenset({"x1", "x2"}), NAMED[target])
+        sizes = {"T": 3, "B": 3}
+        arrays = sample(func, sizes)
+        expected = run(func, arrays, sizes)
+        found = run(result.func, arrays, sizes)
+        for name, array in expected.items():
+            np.testing.assert_allclose(found[name], array, rtol=1e-2, atol=1e-2)
+
+
+def test_pairs_of_bf16_are_one_instruction() -> None:
+    ((func, _),) = sources(_lstm(3, 1, 32, BF16))
+    result = schedule_func(func, frozenset({"x1"}), NAMED["sapphirerapids"])
+    assert 'using "vdpbf16ps"' in print_func(result.func)
+    (layout,) = (layout for name, layout in result.func.layouts if name == "x1")
+    assert layout.parts == ((2, 32, 0), (0, 2, 0), (1, 0, 0), (2, 32, 1), (0, 2, 1))
 
 
 def test_sums_stay_in_registers() -> None:

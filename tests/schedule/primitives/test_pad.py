@@ -33,6 +33,16 @@ def test_masks_follow_the_clamped_index() -> None:
     check_schedule(sch, before)
 
 
+def test_copies_are_masked_where_neighbours_lie_side_by_side() -> None:
+    before = dense()
+    sch = Schedule(before)
+    copy = sch.cache_read("mm", "w", "global")
+    sch.pad(copy, "v1", 8)
+    assert "w[v0, v1 ? v1 < N]" in print_func(sch.func)
+    sch.pad(copy, "v0", 8)
+    check_schedule(sch, before)
+
+
 def test_what_is_a_multiple_already_stays() -> None:
     sch = Schedule(dense(16, 24, 5))
     before = sch.func

@@ -38,6 +38,8 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.unit_product import is_unit_product, schedule_unit_product
+from tilewright.schedule.intrin.amx import COLUMNS, DEPTH
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -47,11 +49,15 @@ BATCHES_PER_CORE = 4
 
 @dataclass(frozen=True)
 class _Panel:
-    """How a copy is read: which axis lies in panels of how many columns, and under which loops."""
+    """How a copy is read: which axis lies in panels of how many columns, and under which loops.
+
+    In `pairs`, two elements of the other axis are side by side.
+    """
 
     column: str
     columns: int
     loops: frozenset[str]
+    pairs: bool = False
 
 
 def tasks_loop(func: Func) -> For | None:
@@ -161,6 +167,10 @@ def _schedule_product(
         sch.narrow_sum(block.name)
         block = facts_of(sch.func).block(block.name)
     column = spatial(block)[-1]
+    if after is not None and is_unit_product(block, after, target):
+        operand = schedule_unit_product(sch, block, after, shared)
+        used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
+        return {operand.buffer: _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)}
     panel = next(r for r in reads_of(block) if uses(r, column.name))
     facts = facts_of(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
@@ -307,20 +317,31 @@ def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> 
     """Copy an operand's part for one batch just before it is used."""
     last = [loop.name for loop in batches if loop.name in panel.loops][-1:]
     made = sch.compute_at(block.name, *(last or [batches[0].name]))
-    _into_panels(sch, dict(zip((it.name for it in block.iters), made, strict=True)), panel)
+    _into_panels(sch, block, dict(zip((it.name for it in block.iters), made, strict=True)), panel)
 
 
 def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
     """Copy an operand for all batches, in parallel."""
-    outer = _into_panels(sch, {it.name: loop_of(it) for it in spatial(block)}, panel)
+    outer = _into_panels(sch, block, {it.name: loop_of(it) for it in spatial(block)}, panel)
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
 
 
-def _into_panels(sch: Schedule, axes: dict[str, str], panel: _Panel) -> list[str]:
-    """The columns of a panel innermost; gives the loops over batches and panels."""
+def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Panel) -> list[str]:
+    """The columns of a panel innermost; gives the loops over batches and panels.
+
+    In pairs, vectors are what is read side by side: columns, or every second step of the sum.
+    """
     outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
     *batches, rest = axes.values()
+    facts = facts_of(sch.func)
+    (read,) = reads_of(facts.block(block.name))
+    if panel.pairs and flat_stride(read, facts.buffers[read.buffer], [*axes][-1]) == 1:
+        steps, lane, pair = sch.split(rest, [None, DEPTH // 2, 2])
+        sch.reorder(*batches, outer, inner, steps, pair, lane)
+        sch.unroll(pair)
+        sch.vectorize(lane)
+        return [*batches, outer]
     sch.reorder(*batches, outer, rest, inner)
     sch.vectorize(inner)
     return [*batches, outer]

@@ -30,7 +30,7 @@ from tilewright.schedule.builtin.structure import (
     reductions,
     value_of,
 )
-from tilewright.schedule.builtin.tile import schedule_tile, tile_roles
+from tilewright.schedule.builtin.tile import copies_for_one_row, schedule_tile, tile_roles
 from tilewright.schedule.builtin.window import schedule_windows, window_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
@@ -110,7 +110,10 @@ def _schedule_reductions(
         rows = row_axes(facts)
         if len(sums) == 1 and _schedule_windows(sch, sums[0].name, constants, target):
             return "windows"
-        if len(sums) == 1 and tile_roles(facts.block(sums[0].name), facts, constants) is not None:
+        roles = tile_roles(facts.block(sums[0].name), facts, constants)
+        if roles is not None and rows is not None and copies_for_one_row(roles, facts, constants):
+            roles = None
+        if len(sums) == 1 and roles is not None:
             return _schedule_tiled(sch, sums[0].name, staged, constants, target)
         if rows is not None:
             schedule_rows(sch, facts, rows, target)

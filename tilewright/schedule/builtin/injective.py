@@ -5,12 +5,15 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
-from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.builtin.structure import (
+    Facts,
     facts_of,
+    flat_stride,
     least_extent,
     loop_of,
+    reads_of,
     spatial,
     typical_extent,
     value_of,
@@ -48,6 +51,10 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
         loops = _shareable(loops, axes[-1].extent, factor)
+    elif (along := _read_along(block, facts_of(sch.func), lanes)) is not None:
+        loops, extents = _interleave(sch, block, along, lanes)
+    elif len(loops) > 1:
+        loops.pop()  # too short for a vector, but a division in each iteration costs more
     if work(block) >= PARALLEL_WORK:
         parallelize(sch, loops, target)
 
@@ -64,6 +71,30 @@ def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
     known = as_int(extent)
     ragged = known is not None and known % width != 0 and known < width * CHUNKS_PER_CORE
     return loops[:-1] if ragged and len(loops) > 1 else loops
+
+
+def _read_along(block: Block, facts: Facts, lanes: int) -> Iter | None:
+    """The axis before a last one too short for a vector, if what is read lies along it."""
+    axes = spatial(block)
+    if len(axes) < 2 or not as_int(axes[-1].extent) or lanes < 2:
+        return None
+    along = axes[-2]
+    strides = [flat_stride(r, facts.buffers[r.buffer], along.name) for r in reads_of(block)]
+    whole = typical_extent(along.extent) >= lanes
+    return along if whole and strides and all(s == 1 for s in strides) else None
+
+
+def _interleave(
+    sch: Schedule, block: Block, along: Iter, lanes: int
+) -> tuple[list[str], list[int]]:
+    """Read in vectors, written element by element side by side; the loops left to share."""
+    *outer, _, last = spatial(block)
+    part, lane = sch.split(loop_of(along), [None, lanes])
+    sch.reorder(part, loop_of(last), lane)
+    sch.unroll(loop_of(last))
+    sch.vectorize(lane)
+    extents = [typical_extent(it.extent) for it in outer]
+    return [*map(loop_of, outer), part], [*extents, -(-typical_extent(along.extent) // lanes)]
 
 
 def _keeps_width(block: Block) -> bool:

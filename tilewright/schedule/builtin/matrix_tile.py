@@ -40,6 +40,8 @@ from tilewright.target.cpu import Target
 SPEEDUP = 8
 # Bytes of packed rows that stay in the cache next to the core, and on a thread's stack.
 PACKED_BYTES = 256 * 1024
+# So many columns a row are many: a core reads less if it has a part of the columns, and all rows.
+MANY_COLUMNS = 2
 # Steps of packing that may be written out one by one.
 WRITTEN_OUT = 48
 
@@ -154,12 +156,23 @@ class _Matrix:
         depth = as_int(self.roles.depth.extent)
         assert depth is not None
         fitting = PACKED_BYTES // (self.rows * depth * self.roles.left.dtype.bytes)
-        if as_int(self.row.extent) is None:
+        rows = as_int(self.row.extent)
+        if rows is None or self._shares_columns(rows, depth):
             return 0
         cores = self.target.cores
         blocks = -(-typical_extent(self.row.extent) // self.rows)
         choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
         return min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
+
+    def _shares_columns(self, rows: int, depth: int) -> bool:
+        """Whether cores share the columns: each then reads a part of the weights, not all of them.
+
+        That is less where columns are many, and weights too much for the cache next to a core.
+        """
+        columns = typical_extent(self.roles.column.extent)
+        weights = columns * depth * self.roles.right.dtype.bytes
+        many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
+        return self.busy and many
 
     def _pack_right(self) -> None:
         """Panels of one block's columns, two elements of the reduction side by side."""

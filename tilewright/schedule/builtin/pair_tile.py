@@ -28,12 +28,13 @@ def pair_roles(
     block: Block, facts: Facts, constants: frozenset[str], target: Target
 ) -> ProductRoles | None:
     """The roles of a product that the target can compute in pairs, `None` if it is none."""
-    roles = product_roles(block, facts, constants) if _instruction(target) else None
+    roles = product_roles(block, facts, constants) if pair_instruction(target) else None
     even = roles is not None and (as_int(roles.depth.extent) or 1) % 2 == 0
     return roles if even else None
 
 
-def _instruction(target: Target) -> str | None:
+def pair_instruction(target: Target) -> str | None:
+    """The instruction that multiplies pairs of bf16 in vectors, if the target has one."""
     available = (
         name
         for name, row in BF16_PAIRS.items()
@@ -46,7 +47,7 @@ def schedule_pairs(
     sch: Schedule, block: Block, roles: ProductRoles, epilogue: Block, target: Target
 ) -> None:
     """Schedule a product and the block that writes its result out."""
-    instruction = _instruction(target)
+    instruction = pair_instruction(target)
     assert instruction is not None
     tile = _choose(roles, target)
     _pack(sch, roles, tile)
@@ -67,7 +68,7 @@ def schedule_pairs(
     sch.decompose_reduction(block.name, pairs)
     for loop in (*rows, vector):
         sch.unroll(loop)
-    _start(sch, block.name, outer)
+    start_in_vectors(sch, block.name, outer)
     sch.tensorize(sch.blockize(lane), instruction)
     sch.set_scope(block.writes[0].buffer, "register")
     if work(block) >= PARALLEL_WORK:
@@ -95,7 +96,7 @@ def _pack(sch: Schedule, roles: ProductRoles, tile: RegisterTile) -> None:
     sch.transform_layout(right.buffer, [*batch, *panel])
 
 
-def _start(sch: Schedule, name: str, outer: list[str]) -> None:
+def start_in_vectors(sch: Schedule, name: str, outer: list[str]) -> None:
     """What starts the sums is written out row by row, a vector at a time."""
     around = [loop.name for loop in loops_above(sch.func, f"{name}.init")]
     *written, lane = [loop for loop in around if loop not in outer]

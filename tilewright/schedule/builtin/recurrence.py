@@ -10,7 +10,8 @@ until the formulas that follow it have used them:
         for k: C[gate, row, columns] += state[row, k] * weights[k, gate, columns]
         state, outputs = formulas(C)
 
-Constant weights are packed at compile time into panels that are read front to back.
+Constant weights are packed at compile time into panels that are read front to back. Where weights
+and state are bf16 and the machine multiplies pairs of them, a step takes two elements of the sum.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from dataclasses import dataclass
 
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import BF16
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
-from tilewright.ir.loop.walk import blocks, loops
+from tilewright.ir.loop.walk import blocks, loops, loops_above
+from tilewright.schedule.builtin.pair_tile import pair_instruction, start_in_vectors
 from tilewright.schedule.builtin.register_tile import SPARE_REGISTERS
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -62,6 +65,17 @@ class _Tile:
     lanes: int
 
 
+@dataclass(frozen=True)
+class _Loops:
+    """The loops over panels and row tiles, and over a tile's rows, vectors and lanes."""
+
+    panel: str
+    outer: str
+    row: str
+    vector: str
+    lane: str
+
+
 def steps_loop(func: Func) -> For | None:
     """The loop that holds several nests, at least one of them a sum; `None` if there is none."""
     for loop in loops(func.body):
@@ -97,13 +111,18 @@ def _schedule_sum(
     """A sum, and the formulas that use it."""
     facts = facts_of(sch.func)
     tile = _tile(block, target)
-    _pack(sch, block, tile, constants)
+    instruction = _pair_instruction(block, tile, constants, target)
+    _pack(sch, block, tile, constants, 2 if instruction else 1)
     for axis, multiple in ((tile.column, tile.columns), (tile.row, tile.rows)):
         if as_int(simplify(axis.extent % multiple)) != 0:
             sch.pad(block.name, axis.name, multiple)
     panel, column = sch.split(loop_of(tile.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
+    if instruction:
+        loops = _Loops(panel, outer, row, vector, lane)
+        _sum_pairs(sch, block, after, tile, loops, instruction)
+        return
     summed = [loop_of(it) for it in reductions(block)]
     steps = _steps_by_lane(sch, block, facts, tile, target)
     inner = [*steps[1:], loop_of(tile.gate), row, vector]
@@ -115,9 +134,42 @@ def _schedule_sum(
         sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
+    _finish(sch, block, panel, outer)
+
+
+def _finish(sch: Schedule, block: Block, panel: str, outer: str) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
     if _products(block) >= PARALLEL_PRODUCTS:
         sch.parallel(sch.fuse(panel, outer))
+
+
+def _pair_instruction(
+    block: Block, tile: _Tile, constants: frozenset[str], target: Target
+) -> str | None:
+    """What multiplies pairs of bf16, where both operands are bf16 and weights can be paired."""
+    reads = reads_of(block)
+    packed = all(r.buffer in constants for r in reads if uses(r, tile.column.name))
+    whole = as_int(simplify(reductions(block)[-1].extent % 2)) == 0
+    narrow = len(reductions(block)) == 1 and all(r.dtype == BF16 for r in reads)
+    return pair_instruction(target) if narrow and packed and whole else None
+
+
+def _sum_pairs(
+    sch: Schedule, block: Block, after: list[Block], tile: _Tile, loops: _Loops, instruction: str
+) -> None:
+    """A sum in pairs of bf16, and the formulas that use it."""
+    pairs, pair = sch.split(loop_of(reductions(block)[0]), [None, 2])
+    written = [loop_of(tile.gate), loops.row, loops.vector]
+    sch.reorder(loops.panel, loops.outer, pairs, *written, loops.lane, pair)
+    for formula in after:
+        _write_out(sch, formula, loops.outer, tile)
+    sch.decompose_reduction(block.name, pairs)
+    for loop in written:
+        sch.unroll(loop)
+    around = [loop.name for loop in loops_above(sch.func, block.name)]
+    start_in_vectors(sch, block.name, around[: around.index(pairs)])
+    sch.tensorize(sch.blockize(loops.lane), instruction)
+    _finish(sch, block, loops.panel, loops.outer)
 
 
 def _tile(block: Block, target: Target) -> _Tile:
@@ -142,18 +194,26 @@ def _products(block: Block) -> int:
     return total
 
 
-def _pack(sch: Schedule, block: Block, tile: _Tile, constants: frozenset[str]) -> None:
-    """Constant weights in panels: all that a tile needs for one step of the sum side by side."""
+def _pack(
+    sch: Schedule, block: Block, tile: _Tile, constants: frozenset[str], together: int
+) -> None:
+    """Constant weights in panels: all that a tile needs for one step of the sum side by side.
+
+    A step takes so many elements of the sum `together`, which are innermost.
+    """
     for load in reads_of(block):
         position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
         if load.buffer not in constants or not uses(load, tile.column.name):
             continue
         column = position[tile.column.name]
-        order = [*axis_names(reductions(block)), tile.gate.name]
-        whole = [(position[axis], 0, 0) for axis in order]
-        sch.transform_layout(
-            load.buffer, [(column, tile.columns, 0), *whole, (column, tile.columns, 1)]
-        )
+        outer, inner = (column, tile.columns, 0), (column, tile.columns, 1)
+        gate = (position[tile.gate.name], 0, 0)
+        summed = [position[axis] for axis in axis_names(reductions(block))]
+        if together == 1:
+            parts = [outer, *((d, 0, 0) for d in summed), gate, inner]
+        else:
+            parts = [outer, (summed[0], together, 0), gate, inner, (summed[0], together, 1)]
+        sch.transform_layout(load.buffer, parts)
 
 
 def _steps_by_lane(

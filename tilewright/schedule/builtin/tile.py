@@ -93,6 +93,17 @@ def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles |
     return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
 
 
+def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) -> bool:
+    """Whether an operand would be turned round to be read once: sums along its rows need not be."""
+    panel = roles.panel
+    return (
+        panel is not None
+        and roles.row is None
+        and panel.buffer not in constants
+        and not _unit(panel, facts, roles.column.name)
+    )
+
+
 def _unit(load: Load, facts: Facts, axis: str) -> bool:
     return flat_stride(load, facts.buffers[load.buffer], axis) == 1
 
@@ -234,6 +245,10 @@ def _pack_panel(
         if _reads_well(panel, block, roles, facts, tile, target):
             return
         name = sch.cache_read(block.name, panel.buffer, "global")
+        # What lies past the last column is multiplied too: numbers left there may be subnormal,
+        # which some machines take a hundred times as long for.
+        last = next(d for d, i in enumerate(panel.indices) if i is Var(roles.column.name))
+        sch.pad(name, facts_of(sch.func).block(name).iters[last].name, tile.columns)
     order = [*axis_names(roles.batch), roles.column.name, *axis_names(reductions(block))]
     position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
     parts = [
@@ -291,15 +306,26 @@ def _schedule_packing(
     tile: RegisterTile,
     target: Target,
 ) -> None:
-    """The copy into panels: parallel over panels, the panel's columns innermost."""
-    block = facts_of(sch.func).block(name)
+    """The copy into panels: parallel over panels, in vectors along what is read.
+
+    That is along the panel's columns, unless the operand has a step of the reduction side by side.
+    """
+    facts = facts_of(sch.func)
+    block = facts.block(name)
     loops = [loop_of(it) for it in block.iters]
     column = loops[position[roles.column.name]]
     outer, inner = sch.split(column, [None, tile.columns])
     batch = [loops[position[it.name]] for it in roles.batch if it.name in position]
     sums = [loop for loop in loops if loop != column and loop not in batch]
-    sch.reorder(*batch, outer, *sums, inner)
-    sch.vectorize(inner)
+    last = next(it for it in block.iters if loop_of(it) == sums[-1])
+    (read,) = reads_of(block)
+    if _unit(read, facts, last.name) and as_int(simplify(last.extent % tile.lanes)) == 0:
+        steps, lane = sch.split(sums.pop(), [None, tile.lanes])
+        sch.reorder(*batch, outer, *sums, steps, inner, lane)
+        sch.vectorize(lane)
+    else:
+        sch.reorder(*batch, outer, *sums, inner)
+        sch.vectorize(inner)
     if work(block) >= PARALLEL_WORK:
         sch.parallel(sch.fuse(*batch, outer) if batch else outer)
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from tilewright.arith.expr import Binary, Expr, Load, Var, ceildiv, minimum
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
-from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter
+from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Store
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import blocks, buffers, map_exprs
 from tilewright.schedule.dataflow import allocation, only_buffer
@@ -115,6 +115,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
     written = block.writes[0].buffer
     # The iterator is clamped, not the index: what depends on it alone is computed once a row.
     last = {it.name: minimum(Var(it.name), simplify(it.extent - 1))}
+    copied = _copied_along(block, it)
 
     def clamp(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer == written:
@@ -127,6 +128,8 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
             for i, dim in pairs
         ):
             return None
+        if copied is e:
+            return Load(e.buffer, e.indices, e.dtype, Var(it.name) < it.extent)
         mask = None if e.mask is None else substitute(e.mask, last)
         return Load(e.buffer, tuple(substitute(i, last) for i in e.indices), e.dtype, mask)
 
@@ -140,3 +143,16 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
         annotations=block.annotations,
         buffers=known,
     )
+
+
+def _copied_along(block: Block, it: Iter) -> Load | None:
+    """What a block copies, if neighbours along the iterator lie side by side.
+
+    A mask keeps them so, where a clamped index would not.
+    """
+    if not isinstance(block.body, Store) or block.init is not None:
+        return None
+    value = block.body.value
+    if not isinstance(value, Load) or value.mask is not None:
+        return None
+    return value if value.indices[-1] is Var(it.name) else None
