@@ -100,6 +100,8 @@ BF16_UNITS = {
 # Extensions whose vectors compute in f16, twice as many lanes as in f32.
 F16_UNITS = {"x86_64": "avx512fp16", "aarch64": "fullfp16"}
 
+# What a cache loads at once; the same on all machines of these architectures.
+LINE_BYTES = 64
 _KIB, _MIB = 1024, 1024 * 1024
 _X86 = "x86_64-unknown-linux-gnu"
 # All that a level's code may use: a machine without one of them must not run it.
