@@ -37,7 +37,7 @@ class _Linked:
         module = ModuleText()
         emit_func(module, parse_func(SCALE), ("N",))
         library = llvm.JITLibraryBuilder().add_current_process()
-        for text in (module.text(), emit_model(code), CLOCK_IR):
+        for text in (module.text(), emit_model(code, host().architecture), CLOCK_IR):
             library.add_object_img(compile_object(text, host()))
         for name in ("tw_main", "tw_main_profiled", "tw_arena_size", "tw_output_shapes"):
             library.export_symbol(name)

@@ -20,6 +20,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.placement import emit_placement
+from tilewright.codegen.underflow import emit_flushing, flushes_results
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
@@ -114,7 +115,7 @@ class ModelCode:
         return tuple(_kernel_calls(self.actions))
 
 
-def emit_model(code: ModelCode) -> str:
+def emit_model(code: ModelCode, architecture: str) -> str:
     """The LLVM module with the entry points; kernels are declared, not defined."""
     module = ModuleText()
     for call in code.calls:
@@ -122,8 +123,8 @@ def emit_model(code: ModelCode) -> str:
         module.declare(call.kernel, f"void ({params})")
     if code.placement is not None:
         emit_placement(module, code.placement)
-    _emit_main(module, code, profiled=False)
-    _emit_main(module, code, profiled=True)
+    _emit_main(module, code, architecture, profiled=False)
+    _emit_main(module, code, architecture, profiled=True)
     _emit_arena_size(module, code)
     _emit_output_shapes(module, code)
     return module.text()
@@ -151,9 +152,13 @@ def _start(
     return emitter
 
 
-def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
+def _emit_main(module: ModuleText, code: ModelCode, architecture: str, profiled: bool) -> None:
     params = [*MAIN_PARAMS, ("%ns", "ptr")] if profiled else list(MAIN_PARAMS)
-    em = _start(module, "tw_main_profiled" if profiled else "tw_main", params, code.symbols)
+    name = body = "tw_main_profiled" if profiled else "tw_main"
+    if flushes_results(architecture):
+        body = f"{name}.steps"
+        emit_flushing(module, architecture, name, body, params)
+    em = _start(module, body, params, code.symbols)
     if code.placement is not None:
         _place(em, code.placement)
     _Main(em, code, profiled).emit(code.actions)

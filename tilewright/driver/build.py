@@ -258,7 +258,7 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
             module = ModuleText(native_bf16=native)
             emit_func(module, step.kernel.plain, step.kernel.sizes)
             texts[step.kernel.name] = module.text()
-    texts[ENTRY] = emit_model(build.code)
+    texts[ENTRY] = emit_model(build.code, build.target.architecture)
     texts["tw_runtime"] = threadpool_ir(build.target.triple)
     texts["tw_clock"] = CLOCK_IR
     texts["tw_call"] = CALL_IR
