@@ -255,7 +255,7 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
     for step in build.steps:
         if step.kernel.name not in texts:
             native = build.target.architecture if build.rounds_natively else ""
-            module = ModuleText(native_bf16=native)
+            module = ModuleText(native, build.target.orders_zeros)
             emit_func(module, step.kernel.plain, step.kernel.sizes)
             texts[step.kernel.name] = module.text()
     texts[ENTRY] = emit_model(build.code, build.target.architecture)

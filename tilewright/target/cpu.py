@@ -64,8 +64,8 @@ class Target:
         return f"+{F16_UNITS.get(self.architecture)}" in self.features
 
     @property
-    def keeps_nan(self) -> bool:
-        """Whether the greater or lesser of a number and a NaN is a NaN, in one instruction."""
+    def orders_zeros(self) -> bool:
+        """Whether one instruction knows that of two zeros the positive one is the greater."""
         return self.architecture == "aarch64"
 
     @property

@@ -1,6 +1,6 @@
 """Windows that stay within a channel: depthwise convolutions and pooling.
 
-    parallel (image, line, panel of columns)
+    parallel (image, strip of columns, line, panel of columns)
       for tiles of the line
         C = 0                                          registers
         for window rows: C[pixels, columns] += x[pixels + taps, columns] * w[taps, columns]
@@ -153,21 +153,29 @@ def _column_parts(
     """How the columns are cut: strips, if they are worth it, panels, vectors and lanes.
 
     The lines of a strip that are under a window stay in the nearest cache. Wider ones would come
-    from the next cache once for each row of the window.
+    from the next cache once for each row of the window. What is not even there is read whole, as
+    narrow strips of it are no stream.
     """
     parts = [None, tile.columns // tile.lanes, tile.lanes]
     columns = as_int(roles.column.extent)
     if along or columns is None or columns % tile.columns != 0:
         return parts
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
-    size = value_of(block).dtype.bytes * tile.columns
-    most = target.l1 // 4 // (lines * roles.line * _row_step(roles) * size)
+    pixels = prod(typical_extent(it.extent) for it in (*roles.batch, roles.row))
+    step, element = _row_step(roles), value_of(block).dtype.bytes
+    if pixels * step * step * columns * element > target.l2:
+        return parts
+    size = element * tile.columns
+    most = target.l1 // 4 // (lines * roles.line * step * size)
     panels = largest_divisor(columns // tile.columns, max(most, -(-LINE_BYTES // size)))
     return parts if panels * tile.columns == columns else [None, panels, *parts[1:]]
 
 
 def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> RegisterTile:
-    """The tile with the fewest loads a multiply-add among those that keep the units busy."""
+    """The tile with the fewest loads a multiply-add among those that keep the units busy.
+
+    It is in registers with the taps of one window, in whose place pixels come and go.
+    """
     lanes = target.lanes(value_of(block).dtype.bits)
     columns = typical_extent(roles.column.extent)
     whole = max(1, -(-columns // lanes) if along else columns // lanes)
@@ -184,15 +192,16 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)
         return shared * vectors
 
-    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+    chains = min(PARALLEL_CHAINS, target.vector_registers // 2)
+
+    def cost(tile: tuple[int, int]) -> tuple[int, float, int]:
         rows, vectors = tile
         work = rows * vectors * taps
-        weights = taps * (1 if along else vectors)
-        held = rows * vectors + (weights + vectors if along else 2 * taps)
-        idle = max(1.0, PARALLEL_CHAINS / (rows * vectors))
+        held = rows * vectors + taps + (vectors if along else 0)
+        idle = max(1.0, chains / (rows * vectors))
         spilled = max(0, held + 2 - target.vector_registers)
-        loads = loaded(rows, vectors) + weights + 2 * spilled
-        return idle * max(1.0, loads / work) + 0.1 * loads / work, rows * vectors
+        loads = loaded(rows, vectors) + taps * (1 if along else vectors)
+        return spilled, idle * max(1.0, loads / work) + 0.1 * loads / work, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
     return RegisterTile(rows, vectors * lanes, lanes)
