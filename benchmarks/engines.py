@@ -9,14 +9,16 @@ Torch runs the module a model was exported from, JAX the ONNX file's operators w
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from isa import NOT_LIMITED, limited_target
 
 from tilewright.bench import worker
 from tilewright.bench.engines import ENGINES as READING_ONNX
-from tilewright.bench.engines import Engine, Job, Session
+from tilewright.bench.engines import Engine, Job, Session, tilewright
 
 
 def torch_session(job: Job, freezing: bool | None = None) -> Session:
@@ -79,6 +81,11 @@ ENGINES: dict[str, Engine] = {
     "torch": Engine("torch", torch_session, "torch without compiling", on_request=True),
     "jax": Engine("jax", jax_session, "XLA by way of JAX"),
 }
+
+if limited_target() != "native":
+    held = partial(tilewright, target=limited_target())
+    ENGINES["tilewright"] = replace(ENGINES["tilewright"], load=held)
+    ENGINES = {name: engine for name, engine in ENGINES.items() if name not in NOT_LIMITED}
 
 QUICK = ("tilewright", "onnxruntime", "openvino")
 """Engines that load within seconds, on most machines also the fastest."""

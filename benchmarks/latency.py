@@ -3,6 +3,7 @@
     python benchmarks/latency.py                    # all models, all engines that are installed
     python benchmarks/latency.py resnet50 kernels/gemm_512 --engines tilewright,openvino
     python benchmarks/latency.py kernels --quick --json kernels.json --resume
+    python benchmarks/latency.py --isa avx2         # as on an x86 machine without AVX-512
 
 Each engine runs in a process of its own with the same number of threads, in interleaved rounds (see
 `tilewright/bench/rounds.py`). Compiling is timed from an empty cache; engines that keep what they
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import ENGINES, QUICK
+from isa import LIMITS, limit_to
 from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
 
@@ -135,6 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", help="comma separated (default: all that are installed)")
     parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK)}; fewer rounds")
     parser.add_argument("--python", action="append", default=[], metavar="[ENGINE=]PATH")
+    parser.add_argument("--isa", choices=LIMITS, help="hold engines to older instructions")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="default: 7, with --quick 5")
     parser.add_argument("--seconds", type=float, default=0.3, help="one engine's turn")
@@ -152,7 +155,12 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """The engines asked for and who runs them; those that are not installed are left out."""
+    """The engines asked for and who runs them; those that are not installed are left out.
+
+    From here on they are held to the instructions asked for; those that cannot be are left out too.
+    """
+    if arguments.isa:
+        limit_to(arguments.isa)
     named = arguments.engines.split(",") if arguments.engines else None
     engines = named or (list(QUICK) if arguments.quick else list(ENGINES))
     unknown = [name for name in engines if name not in ENGINES]
@@ -162,7 +170,9 @@ def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:
     there = installed(pythons)
     missing = [name for name in engines if name not in there]
     if missing:
-        print(f"not installed, left out: {', '.join(missing)}", file=sys.stderr)
+        print(
+            f"not installed or not to be limited, left out: {', '.join(missing)}", file=sys.stderr
+        )
     return {name: pythons[name] for name in there}
 
 

@@ -22,10 +22,14 @@ from tests.codegen.native_func import assert_same, both, check_native_func
 from tilewright.arith.expr import Binary, Call, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.function import FunctionText, ModuleText
+from tilewright.codegen.llvm import compile_assembly
+from tilewright.codegen.statements import emit_func
 from tilewright.core.dtypes import F32, I64, U8, DType
 from tilewright.core.errors import CodegenError
+from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.text import parse_func
+from tilewright.target.cpu import NAMED
 
 LANES = (1, 8)
 
@@ -121,3 +125,43 @@ def test_an_index_vector_in_arithmetic() -> None:
         For("i", const(2), "serial", Store("y", (lanes,), value)),
     )
     check_native_func(func, {"y": np.zeros(8, np.int64)})
+
+
+@pytest.mark.parametrize(("other", "instructions"), [("2.0", 1), ("b[i]", 3)])
+def test_extrema_on_x86_take_few_instructions(other: str, instructions: int) -> None:
+    """Its own maximum loses a NaN that comes first: only there, and only if one may, is it kept."""
+    func = parse_func(
+        f"""
+        func @f(a: f32[16], b: f32[16], out y: f32[16]) {{
+          for i in vectorize(16) {{ y[i] = max(a[i], {other}) }}
+        }}"""
+    )
+    module = ModuleText(orders_zeros=False)
+    emit_func(module, vectorize(func), ())
+    text = compile_assembly(module.text(), NAMED["x86-64-v4"])
+    lines = [line.split("\t")[1] for line in text.splitlines() if line.startswith("\tv")]
+    moves = ("vmovups", "vbroadcastss", "vzeroupper")
+    assert sum(word not in moves for word in lines) == instructions, text
+
+
+EXTREMA = (
+    "max(a[i], 0.0)",
+    "min(1.0, a[i])",
+    "max(a[i], b[i])",
+    "min(b[i], max(a[i], -1.0))",
+    "max(a[i], (nan:f32))",
+    "min(max(min(a[i], b[i]), b[i]) + 1.0, a[i])",
+)
+
+
+@pytest.mark.parametrize("formula", EXTREMA)
+def test_extrema_keep_nan(formula: str) -> None:
+    func = parse_func(
+        f"""
+        func @f(a: f32[36], b: f32[36], out y: f32[36]) {{
+          for i in serial(36) {{ y[i] = {formula} }}
+        }}"""
+    )
+    special = np.array([np.nan, np.inf, -np.inf, -1.5, 0.0, 2.5], np.float32)
+    pairs = {"a": np.repeat(special, 6), "b": np.tile(special, 6)}
+    check_native_func(func, {**pairs, "y": np.zeros(36, np.float32)})

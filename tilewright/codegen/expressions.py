@@ -110,12 +110,15 @@ class ExprEmitter:
         key = Broadcast(e, lanes)
         return self.value(key)
 
-    def intrinsic(self, name: str, dtype: DType, lanes: int, args: list[str]) -> str:
+    def intrinsic(
+        self, name: str, dtype: DType, lanes: int, args: list[str], flags: str = ""
+    ) -> str:
         """Call an LLVM intrinsic whose operands and result have one type."""
         kind = register_type(dtype, lanes)
         full = f"llvm.{name}.{intrinsic_suffix(dtype, lanes)}"
         self.fn.module.declare(full, f"{kind} ({', '.join([kind] * len(args))})")
-        return self.fn.let(f"call {kind} @{full}({', '.join(f'{kind} {a}' for a in args)})")
+        given = ", ".join(f"{kind} {a}" for a in args)
+        return self.fn.let(f"call {flags}{kind} @{full}({given})")
 
     def element_pointer(self, buffer: str, dtype: DType, index: Expr) -> str:
         """The address of one element."""
@@ -212,7 +215,11 @@ def _comparison(op: str, dtype: DType) -> str:
 
 def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     if e.dtype.is_float:
-        return em.intrinsic("minimum" if e.op == "min" else "maximum", e.dtype, e.lanes, [a, b])
+        # The result so far goes second: x86 has to look for a NaN in the first operand only, and
+        # a chain of extrema does not wait for that.
+        name = "minimum" if e.op == "min" else "maximum"
+        flags = "" if em.fn.module.orders_zeros else "nsz "
+        return em.intrinsic(name, e.dtype, e.lanes, [b, a], flags)
     if e.dtype == BOOL:
         kind = register_type(BOOL, e.lanes)
         return em.fn.let(f"{'and' if e.op == 'min' else 'or'} {kind} {a}, {b}")

@@ -12,10 +12,12 @@ class ModuleText:
     """Collects function definitions, and declarations each once.
 
     `native_bf16` names the architecture whose own instruction rounds f32 to bf16; "" for none.
+    Without `orders_zeros`, the greater or lesser of two zeros may be either of them.
     """
 
-    def __init__(self, native_bf16: str = "") -> None:
+    def __init__(self, native_bf16: str = "", orders_zeros: bool = True) -> None:
         self.native_bf16 = native_bf16
+        self.orders_zeros = orders_zeros
         self.definitions: list[str] = []
         self.declarations: dict[str, str] = {}
         self._included: set[str] = set()

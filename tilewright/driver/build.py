@@ -248,7 +248,7 @@ def _workspace(step: int, index: int) -> str:
 def emit_kernel(kernel: Kernel, target: Target, precision: str) -> str:
     """The LLVM text of a kernel's module."""
     native = target.architecture if rounds_natively(target, precision) else ""
-    module = ModuleText(native_bf16=native)
+    module = ModuleText(native, target.orders_zeros)
     emit_func(module, kernel.plain, kernel.sizes)
     return module.text()
 

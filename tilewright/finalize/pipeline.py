@@ -11,7 +11,6 @@ from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.lower_blocks import lower_blocks
-from tilewright.finalize.order_extrema import order_extrema
 from tilewright.finalize.partition import partition
 from tilewright.finalize.transpose_loads import transpose_loads
 from tilewright.finalize.unroll import unroll
@@ -37,4 +36,4 @@ def finalize(func: Func, target: Target) -> Func:
     func = expand_tiles(func, target)
     for _, step in STEPS:
         func = step(func)
-    return combine_loads(order_extrema(func, target), target)
+    return combine_loads(func, target)

@@ -64,8 +64,8 @@ class Target:
         return f"+{F16_UNITS.get(self.architecture)}" in self.features
 
     @property
-    def keeps_nan(self) -> bool:
-        """Whether the greater or lesser of a number and a NaN is a NaN, in one instruction."""
+    def orders_zeros(self) -> bool:
+        """Whether one instruction knows that of two zeros the positive one is the greater."""
         return self.architecture == "aarch64"
 
     @property
@@ -100,6 +100,8 @@ BF16_UNITS = {
 # Extensions whose vectors compute in f16, twice as many lanes as in f32.
 F16_UNITS = {"x86_64": "avx512fp16", "aarch64": "fullfp16"}
 
+# What a cache loads at once; the same on all machines of these architectures.
+LINE_BYTES = 64
 _KIB, _MIB = 1024, 1024 * 1024
 _X86 = "x86_64-unknown-linux-gnu"
 # All that a level's code may use: a machine without one of them must not run it.

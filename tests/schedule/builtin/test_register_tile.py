@@ -26,6 +26,20 @@ def test_large_products_keep_the_units_busy() -> None:
     assert tile.rows * tile.columns // tile.lanes >= 16
 
 
+@pytest.mark.parametrize(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
+def test_few_registers_are_left_over(name: str, sums: int) -> None:
+    for rows in (96, 196, 1024):
+        tile = choose_tile(TileProblem(rows, 768, 768, 32, True), NAMED[name])
+        assert tile.rows * tile.columns // tile.lanes >= sums
+
+
+@pytest.mark.parametrize("rows", [49, 196, 197, 784])
+def test_few_rows_are_computed_for_nothing(rows: int) -> None:
+    """The pixels of small images, and those and one more, on a machine with many registers."""
+    tile = choose_tile(TileProblem(rows, 768, 768, 32, True), NAMED["x86-64-v4"])
+    assert -rows % tile.rows <= 0.03 * rows
+
+
 def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
         tile = choose_tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])

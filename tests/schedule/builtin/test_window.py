@@ -13,6 +13,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.window import arrange
+from tilewright.target.cpu import NAMED
 
 LAYOUTS = ["channels_first", "channels_last"]
 
@@ -110,6 +111,24 @@ def test_channels_last_make_no_copy() -> None:
     assert "padded" not in {b.name for b in kernel.func.params}
     assert "alloc conv.padded" not in print_func(kernel.func)
     assert "cut=1" in print_func(kernel.func)
+
+
+def test_wide_lines_are_computed_in_strips() -> None:
+    """Five lines of 512 channels are far more than the nearest cache holds."""
+    small = NAMED["x86-64-v3"]
+    (kernel,) = scheduled(_windows("conv", "channels_last", 512, (14, 14), (5, 5)), small)
+    loops = next(d for d in kernel.trace.steps if d.name == "split" and len(d.args[1]) == 4)
+    _, panels, vectors, lanes = loops.args[1]
+    strip = panels * vectors * lanes
+    assert 512 % strip == 0
+    assert 5 * 14 * 4 * strip <= small.l1 // 4
+    (narrow,) = scheduled(_windows("conv", "channels_last", 16, (14, 14), (5, 5)), small)
+    assert not any(d.name == "split" and len(d.args[1]) == 4 for d in narrow.trace.steps)
+
+
+def test_strips_compute_the_same() -> None:
+    graph = _windows("conv", "channels_last", 256, (7, 14), (5, 5))
+    check_native(graph, random_inputs(graph), threads=2).close()
 
 
 @pytest.mark.parametrize("op", ["conv", "max_pool"])

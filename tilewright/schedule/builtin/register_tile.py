@@ -17,7 +17,7 @@ from tilewright.target.cpu import Target
 # Multiply-adds in flight that hide their latency: two units, four cycles each.
 PARALLEL_CHAINS = 8
 MAX_ROWS = 16
-SPARE_REGISTERS = 4
+SPARE_REGISTERS = 2
 # To find where a row of the tile starts when its rows are not evenly spaced: two divisions.
 CYCLES_PER_ADDRESS = 6
 MAX_VECTORS = 8

@@ -28,9 +28,8 @@ from tilewright.schedule.builtin.structure import (
     value_of,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import LINE_BYTES, Target
 
-LINE_BYTES = 64
 # Rows of the output that are written in turn: each is in a page of its own.
 MOST_ROWS = 128
 

@@ -1,6 +1,6 @@
 """Windows that stay within a channel: depthwise convolutions and pooling.
 
-    parallel (image, line, panel of columns)
+    parallel (image, strip of columns, line, panel of columns)
       for tiles of the line
         C = 0                                          registers
         for window rows: C[pixels, columns] += x[pixels + taps, columns] * w[taps, columns]
@@ -16,13 +16,14 @@ pixels innermost it is one on single lanes: a padded copy is made, of one channe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.injective import PARALLEL_WORK, schedule_injective
-from tilewright.schedule.builtin.register_tile import RegisterTile
+from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
@@ -39,14 +40,14 @@ from tilewright.schedule.builtin.structure import (
     work,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import LINE_BYTES, Target
 
 # Taps that may be written out one by one.
 MOST_TAPS = 8
 MOST_ROWS = 8
 MOST_VECTORS = 8
-# Multiply-adds in flight that hide their latency: two units, four cycles each.
-PARALLEL_CHAINS = 8
+# Multiply-adds in flight that hide their latency, also while few steps start and end.
+PARALLEL_CHAINS = 14
 
 
 @dataclass(frozen=True)
@@ -127,11 +128,14 @@ def schedule_windows(
     if roles.padding is not None:
         _place_padding(sch, block, roles, roles.padding, tile, target)
     line, at, row = sch.split(loop_of(roles.row), [None, roles.line // tile.rows, tile.rows])
-    vectors = tile.columns // tile.lanes
-    panel, vector, lane = sch.split(loop_of(roles.column), [None, vectors, tile.lanes])
+    *strips, panel, vector, lane = sch.split(
+        loop_of(roles.column), _column_parts(block, roles, along, tile, target)
+    )
     *sums, last = (loop_of(it) for it in reductions(block))
-    batch = [loop_of(it) for it in roles.batch]
-    sch.reorder(*batch, line, panel, at, *sums, last, row, vector, lane)
+    outer = [*(loop_of(it) for it in roles.batch), *strips, line, panel]
+    # With the taps innermost, few of the pixels that are shared have to be kept in registers.
+    inner = [last, row, vector] if along else [vector, row, last]
+    sch.reorder(*outer, at, *sums, *inner, lane)
     _write_out(sch, epilogue, at, tile)
     for loop in (last, row, vector):
         sch.unroll(loop)
@@ -140,11 +144,38 @@ def schedule_windows(
         sch.annotate(loop, "cut", 1)
     sch.decompose_reduction(block.name, (sums or [last])[0])
     sch.set_scope(block.writes[0].buffer, "register")
-    _share(sch, block, roles, tile, [*batch, line, panel], target)
+    _share(sch, block, roles, tile, outer, target)
+
+
+def _column_parts(
+    block: Block, roles: WindowRoles, along: bool, tile: RegisterTile, target: Target
+) -> list[int | None]:
+    """How the columns are cut: strips, if they are worth it, panels, vectors and lanes.
+
+    The lines of a strip that are under a window stay in the nearest cache. Wider ones would come
+    from the next cache once for each row of the window. What is not even there is read whole, as
+    narrow strips of it are no stream.
+    """
+    parts = [None, tile.columns // tile.lanes, tile.lanes]
+    columns = as_int(roles.column.extent)
+    if along or columns is None or columns % tile.columns != 0:
+        return parts
+    lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
+    pixels = prod(typical_extent(it.extent) for it in (*roles.batch, roles.row))
+    step, element = _row_step(roles), value_of(block).dtype.bytes
+    if pixels * step * step * columns * element > target.l2:
+        return parts
+    size = element * tile.columns
+    most = target.l1 // 4 // (lines * roles.line * step * size)
+    panels = largest_divisor(columns // tile.columns, max(most, -(-LINE_BYTES // size)))
+    return parts if panels * tile.columns == columns else [None, panels, *parts[1:]]
 
 
 def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> RegisterTile:
-    """The tile with the fewest loads a multiply-add among those that keep the units busy."""
+    """The tile with the fewest loads a multiply-add among those that keep the units busy.
+
+    It is in registers with the taps of one window, in whose place pixels come and go.
+    """
     lanes = target.lanes(value_of(block).dtype.bits)
     columns = typical_extent(roles.column.extent)
     whole = max(1, -(-columns // lanes) if along else columns // lanes)
@@ -161,15 +192,16 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)
         return shared * vectors
 
-    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+    chains = min(PARALLEL_CHAINS, target.vector_registers // 2)
+
+    def cost(tile: tuple[int, int]) -> tuple[int, float, int]:
         rows, vectors = tile
         work = rows * vectors * taps
-        weights = taps * (1 if along else vectors)
-        held = rows * vectors + weights + (vectors if along else loaded(rows, vectors))
-        idle = max(1.0, PARALLEL_CHAINS / (rows * vectors))
+        held = rows * vectors + taps + (vectors if along else 0)
+        idle = max(1.0, chains / (rows * vectors))
         spilled = max(0, held + 2 - target.vector_registers)
-        loads = loaded(rows, vectors) + weights + 2 * spilled
-        return idle * max(1.0, loads / work) + 0.1 * loads / work, rows * vectors
+        loads = loaded(rows, vectors) + taps * (1 if along else vectors)
+        return spilled, idle * max(1.0, loads / work) + 0.1 * loads / work, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
     return RegisterTile(rows, vectors * lanes, lanes)
