@@ -23,6 +23,9 @@ from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.evaluate import run_graph
+from tilewright.ops.layout import TransposeAttrs
+from tilewright.ops.pool import PoolAttrs
+from tilewright.ops.softmax import AxisAttrs
 from tilewright.target.cpu import NAMED, host
 
 
@@ -140,3 +143,56 @@ def test_fp16_of_wide_images_and_long_rows() -> None:
         assert found.dtype == np.float32
         error = np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2))
         assert error < 3e-3
+
+
+def _attention(queries: int, keys: int, size: int, masked: bool) -> Graph:
+    """Attention on projected heads, with a mask that f16 cannot hold."""
+    g = GraphBuilder("attention")
+    q, k, v = (
+        g.input(name, tensor(F32, 2, n, size))
+        for name, n in (("q", queries), ("k", keys), ("v", keys))
+    )
+    w = g.constant(weights(size, size).astype(np.float32))
+    turned = g.add("transpose", g.add("matmul", k, w), attrs=TransposeAttrs((0, 2, 1)))
+    scale = g.constant(np.array(size**-0.5, np.float32))
+    scores = g.add("mul", g.add("matmul", g.add("matmul", q, w), turned), scale)
+    if masked:
+        hidden = np.where(np.arange(keys) % 3 == 1, np.float32(-3e38), np.float32(0))
+        scores = g.add("add", scores, g.constant(np.broadcast_to(hidden, (queries, keys)).copy()))
+    shares = g.add("softmax", scores, attrs=AxisAttrs(-1))
+    return g.graph(g.add("matmul", shares, g.add("matmul", v, w)))
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "size", "masked"),
+    [(1, 33, 32, False), (19, 7, 24, True), (50, 200, 64, False)],
+)
+def test_attention_in_fp16(queries: int, keys: int, size: int, masked: bool) -> None:
+    _check_fp16(_attention(queries, keys, size, masked), 1.5e-2)
+
+
+def _windows(channels: int, groups: int) -> Graph:
+    """A convolution by Winograd's method or within channels, and pooling."""
+    g = GraphBuilder("windows")
+    x = g.input("x", tensor(F32, 1, 13, 11, channels))
+    attrs = ConvAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last", groups)
+    w = weights(channels, channels // groups, 3, 3).astype(np.float32)
+    y = g.add("conv", x, g.constant(w), attrs=attrs)
+    pool = PoolAttrs((2, 2), (0,) * 4, (1, 1), "channels_last", (3, 3))
+    return g.graph(g.add("max_pool", g.add("relu", y), attrs=pool))
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(96, 1), (40, 40), (5, 1)])
+def test_windows_in_fp16(channels: int, groups: int) -> None:
+    _check_fp16(_windows(channels, groups), 5e-3)
+
+
+def _check_fp16(graph: Graph, tolerance: float) -> None:
+    inputs = random_inputs(graph)
+    expected = run_graph(graph, inputs)[graph.outputs[0]]
+    with compile(graph, precision="fp16", cache=False) as model:
+        found = model.run(inputs)[graph.outputs[0]]
+        assert_same_on_threads(model, inputs, 2, 3)
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max())
