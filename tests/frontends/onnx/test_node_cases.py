@@ -37,7 +37,6 @@ LOSSES = ("NegativeLogLikelihoodLoss",)
 EXCLUDED = {
     r"test_training_dropout(_default)?(_mask)?": "random numbers",
     r"test_bernoulli.*": "random numbers",
-    r"test_resize_.*antialias": "not supported",
     # Here the reference divides by a size that is not rounded; other runtimes round it.
     r"test_resize_downsample_scales_.*_align_corners": "the size in align_corners is rounded",
 }
