@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tilewright.arith.expr import as_int
+from tilewright.arith.expr import Expr, as_int
+from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, F64, I64
 from tilewright.frontends.onnx.context import Context, OnnxNode
 from tilewright.frontends.onnx.formula import Formula
@@ -32,12 +33,17 @@ def _kernel(distance: np.ndarray, attrs: ResizeAttrs) -> np.ndarray:
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
+def _number(e: Expr) -> int:
+    found = as_int(simplify(e))
+    assert found is not None, e
+    return found
+
+
 def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     """Which elements each new one takes along an axis of known sizes, and their weights."""
     grid = TRANSFORMS[attrs.transform](axis)
-    a, b, c, size, new = (as_int(e) for e in (grid.a, grid.b, grid.c, axis.size, axis.new_size))
-    up, down = (as_int(e) for e in axis.scale)
-    assert None not in (a, b, c, size, new, up, down)
+    a, b, c, size, new = map(_number, (grid.a, grid.b, grid.c, axis.size, axis.new_size))
+    up, down = map(_number, axis.scale)
     centre = np.array([float(Fraction(a * x + b, c)) for x in range(new)])[:, None]
     scale = min(up / down, 1.0)
     reach = int(np.ceil(REACH[attrs.mode] / scale))
