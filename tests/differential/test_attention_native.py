@@ -30,7 +30,9 @@ def _spelt(
     softmax: str = "softmax",
     dtype: DType = F32,
 ) -> Graph:
-    """Operands `[batch, length, heads, size]`; the mask is added, or hides what comes later."""
+    """Operands `[batch, length, heads, size]`; the mask is added (one a key, or one number), or
+    hides what comes later.
+    """
     batch, queries, keys = dims
     g = GraphBuilder("f")
     q = g.add("transpose", g.input("q", tensor(dtype, batch, queries, 3, size)), attrs=TURN)
@@ -43,6 +45,8 @@ def _spelt(
     elif mask == "later":
         later = np.triu(np.full((queries, keys), -np.inf, dtype.numpy), 1)
         scores = g.add("add", scores, g.constant(later))
+    elif mask == "number":
+        scores = g.add("add", scores, g.input("m", tensor(dtype)))
     y = g.add("matmul", g.add(softmax, scores), v)
     return g.graph(g.add("transpose", y, attrs=TURN))
 
@@ -58,7 +62,7 @@ def test_fixed_lengths(dims: tuple[int, int, int], mask: str) -> None:
         assert_same_on_threads(model, inputs, 2, 3)
 
 
-@pytest.mark.parametrize("mask", ["", "added"])
+@pytest.mark.parametrize("mask", ["", "added", "number"])
 def test_one_kernel_for_all_lengths(mask: str) -> None:
     graph = _spelt((Var("B"), Var("I"), Var("J")), mask=mask)
     with compile(graph, threads=1, cache=False) as model:

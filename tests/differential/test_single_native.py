@@ -80,6 +80,13 @@ def test_dft(n: int) -> None:
         _check(graph, {"x": RNG.standard_normal((rows, n, 2))}, scale=1000)
 
 
+def test_pairwise_coupling() -> None:
+    graph = _graph("pairwise_coupling", None, {"r": ("f8", ("N", 4, 4))})
+    for rows in (0, 5):
+        r = np.triu(RNG.uniform(0, 1, (rows, 4, 4)), 1)
+        _check(graph, {"r": r + np.tril(1 - r.transpose(0, 2, 1), -1)}, scale=100)
+
+
 @pytest.mark.parametrize("circular", [False, True])
 def test_tensor_scatter(circular: bool) -> None:
     dims = {

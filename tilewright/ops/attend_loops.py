@@ -354,7 +354,8 @@ class _Body:
     def _masked(self, mask: Buffer, value: Expr) -> Expr:
         shape = mask.shape
         index = broadcast_index(shape, (*self.batch, self._row(), self._key()))
-        inside = TRUE if shape[-1] is const(1) else self._inside(self._key())
+        has_keys = bool(shape) and shape[-1] is not const(1)
+        inside = self._inside(self._key()) if has_keys else TRUE
         given = Load(mask.name, index, mask.dtype, None if inside is TRUE else inside)
         if mask.dtype == BOOL:
             return select(given, value, const(self.p.attrs.hidden, value.dtype))

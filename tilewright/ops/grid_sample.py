@@ -101,7 +101,8 @@ def _padded(tap: Tap, d: _Axis, padding: str, real: DType) -> Tap:
     """A tap whose index is in bounds, or that is not inside."""
     i = tap.index
     if padding == "zeros":
-        return Tap(i, tap.weight, (const(0) <= i) & (i < d.size))
+        inside = (const(0) <= i) & (i < d.size)
+        return Tap(minimum(maximum(i, 0), d.size - 1), tap.weight, inside)
     if padding == "reflection":
         v = cast(real, i)
         i = select((v < d.low) | (d.high < v), cast(I64, _reflected(v, d)), i)

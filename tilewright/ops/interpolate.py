@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import TRUE, Expr, cast, const
+from tilewright.arith.expr import TRUE, Expr, as_int, cast, const, select
 from tilewright.core.dtypes import DType
 from tilewright.core.node import node
 from tilewright.ir.tensor.nodes import Tensor
@@ -19,7 +19,10 @@ MODES = {"nearest": 1, "linear": 2, "cubic": 4}
 
 @node
 class Tap:
-    """An element that takes part, with its weight; one that is not `inside` counts as zero."""
+    """An element that takes part, with its weight; one that is not `inside` counts as zero.
+
+    Even so its index is one of an element, unless there are none.
+    """
 
     index: Expr
     weight: Expr
@@ -54,6 +57,15 @@ def cubic_taps(floor: Expr, part: Expr, coefficient: float) -> list[Tap]:
     return [Tap(floor + (k - 1), w) for k, w in enumerate(weights)]
 
 
+def _element(x: Tensor, index: Sequence[Expr], inside: Expr) -> Expr:
+    """An element, or zero; it is read in any case where there surely is one, which is faster."""
+    if inside is TRUE:
+        return x.at(*index)
+    if all(as_int(size) for size in x.shape):
+        return select(inside, x.at(*index), const(0, x.dtype))
+    return x.at(*index, when=inside)
+
+
 def weighted(
     x: Tensor,
     choices: Sequence[Sequence[Tap]],
@@ -63,7 +75,7 @@ def weighted(
 ) -> Expr:
     """The sum over all combinations of taps, in `real`; a single element is as it is."""
     if len(index) == len(x.shape):
-        element = x.at(*index, when=None if inside is TRUE else inside)
+        element = _element(x, index, inside)
         return element if all(len(taps) == 1 for taps in choices) else cast(real, element)
     taps = choices[len(index)]
     inner = [weighted(x, choices, real, (*index, t.index), inside & t.inside) for t in taps]

@@ -7,6 +7,7 @@ loops over a bin then have as many steps as the data says.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tilewright.arith.expr import (
     Expr,
@@ -23,14 +24,15 @@ from tilewright.arith.expr import (
 from tilewright.core.dtypes import I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulator
 from tilewright.ops.row import Op, fail, same_dtype
-from tilewright.ops.scatter import parameters, spatial_block
+from tilewright.ops.scatter import nest, parameters, spatial_block
 from tilewright.ops.sizes import same_size
 
-RESULT = "total"
+# Sums where elements are narrow; where the neighbours of a sample lie, and their weights.
+RESULT, PLACES, WEIGHTS = "total", "places", "weights"
 
 
 @node
@@ -131,17 +133,35 @@ def _between(position: Expr, size: Expr) -> _Between:
     return _Between(low, minimum(low + 1, size - 1), p - cast(real, low), inside)
 
 
-def _sample(x: TensorType, outer: tuple[Expr, Expr], y: _Between, z: _Between, mode: str) -> Expr:
-    """The sample between four neighbours: their weighted sum, or the greatest weighted one."""
+def _found(y: _Between, z: _Between) -> Stmt:
+    """Keep where the four neighbours of a sample lie, -1 for one that does not count, and weights.
+
+    All channels have them in common.
+    """
     one = _number(1, y.part)
+    inside = y.inside & z.inside
+    kept: list[Stmt] = []
+    corners = [(a, b) for a in range(2) for b in range(2)]
+    for k, (a, b) in enumerate(corners):
+        row, near_row = (y.high, y.part) if a else (y.low, one - y.part)
+        column, near_column = (z.high, z.part) if b else (z.low, one - z.part)
+        kept.append(Store(PLACES, (const(k), const(0)), select(inside, row, const(-1))))
+        kept.append(Store(PLACES, (const(k), const(1)), column))
+        kept.append(Store(WEIGHTS, (const(k),), near_row * near_column))
+    return Seq(tuple(kept))
+
+
+def _sample(x: TensorType, outer: tuple[Expr, Expr], real: DType, mode: str) -> Expr:
+    """The sample between the neighbours found: their weighted sum, or the greatest weighted."""
     corners = []
-    for row, near_row in ((y.low, one - y.part), (y.high, y.part)):
-        for column, near_column in ((z.low, one - z.part), (z.high, z.part)):
-            value = cast(y.part.dtype, Load("x0", (*outer, row, column), x.dtype))
-            corners.append(near_row * near_column * value)
-    join: Callable[[Expr, Expr], Expr] = maximum if mode == "max" else lambda a, b: a + b
+    for k in range(4):
+        row, column = (Load(PLACES, (const(k), const(axis)), I64) for axis in range(2))
+        value = Load("x0", (*outer, row, column), x.dtype, const(0) <= row)
+        corners.append(Load(WEIGHTS, (const(k),), real) * cast(real, value))
     a, b, c, d = corners
-    return select(y.inside & z.inside, join(join(join(a, b), c), d), _number(0, y.part))
+    if mode == "max":
+        return maximum(maximum(a, b), maximum(c, d))
+    return a + b + c + d
 
 
 def _image(index: Expr, count: Expr) -> Expr:
@@ -149,47 +169,78 @@ def _image(index: Expr, count: Expr) -> Expr:
     return minimum(maximum(cast(I64, index), 0), count - 1)
 
 
-@node
+@dataclass(frozen=True)
 class _Bin:
-    """The elements of one bin: how many along each axis, and number `iy`, `ix` of them."""
+    """The elements of one bin: how many along each axis, and number `iy`, `ix` of a channel's."""
 
     counts: tuple[Expr, Expr]
-    element: Expr
+    element: Callable[[Expr], Expr]
     mode: str = "max"
+    before: Stmt | None = None  # what the elements of all channels have in common
 
-    def fold(self) -> tuple[Expr, Stmt]:
-        """Their mean or greatest, zero if there are none, and the loops that find it."""
-        real = self.element.dtype
-        zero, total = const(0, real), Load(RESULT, (const(0),), real)
+    def start(self, real: DType) -> Expr:
+        """What the sum or the maximum starts from."""
+        return const(0, real) if self.mode == "avg" else lowest(real)
+
+    def step(self, total: Expr, channel: Expr) -> Expr:
+        """What it is with one more element."""
+        new = self.element(channel)
+        return total + new if self.mode == "avg" else maximum(total, new)
+
+    def result(self, total: Expr) -> Expr:
+        """The mean, or the greatest; zero if there are none."""
         count = self.counts[0] * self.counts[1]
         if self.mode == "avg":
-            start, step = zero, total + self.element
-            value = total / cast(real, maximum(count, 1))
-        else:
-            start, step = lowest(real), maximum(total, self.element)
-            value = select(count <= 0, zero, total)
-        body: Stmt = Store(RESULT, (const(0),), step)
-        for name, extent in (("ix", self.counts[1]), ("iy", self.counts[0])):
-            body = For(name, extent, "serial", body)
-        return value, Seq((Store(RESULT, (const(0),), start), body))
+            return total / cast(total.dtype, maximum(count, 1))
+        return select(count <= 0, const(0, total.dtype), total)
 
 
 def _pool(
     name: str,
     ins: Sequence[TensorType],
     outs: Sequence[TensorType],
-    bin_of: Callable[[Expr, Expr, Expr, Expr], _Bin],
+    bin_of: Callable[[Expr, Expr, Expr], _Bin],
 ) -> Func:
-    """One block an element of the result, which runs through its bin."""
+    """One block a bin, which runs through it: where an element lies is the same in all channels."""
     buffers = parameters(ins, outs)
-    real = accumulator(ins[0].dtype)
+    dtype, real = ins[0].dtype, accumulator(ins[0].dtype)
+    own = (
+        Buffer(RESULT, real, outs[0].shape),
+        Buffer(PLACES, I64, (const(4), const(2)), "local"),
+        Buffer(WEIGHTS, real, (const(4),), "local"),
+    )
+    kept = "y0" if dtype == real else RESULT
+    rows, channels, *size = outs[0].shape
 
-    def body(*i: Expr) -> Stmt:
-        value, loops = bin_of(*i).fold()
-        stored = Store("y0", i, cast(ins[0].dtype, value))
-        return Alloc(Buffer(RESULT, real, (const(1),), "local"), Seq((loops, stored)))
+    def body(n: Expr, row: Expr, column: Expr) -> Stmt:
+        bin = bin_of(n, row, column)
 
-    block = spatial_block(name, outs[0].shape, body, buffers)
+        def place(channel: str) -> tuple[Expr, ...]:
+            return n, Var(channel), row, column
+
+        def total(channel: str) -> Load:
+            return Load(kept, place(channel), real)
+
+        begun = Store(kept, place("c0"), bin.start(real))
+        added = Store(kept, place("c"), bin.step(total("c"), Var("c")))
+        ended = Store("y0", place("c1"), cast(dtype, bin.result(total("c1"))))
+        each = [] if bin.before is None else [bin.before]
+        each.append(nest(("c",), (channels,), added))
+        loops: Stmt = Seq(
+            (
+                nest(("c0",), (channels,), begun),
+                nest(("iy", "ix"), bin.counts, Seq(tuple(each))),
+                nest(("c1",), (channels,), ended),
+            )
+        )
+        for buffer in own[1:]:
+            loops = Alloc(buffer, loops)
+        return loops
+
+    known = {**buffers, **{b.name: b for b in own}}
+    block = spatial_block(name, (rows, *size), body, known)
+    if kept == RESULT:
+        block = Alloc(own[0], block)
     return Func(name, tuple(buffers.values()), ("y0",), block)
 
 
@@ -203,15 +254,19 @@ def _region(rois: TensorType, n: Expr, first: int, real: DType) -> list[tuple[Ex
 
 def _roi_align(attrs: RoiAlignAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
     x, rois, batch = ins
+    real = accumulator(x.dtype)
 
-    def bin_of(n: Expr, c: Expr, row: Expr, column: Expr) -> _Bin:
-        ends = _region(rois, n, 0, accumulator(x.dtype))
+    def bin_of(n: Expr, row: Expr, column: Expr) -> _Bin:
+        ends = _region(rois, n, 0, real)
         rows, columns = (_side(attrs, ends[a], attrs.size[a]) for a in range(2))
         y = _between(_position(rows, row, Var("iy")), x.shape[2])
         z = _between(_position(columns, column, Var("ix")), x.shape[3])
-        outer = (_image(Load("x2", (n,), batch.dtype), x.shape[0]), c)
-        value = _sample(x, outer, y, z, attrs.mode)
-        return _Bin((rows.count, columns.count), value, attrs.mode)
+        image = _image(Load("x2", (n,), batch.dtype), x.shape[0])
+
+        def sample(c: Expr) -> Expr:
+            return _sample(x, (image, c), real, attrs.mode)
+
+        return _Bin((rows.count, columns.count), sample, attrs.mode, _found(y, z))
 
     return _pool("roi_align", ins, outs, bin_of)
 
@@ -240,7 +295,7 @@ def _max_roi_pool(
 ) -> Func:
     x, rois = ins
 
-    def bin_of(n: Expr, c: Expr, row: Expr, column: Expr) -> _Bin:
+    def bin_of(n: Expr, row: Expr, column: Expr) -> _Bin:
         real = accumulator(x.dtype)
         ends, bins = _region(rois, n, 1, real), (row, column)
         (top, rows), (left, columns) = (
@@ -248,8 +303,12 @@ def _max_roi_pool(
             for a in range(2)
         )
         image = _image(Load("x1", (n, const(0)), rois.dtype), x.shape[0])
-        place = (image, c, top + Var("iy"), left + Var("ix"))
-        return _Bin((rows, columns), cast(real, Load("x0", place, x.dtype)))
+
+        def element(c: Expr) -> Expr:
+            place = (image, c, top + Var("iy"), left + Var("ix"))
+            return cast(real, Load("x0", place, x.dtype))
+
+        return _Bin((rows, columns), element)
 
     return _pool("max_roi_pool", ins, outs, bin_of)
 

@@ -33,6 +33,7 @@ def regions(source: str) -> tuple[str, str]:
         ("for r in serial(8) { C[0] = A[0, B[vi]] }", "A[0, B[vi]], B[vi]", "C[0]"),
         ("if B[vi] < 3 { C[0 ? B[0] < 1] = 1.0 } else { C[1] = 1.0 }", "B[0], B[vi]", "C[0], C[1]"),
         ("alloc T: f32[4] T[0] = A[0, 0] C[0] = T[0]", "A[0, 0]", "C[0]"),
+        ("alloc T: i64[4] T[0] = B[0] C[0] = A[T[0], 1]", "A[0 : 100, 1], B[0]", "C[0]"),
         ("C[0] = A[0, 0] + A[0, 0] * A[0, 1]", "A[0, 0], A[0, 1]", "C[0]"),
         (
             "for r in serial(3) { tile copy C[r * 4 : 4] <- A[0, r * 4 : 4] }",

@@ -65,9 +65,11 @@ def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def _expand(c: Context, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
-    opsets = {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
+    # A body may leave out a version: it is written for that of the model then.
+    opsets = {"": c.opset}
+    opsets |= {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
     formal = itertools.zip_longest(body.input, n.inputs[: len(body.input)], fillvalue="")
-    inner = replace(c, opset=opsets.get("", c.opset), values=dict(formal))
+    inner = replace(c, opset=opsets[""], values=dict(formal))
     for proto in body_nodes(body, n.proto):
         convert_node(inner, proto, opsets, n.loc)
     return tuple(inner.values[name] for name in body.output if name in inner.values)

@@ -40,6 +40,7 @@ from tilewright.frontends.onnx.convert import (
     select,
     signal,
     slicing,
+    tfidf,
     training,
 )
 
@@ -73,6 +74,7 @@ FAMILIES = (
     select,
     signal,
     slicing,
+    tfidf,
     training,
 )
 

@@ -84,7 +84,7 @@ def _touched(
         hidden = hidden | {stmt.buffer.name}
     for region, is_write in _own_regions(stmt):
         if region.buffer not in hidden:
-            yield _widened(region, extents, known), is_write
+            yield _visible(_widened(region, extents, known), hidden, known), is_write
     match stmt:
         case Seq(stmts):
             children: tuple[Stmt, ...] = stmts
@@ -132,6 +132,21 @@ def _widened(region: Region, extents: Extents, known: Mapping[str, Buffer]) -> R
             ranges.append((ZERO, _dimension(region.buffer, dim, known)))
         else:
             ranges.append((simplify(low), simplify(end - low)))
+    return Region(region.buffer, tuple(ranges))
+
+
+def _visible(region: Region, hidden: frozenset[str], known: Mapping[str, Buffer]) -> Region:
+    """A region as it is told outside: an index read from an own allocation may be any."""
+
+    def is_hidden(e: Expr) -> bool:
+        return any(load.buffer in hidden for load in loads(e))
+
+    if not hidden or not any(is_hidden(e) for r in region.ranges for e in r):
+        return region
+    ranges = (
+        (ZERO, _dimension(region.buffer, dim, known)) if any(map(is_hidden, given)) else given
+        for dim, given in enumerate(region.ranges)
+    )
     return Region(region.buffer, tuple(ranges))
 
 

@@ -49,10 +49,21 @@ def test_linear_classes() -> None:
     check_ml("SVMClassifier", [X], outputs=2, classlabels_ints=[4, 5, 6], **options)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities(classes: int) -> None:
+    pairs = classes * (classes - 1) // 2
+    options = {**_machine("RBF", 6, classes - 1), "vectors_per_class": [2, 4, 0][:classes]}
+    options |= {"rho": RNG.standard_normal(pairs).tolist()}
+    options |= {"prob_a": [-1.5] * pairs, "prob_b": RNG.standard_normal(pairs).tolist()}
+    labels = [4, 5, 6][:classes]
+    check_ml("SVMClassifier", [X], outputs=2, classlabels_ints=labels, **options)
+
+
 def test_refusals() -> None:
     options = {**_machine("RBF", 5), "vectors_per_class": [2, 3], "rho": [-0.3]}
     options["classlabels_ints"] = [4, 5]
-    with pytest.raises(UnsupportedError, match="probabilities"):
-        run_ml("SVMClassifier", [X], outputs=2, prob_a=[1.0], prob_b=[1.0], **options)
+    texts = {k: v for k, v in options.items() if k != "classlabels_ints"}
+    with pytest.raises(UnsupportedError, match="texts"):
+        run_ml("SVMClassifier", [X], outputs=2, classlabels_strings=["a", "b"], **texts)
     with pytest.raises(FrontendError, match="kernel_type is 'WAVE'"):
         run_ml("SVMClassifier", [X], outputs=2, **{**options, "kernel_type": "WAVE"})

@@ -82,8 +82,12 @@ def test_nothing_to_resize() -> None:
 def test_antialias_matters_only_when_shrinking() -> None:
     options = {"order": SCALED, "mode": "linear", "antialias": 1}
     check("Resize", {"x": X}, scales(1, 1, 2, 2), **options)
-    with pytest.raises(UnsupportedError, match="antialias"):
-        imported("Resize", {"x": X}, scales(1, 1, 2, 0.5), **options)
+    check("Resize", {"x": X}, scales(1, 1, 2, 0.5), **options)
+    region = {"roi": np.array([0, 0, 0, 0, 1, 1, 1, 1], np.float32), **scales(1, 1, 2, 0.5)}
+    options |= {"order": ("x", "roi", "scales"), "opset": 19}
+    options["coordinate_transformation_mode"] = "tf_crop_and_resize"
+    with pytest.raises(UnsupportedError, match="antialias of a region"):
+        imported("Resize", {"x": X}, region, **options)
 
 
 @pytest.mark.parametrize(

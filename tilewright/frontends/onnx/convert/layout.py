@@ -52,7 +52,7 @@ def _constants(found: Counter[Expr]) -> tuple[Expr, ...]:
 def reshape(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """0 copies a dimension (unless `allowzero`), -1 is what is left; an attribute at first."""
     x = n.required(0)
-    given = map(const, n.ints_attr("shape")) if n.opset < 5 else c.known_ints(n, 1)
+    given = map(const, n.ints_attr("shape")) if n.has_attr("shape") else c.known_ints(n, 1)
     old, wanted = c.type(x).shape, list(given)
     if not n.int_attr("allowzero", 0):
         for i, d in enumerate(wanted):

@@ -92,7 +92,8 @@ def fused_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
         if n.int_attr(f"trans{side}", 0) and rank > 1:
             perm = (*range(rank - 2), rank - 1, rank - 2)
             operands[i] = c.add(n, "transpose", operands[i], attrs=TransposeAttrs(perm))
-    y = Formula(c, n, as_matrices(c, n, *operands, lambda a, b: c.add(n, "matmul", a, b)))
+    x, w = operands
+    y = Formula(c, n, as_matrices(c, n, x, w, lambda a, b: c.add(n, "matmul", a, b)))
     alpha = n.float_attr("alpha", 1.0)
     return ((y * alpha if alpha != 1 else y).name,)
 

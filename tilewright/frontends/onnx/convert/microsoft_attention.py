@@ -89,7 +89,8 @@ def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     hidden = c.type(rows).shape[2]
     sizes = n.ints_attr("qkv_hidden_sizes", ())
     widths = [const(s) for s in sizes] if sizes else [simplify(hidden // 3)] * 3
-    parts, start = [], const(0)
+    parts: list[str] = []
+    start: Expr = const(0)
     for width in widths:
         parts.append(_cut(c, rows, 2, start, start + width))
         start = simplify(start + width)

@@ -13,7 +13,6 @@ from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.frontends.onnx.convert.ml_scores import (
     beside,
     chosen,
-    either,
     labels_of,
     transformed,
 )
@@ -64,8 +63,6 @@ def svm_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def svm_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Pairs of classes vote; without support vectors every class has a score of its own."""
-    if n.has_attr("prob_a"):
-        raise n.unsupported("probabilities", "leave out prob_a and prob_b")
     x, labels = Formula(c, n, n.required(0)).cast(F32), labels_of(n, "classlabels_ints")
     rho, per_class = _floats(n, "rho"), n.ints_attr("vectors_per_class", ())
     weights = _floats(n, "coefficients")
@@ -79,10 +76,12 @@ def svm_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
     pairs = _pair_weights(weights.reshape(-1, count), per_class)
     scores = kernels.apply("matmul", Formula(c, n, c.constant(pairs, F32)))
     scores = scores + Formula(c, n, c.constant(rho, F32))
+    label = chosen(c, n, _votes(scores, len(labels)), labels)
+    if n.has_attr("prob_a"):
+        return label, transformed(_probabilities(scores, len(labels))).name
     if len(labels) == 2:
-        label = either(scores.apply("less_or_equal", 0), labels).name
         return label, transformed(beside(-scores, scores)).name
-    return chosen(c, n, _votes(scores, len(labels)), labels), transformed(scores).name
+    return label, transformed(scores).name
 
 
 def _pair_weights(weights: np.ndarray, per_class: tuple[int, ...]) -> np.ndarray:
@@ -107,6 +106,24 @@ def _votes(scores: Formula, classes: int) -> Formula:
     first = scores.apply("greater", 0).cast(F32)
     win = first.apply("matmul", Formula(c, n, c.constant(won - lost, F32)))
     return win + Formula(c, n, c.constant(lost.sum(0), F32))
+
+
+def _probabilities(scores: Formula, classes: int) -> Formula:
+    """Of classes, from those of pairs, which are logistic functions of their scores."""
+    c, n = scores.c, scores.n
+    a, b = (Formula(c, n, c.constant(_floats(n, name), F32)) for name in ("prob_a", "prob_b"))
+    pair = (-(scores * a + b)).apply("sigmoid").apply("clip", 1e-7, 1 - 1e-7)
+    pairs = list(combinations(range(classes), 2))
+    first, second = (np.zeros((len(pairs), classes, classes), np.float32) for _ in range(2))
+    for p, (i, j) in enumerate(pairs):
+        first[p, i, j] = second[p, j, i] = 1
+    turned = (first - second).reshape(len(pairs), -1)
+    other = second.sum(0).reshape(-1)
+    flat = pair.apply("matmul", Formula(c, n, c.constant(turned, F32)))
+    flat = flat + Formula(c, n, c.constant(other, F32))
+    rows = c.type(flat.name).shape[0]
+    square = add_reshape(c, n, flat.name, (rows, const(classes), const(classes)))
+    return Formula(c, n, square).apply("pairwise_coupling")
 
 
 CONVERTERS: dict[str, Converter] = {

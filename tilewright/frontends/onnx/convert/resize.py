@@ -11,6 +11,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.convert.antialias import antialiased
 from tilewright.ir.types import Shape
 from tilewright.ops.resize import ResizeAttrs
 from tilewright.ops.row import normalize_axis
@@ -119,14 +120,15 @@ def _roi(
     return tuple(regions)
 
 
-def _check_antialias(n: OnnxNode, targets: Sequence[Target]) -> None:
-    """Antialiasing changes nothing unless a dimension shrinks."""
+def _is_antialiased(n: OnnxNode, targets: Sequence[Target]) -> bool:
+    """Whether antialiasing is wanted, and a dimension shrinks, so that it changes anything."""
     shrinks = any(
         (up := as_int(t.scale[0])) is None or (down := as_int(t.scale[1])) is None or up < down
         for t in targets
     )
-    if n.int_attr("antialias", 0) and n.str_attr("mode", "nearest") != "nearest" and shrinks:
-        raise n.unsupported("antialias when shrinking", "set antialias to 0")
+    return (
+        bool(n.int_attr("antialias", 0)) and n.str_attr("mode", "nearest") != "nearest" and shrinks
+    )
 
 
 def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -137,7 +139,6 @@ def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
     rank = len(shape)
     axes = [normalize_axis("Resize", a, rank) for a in n.ints_attr("axes", range(rank))]
     targets = _targets(c, n, [shape[a] for a in axes])
-    _check_antialias(n, targets)
     transform = n.str_attr("coordinate_transformation_mode", "half_pixel")
     every = [Target(d, SAME) for d in shape]
     for axis, target in zip(axes, targets, strict=True):
@@ -153,7 +154,11 @@ def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
         extrapolation=n.float_attr("extrapolation_value", 0.0),
         roi=_roi(c, n, axes, rank) if transform == "tf_crop_and_resize" else (),
     )
-    return _add(c, n, attrs)
+    if not _is_antialiased(n, targets):
+        return _add(c, n, attrs)
+    if attrs.roi:
+        raise n.unsupported("antialias of a region of interest", "set antialias to 0")
+    return (antialiased(c, n, n.required(0), attrs),)
 
 
 def _upsample_scales(c: Context, n: OnnxNode) -> Sequence[float] | None:

@@ -1,0 +1,41 @@
+"""Shrinking without aliasing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontends.onnx.one_node import check, imported, results
+from tilewright.core.errors import UnsupportedError
+
+RNG = np.random.default_rng(23)
+X = RNG.standard_normal((1, 2, 9, 7)).astype("f4")
+OPTIONS = {"order": ("x", "", "", "sizes"), "antialias": 1, "opset": 19}
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("exclude", [0, 1])
+@pytest.mark.parametrize("size", [(4, 3), (9, 2), (3, 9), (1, 1)])
+def test_against_the_reference(mode: str, exclude: int, size: tuple[int, int]) -> None:
+    sizes = {"sizes": np.array([1, 2, *size])}
+    check("Resize", {"x": X}, sizes, mode=mode, exclude_outside=exclude, **OPTIONS)
+
+
+def test_means_are_kept_and_types() -> None:
+    sizes = {"sizes": np.array([1, 2, 3, 7])}
+    (found,) = results("Resize", {"x": np.full((1, 2, 9, 7), 5.0)}, sizes, mode="cubic", **OPTIONS)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, np.full((1, 2, 3, 7), 5.0))
+
+
+def test_dynamic_sizes() -> None:
+    dims = {"x": (1, 2, "H", 7)}
+    with pytest.raises(UnsupportedError, match="dynamic size"):
+        imported(
+            "Resize",
+            {"x": X},
+            {"sizes": np.array([1, 2, 3, 7])},
+            dims=dims,
+            mode="linear",
+            **OPTIONS,
+        )

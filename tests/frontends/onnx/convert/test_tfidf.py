@@ -1,0 +1,49 @@
+"""Counting runs, against the reference implementation of ONNX and by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.frontends.onnx.one_node import check, imported, results
+from tilewright.core.errors import FrontendError, UnsupportedError
+
+X = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]])
+OPTIONS: dict[str, Any] = {
+    "mode": "TF",
+    "min_gram_length": 1,
+    "max_gram_length": 2,
+    "max_skip_count": 5,
+    "ngram_counts": [0, 4],
+    "ngram_indexes": [0, 1, 2, 3, 4, 5, 6],
+    "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7],
+    "opset": 9,
+}
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("skips", [0, 2, 5])
+def test_against_the_reference(mode: str, lengths: tuple[int, int], skips: int) -> None:
+    options = {**OPTIONS, "mode": mode, "max_skip_count": skips}
+    options |= {"min_gram_length": lengths[0], "max_gram_length": lengths[1]}
+    options["weights"] = [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    check("TfIdfVectorizer", {"x": X}, **options)
+    check("TfIdfVectorizer", {"x": X[0].astype("i4")}, **options)
+
+
+def test_by_hand() -> None:
+    (found,) = results("TfIdfVectorizer", {"x": X}, **OPTIONS)
+    np.testing.assert_array_equal(found, [[0, 3, 0, 0, 0, 0, 0], [0, 0, 1, 0, 1, 1, 1]])
+
+
+def test_refusals() -> None:
+    with pytest.raises(FrontendError, match="mode is 'IF'"):
+        imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "mode": "IF"})
+    texts = {k: v for k, v in OPTIONS.items() if k != "pool_int64s"}
+    with pytest.raises(UnsupportedError, match="texts"):
+        imported("TfIdfVectorizer", {"x": X}, pool_strings=["a"], **texts)
+    with pytest.raises(UnsupportedError, match="dynamic size"):
+        imported("TfIdfVectorizer", {"x": X}, dims={"x": (2, "L")}, **OPTIONS)

@@ -1,0 +1,75 @@
+"""Shrinking without aliasing: each new element is a weighted mean of all that it covers.
+
+The kernel of the interpolation is stretched by the scale. Sizes are known, so positions and weights
+are tables: elements are gathered, multiplied and summed along one axis after the other.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import F32, F64, I64
+from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.formula import Formula
+from tilewright.ops.indexing import GatherAttrs
+from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.resize import TRANSFORMS, Axis, ResizeAttrs
+
+# How far a kernel reaches, in elements.
+REACH = {"linear": 1, "cubic": 2}
+
+
+def _kernel(distance: np.ndarray, attrs: ResizeAttrs) -> np.ndarray:
+    d = np.abs(distance)
+    if attrs.mode == "linear":
+        return np.clip(1 - d, 0, 1)
+    a = attrs.cubic_coeff
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def _number(e: Expr) -> int:
+    found = as_int(simplify(e))
+    assert found is not None, e
+    return found
+
+
+def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
+    """Which elements each new one takes along an axis of known sizes, and their weights."""
+    grid = TRANSFORMS[attrs.transform](axis)
+    a, b, c, size, new = map(_number, (grid.a, grid.b, grid.c, axis.size, axis.new_size))
+    up, down = map(_number, axis.scale)
+    centre = np.array([float(Fraction(a * x + b, c)) for x in range(new)])[:, None]
+    scale = min(up / down, 1.0)
+    reach = int(np.ceil(REACH[attrs.mode] / scale))
+    index = np.floor(centre).astype(np.int64) + np.arange(-reach, reach + 2)
+    weights = _kernel((index - centre) * scale, attrs)
+    if attrs.exclude_outside:
+        weights = np.where((index >= 0) & (index < size), weights, 0)
+    used = np.any(weights != 0, axis=0)
+    weights = weights / weights.sum(1, keepdims=True)
+    return np.clip(index, 0, size - 1)[:, used], weights[:, used]
+
+
+def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
+    """`x` brought to the new shape; every resized dimension must be known."""
+    y = Formula(c, n, x)
+    own, rank = y.dtype, c.type(x).rank
+    y = y.cast(F64 if own == F64 else F32)
+    sizes = zip(c.type(x).shape, attrs.shape, attrs.scales, strict=True)
+    for place, (size, new, scale) in enumerate(sizes):
+        if size is new and scale[0] is scale[1]:
+            continue
+        if any(as_int(e) is None for e in (size, new, *scale)):
+            raise n.unsupported("antialias of a dynamic size", "fix the dimensions")
+        index, weights = tables(Axis(size, new, scale, (0.0, 1.0)), attrs)
+        taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place))
+        factors = weights.reshape(*weights.shape, *(1,) * (rank - 1 - place))
+        weighted = Formula(c, n, taken) * Formula(c, n, c.constant(factors, y.dtype))
+        y = weighted.apply("reduce_sum", attrs=ReduceAttrs((place + 1,), keepdims=False))
+    return y.cast(own).name

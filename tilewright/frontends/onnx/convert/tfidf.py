@@ -1,0 +1,94 @@
+"""TfIdfVectorizer on numbers: how often runs of elements occur in a row.
+
+Each run of a list (an n-gram) is compared with all places of a row at once, its elements next to
+each other or a fixed number of places apart.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, as_int, const
+from tilewright.core.dtypes import F32, I64
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.frontends.onnx.formula import Formula
+from tilewright.ops.generate import FullAttrs
+from tilewright.ops.reduce import ReduceAttrs
+
+MODES = ("TF", "IDF", "TFIDF")
+
+
+def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
+    """The runs by length, `[runs, length]`, each with its place in the result."""
+    if not n.has_attr("pool_int64s"):
+        raise n.unsupported("a pool of texts", "use pool_int64s")
+    pool, starts = n.ints_attr("pool_int64s"), n.ints_attr("ngram_counts")
+    places = iter(n.ints_attr("ngram_indexes"))
+    found = []
+    for length, start in enumerate(starts, 1):
+        stop = starts[length] if length < len(starts) else len(pool)
+        runs = np.array(pool[start:stop], np.int64).reshape(-1, length)
+        found.append((runs, [next(places) for _ in runs]))
+    return found
+
+
+def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int) -> Formula:
+    """How often each run occurs in each row with its elements `apart` places from each other."""
+    length = runs.shape[1]
+    room = size - (length - 1) * apart
+    rows = c.type(x).shape[0]
+    matches = []
+    for k in range(length):
+        span: tuple[Expr, Expr, int] = (const(k * apart), const(k * apart + room), 1)
+        line = add_reshape(c, n, add_slice(c, x, {1: span}, "run"), (rows, const(room), const(1)))
+        matches.append(
+            Formula(c, n, line).apply("equal", Formula(c, n, c.constant(runs[:, k], I64)))
+        )
+    every = reduce(lambda a, b: a.apply("and", b), matches)
+    return every.cast(F32).apply("reduce_sum", attrs=ReduceAttrs((1,), keepdims=False))
+
+
+def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
+    """How often each run occurs, at its place in the result."""
+    size = as_int(c.type(x).shape[1])
+    if size is None:
+        raise n.unsupported("rows of dynamic size", "fix the dimension")
+    shortest, longest = n.int_attr("min_gram_length"), n.int_attr("max_gram_length")
+    shape = (c.type(x).shape[0], const(width))
+    total = Formula(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))
+    for length, (runs, places) in enumerate(_grams(n), 1):
+        # A single element is counted once, however far apart others may be.
+        steps = 1 if length == 1 else n.int_attr("max_skip_count") + 1
+        if not runs.size or not shortest <= length <= longest:
+            continue
+        columns = np.zeros((len(runs), width), np.float32)
+        columns[np.arange(len(runs)), places] = 1
+        for apart in range(1, steps + 1):
+            if (length - 1) * apart < size:
+                found = _count(c, n, x, runs, apart, size)
+                total = total + found.apply("matmul", Formula(c, n, c.constant(columns, F32)))
+    return total
+
+
+def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Counts of runs, whether they occur, or counts times weights."""
+    x, mode = n.required(0), n.str_attr("mode")
+    if mode not in MODES:
+        raise n.invalid(f"mode is {mode!r}", f"one of {', '.join(MODES)}")
+    shape = c.type(x).shape
+    width = max(n.ints_attr("ngram_indexes")) + 1
+    rows = add_reshape(c, n, c.cast(n, x, I64), shape if len(shape) == 2 else (const(1), *shape))
+    counts = _counts(c, n, rows, width)
+    if mode == "IDF":
+        counts = counts.apply("greater", 0).cast(F32)
+    weights = np.array(n.floats_attr("weights", ()), np.float32)
+    if weights.size and mode != "TF":
+        counts = counts * Formula(c, n, c.constant(weights, F32))
+    return (add_reshape(c, n, counts.name, (*shape[:-1], const(width))),)
+
+
+CONVERTERS: dict[str, Converter] = {"TfIdfVectorizer": tfidf_vectorizer}
