@@ -18,7 +18,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.ir.loop.walk import expressions, loops
+from tilewright.ir.loop.walk import blocks, expressions, loops
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import Shape, Type
 from tilewright.lower.collapse import collapse_in_rooms
@@ -87,6 +87,10 @@ def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
     row = op_row(node.op)
     assert row.loops is not None, f"{node.op} is neither fused nor given as loops"
     func: Func = row.loops(node.attrs, types, node.types)
+    sizes = {name for p in func.params for d in p.shape for name in free_vars(d)}
+    bound = {it.name for b in blocks(func.body) for it in b.iters}
+    bound |= {loop.name for loop in loops(func.body)}
+    assert not sizes & bound, f"{node.op} calls a loop like a size: {sizes & bound}"
     flops = simplify(row.cost(node.attrs, types, node.types))
     return KernelSource(func, (), flops)
 

@@ -55,7 +55,7 @@ CARRIED = ("m", "l", "o", "share")
 # Buffers of what is multiplied: queries, where they are rounded, and weights.
 FACTORS = ("a", "w")
 
-ROW, J, D, E = Var("i"), Var("j"), Var("d"), Var("e")
+ROW, J, D, E = (Var(f"at.{name}") for name in "ijde")  # no size has a name with a dot
 
 
 def attend_func(problem: Problem) -> Func:
@@ -77,7 +77,7 @@ class _Body:
         self.params["y0"] = Buffer("y0", p.out.dtype, p.out.shape)
         self.dtype = p.dtype
         self.factor = p.factor_dtype
-        self.batch = tuple(Var(f"n{d}") for d in range(len(p.q) - 2))
+        self.batch = tuple(Var(f"at.n{d}") for d in range(len(p.q) - 2))
         self.rows = const(p.row_block)
         self.width = const(p.key_block)
         self.row_blocks = simplify(ceildiv(p.q[-2], p.row_block))
@@ -98,8 +98,8 @@ class _Body:
         stages = self._block_stages()
         parts: list[Stmt] = stages
         if self.carries:
-            parts = [For("keys", self._visited(), "serial", Seq(tuple(stages)))]
-        task: Stmt = For("rows", self.row_blocks, "serial", Seq((*parts, *self._finish())))
+            parts = [For("at.keys", self._visited(), "serial", Seq(tuple(stages)))]
+        task: Stmt = For("at.rows", self.row_blocks, "serial", Seq((*parts, *self._finish())))
         for n, size in reversed(tuple(zip(self.batch, self.p.q[:-2], strict=True))):
             task = For(f"batch.{n.name}", size, "serial", task)
         return task
@@ -109,7 +109,7 @@ class _Body:
         attrs = self.p.attrs
         if attrs.right < 0 or attrs.from_end:
             return self.key_blocks
-        last = Var("rows") * self.rows + (self.rows - 1) + attrs.offset + attrs.right
+        last = Var("at.rows") * self.rows + (self.rows - 1) + attrs.offset + attrs.right
         seen = maximum(const(1), (last + self.width) // self.width)
         return simplify(minimum(self.key_blocks, seen))
 
@@ -117,7 +117,7 @@ class _Body:
         """How many rows of a block are computed, up to the last there is."""
         if as_int(self.p.q[-2]) is not None:
             return self.rows
-        left = self.p.q[-2] - Var("rows") * self.rows
+        left = self.p.q[-2] - Var("at.rows") * self.rows
         steps = minimum(self.p.row_block // ROW_STEP, ceildiv(left, ROW_STEP))
         return simplify(steps * ROW_STEP)
 
@@ -125,7 +125,7 @@ class _Body:
         """How many keys of a block are computed, up to the last there is."""
         if as_int(self.p.k[-2]) is not None:
             return self.width
-        left = maximum(self.p.k[-2] - Var("keys") * self.width, const(1))
+        left = maximum(self.p.k[-2] - Var("at.keys") * self.width, const(1))
         steps = minimum(self.p.key_block // KEY_STEP, ceildiv(left, KEY_STEP))
         return simplify(steps * KEY_STEP)
 
@@ -134,7 +134,7 @@ class _Body:
 
     def _at(self, name: str, *index: Expr) -> Load:
         """An element of row `i`, in the block of keys at hand."""
-        block = (Var("k"),) if self.carries and name not in CARRIED else ()
+        block = (Var("at.k"),) if self.carries and name not in CARRIED else ()
         return Load(name, (*self.batch, ROW, *block, *index), self.own[name].dtype)
 
     def _new(self, name: str, *tail: Expr) -> None:
@@ -164,11 +164,11 @@ class _Body:
             Iter(n.name, "S", size, Var(f"batch.{n.name}"))
             for n, size in zip(self.batch, self.p.q[:-2], strict=True)
         ]
-        row = Var("rows") * self.rows + Var(f"{name}.i")
+        row = Var("at.rows") * self.rows + Var(f"{name}.{ROW.name}")
         limit = self.p.q[-2] if store.buffer == "y0" else self.padded_rows
-        used.append(Iter("i", "S", limit, row))
+        used.append(Iter(ROW.name, "S", limit, row))
         if self.carries and inside:
-            used.append(Iter("k", "S", self.key_blocks, Var("keys")))
+            used.append(Iter("at.k", "S", self.key_blocks, Var("at.keys")))
         used += [Iter(a.name, kind, n, Var(f"{name}.{a.name}")) for a, kind, n in axes]
         start = None if init is None else Store(store.buffer, store.indices, init)
         beyond = store.buffer == "y0" and not prove(self.padded_rows.eq(limit))
@@ -179,7 +179,7 @@ class _Body:
             count = self._keys_here() if a is J else n
             nest = For(f"{name}.{a.name}", count, "serial", nest)
         # Formulas on rows are few: they run on all of a block, whole vectors.
-        return For(f"{name}.i", self._rows_here() if axes else self.rows, "serial", nest)
+        return For(f"{name}.{ROW.name}", self._rows_here() if axes else self.rows, "serial", nest)
 
     def _map(
         self,
@@ -256,7 +256,7 @@ class _Body:
 
     def _key(self) -> Expr:
         """The number of a key among all."""
-        return Var("k") * self.width + J if self.carries else J
+        return Var("at.k") * self.width + J if self.carries else J
 
     def _row(self) -> Expr:
         """The row of queries; past the last one it is computed again, and not stored."""
@@ -276,7 +276,7 @@ class _Body:
 
     def _so_far(self, name: str, start: Expr, *index: Expr) -> Expr:
         """What the block of keys before has left; at first `start`."""
-        return select(Var("k").eq(0), start, self._at(name, *index))
+        return select(Var("at.k").eq(0), start, self._at(name, *index))
 
     def _block_stages(self) -> list[Stmt]:
         keys, columns = (J, self.width), (E, self.p.v[-1])

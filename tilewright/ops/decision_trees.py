@@ -58,7 +58,7 @@ def _decision_trees(
         if len(ins) == 7:
             goes = goes | (call("isnan", given) & Load("x6", (at,), BOOL))
         chosen = select(goes, Load("x4", (at,), I64), Load("x5", (at,), I64))
-        walk = For("step", const(attrs.depth), "serial", Store("y0", (n, tree), chosen))
+        walk = For("at.step", const(attrs.depth), "serial", Store("y0", (n, tree), chosen))
         return Seq((Store("y0", (n, tree), Load("x1", (tree,), I64)), walk))
 
     buffers = parameters(ins, outs)

@@ -25,8 +25,8 @@ from tilewright.ir.loop.regions import make_block
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulator
 
-STEP, ROW, UNIT = Var("s"), Var("b"), Var("j")
-TIME = "t"
+STEP, ROW, UNIT = (Var(f"at.{name}") for name in "sbj")  # no size has a name with a dot
+TIME = "at.t"
 
 
 @dataclass
@@ -70,12 +70,17 @@ class StepLoops:
         time, batch = self.params["x0"].shape[:2]
         units, gates, columns = self.params[weights].shape
         self.own[name] = Buffer(name, self.dtype, (time, batch, gates, columns))
-        gate, k = Var("g"), Var("k")
+        gate, k = Var("at.g"), Var("at.k")
         element = (STEP, ROW, gate, UNIT)
         term = self.load(state, ROW, k) * self.load(weights, k, gate, UNIT)
         step = Store(name, element, Load(name, element, self.dtype) + term)
         start = Store(name, element, const(0, self.dtype))
-        axes = (("b", "S", batch), ("g", "S", gates), ("j", "S", columns), ("k", "R", units))
+        axes = (
+            (ROW.name, "S", batch),
+            (gate.name, "S", gates),
+            (UNIT.name, "S", columns),
+            (k.name, "R", units),
+        )
         self._nest(name, axes, step, start)
         return lambda g: self.load(name, STEP, ROW, const(g), UNIT)
 
@@ -147,7 +152,7 @@ class StepLoops:
     def _store(self, buffer: str, indices: tuple[Expr, ...], value: Expr) -> None:
         batch, units = self.params["x0"].shape[1], self._units()[0]
         stored = Store(buffer, indices, cast(self._buffers()[buffer].dtype, value))
-        self._nest(buffer, (("b", "S", batch), ("j", "S", units)), stored)
+        self._nest(buffer, ((ROW.name, "S", batch), (UNIT.name, "S", units)), stored)
 
     def _nest(
         self,
@@ -158,7 +163,7 @@ class StepLoops:
     ) -> None:
         time = self.params["x0"].shape[0]
         iters = tuple(Iter(a, kind, n, Var(f"{name}.{a}")) for a, kind, n in axes)
-        step = Iter("s", "S", time, Var(TIME))
+        step = Iter(STEP.name, "S", time, Var(TIME))
         nest: Stmt = make_block(name, (step, *iters), body, init, buffers=self._buffers())
         for a, _, n in reversed(axes):
             nest = For(f"{name}.{a}", n, "serial", nest)
