@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tests.cli.invoke import succeed
+from tests.frontends.onnx.staged_models import AXES
 from tilewright.cli.source import is_saved, model_ports, open_model, read_source, write_graph
 from tilewright.core.dtypes import F32
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, UnsupportedError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
@@ -23,6 +24,13 @@ def test_kinds_of_files(mlp_file: Path) -> None:
     assert not is_saved(Path())
     assert read_source(mlp_file) is mlp_file
     assert open_model(Path("renamed.onnx")).inputs == open_model(mlp_file).inputs
+
+
+def test_a_model_that_is_compiled_while_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "axes.onnx"
+    path.write_bytes(AXES.SerializeToString())
+    with pytest.raises(UnsupportedError, match=r"axes.onnx is compiled in stages"):
+        open_model(path)
 
 
 def _graph() -> Graph:

@@ -23,8 +23,8 @@ def _func(queries: object, keys: object, **attrs: object) -> Func:
 
 
 def _visits(func: Func, rows: int) -> int:
-    keys = next(loop for loop in loops(func.body) if loop.name == "keys")
-    return evaluate(keys.extent, {"rows": rows})
+    keys = next(loop for loop in loops(func.body) if loop.name == "at.keys")
+    return evaluate(keys.extent, {"at.rows": rows})
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 8), (5, 20), (33, 600), (Var("I"), Var("J"))])

@@ -140,10 +140,13 @@ def _tiny_model() -> Executable:
     from tilewright.driver.compile import compile
     from tilewright.ir.types import tensor
     from tilewright.ops.build import GraphBuilder
+    from tilewright.runtime.executable import Executable
 
     g = GraphBuilder("doctor")
     x, y = (g.input(name, tensor(F32, 64, 64)) for name in ("x", "y"))
-    return compile(g.graph(g.add("relu", g.add("matmul", x, y))), cache=False)
+    model = compile(g.graph(g.add("relu", g.add("matmul", x, y))), cache=False)
+    assert isinstance(model, Executable)
+    return model
 
 
 def _linker() -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.output import progress
-from tilewright.core.errors import ConfigError
+from tilewright.core.errors import ConfigError, UnsupportedError
 
 if TYPE_CHECKING:
     from tilewright.ir.graph.nodes import Graph
@@ -41,15 +41,23 @@ def open_model(
     if is_saved(path):
         from tilewright.runtime.load import load
 
-        model = load(path)
+        saved = load(path)
         if threads is not None:
-            model.set_threads(threads)
-        return model
+            saved.set_threads(threads)
+        return saved
     from tilewright.driver.compile import compile
+    from tilewright.runtime.executable import Executable
 
     with progress() as show:
         source = read_source(path)
-        return compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
+        model = compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
+    if not isinstance(model, Executable):
+        raise UnsupportedError(
+            "cli.staged",
+            f"{path.name} is compiled in stages, while it runs",
+            help="run it in Python: tw.compile(...)(...)",
+        )
+    return model
 
 
 def model_ports(path: Path, dims: Mapping[str, int]) -> tuple[list[Port], list[Port]]:

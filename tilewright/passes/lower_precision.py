@@ -22,6 +22,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BF16, F32
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import TensorType
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
@@ -70,9 +71,8 @@ class _Lowering:
         # One row waits for its weights: if they come from memory, their bytes count.
         self.streams = sum(c.data.nbytes for c in graph.constants) > target.l3
         # What is not known of a model's first sizes is how many samples there are: often one.
-        self.samples = {
-            name for v in graph.inputs for d in v.type.shape[:1] for name in free_vars(d)
-        }
+        types = (v.type for v in graph.inputs if isinstance(v.type, TensorType))
+        self.samples = {name for t in types for d in t.shape[:1] for name in free_vars(d)}
         self.copies: dict[str, str] = {}
         self.images: dict[str, str] = {}
 
@@ -117,10 +117,10 @@ class _Lowering:
         if rows * columns * depth < LEAST_WORK:
             return f"{rows * columns * depth} products are too few to pay for the conversion"
         if self.target.bf16_products == "tiles":
-            conv = isinstance(n.attrs, ConvAttrs)
-            if rows == 1 and not conv and not any(map(free_vars, n.type.shape)):
+            attrs = n.attrs if isinstance(n.attrs, ConvAttrs) else None
+            if rows == 1 and attrs is None and not any(map(free_vars, n.type.shape)):
                 return None  # in pairs
-            windows = conv and not _reads_pixels(n.attrs, kernel)
+            windows = attrs is not None and not _reads_pixels(attrs, kernel)
             shape = ProductShape(rows, columns, depth, self.streams, windows)
             return None if pays(shape, self.target) else "vectors of f32 take no longer"
         if isinstance(n.attrs, ConvAttrs) and not _reads_pixels(n.attrs, kernel):

@@ -58,7 +58,7 @@ def test_recurrences_are_not_tasks() -> None:
     ((func, _),) = sources(_attention(9, 20))
     loop = tasks_loop(func)
     assert loop is not None
-    assert loop.name == "rows"
+    assert loop.name == "at.rows"
 
 
 def test_copies_stand_where_enough_batches_share_the_cores() -> None:

@@ -79,7 +79,7 @@ def test_large_steps_are_shared_among_threads() -> None:
     assert len(kinds(lstm.func)["parallel"]) == 1
     (gru,) = scheduled(_gru(3, 1, 512))
     assert len(kinds(gru.func)["parallel"]) == 2
-    assert "t" in kinds(gru.func)["serial"]
+    assert "at.t" in kinds(gru.func)["serial"]
 
 
 @pytest.mark.parametrize("graph", [_lstm(2, 2, 12), _gru(2, 1, 460)], ids=["lstm", "gru"])
@@ -98,4 +98,4 @@ def test_only_a_loop_with_several_nests_is_a_recurrence() -> None:
     ((func, _),) = sources(_lstm(3, 1, 4))
     loop = steps_loop(func)
     assert loop is not None
-    assert loop.name == "t"
+    assert loop.name == "at.t"

@@ -106,7 +106,7 @@ def model_part(model: Model) -> Part:
 def nested_part(part: Part, graph: GraphProto, opsets: Mapping[str, int], known: set[str]) -> Part:
     """A nested graph, whose nodes may read the values that are `known` around it."""
     own = {t.name: partial(part.model.reader.array, t) for t in graph.initializer}
-    constants = {**part.constants, **own}
+    constants: dict[str, Lazy] = {**part.constants, **own}
     inputs = {v.name for v in graph.input}
     return _part(part.model, graph, constants, inputs | known | constants.keys(), opsets)
 

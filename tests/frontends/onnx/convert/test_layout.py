@@ -48,7 +48,7 @@ def test_reshape_infers_a_symbolic_dimension() -> None:
 
 
 def test_reshape_needs_a_known_shape() -> None:
-    with pytest.raises(UnsupportedError, match="must be known when compiling"):
+    with pytest.raises(UnsupportedError, match="known only when the model runs"):
         imported("Reshape", {"x": random(2, 3), "shape": np.array([6])})
 
 
