@@ -29,7 +29,7 @@ import numpy as np
 
 from tilewright.arith.expr import Const, Expr, const
 from tilewright.arith.text import ExprParser, print_expr
-from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
+from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING, DType
 from tilewright.core.errors import Error, Loc, ParseError
 from tilewright.core.text import Cursor
 from tilewright.ir.graph.content import content_hash
@@ -240,7 +240,8 @@ class _Parser:
         items = [self.element()] if not self.cursor.accept("[") else self.elements()
         if len(items) != np.prod(shape, dtype=int):
             self.cursor.fail(f"constant {name!r} of {type} is given {len(items)} elements")
-        return np.array(items, type.dtype.numpy).reshape(shape)
+        stored = np.dtype(object) if type.dtype == STRING else type.dtype.numpy
+        return np.array(items, stored).reshape(shape)
 
     def stored(self, name: str, wanted: str, line: int, column: int) -> np.ndarray:
         """The array of a constant that the text only names by its hash."""

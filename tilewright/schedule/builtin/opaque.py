@@ -28,7 +28,8 @@ def _parallel_rows(sch: Schedule, block: Block) -> None:
     around = loops_above(sch.func, block)
     rows = {it.binding for it in spatial(block)}
     independent = [loop for loop in around if Var(loop.name) in rows]
-    if not around or independent != list(around) or _work(around, block) < PARALLEL_WORK:
+    single = all(as_int(loop.extent) == 1 for loop in around)
+    if single or independent != list(around) or _work(around, block) < PARALLEL_WORK:
         return
     names = [loop.name for loop in around]
     sch.parallel(sch.fuse(*names) if len(names) > 1 else names[0])
