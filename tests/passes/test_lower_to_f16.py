@@ -9,6 +9,7 @@ from tilewright.core.dtypes import F16, F32, I64
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.evaluate import run_graph
@@ -112,3 +113,14 @@ def test_constants_stay_finite() -> None:
     found = rounded(np.array([1e9, -3e38, np.inf, 1.0009765625], np.float32))
     np.testing.assert_array_equal(found, np.array([65504, -65504, np.inf, 1.001], np.float16))
     assert found.dtype == np.float16
+
+
+@pytest.mark.parametrize(("taps", "wide"), [(5, True), (3, False)])
+def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: bool) -> None:
+    g = GraphBuilder("lines")
+    x = g.input("x", tensor(F32, 1, 256, 512, 1))
+    w = g.constant(_random(512, 256, taps, 1))
+    attrs = make_attrs("conv", {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)})
+    _, (decision,) = lower_to_f16(g.graph(g.add("conv", x, w, attrs=attrs)), HALF)
+    assert ("Winograd" in decision.reason) == wide
+    assert decision.precision == ("f32" if wide else "fp16")

@@ -26,6 +26,7 @@ from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.precision import SHORT_SUM, short_sum
 from tilewright.passes.lower_precision import Decision
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.passes.winograd import is_shorter_in
 from tilewright.target.cpu import Target
 
 PRODUCTS = ("matmul", "conv")
@@ -106,6 +107,9 @@ class _Lowering:
             return f"its operands are {g.type(n.inputs[0]).dtype}"
         if isinstance(n.attrs, ConvAttrs) and short_sum(_terms(g, n)) is None:
             return "its sums cannot be cut into equal parts"
+        weights = replace(g.type(n.inputs[1]), dtype=F16)
+        if g.constant_data(n.inputs[1]) is not None and is_shorter_in(F32, n, weights, self.target):
+            return "in f32 larger tiles of Winograd's method take less time"
         return None
 
     def _follows(self, g: Rewriter, n: Node) -> bool:

@@ -8,12 +8,13 @@ meets many filters (`winograd_cost`). The sums are reassociated: results differ 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.walk import free_vars
-from tilewright.core.dtypes import F16, F32
+from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.conv import ConvAttrs
@@ -21,7 +22,7 @@ from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.window import spatial
 from tilewright.ops.winograd import WinogradAttrs, transform_filter
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.passes.winograd_cost import ConvShape, best_tile
+from tilewright.passes.winograd_cost import ConvShape, best_tile, least_cycles
 from tilewright.target.cpu import Target, host
 
 # Taken for a size that is not known before the model runs: a batch is often one image.
@@ -41,14 +42,28 @@ def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ..
     `None` where it stays as it is: Winograd's method does not pay, or does not apply. `weights` is
     the type of what must be a constant.
     """
+    shape = _shape(n, weights, target)
+    return None if shape is None else best_tile(shape, target)
+
+
+def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: Target) -> bool:
+    """Whether a convolution takes less time in `dtype`, by larger tiles, than as it is."""
+    shapes = [_shape(n, replace(weights, dtype=d), target) for d in (dtype, weights.dtype)]
+    cycles = [None if s is None else least_cycles(s, target) for s in shapes]
+    return cycles[0] is not None and cycles[1] is not None and cycles[0] < cycles[1]
+
+
+def _shape(n: Node, weights: TensorType, target: Target) -> ConvShape | None:
+    """A convolution in numbers; `None` where Winograd's method does not apply."""
     attrs = n.attrs
     if n.op != "conv" or type(attrs) is not ConvAttrs or not _applies(attrs, weights, target):
         return None
     filters, channels, *window = (as_int(d) or 0 for d in weights.shape)
     sizes = tuple(_typical(d, TYPICAL_SIZE) for d in spatial(attrs.layout, n.type.shape))
     batch = _typical(n.type.shape[0], TYPICAL_BATCH)
-    shape = ConvShape(batch, sizes, tuple(window), channels, filters, weights.dtype.bits)
-    return best_tile(shape, target) if 0 not in (*sizes, *window, channels, filters) else None
+    if 0 in (*sizes, *window, channels, filters):
+        return None
+    return ConvShape(batch, sizes, tuple(window), channels, filters, weights.dtype.bits)
 
 
 def _applies(attrs: ConvAttrs, weights: TensorType, target: Target) -> bool:

@@ -52,6 +52,12 @@ def best_tile(shape: ConvShape, target: Target) -> tuple[int, ...] | None:
     return tile if tile and cycles * LEAST_GAIN < direct_cycles(shape, target) else None
 
 
+def least_cycles(shape: ConvShape, target: Target) -> float:
+    """How long the convolution takes, by Winograd's method where that pays."""
+    tile = best_tile(shape, target)
+    return direct_cycles(shape, target) if tile is None else winograd_cycles(shape, tile, target)
+
+
 @cache
 def _tiles(window: tuple[int, ...], bits: int) -> tuple[tuple[int, ...], ...]:
     """All tiles whose rounding errors are small; an axis with one tap needs none."""
