@@ -34,10 +34,11 @@ LABELS = {
     "tvm-untuned": "TVM, untuned",
     "torch": "torch eager",
 }
+THEIR_CHOICE = "openvino-default"
 NARROW = {
     "tilewright-bf16": "Tilewright, bf16",
     "tilewright-fp16": "Tilewright, fp16",
-    "openvino-default": "OpenVINO, own precision",
+    THEIR_CHOICE: "OpenVINO, own precision",
 }
 """Engines that need not work in f32: shown, but no part of the ratio."""
 EXPLAINED = {
@@ -147,6 +148,24 @@ def summary_table(models: Rows) -> str:
     return markdown(heads, lines)
 
 
+def narrow_table(models: Rows) -> str:
+    """Where precision may be lost: our fastest, beside what another engine chooses by itself."""
+    lines = []
+    for model, engines in models.items():
+        ours = [name for name in NARROW if name.startswith(OURS) and name in engines]
+        if not ours:
+            continue
+        best = min(ours, key=lambda name: engines[name]["min_ms"])
+        rows = [engines[best], engines.get(THEIR_CHOICE, {})]
+        times = [milliseconds(row.get("min_ms")) for row in rows]
+        ratio = rows[1]["min_ms"] / rows[0]["min_ms"] if rows[1] else None
+        errors = (cell(row.get("error"), ".0e") for row in rows)
+        precision = best.rpartition("-")[2]
+        lines.append([model, f"{times[0]} ({precision})", times[1], cell(ratio, ".2f"), *errors])
+    heads = ["", "ours, ms", NARROW[THEIR_CHOICE] + ", ms", "ratio", "error, ours", "theirs"]
+    return markdown(heads, lines) if lines else ""
+
+
 def spread_table(models: Rows) -> str:
     """Minimum and median, compile seconds and memory of every engine on every model."""
     lines = []
@@ -219,6 +238,8 @@ def readme_text(report: Mapping[str, Any]) -> str:
     kernels = {name: rows for name, rows in models.items() if "/" in name}
     parts = [introduction(report)]
     parts += [summary_table(whole), means(whole)] if whole else []
+    narrow = narrow_table(whole)
+    parts += [details("In a lower precision, where the user allows it", narrow)] if narrow else []
     parts += [details("Single kernels", summary_table(kernels), means(kernels))] if kernels else []
     parts.append("All engines, with medians and memory: [docs/speed.md](docs/speed.md).")
     return "\n\n".join(parts)

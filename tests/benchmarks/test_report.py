@@ -44,7 +44,9 @@ def _figures() -> dict[str, Any]:
         "results": [
             _row("net", "tilewright", 2.0, kernels=kernels, compile_s=3.0, load_s=0.1, run_mb=50),
             _row("net", "onnxruntime", 3.0),
-            _row("net", "openvino-default", 1.0),
+            _row("net", "openvino-default", 1.0, error=1e-2),
+            _row("net", "tilewright-bf16", 0.9),
+            _row("net", "tilewright-fp16", 0.5, error=1e-3),
             {"model": "net", "engine": "iree", "threads": 2, "failure": "RuntimeError: no"},
             _row("kernels/add", "tilewright", 0.00612),
             _row("kernels/add", "openvino", 0.003),
@@ -67,6 +69,7 @@ def test_the_share_of_the_roof_weighs_kernels_by_time(report: ModuleType) -> Non
 def test_readme_and_page(report: ModuleType) -> None:
     text = report.readme_text(_figures())
     assert "| net | 2.00 | 3.00 (ONNX Runtime) | 1.50 | 80% | 3.0 / 0.10 | 50 / – | 1e-06 |" in text
+    assert "| net | 0.5 (fp16) | 1.00 | 2.00 | 1e-03 | 1e-02 |" in text
     assert "<summary>Single kernels</summary>" in text
     assert "slower than the best other: add." in text
     figures = _figures()
