@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.cli.invoke import fail, succeed, succeed_json
+from tests.cli.invoke import fail, invoke, succeed, succeed_json
 
 QUICK = ("--runs", 2, "--threads", 1)
 
@@ -33,6 +33,14 @@ def test_inputs_from_files(mlp_file: Path) -> None:
     assert report["threads"] == 1
     assert report["whole_ms"] > 0
     fail("profile", mlp_file, *QUICK, code="cli.dim")
+
+
+def test_precision(mlp_file: Path) -> None:
+    """Whatever the machine has, the option is taken, and a name that is none is refused."""
+    options = ("--dim", "N=2", *QUICK)
+    for command in (("profile", *options), ("run", "--random", "--dim", "N=2")):
+        succeed(command[0], mlp_file, *command[1:], "--precision", "fp16")
+        assert invoke(command[0], mlp_file, "--precision", "fp3").exit_code != 0
 
 
 def test_a_saved_model(conv_file: Path) -> None:

@@ -13,6 +13,7 @@ from tilewright.cli.options import (
     json_option,
     model_argument,
     no_cache_option,
+    precision_option,
     target_option,
     threads_option,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @dims_option
 @threads_option
 @target_option
+@precision_option
 @no_cache_option
 @json_option
 def profile_command(
@@ -44,6 +46,7 @@ def profile_command(
     dims: Mapping[str, int],
     threads: int | None,
     target: str,
+    precision: str,
     no_cache: bool,
     as_json: bool,
 ) -> None:
@@ -57,8 +60,8 @@ def profile_command(
     from tilewright.runtime.roofs import machine_roofs
 
     files = parse_assignments(given)
-    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, target=target)
-    with opened as executable:
+    options = {"target": target, "precision": precision}
+    with open_model(model, threads=threads, dims=dims, cache=not no_cache, **options) as executable:
         inputs = given_inputs(executable.inputs, files, dims, seed)
         roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
         ordered = [inputs[port.name] for port in executable.inputs]

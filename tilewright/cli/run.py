@@ -14,6 +14,7 @@ from tilewright.cli.options import (
     json_option,
     model_argument,
     no_cache_option,
+    precision_option,
     threads_option,
 )
 from tilewright.cli.output import print_json, print_table
@@ -32,6 +33,7 @@ from tilewright.cli.output import print_json, print_table
     help="Save each output there as <name>.npy.",
 )
 @click.option("--profile", is_flag=True, help="Also time each kernel.")
+@precision_option
 @no_cache_option
 @json_option
 def run_command(
@@ -43,6 +45,7 @@ def run_command(
     threads: int | None,
     output_dir: Path | None,
     profile: bool,
+    precision: str,
     no_cache: bool,
     as_json: bool,
 ) -> None:
@@ -51,7 +54,8 @@ def run_command(
     from tilewright.cli.source import open_model
 
     files = parse_assignments(given)
-    with open_model(model, threads=threads, dims=dims, cache=not no_cache) as executable:
+    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, precision=precision)
+    with opened as executable:
         inputs = given_inputs(executable.inputs, files, dims if random else None, seed)
         start = time.perf_counter()
         outputs = executable.run(inputs)
