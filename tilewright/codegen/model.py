@@ -7,7 +7,7 @@
 
 `dims` holds the value of every symbolic size, in the order of `ModelCode.symbols`, and then room
 for the late sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
-such sizes. A status other than 0 is the number of the check that failed.
+such sizes; `ns` may be null. A status other than 0 is the number of the check that failed.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def emit_model(code: ModelCode) -> str:
         module.declare(call.kernel, f"void ({params})")
     if code.placement is not None:
         emit_placement(module, code.placement)
-    _emit_main(module, code, profiled=False)
-    _emit_main(module, code, profiled=True)
+    _emit_main(module, code)
     _emit_arena_size(module, code)
     _emit_output_shapes(module, code)
     return module.text()
@@ -151,26 +150,57 @@ def _start(
     return emitter
 
 
-def _emit_main(module: ModuleText, code: ModelCode, profiled: bool) -> None:
-    params = [*MAIN_PARAMS, ("%ns", "ptr")] if profiled else list(MAIN_PARAMS)
-    em = _start(module, "tw_main_profiled" if profiled else "tw_main", params, code.symbols)
+# One function serves both: a model has hundreds of calls, and LLVM takes its time for each.
+_UNPROFILED = """
+define i32 @tw_main(ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weights) nounwind {
+  %status = tail call i32 @tw_main_profiled(
+    ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weights, ptr null)
+  ret i32 %status
+}
+
+; Adds the time since the last note to a number, unless there is none; notes the time.
+define internal void @tw_note(ptr %ns, i64 %number, ptr %clock) nounwind {
+  %profiled = icmp ne ptr %ns, null
+  br i1 %profiled, label %note, label %done
+note:
+  %now = call i64 @tw_now()
+  %before = load i64, ptr %clock, align 8
+  store i64 %now, ptr %clock, align 8
+  %starts = icmp slt i64 %number, 0
+  br i1 %starts, label %done, label %add
+add:
+  %slot = getelementptr inbounds i64, ptr %ns, i64 %number
+  %sofar = load i64, ptr %slot, align 8
+  %elapsed = sub i64 %now, %before
+  %total = add i64 %sofar, %elapsed
+  store i64 %total, ptr %slot, align 8
+  br label %done
+done:
+  ret void
+}
+"""
+
+
+def _emit_main(module: ModuleText, code: ModelCode) -> None:
+    module.declare("tw_now", "i64 ()")
+    module.include("tw_note", _UNPROFILED)
+    em = _start(module, "tw_main_profiled", [*MAIN_PARAMS, ("%ns", "ptr")], code.symbols)
     if code.placement is not None:
         _place(em, code.placement)
-    _Main(em, code, profiled).emit(code.actions)
+    _Main(em, code).emit(code.actions)
     em.fn.finish("nounwind", "i32 0")
 
 
 class _Main:
     """Emits actions in order; the kernel calls of branches count on, so that each has a number."""
 
-    def __init__(self, em: ExprEmitter, code: ModelCode, profiled: bool) -> None:
+    def __init__(self, em: ExprEmitter, code: ModelCode) -> None:
         self.em = em
         self.fn = em.fn
         self.late = {name: len(code.symbols) + i for i, name in enumerate(code.late)}
-        self.clock = self.fn.at_entry("alloca i64, align 8", "clock") if profiled else ""
+        self.clock = self.fn.at_entry("alloca i64, align 8", "clock")
         self.number = 0
-        if self.clock:
-            self._start_clock()
+        self._note(-1)
 
     def emit(self, actions: Sequence[Action]) -> None:
         """The actions one after the other."""
@@ -188,15 +218,11 @@ class _Main:
         args = [f"ptr {_address(self.em, place)}" for place in call.buffers]
         args += [f"i64 {self.em.values[s]}" for s in call.sizes]
         self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
-        if self.clock:
-            before = self.fn.let(f"load i64, ptr {self.clock}, align 8")
-            _add_elapsed(self.em, self.number, before, self._start_clock())
+        self._note(self.number)
         self.number += 1
 
-    def _start_clock(self) -> str:
-        now = _now(self.em)
-        self.fn.emit(f"store i64 {now}, ptr {self.clock}, align 8")
-        return now
+    def _note(self, number: int) -> None:
+        self.fn.emit(f"call void @tw_note(ptr %ns, i64 {number}, ptr {self.clock})")
 
     def _require(self, holds: str, status: int) -> None:
         fine, failed = self.fn.label("fine"), self.fn.label("failed")
@@ -272,19 +298,6 @@ def _address(em: ExprEmitter, place: Place) -> str:
 def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:
     bytes_ = em.value(simplify(by))
     return em.fn.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {bytes_}", "p")
-
-
-def _now(em: ExprEmitter) -> str:
-    em.fn.module.declare("tw_now", "i64 ()")
-    return em.fn.let("call i64 @tw_now()", "now")
-
-
-def _add_elapsed(em: ExprEmitter, number: int, before: str, after: str) -> None:
-    fn = em.fn
-    slot = fn.let(f"getelementptr inbounds i64, ptr %ns, i64 {number}")
-    sofar = fn.let(f"load i64, ptr {slot}, align 8")
-    elapsed = fn.let(f"sub i64 {after}, {before}")
-    fn.emit(f"store i64 {fn.let(f'add i64 {sofar}, {elapsed}')}, ptr {slot}, align 8")
 
 
 def _emit_arena_size(module: ModuleText, code: ModelCode) -> None:

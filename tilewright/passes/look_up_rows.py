@@ -23,7 +23,7 @@ ONE = const(1)
 
 def look_up_rows(graph: Graph) -> Graph:
     """Read rows of a matrix instead of multiplying by ones and zeros."""
-    return rewrite_graph(graph, _rule)
+    return rewrite_graph(graph, _rule, of=("equal",))
 
 
 def _rule(g: Rewriter, n: Node) -> str | None:

@@ -14,7 +14,7 @@ Nodes that nobody reads any more stay behind: `eliminate_dead` removes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,17 +29,22 @@ from tilewright.ops.table import op_row
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
 
 
-def rewrite_graph(graph: Graph, rule: Rule) -> Graph:
-    """The graph with every node replaced by what `rule` says; the same object if by nothing."""
+def rewrite_graph(graph: Graph, rule: Rule, of: Collection[str] = ()) -> Graph:
+    """The graph with every node replaced by what `rule` says; the same object if by nothing.
+
+    A rule that needs certain operators names them in `of`: without them there is nothing to do.
+    """
+    if of and not any(n.op in of for n in graph.nodes):
+        return graph
     g = Rewriter(graph)
     for n in graph.nodes:
         g.visit(n, rule)
     return g.result()
 
 
-def rewrite_until_stable(graph: Graph, rule: Rule) -> Graph:
+def rewrite_until_stable(graph: Graph, rule: Rule, of: Collection[str] = ()) -> Graph:
     """`rewrite_graph` again and again, until the rule replaces nothing."""
-    while (result := rewrite_graph(graph, rule)) is not graph:
+    while (result := rewrite_graph(graph, rule, of)) is not graph:
         graph = result
     return graph
 

@@ -20,7 +20,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 def separate_resizes(graph: Graph) -> Graph:
     """Sample along one axis after the other, by tables where rows are taken apart."""
-    return rewrite_graph(graph, _rule)
+    return rewrite_graph(graph, _rule, of=("resize",))
 
 
 def _rule(g: Rewriter, n: Node) -> str | None:

@@ -28,7 +28,7 @@ RANK, HEADS = 4, 1
 
 def share_heads(graph: Graph) -> Graph:
     """Let `attend` read keys and values where they lie once, not where they were repeated."""
-    return rewrite_graph(graph, _shared) if any(n.op == "attend" for n in graph.nodes) else graph
+    return rewrite_graph(graph, _shared, of=("attend",))
 
 
 def _shared(g: Rewriter, n: Node) -> str | None:

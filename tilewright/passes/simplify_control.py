@@ -21,7 +21,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 def simplify_control(graph: Graph) -> Graph:
     """Keep one branch where the condition is known, and give branches their constants."""
-    return rewrite_until_stable(graph, _rule)
+    return rewrite_until_stable(graph, _rule, of=("if",))
 
 
 def _rule(g: Rewriter, n: Node) -> tuple[str, ...] | None:

@@ -19,7 +19,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 def split_groups(graph: Graph) -> Graph:
     """Make the groups of channels-last convolutions an axis."""
-    return rewrite_graph(graph, _rule)
+    return rewrite_graph(graph, _rule, of=("conv",))
 
 
 def _rule(g: Rewriter, n: Node) -> str | None:

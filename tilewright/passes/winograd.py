@@ -33,7 +33,7 @@ MAX_AXES = 2
 def winograd(graph: Graph, target: Target | None = None) -> Graph:
     """Compute wide convolutions with fewer multiplications."""
     machine = target or host()
-    return rewrite_graph(graph, lambda g, n: _rule(g, n, machine))
+    return rewrite_graph(graph, lambda g, n: _rule(g, n, machine), of=("conv",))
 
 
 def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ...] | None:
