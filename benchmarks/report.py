@@ -220,8 +220,8 @@ def introduction(report: Mapping[str, Any]) -> str:
     references = dict.fromkeys(row.get("reference", "ONNX Runtime") for row in good)
     sentences = [
         f"Milliseconds (minimum) at {' and '.join(map(str, threads))} threads, f32, on "
-        f"{report['machine']['description']}, {report['date']}; one process an engine, interleaved "
-        "rounds in one run.",
+        f"{report['machine']['description']}, {report['date']}; one process an engine, in "
+        "interleaved rounds.",
         "The ratio is the best other engine's time to ours: above one, ours is faster.",
         *(text for key, text in EXPLAINED.items() if any(key in row for row in good)),
         "The error is relative to an output's largest magnitude, against "
