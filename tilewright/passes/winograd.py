@@ -22,7 +22,7 @@ from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.window import spatial
 from tilewright.ops.winograd import WinogradAttrs, transform_filter
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.passes.winograd_cost import ConvShape, best_tile, least_cycles
+from tilewright.passes.winograd_cost import LEAST_GAIN, ConvShape, best_tile, least_cycles
 from tilewright.target.cpu import Target, host
 
 # Taken for a size that is not known before the model runs: a batch is often one image.
@@ -47,10 +47,12 @@ def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ..
 
 
 def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: Target) -> bool:
-    """Whether a convolution takes less time in `dtype`, by larger tiles, than as it is."""
+    """Whether a convolution takes clearly less time in `dtype`, by larger tiles, than as it is."""
     shapes = [_shape(n, replace(weights, dtype=d), target) for d in (dtype, weights.dtype)]
-    cycles = [None if s is None else least_cycles(s, target) for s in shapes]
-    return cycles[0] is not None and cycles[1] is not None and cycles[0] < cycles[1]
+    if None in shapes:
+        return False
+    cycles = [least_cycles(s, target) for s in shapes if s is not None]
+    return cycles[0] * LEAST_GAIN < cycles[1]
 
 
 def _shape(n: Node, weights: TensorType, target: Target) -> ConvShape | None:
