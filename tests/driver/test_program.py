@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tests.frontends.onnx.staged_models import RESHAPED, parsed
+from tests.frontends.onnx.staged_models import AXES, RESHAPED, parsed
+from tilewright.core.errors import Error
 from tilewright.driver.compile import compile
 from tilewright.driver.program import Program
 from tilewright.frontends.onnx.read import read_model
@@ -48,3 +50,26 @@ def test_sizes_are_exact_where_symbols_do_not_do() -> None:
     (y,) = program.run({"i": np.array([0, 2]), "values": np.array([0, 5], np.float32)})
     np.testing.assert_array_equal(y, [[5, 0, 0], [0, 0, 5]])
     assert program.exact
+
+
+def test_values_that_do_not_fit_leave_sizes_symbolic() -> None:
+    program = Program(model_part(read_model(RESHAPED)), Counting())
+    rest = None
+    for parts, size in (([1, 1], 5), ([1, 1], 4)):
+        given = {"x": np.ones(size, np.float32), "parts": np.array(parts)}
+        rest = program.step(given)
+        assert rest is not None
+        if size == 5:
+            with pytest.raises(Error):
+                rest.run(given)
+        assert not rest.exact
+
+
+def test_only_some_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.driver.program.MOST_PLANS", 2)
+    program = Program(model_part(read_model(AXES)), Counting())
+    x = np.ones((2, 3), np.float32)
+    for axes in ([0], [1], [0, 1], [0]):
+        (y,) = program.run({"x": x, "axes": np.array(axes)})
+        np.testing.assert_array_equal(y, x.sum(tuple(axes)))
+        assert len(list(program.executables())) <= 2

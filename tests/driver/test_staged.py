@@ -93,6 +93,16 @@ def test_inputs_of_unknown_rank() -> None:
         assert model.run({"x": X})["y"].shape == X.shape
 
 
+def test_sizes_that_are_given_hold() -> None:
+    with tw.compile(AXES, threads=1, cache=False, dims={"n": 3}) as model:
+        assert str(model.inputs[0]) == "x: f32[3, m]"
+        np.testing.assert_allclose(model(X, np.array([0])), np.maximum(X.sum(0), 0))
+        with pytest.raises(ExecutionError, match=r"input x is f32\[3, m\]"):
+            model(X.T, np.array([0]))
+    with pytest.raises(tw.ConfigError, match="no dynamic dimension named q"):
+        tw.compile(AXES, cache=False, dims={"q": 3})
+
+
 def test_wrong_arguments() -> None:
     with staged(AXES) as model:
         for arguments, message in (

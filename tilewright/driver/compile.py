@@ -63,18 +63,20 @@ def compile(
 
         if not isinstance(error, Waiting):
             raise
-        return _staged(source, threads, options)
+        return _staged(source, threads, dims, options)
     return Executable(container, threads=threads)
 
 
-def _staged(source: Any, threads: int | None, options: Mapping[str, Any]) -> StagedModel:
+def _staged(
+    source: Any, threads: int | None, dims: Mapping[str, int] | None, options: Mapping[str, Any]
+) -> StagedModel:
     """The model as one that is compiled while it runs."""
     from tilewright.driver.staged import StagedModel
 
     def compile_graph(graph: Graph) -> Executable:
         return Executable(compile_container(graph, **options), threads=threads)
 
-    return StagedModel(source, compile_graph)
+    return StagedModel(source, compile_graph, dims)
 
 
 def compile_container(

@@ -8,7 +8,7 @@ symbolic, so that another size needs no further compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,9 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.executable import Executable
 
+# Plans kept of one part: values that are waited for may be others at every run.
+MOST_PLANS = 64
+
 CompileGraph = Callable[[Graph], Executable]
 Values = dict[str, Any]
 
@@ -58,7 +61,7 @@ class Program:
     pinned: set[str] = field(default_factory=set)
     exact: bool = False
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
-    nested: dict[int, Program] = field(default_factory=dict)
+    nested: dict[Pending, Program] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.reads = tuple(sorted(self.part.reads()))
@@ -94,8 +97,17 @@ class Program:
         plan = self.plans.get(self._key(present, values))
         if plan is None:
             plan = self._make(present, values)
+            if len(self.plans) >= MOST_PLANS:
+                _close(self.plans.pop(next(iter(self.plans))))
             self.plans[self._key(present, values)] = plan
         return plan
+
+    def executables(self) -> Iterator[Executable]:
+        """The stages that are compiled, in the order of a run."""
+        for plan in self.plans.values():
+            yield from _executables(plan)
+        for inner in self.nested.values():
+            yield from inner.executables()
 
     def _key(self, present: Iterable[str], values: Values) -> tuple[Any, ...]:
         return tuple((name, self._form(name, values[name])) for name in present)
@@ -116,13 +128,21 @@ class Program:
             # what does not fit sizes that may be anything may fit those that are there
             if self.exact:
                 raise
-            self.exact = True
-            stage = self._stage(present, values)
+            stage = self._exact_stage(present, values)
         if stage.graph is None and not stage.hosts and stage.rest.nodes:
             raise _stuck(stage)
         native = None if stage.graph is None else self.compile_graph(stage.graph)
         rest = Program(stage.rest, self.compile_graph) if stage.rest.nodes else None
         return _Plan(stage, native, rest)
+
+    def _exact_stage(self, present: Sequence[str], values: Values) -> Stage:
+        """The stage for just these sizes; if it can be made, so are all that follow."""
+        self.exact = True
+        try:
+            return self._stage(present, values)
+        except Error:
+            self.exact = False
+            raise
 
     def _stage(self, present: Sequence[str], values: Values) -> Stage:
         """The stage that the values allow; those that it must know are pinned from now on."""
@@ -166,11 +186,23 @@ class Program:
         return values[name] if name in values else _constant(self.part, name)
 
     def _nested(self, p: Pending, graph: GraphProto, values: Values) -> Program:
-        found = self.nested.get(id(p))
+        found = self.nested.get(p)
         if found is None:
             part = nested_part(self.part, graph, p.opsets, set(values))
-            found = self.nested[id(p)] = Program(part, self.compile_graph)
+            found = self.nested[p] = Program(part, self.compile_graph)
         return found
+
+
+def _executables(plan: _Plan) -> Iterator[Executable]:
+    if plan.native is not None:
+        yield plan.native
+    if plan.rest is not None:
+        yield from plan.rest.executables()
+
+
+def _close(plan: _Plan) -> None:
+    for executable in _executables(plan):
+        executable.close()
 
 
 def _constant(part: Part, name: str) -> Any:

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import TypeProto, inliner
+from onnx import TypeProto, ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.program import CompileGraph, Program
 from tilewright.frontends.onnx.context import onnx_dtype
 from tilewright.frontends.onnx.read import Source, read_model
 from tilewright.frontends.onnx.stages import model_part
-from tilewright.ir.graph.nodes import Graph
-from tilewright.runtime.executable import Executable
 
 
 @dataclass(frozen=True)
@@ -40,19 +38,21 @@ class ValuePort:
 class StagedModel:
     """A model that runs in stages; it is called as an `Executable` is."""
 
-    def __init__(self, source: Source, compile_graph: CompileGraph) -> None:
+    def __init__(
+        self, source: Source, compile_graph: CompileGraph, dims: Mapping[str, int] | None = None
+    ) -> None:
+        """`dims` are sizes that inputs must have, by the names of their dimensions."""
         model = read_model(source)
         if model.proto.functions:
             model.proto = inliner.inline_local_functions(model.proto)
         graph = model.proto.graph
         initializers = {t.name for t in graph.initializer}
         declared = [v for v in graph.input if v.name not in initializers]
-        self._declared = {v.name: v.type for v in declared}
-        self.inputs = tuple(ValuePort(v.name, type_text(v.type)) for v in declared)
+        self._declared = {v.name: _fixed(v.type, dims or {}) for v in declared}
+        _check_names(dims or {}, declared)
+        self.inputs = tuple(ValuePort(k, type_text(t)) for k, t in self._declared.items())
         self.outputs = tuple(ValuePort(v.name, type_text(v.type)) for v in graph.output)
-        self._compile_graph = compile_graph
-        self._program = Program(model_part(model), self._compiled)
-        self._stages: list[Executable] = []
+        self._program = Program(model_part(model), compile_graph)
         self._lock = threading.Lock()
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
@@ -73,12 +73,12 @@ class StagedModel:
 
     def explain(self) -> str:
         """What the compiler did in each stage that it has compiled so far."""
-        head = f"{len(self._stages)} stages compiled so far"
-        return "\n\n".join([head, *(stage.explain() for stage in self._stages)])
+        stages = [stage.explain() for stage in self._program.executables()]
+        return "\n\n".join([f"{len(stages)} stages compiled so far", *stages])
 
     def close(self) -> None:
         """End the threads of all stages and free their code and memory."""
-        for stage in self._stages:
+        for stage in self._program.executables():
             stage.close()
 
     def __enter__(self) -> StagedModel:
@@ -90,11 +90,6 @@ class StagedModel:
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
         return f"<StagedModel ({takes}) -> ({gives})>"
-
-    def _compiled(self, graph: Graph) -> Executable:
-        stage = self._compile_graph(graph)
-        self._stages.append(stage)
-        return stage
 
     def _run(self, given: Mapping[str, Any]) -> Sequence[Any]:
         unknown = [name for name in given if name not in self._declared]
@@ -130,6 +125,23 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
     if tensor.HasField("shape") and not _fits(array.shape, tensor.shape.dim):
         raise _misfit(name, value, declared)
     return array
+
+
+def _fixed(declared: TypeProto, dims: Mapping[str, int]) -> TypeProto:
+    """A declared type with the sizes that are given."""
+    copy = TypeProto()
+    copy.CopyFrom(declared)
+    for d in copy.tensor_type.shape.dim if copy.HasField("tensor_type") else ():
+        if d.dim_param in dims:
+            d.dim_value = dims[d.dim_param]
+    return copy
+
+
+def _check_names(dims: Mapping[str, int], declared: Sequence[ValueInfoProto]) -> None:
+    known = {d.dim_param for v in declared for d in v.type.tensor_type.shape.dim}
+    unknown = ", ".join(sorted({*dims} - known))
+    if unknown:
+        raise ConfigError("dims.unknown", f"the model has no dynamic dimension named {unknown}")
 
 
 def _fits(shape: Sequence[int], dims: Sequence[Any]) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.dtypes import F32
 from tilewright.frontends.onnx.host.call import HostCall, HostOp
 
 
@@ -16,8 +15,7 @@ def construct(call: HostCall) -> tuple[Any, ...]:
 
 
 def empty(call: HostCall) -> tuple[Any, ...]:
-    """A sequence of nothing; its element type is of use to the one who appends only."""
-    call.node.dtype_attr("dtype", F32)
+    """A sequence of nothing; what its elements would be matters to none of the operators."""
     return ([],)
 
 
