@@ -23,6 +23,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BF16
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
 from tilewright.ir.loop.walk import blocks, loops, loops_above
+from tilewright.schedule.builtin.edges import mark_edges
 from tilewright.schedule.builtin.pair_tile import pair_instruction, start_in_vectors
 from tilewright.schedule.builtin.register_tile import SPARE_REGISTERS
 from tilewright.schedule.builtin.structure import (
@@ -38,7 +39,6 @@ from tilewright.schedule.builtin.structure import (
     uses,
     value_of,
 )
-from tilewright.schedule.builtin.tile import mark_edges
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 

@@ -15,7 +15,6 @@ Rows and columns beyond the end are computed on clamped reads and never stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -25,6 +24,7 @@ from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
+from tilewright.schedule.builtin.edges import edge_height, mark_edges
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
     PARALLEL_CHAINS,
@@ -51,8 +51,6 @@ from tilewright.schedule.builtin.structure import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
-# The share of rows that may be computed for nothing beside those that there are.
-MOST_WASTE = 0.05
 # Row tiles that a block of the panel must serve for it to be worth keeping near.
 LEAST_REUSE = 4
 
@@ -138,6 +136,19 @@ def schedule_tile(
         axes = TileAxes(roles.batch, roles.row, roles.column)
         schedule_deep(sch, block, axes, tile, depth, epilogue, target)
         return
+    _schedule_flat(sch, block, roles, tile, tiles, epilogue, target)
+
+
+def _schedule_flat(
+    sch: Schedule,
+    block: Block,
+    roles: Roles,
+    tile: RegisterTile,
+    tiles: int,
+    epilogue: Block,
+    target: Target,
+) -> None:
+    """Tiles that sum all steps at once: one after another, or shared among threads."""
     together = _tiles_together(block, tiles, tile, target)
     row_group, row_tile, row_loops = _split_rows(sch, roles, tile, together)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
@@ -368,25 +379,6 @@ def _split_rows(
         return [], [outer], [inner]
     group, outer, inner = sch.split(loop_of(roles.row), [None, together, tile.rows])
     return [group], [outer], [inner]
-
-
-def mark_edges(
-    sch: Schedule, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
-) -> None:
-    """Let the last tile have fewer rows where the others would be much for nothing."""
-    edge = edge_height(row, tile_rows, least)
-    for loop in loops if edge else ():
-        sch.annotate(loop, "edge", edge)
-
-
-def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
-    """The least height of the last tile; 0 where it has all rows and wastes little.
-
-    That may be much of any number of rows that is not known.
-    """
-    rows = 0 if row is None else as_int(row.extent)
-    wasted = rows is None or -rows % tile_rows > rows * MOST_WASTE
-    return least if wasted and least < tile_rows else 0
 
 
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:
