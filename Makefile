@@ -1,6 +1,7 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
+# make conformance   ONNX's own backend tests: the table of what passes, in docs/conformance.md
 # make bench   measure beside the other engines, write the tables of the README and docs/speed.md
 #              (hours; QUICK=--quick: only engines that load fast, under half an hour); what a run
 #              that was broken off has measured on the same day is kept
@@ -16,7 +17,7 @@ BENCH := .venv-bench
 FIGURES := build/bench/$(shell date +%F)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint conformance bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -29,6 +30,9 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+conformance: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.conformance.onnx_cases --write docs/conformance.md
 
 bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/zoo.py --missing

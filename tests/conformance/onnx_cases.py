@@ -1,0 +1,127 @@
+"""ONNX's own backend tests on our compiled code: the cases by kind, and a table of what passes.
+
+python -m tests.conformance.onnx_cases [PATTERN] [--jobs 2] [--write docs/conformance.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import tempfile
+import unittest
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+import onnx
+
+# Cases that no engine can pass but by chance: a pattern, and why. They are run all the same, and
+# one that passes is reported.
+NOT_DETERMINED = {
+    r"test_bernoulli.*": "expects the very numbers that NumPy drew when the case was made",
+}
+
+KINDS = {
+    "OnnxBackendNodeModelTest": "node",
+    "OnnxBackendSimpleModelTest": "simple",
+    "OnnxBackendPyTorchConvertedModelTest": "pytorch-converted",
+    "OnnxBackendPyTorchOperatorModelTest": "pytorch-operator",
+    "OnnxBackendRealModelTest": "real",
+}
+
+
+def backend_cases(module: str) -> dict[str, type[unittest.TestCase]]:
+    """The classes of ONNX's tests for the processor, as if `module` had them."""
+    from onnx.backend.test import BackendTest
+
+    from tilewright.compat.onnx_backend import TilewrightBackend
+
+    # the runner keeps inputs of its whole models in a folder
+    os.environ.setdefault("ONNX_MODELS", tempfile.mkdtemp(prefix="onnx-models-"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # making the cases overflows here and there
+        tests = BackendTest(TilewrightBackend, module)
+    for pattern in NOT_DETERMINED:
+        tests.xfail(pattern)
+    classes: dict[str, type[unittest.TestCase]] = tests.test_cases
+    for cases in classes.values():
+        for name in [name for name in vars(cases) if name.endswith("_cuda")]:
+            delattr(cases, name)
+    return classes
+
+
+def outcome(cases: type[unittest.TestCase], name: str) -> str:
+    """ "pass", or why the case does not."""
+    result = unittest.TestResult()
+    cases(name).run(result)
+    if result.expectedFailures:
+        return next(why for p, why in NOT_DETERMINED.items() if re.match(p, name))
+    wrong = [*result.errors, *result.failures]
+    if wrong:
+        return " ".join(wrong[0][1].strip().splitlines()[-12:])[-300:]
+    return "pass"
+
+
+CLASSES: dict[str, type[unittest.TestCase]] = {}  # filled before the workers are forked
+
+
+def _outcomes(part: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(kind, name, outcome(CLASSES[kind], name)) for kind, name in part]
+
+
+def all_outcomes(pattern: str, jobs: int) -> Iterator[tuple[str, str, str]]:
+    """Kind, name and outcome of the cases whose name contains the pattern."""
+    CLASSES.update(backend_cases(__name__))
+    wanted = [
+        (kind, name)
+        for kind, cases in CLASSES.items()
+        for name in sorted(vars(cases))
+        if name.startswith("test_") and re.search(pattern, name)
+    ]
+    parts = [wanted[i : i + 8] for i in range(0, len(wanted), 8)]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        for part, future in [(part, pool.submit(_outcomes, part)) for part in parts]:
+            try:
+                yield from future.result()
+            except BrokenProcessPool:
+                yield from ((kind, name, "the process died") for kind, name in part)
+
+
+def table(outcomes: list[tuple[str, str, str]]) -> str:
+    """What passes by kind, and what does not with its reason."""
+    cases = Counter(kind for kind, _, _ in outcomes)
+    passes = Counter(kind for kind, _, why in outcomes if why == "pass")
+    rows = [(name, cases[kind], passes[kind]) for kind, name in KINDS.items() if cases[kind]]
+    rows.append(("all", cases.total(), passes.total()))
+    lines = ["| kind | cases | pass |", "|---|---|---|"]
+    lines += [f"| {name} | {n:,} | {passed:,} |" for name, n, passed in rows]
+    left = [f"| {name} | {why} |" for _, name, why in outcomes if why != "pass"]
+    if left:
+        lines += ["", "| does not pass | why |", "|---|---|", *left]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the cases and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="", help="only cases whose name matches")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--write", type=Path, help="put the table into this page")
+    options = parser.parse_args()
+    text = table(list(all_outcomes(options.pattern, options.jobs)))
+    print(text)
+    if options.write:
+        options.write.write_text(
+            f"# ONNX's own tests\n\nThe backend tests of onnx {onnx.__version__}, run by its own "
+            "runner on compiled code, with `make conformance`. They are part of `make test`.\n\n"
+            f"{text}\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
