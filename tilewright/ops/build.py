@@ -43,6 +43,7 @@ class GraphBuilder:
         self.types: dict[str, Type] = {}
         self._known: dict[str, np.ndarray] = {}
         self._data: dict[str, np.ndarray] = {}
+        self._counts: dict[str, int] = {}
 
     def input(self, name: str, type: Type) -> str:
         """Declare a graph input."""
@@ -205,10 +206,10 @@ class GraphBuilder:
             self._known[n.name] = value
 
     def _define(self, name: str, type: Type) -> str:
-        candidate, count = name, 0
-        while candidate in self.types:
-            count += 1
-            candidate = f"{name}_{count}"
+        candidate = name
+        while candidate in self.types:  # counting on from last time: many constants have one name
+            self._counts[name] = self._counts.get(name, 0) + 1
+            candidate = f"{name}_{self._counts[name]}"
         self.types[candidate] = type
         return candidate
 

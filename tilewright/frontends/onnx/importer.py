@@ -104,13 +104,14 @@ def _add_initializers(c: Context, model: Model) -> None:
 def with_outputs(c: Context, outputs: list[str]) -> Graph:
     """The finished graph, its outputs under their ONNX names."""
     defined = {out for node in c.g.nodes for out in node.outputs}
+    inputs = {v.name for v in c.g.inputs}
     names: dict[str, str] = {}
     for name in outputs:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
         ours = c.values[name]
-        is_input = any(v.name == name for v in c.g.inputs)  # an output may be an input as it is
-        if not is_input and (ours not in defined or ours in names):
+        # an output may be an input as it is
+        if name not in inputs and (ours not in defined or ours in names):
             ours = c.g.add("identity", ours, name=identifier(name))
         names[ours] = name
     return _renamed(c.g.graph(*names.values()), names)

@@ -137,6 +137,11 @@ class Graph:
                 found.setdefault(name, {})[id(n)] = n
         return {name: tuple(users.values()) for name, users in found.items()}
 
+    @cached_property
+    def output_set(self) -> frozenset[str]:
+        """The names of the outputs, for asking whether a value is one."""
+        return frozenset(self.outputs)
+
     def tensor_type(self, name: str) -> TensorType:
         """The type of a value that must be a tensor."""
         found = self.types[name]
