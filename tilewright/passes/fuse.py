@@ -20,7 +20,7 @@ reason.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
@@ -248,11 +248,7 @@ def _canonical(
     for m in nodes:
         names.update((o, f"v{len(names)}") for o in m.outputs)
     body = tuple(
-        replace(
-            m,
-            inputs=tuple(names[i] for i in m.inputs),
-            outputs=tuple(names[o] for o in m.outputs),
-        )
+        m.rewired(tuple(names[i] for i in m.inputs), tuple(names[o] for o in m.outputs))
         for m in nodes
     )
     title = "_".join(dict.fromkeys(m.op for m in nodes))

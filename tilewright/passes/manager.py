@@ -71,10 +71,11 @@ class PassLog:
 
 
 def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = None) -> Graph:
-    """Apply `passes` in order."""
+    """Apply `passes` in order; one that left a graph as it is has nothing to do there again."""
+    settled: dict[str, Graph] = {}
     for number, p in enumerate(passes):
         start = time.perf_counter()
-        result = p.apply(graph)
+        result = graph if settled.get(p.name) is graph else p.apply(graph)
         seconds = time.perf_counter() - start
         changed = result is not graph
         if log is not None:
@@ -82,6 +83,8 @@ def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = 
             log.records.append(PassRecord(p.name, seconds, before, after, changed))
         if changed:
             _verify(result)
+        else:
+            settled[p.name] = graph
         _show(result, p.name, number, changed)
         graph = result
     return graph

@@ -134,7 +134,7 @@ def _renamed(graph: Graph, names: dict[str, str]) -> Graph:
         def new(values: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(renames.get(v, v) for v in values)
 
-        return replace(node, inputs=new(node.inputs), outputs=new(node.outputs))
+        return node.rewired(new(node.inputs), new(node.outputs))
 
     constants = tuple(
         replace(k, name=renames[k.name]) if k.name in renames else k for k in graph.constants
