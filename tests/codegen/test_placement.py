@@ -41,3 +41,10 @@ def test_native_placement_is_the_planners() -> None:
         offsets, total = _native(placement, sizes)
         assert offsets == place_in_order(sizes, conflicts)
         assert total == max(o + s for o, s in zip(offsets, sizes, strict=True))
+
+
+def test_native_placement_in_a_row() -> None:
+    sizes = [64, 0, 128, 64]
+    placement = Placement(tuple(Var(f"n{i}") for i in range(4)), None)
+    assert _native(placement, sizes) == ([0, 64, 64, 192], 256)
+    assert place_in_order(sizes, None) == [0, 64, 64, 192]

@@ -4,7 +4,7 @@ from tests.differential.kernel_graphs import KERNELS
 from tilewright.arith.expr import Var
 from tilewright.driver.compiler import Timings, lower
 from tilewright.driver.explain import explain_build, place_lines, schedule_line
-from tilewright.driver.step_rows import fusion_refusals
+from tilewright.driver.step_rows import step_rows
 from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.roofs import Level, Roofs
 
@@ -12,8 +12,8 @@ from tilewright.runtime.roofs import Level, Roofs
 def _explained(graph: Graph, roofs: Roofs | None = None) -> list[str]:
     timings = Timings()
     build = lower(graph, target="aarch64", timings=timings)
-    refusals = fusion_refusals(timings.passes)
-    return explain_build(build, timings.passes, refusals, roofs).splitlines()
+    rows = step_rows(build, timings.passes.refusals)
+    return explain_build(build, timings.passes, rows, roofs).splitlines()
 
 
 def test_passes_kernels_schedules_and_memory() -> None:

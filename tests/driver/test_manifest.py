@@ -10,13 +10,14 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.compiler import lower
 from tilewright.driver.manifest import make_manifest
+from tilewright.driver.step_rows import step_rows
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 
 
 def test_everything_a_runtime_needs() -> None:
     build = lower(KERNELS["dense"](Var("M"), 8, Var("K")), target="x86-64-v3")
-    manifest = make_manifest(build, (), "text", {"kernels": 1})
+    manifest = make_manifest(build, step_rows(build, ()), "text", {"kernels": 1})
     assert json.loads(json.dumps(manifest)) == manifest
     assert manifest["symbols"] == ["M", "K"]
     assert manifest["dim_sources"] == [[0, 0], [0, 1]]
@@ -32,7 +33,7 @@ def test_everything_a_runtime_needs() -> None:
 
 def test_costs_of_known_sizes_are_numbers() -> None:
     build = lower(KERNELS["matmul"](4, 8, 16), target="aarch64")
-    (kernel,) = make_manifest(build, (), "", {})["kernels"]
+    (kernel,) = make_manifest(build, step_rows(build, ()), "", {})["kernels"]
     assert kernel["flops"] == 2 * 4 * 8 * 16
     assert kernel["bytes"] == 4 * (4 * 16 + 16 * 8 + 4 * 8)
 

@@ -15,11 +15,12 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.evaluate import run_graph
+from tilewright.ops.slicing import ConcatAttrs
 from tilewright.ops.windows import WindowsAttrs
 from tilewright.ops.winograd import WinogradAttrs
 from tilewright.passes.decompose import decompose
 from tilewright.passes.eliminate_dead import eliminate_dead
-from tilewright.passes.fuse import Refusal, fuse, fuse_with_report
+from tilewright.passes.fuse import MOST_NODES, MOST_READS, Refusal, fuse, fuse_with_report
 
 
 class _Maker(GraphBuilder):
@@ -202,3 +203,22 @@ def test_what_is_read_many_times_is_computed_once() -> None:
     moved = g("transpose", g("neg", x), perm=(0, 2, 3, 1))
     after = fuse(g.graph(g.add("winograd_input", moved, attrs=attrs)))
     assert [ops for _, ops in groups(after)] == [["neg", "transpose", "winograd_input"]]
+
+
+def test_long_chains_are_cut() -> None:
+    g = _Maker("f")
+    y = g.input("x", tensor(F32, 8))
+    for _ in range(2 * MOST_NODES):
+        y = g("tanh", y)
+    after, refusals = fuse_with_report(g.graph(y))
+    assert [len(n.regions[0].nodes) for n in after.nodes] == [MOST_NODES, MOST_NODES]
+    assert [r.reason for r in refusals] == [f"a kernel computes at most {MOST_NODES} operators"]
+
+
+def test_a_kernel_reads_a_bounded_number_of_values() -> None:
+    g = _Maker("f")
+    values = [g.input(f"x{i}", tensor(F32, 8)) for i in range(3 * MOST_READS)]
+    halves = [g.add("concat", *values[i::2], attrs=ConcatAttrs(0)) for i in range(2)]
+    after, _ = fuse_with_report(g.graph(g.add("concat", *halves, attrs=ConcatAttrs(0))))
+    assert [len(n.inputs) for n in after.nodes] == [len(values) // 2, len(values) // 2, 2]
+    verify_graph(after)

@@ -69,3 +69,18 @@ def test_graphs_are_printed_and_dumped(capsys, tmp_path):
     assert capsys.readouterr().out == f"# after eliminate_dead\n{print_graph(after)}\n"
     assert [p.name for p in (tmp_path / "f").iterdir()] == ["01-eliminate_dead.txt"]
     assert (tmp_path / "f" / "01-eliminate_dead.txt").read_text() == print_graph(after)
+
+
+def test_a_pass_with_nothing_to_do_is_not_run_again_on_the_same_graph():
+    runs: list[Graph] = []
+
+    def look(graph: Graph) -> Graph:
+        """Look, and change nothing."""
+        runs.append(graph)
+        return graph
+
+    looking = GraphPass("look", look)
+    log = PassLog()
+    run_passes(_graph(), (looking, looking, PASSES[1], looking, looking), log)
+    assert len(runs) == 2
+    assert [r.name for r in log.records] == ["look", "look", "eliminate_dead", "look", "look"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int, const
-from tilewright.passes.plan_memory import ALIGNMENT, Lifetime, place_in_order, plan_memory
+from tilewright.passes.plan_memory import ALIGNMENT, CROWDED, Lifetime, place_in_order, plan_memory
 
 N, M = Var("N"), Var("M")
 
@@ -79,6 +79,28 @@ def test_a_chain_needs_two_buffers() -> None:
     lives = [Lifetime(f"b{i}", const(1000), i, i + 1) for i in range(50)]
     plan = plan_memory(lives)
     assert plan.peak == plan.lower_bound == 2 * 1024
+
+
+@pytest.mark.parametrize("sizes", [[const(0), const(64), const(65)], [N * 4, N * M * 4, const(9)]])
+def test_too_many_at_once_to_list_all_pairs(sizes: list[Expr]) -> None:
+    count = 4 * CROWDED
+    lives = [Lifetime(f"b{i}", sizes[i % 3], i, count) for i in range(count)]
+    lives += [Lifetime(f"c{i}", sizes[i % 3], count + i, count + i) for i in range(count)]
+    plan = plan_memory(lives)
+    values = {"N": 100, "M": 3}
+    found = list(plan.offsets.values())
+    if plan.placement is not None:
+        assert plan.placement.conflicts is None
+        given = [evaluate(size, values) for size in plan.placement.sizes]
+        places = place_in_order(given, None)
+        found = [const(places[plan.placement.offsets.index(offset)]) for offset in found]
+    total = [evaluate(_aligned(b.size), values) for b in lives[: count + 1]]
+    offsets = dict(zip(plan.offsets, map(as_int, found), strict=True))
+    _check(lives, offsets, {b.name: evaluate(b.size, values) for b in lives}, sum(total))
+
+
+def _aligned(size: Expr) -> Expr:
+    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
 def test_nothing_to_place() -> None:

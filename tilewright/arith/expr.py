@@ -311,8 +311,20 @@ REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
 
 
+# Most literals are sizes and steps: found here, they need not be looked up among all expressions.
+_SMALL: dict[Number, Const] = {}
+_SMALL_RANGE = range(-16, 4097)
+
+
 def const(value: Number, dtype: DType = I64) -> Const:
     """A literal of `dtype`, its value brought to the Python type that the dtype stores."""
+    if dtype is I64:
+        found = _SMALL.get(value)
+        if found is None:
+            found = Const(int(value), dtype)
+            if found.value in _SMALL_RANGE:
+                _SMALL[found.value] = found
+        return found
     if dtype.is_float:
         return Const(float(value), dtype)
     return Const(bool(value) if dtype == BOOL else int(value), dtype)

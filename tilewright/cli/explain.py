@@ -57,20 +57,20 @@ def explain_command(
     from tilewright.driver.compiler import Timings, lower
     from tilewright.driver.explain import explain_build
     from tilewright.driver.report import report_data, report_page
-    from tilewright.driver.step_rows import fusion_refusals
+    from tilewright.driver.step_rows import step_rows
 
     timings = Timings()
     with progress() as show:
         options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
         build = lower(read_source(model), **options, timings=timings, progress=show)
     roofs = _roofs(threads) if target == "native" else None
-    refusals = fusion_refusals(timings.passes)
+    rows = step_rows(build, timings.passes.refusals)
     if html is not None:
-        click.echo(write_text(html, report_page(model.name, build, timings, refusals, roofs)))
+        click.echo(write_text(html, report_page(model.name, build, timings, rows, roofs)))
     elif as_json:
-        print_json(report_data(build, timings, refusals, roofs))
+        print_json(report_data(build, timings, rows, roofs))
     else:
-        click.echo(explain_build(build, timings.passes, refusals, roofs))
+        click.echo(explain_build(build, timings.passes, rows, roofs))
 
 
 def _roofs(threads: int | None) -> Roofs:

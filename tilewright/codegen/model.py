@@ -24,6 +24,8 @@ from tilewright.core.node import node
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
 
+# Instruction selection takes time quadratic in the length of a basic block.
+BLOCK_LENGTH = 64
 MAIN_PARAMS = (
     ("%inputs", "ptr"),
     ("%outputs", "ptr"),
@@ -220,6 +222,7 @@ class _Main:
         self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
         self._note(self.number)
         self.number += 1
+        _end_long_block(self.fn, self.number)
 
     def _note(self, number: int) -> None:
         self.fn.emit(f"call void @tw_note(ptr %ns, i64 {number}, ptr {self.clock})")
@@ -270,6 +273,14 @@ class _Main:
         self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
 
 
+def _end_long_block(fn: FunctionText, count: int) -> None:
+    """Go on in a new basic block after every so many of a list."""
+    if count % BLOCK_LENGTH == 0:
+        label = fn.label("next")
+        fn.emit(f"br label %{label}")
+        fn.start(label)
+
+
 def _place(em: ExprEmitter, placement: Placement) -> str:
     """Lay out the arena for this run's sizes; gives the register with its total size."""
     count = len(placement.sizes)
@@ -278,10 +289,12 @@ def _place(em: ExprEmitter, placement: Placement) -> str:
     for index, size in enumerate(placement.sizes):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr {sizes}, i64 {index}")
         em.fn.emit(f"store i64 {em.value(size)}, ptr {slot}, align 8")
+        _end_long_block(em.fn, index + 1)
     total = em.fn.let(f"call i64 @tw_place(ptr {sizes}, ptr {offsets})", "total")
     for index, offset in enumerate(placement.offsets):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr {offsets}, i64 {index}")
         em.values[offset.name] = em.fn.let(f"load i64, ptr {slot}, align 8", "offset")
+        _end_long_block(em.fn, index + 1)
     return total
 
 
@@ -313,6 +326,7 @@ def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
     for index, dim in enumerate(dims):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")
         em.fn.emit(f"store i64 {em.value(dim)}, ptr {slot}, align 8")
+        _end_long_block(em.fn, index + 1)
     em.fn.finish("nounwind")
 
 

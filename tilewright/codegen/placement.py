@@ -2,6 +2,7 @@
 
 It is `passes.plan_memory.place_in_order` as native code. The conflicts are constant tables:
 `firsts[i]` to `firsts[i + 1]` are the positions in `others` of the buffers that buffer i keeps off.
+Where each keeps off all others, it begins where the one before it ends.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from tilewright.passes.plan_memory import Placement
 
 def emit_placement(module: ModuleText, placement: Placement) -> None:
     """Define `tw_place` for a placement."""
+    count = len(placement.sizes)
+    if placement.conflicts is None:
+        module.definitions.append(_PLACE_IN_ROW.substitute(count=count))
+        return
     firsts = [0, *accumulate(len(c) for c in placement.conflicts)]
     others = [j for c in placement.conflicts for j in c] or [0]
     tables = f"{_table('firsts', firsts)}\n{_table('others', others)}\n"
-    module.definitions.append(tables + _PLACE.substitute(count=len(placement.sizes)))
+    module.definitions.append(tables + _PLACE.substitute(count=count))
 
 
 def _table(name: str, values: Sequence[int]) -> str:
@@ -27,6 +32,27 @@ def _table(name: str, values: Sequence[int]) -> str:
     return f"@tw_place.{name} = internal constant [{len(values)} x i64] [{items}]"
 
 
+_PLACE_IN_ROW = Template("""
+define internal i64 @tw_place(ptr %sizes, ptr %offsets) nounwind {
+entry:
+  br label %buffer
+buffer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %place ]
+  %top = phi i64 [ 0, %entry ], [ %end, %place ]
+  %more = icmp ult i64 %i, $count
+  br i1 %more, label %place, label %done
+place:
+  %size.at = getelementptr i64, ptr %sizes, i64 %i
+  %size = load i64, ptr %size.at
+  %offset.at = getelementptr i64, ptr %offsets, i64 %i
+  store i64 %top, ptr %offset.at
+  %end = add i64 %top, %size
+  %i.next = add i64 %i, 1
+  br label %buffer
+done:
+  ret i64 %top
+}
+""")
 _PLACE = Template("""
 define internal i64 @tw_place(ptr %sizes, ptr %offsets) nounwind {
 entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -86,6 +86,7 @@ def dtype(name: str) -> DType:
     return DTYPES[name]
 
 
+@lru_cache(maxsize=256)
 def from_numpy(numpy_dtype: np.dtype) -> DType:
     """The element type that `numpy_dtype` stores."""
     asked = np.dtype(numpy_dtype)

@@ -23,7 +23,7 @@ from tilewright.driver.kernels import Kernel, Made
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
-from tilewright.driver.step_rows import fusion_refusals
+from tilewright.driver.step_rows import step_rows
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.infer_types import bind_dims
@@ -172,9 +172,10 @@ class Compiler:
             objects = queue.finish()
             self.timings.add("LLVM", start)
         counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
-        refusals = fusion_refusals(self.timings.passes)
-        explanation = explain_build(build, self.timings.passes, refusals)
-        return build, objects, make_manifest(build, refusals, explanation, counters)
+        log = self.timings.passes
+        rows = step_rows(build, log.refusals)
+        explanation = explain_build(build, log, rows)
+        return build, objects, make_manifest(build, rows, explanation, counters)
 
     def _emit(self, queue: ObjectQueue) -> ModelBuild:
         """The parts of the model, each module's text handed over as soon as it is there."""

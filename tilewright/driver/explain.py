@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.decisions import schedule_data
 from tilewright.driver.kernels import Kernel
-from tilewright.driver.step_rows import step_rows
+from tilewright.driver.step_rows import StepRow, rows_by_kernel
 from tilewright.passes.fuse import Refusal
 from tilewright.passes.manager import PassLog
 from tilewright.passes.plan_memory import TYPICAL_SIZE
@@ -18,15 +18,17 @@ from tilewright.runtime.roofs import Roofs
 
 
 def explain_build(
-    build: ModelBuild, log: PassLog, refusals: Sequence[Refusal], roofs: Roofs | None = None
+    build: ModelBuild, log: PassLog, rows: Sequence[StepRow], roofs: Roofs | None = None
 ) -> str:
     """What passes changed, what was not fused and why, kernels with their schedules, the memory.
 
-    With the roofs of the machine it also says the least time that each kernel can take there.
+    `rows` are those of the steps. With the roofs of the machine it also says the least time that
+    each kernel can take there.
     """
     precision = ["\n".join(["precision", *log.notes])] if log.notes else []
-    kernels = _kernels(build, refusals, roofs)
-    return "\n\n".join([_passes(log), *precision, _refusals(refusals), kernels, _memory(build)])
+    kernels = _kernels(build, rows, roofs)
+    refusals = _refusals(log.refusals)
+    return "\n\n".join([_passes(log), *precision, refusals, kernels, _memory(build)])
 
 
 def _passes(log: PassLog) -> str:
@@ -44,14 +46,12 @@ def _refusals(refusals: Sequence[Refusal]) -> str:
     return "\n".join([f"{len(refusals)} pairs not fused", *lines])
 
 
-def _kernels(build: ModelBuild, refusals: Sequence[Refusal], roofs: Roofs | None) -> str:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in step_rows(build, refusals):
-        rows.setdefault(row["name"], []).append(row)
+def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) -> str:
+    by_kernel = rows_by_kernel(rows)
     kernels = {step.kernel.name: step.kernel for step in build.steps}
-    lines = [f"{len(build.steps)} kernel calls, {len(rows)} distinct kernels"]
+    lines = [f"{len(build.steps)} kernel calls, {len(by_kernel)} distinct kernels"]
     footprint = float(build.weights.size + (build.plan.peak if build.plan else 0))
-    for name, places in rows.items():
+    for name, places in by_kernel.items():
         kernel = kernels[name]
         lines.append(f"{name}  x{len(places)}  {schedule_line(schedule_data(kernel))}")
         lines.append(f"    {_work(places[0], roofs, footprint)}")

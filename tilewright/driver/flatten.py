@@ -160,7 +160,7 @@ def _rooms(flat: Flat, n: Node, names: dict[str, str]) -> dict[str, Shape]:
 
 def _renamed(n: Node, names: dict[str, str]) -> Node:
     inputs = tuple(names[i] if i else "" for i in n.inputs)
-    return replace(n, inputs=inputs, outputs=tuple(names[o] for o in n.outputs))
+    return n.rewired(inputs, tuple(names[o] for o in n.outputs))
 
 
 def _learned(flat: Flat, n: Node, attrs: LearnAttrs) -> Learned:

@@ -110,6 +110,7 @@ class KernelLibrary:
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
+        self._counts: dict[str, int] = {}
 
     def kernel(
         self,
@@ -185,10 +186,10 @@ class KernelLibrary:
             )
 
     def _name(self, title: str) -> str:
-        name, count = title[:60], 1
+        base = name = title[:60]
         while name in self._names:
-            count += 1
-            name = f"{title[:60]}.{count}"
+            self._counts[base] = self._counts.get(base, 1) + 1
+            name = f"{base}.{self._counts[base]}"
         self._names.add(name)
         return name
 

@@ -9,16 +9,15 @@ from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.flatten import limit
-from tilewright.driver.step_rows import schedules, step_rows
+from tilewright.driver.step_rows import StepRow, schedules
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.passes.fuse import Refusal
 
 
 def make_manifest(
-    build: ModelBuild, refusals: Sequence[Refusal], explanation: str, counters: dict[str, Any]
+    build: ModelBuild, rows: Sequence[StepRow], explanation: str, counters: dict[str, Any]
 ) -> dict[str, Any]:
-    """The manifest of a built model; `refusals` is what fusion left apart."""
+    """The manifest of a built model, whose steps have these rows."""
     graph, target = build.graph, build.target
     symbols = graph.symbols()
     inputs, outputs = graph_ports(graph)
@@ -33,7 +32,7 @@ def make_manifest(
         "dim_sources": [_source(graph, s) for s in symbols],
         "inputs": inputs,
         "outputs": outputs,
-        "kernels": step_rows(build, refusals),
+        "kernels": list(rows),
         "schedules": schedules(build),
         "explain": explanation,
         "counters": counters,

@@ -21,13 +21,14 @@ from tilewright.passes.eliminate_noop import eliminate_noop
 from tilewright.passes.fold_affine import fold_affine
 from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.form_attention import form_attention
-from tilewright.passes.fuse import fuse
+from tilewright.passes.fuse import fuse, fuse_with_report
 from tilewright.passes.infer_types import infer_types
 from tilewright.passes.look_up_rows import look_up_rows
 from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
+from tilewright.passes.nest_concats import nest_concats
 from tilewright.passes.place_parts import place_parts
 from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
@@ -66,6 +67,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("share_heads", share_heads),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("distinct_outputs", distinct_outputs),
+    GraphPass("nest_concats", nest_concats),
     GraphPass("place_parts", place_parts),
     GraphPass("fuse", fuse),
 )
@@ -77,7 +79,7 @@ TARGETED = (winograd,)
 
 def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
-    passes = tuple(_for_target(p, target) for p in GRAPH_PASSES)
+    passes = tuple(_noted(_for_target(p, target), log) for p in GRAPH_PASSES)
     for before, name, run in LOWERING.get(precision, ()):
         at = next(i for i, p in enumerate(passes) if p.name == before)
         passes = (*passes[:at], GraphPass(name, partial(run, target, log)), *passes[at:])
@@ -87,6 +89,18 @@ def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPas
 def _for_target(p: GraphPass, target: Target) -> GraphPass:
     """A pass that decides for a machine, told which one."""
     return replace(p, run=partial(p.run, target=target)) if p.run in TARGETED else p
+
+
+def _noted(p: GraphPass, log: PassLog) -> GraphPass:
+    """Fusion, made to note what it leaves apart."""
+    return replace(p, run=partial(_fuse, log)) if p.run is fuse else p
+
+
+def _fuse(log: PassLog, graph: Graph) -> Graph:
+    """Put nodes that one kernel computes into groups."""
+    result, refusals = fuse_with_report(graph)
+    log.refusals += refusals
+    return result
 
 
 def lower_precision_here(graph: Graph) -> Graph:

@@ -13,10 +13,9 @@ from tilewright.driver.compiler import Timings
 from tilewright.driver.decisions import schedule_data
 from tilewright.driver.explain import place_lines, schedule_line
 from tilewright.driver.kernels import Kernel
-from tilewright.driver.step_rows import step_rows
+from tilewright.driver.step_rows import StepRow, rows_by_kernel
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.loop.text import print_func
-from tilewright.passes.fuse import Refusal
 from tilewright.runtime.profile import step_work
 from tilewright.runtime.roofs import Roofs
 
@@ -32,12 +31,15 @@ svg { width: 100%; height: 20em; background: #8881; } rect { stroke: #fff; }
 
 
 def report_data(
-    build: ModelBuild, timings: Timings, refusals: Sequence[Refusal], roofs: Roofs | None = None
+    build: ModelBuild, timings: Timings, rows: Sequence[StepRow], roofs: Roofs | None = None
 ) -> dict[str, Any]:
-    """Passes, kernels and the memory plan; with roofs, the least time of each kernel."""
+    """Passes, kernels, the memory plan; with roofs, the least time of each kernel.
+
+    `rows` are those of the steps.
+    """
     plan = build.plan
     assert plan is not None
-    rows = step_rows(build, refusals)
+    by_kernel = rows_by_kernel(rows)
     kernels = {step.kernel.name: step.kernel for step in build.steps}
     footprint = float(build.weights.size + plan.peak)
     return {
@@ -45,10 +47,7 @@ def report_data(
         "stages": timings.stages,
         "passes": [asdict(record) for record in timings.passes.records],
         "precision": {"allowed": build.precision, "products": timings.passes.notes},
-        "kernels": [
-            _kernel_data(k, [row for row in rows if row["name"] == k.name], roofs, footprint)
-            for k in kernels.values()
-        ],
+        "kernels": [_kernel_data(k, by_kernel[k.name], roofs, footprint) for k in kernels.values()],
         "memory": {
             "arena": plan.peak,
             "lower_bound": plan.lower_bound,
@@ -82,11 +81,11 @@ def report_page(
     title: str,
     build: ModelBuild,
     timings: Timings,
-    refusals: Sequence[Refusal],
+    rows: Sequence[StepRow],
     roofs: Roofs | None = None,
 ) -> str:
     """The page."""
-    data = report_data(build, timings, refusals, roofs)
+    data = report_data(build, timings, rows, roofs)
     memory = data["memory"]
     parts = [
         f"<h1>{escape(title)}</h1>",

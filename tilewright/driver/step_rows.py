@@ -14,24 +14,27 @@ from tilewright.arith.simplify import simplify
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.decisions import schedule_data
 from tilewright.driver.flatten import Flat, Step
-from tilewright.passes.fuse import Refusal, fuse_with_report
-from tilewright.passes.manager import PassLog
+from tilewright.passes.fuse import Refusal
 
 # Types whose products have instructions of their own.
 _NARROW = ("i8", "u8", "bf16", "f16")
 
+StepRow = dict[str, Any]
 _VIEW = " is view"  # the end of a reason that costs nothing: a view is no kernel
 
 
-def fusion_refusals(log: PassLog) -> tuple[Refusal, ...]:
-    """What fusion, the last pass, left apart; nothing where the graph came in fused."""
-    return () if log.before_last is None else fuse_with_report(log.before_last)[1]
-
-
-def step_rows(build: ModelBuild, refusals: Sequence[Refusal]) -> list[dict[str, Any]]:
+def step_rows(build: ModelBuild, refusals: Sequence[Refusal]) -> list[StepRow]:
     """One row a step, with those of the `refusals` that speak of what it computes."""
     reasons = _reasons(refusals)
     return [_row(build.flat, step, reasons) for step in build.steps]
+
+
+def rows_by_kernel(rows: Sequence[StepRow]) -> dict[str, list[StepRow]]:
+    """The rows of each kernel, by its name."""
+    found: dict[str, list[StepRow]] = {}
+    for row in rows:
+        found.setdefault(row["name"], []).append(row)
+    return found
 
 
 def schedules(build: ModelBuild) -> dict[str, dict[str, Any]]:
@@ -40,9 +43,9 @@ def schedules(build: ModelBuild) -> dict[str, dict[str, Any]]:
     return {name: schedule_data(kernel) for name, kernel in kernels.items()}
 
 
-def _row(flat: Flat, step: Step, reasons: Mapping[str, list[str]]) -> dict[str, Any]:
+def _row(flat: Flat, step: Step, reasons: Mapping[str, list[str]]) -> StepRow:
     kernel = step.kernel
-    row: dict[str, Any] = {
+    row: StepRow = {
         "name": kernel.name,
         "flops": _number(kernel.flops),
         "bytes": _number(kernel.bytes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +13,11 @@ from tilewright.arith.expr import as_int
 from tilewright.ir.graph.nodes import Constant
 from tilewright.ir.loop.nodes import Layout
 from tilewright.runtime.container import WEIGHT_ALIGNMENT
+
+
+# Memory of a mapped file is given back after so much of it was read: each time costs a while.
+RELEASED_BYTES = 1 << 22
+RELEASED_TENSORS = 64
 
 
 def pack(data: np.ndarray, layout: Layout) -> np.ndarray:
@@ -59,19 +64,31 @@ class WeightTable:
 
     def items(self) -> Iterator[tuple[int, np.ndarray]]:
         """The tensors with their offsets, made one at a time."""
+        read: list[np.ndarray] = []
         for offset, constant, layout in self._entries.values():
             data = constant.data
             yield offset, np.ascontiguousarray(data) if layout is None else pack(data, layout)
-            _release(data)
+            read.append(data)
+            if sum(d.nbytes for d in read) >= RELEASED_BYTES or len(read) >= RELEASED_TENSORS:
+                _release(read)
+                read = []
+        _release(read)
 
 
-def _release(data: np.ndarray) -> None:
-    """Give back the memory of a mapped model file once a tensor of it is written."""
+def _release(read: Sequence[np.ndarray]) -> None:
+    """Give back the memory of mapped model files whose tensors are written."""
+    holders = {id(holder): holder for holder in map(_mapped, read) if holder is not None}
+    for holder in holders.values():
+        if hasattr(mmap, "MADV_DONTNEED"):
+            holder.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapped(data: np.ndarray) -> mmap.mmap | None:
+    """The mapped file that an array's bytes lie in."""
     holder: Any = data
     while holder is not None and not isinstance(holder, mmap.mmap):
         holder = getattr(holder, "base", None) if isinstance(holder, np.ndarray) else _owner(holder)
-    if holder is not None and hasattr(mmap, "MADV_DONTNEED"):
-        holder.madvise(mmap.MADV_DONTNEED)
+    return holder
 
 
 def _owner(holder: Any) -> Any:

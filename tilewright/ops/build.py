@@ -11,7 +11,7 @@ attributes: a front end asks for the known value of a Reshape's shape operand an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -41,8 +41,10 @@ class GraphBuilder:
         self.checks: dict[Expr, Check] = {}
         self.equalities = Equalities()
         self.types: dict[str, Type] = {}
-        self._known: dict[str, np.ndarray] = {}
+        self._known: dict[str, np.ndarray | None] = {}
         self._data: dict[str, np.ndarray] = {}
+        self._counts: dict[str, int] = {}
+        self._remembered: dict[Hashable, tuple[tuple[Type, ...], Mapping[Expr, str]]] = {}
 
     def input(self, name: str, type: Type) -> str:
         """Declare a graph input."""
@@ -63,10 +65,7 @@ class GraphBuilder:
         self.types[name] = constant.type
         self.constants.append(constant)
         self._data[name] = data
-        if data.dtype.kind in "iub" and data.size <= KNOWN_LIMIT:
-            dtype = BOOL if data.dtype.kind == "b" else I64
-            items = [const(int(v), dtype) for v in data.reshape(-1)]
-            self._known[name] = _object_array(items, data.shape)
+        self._known[name] = known_constant(data)
 
     def add(
         self,
@@ -88,23 +87,32 @@ class GraphBuilder:
         loc: Loc | None = None,
     ) -> tuple[str, ...]:
         """Append a node and return the names of all its outputs; "" is an absent input."""
-        row = op_row(op)
-        attrs = row.attrs() if attrs is None else attrs
+        attrs = op_row(op).attrs() if attrs is None else attrs
         loc = loc or self.loc
         try:
-            with assumptions() as found:
-                given = [self.equalities.of(self.types[i]) if i else None for i in inputs]
-                types = row.infer(attrs, given)
+            types, found = self._inferred(op, attrs, inputs)
         except Error as error:
             raise error.at(loc) from None
         for condition, message in found.items():
             self.require(self.equalities.expr(condition), message, loc)
-        types = self.equalities.of(types if isinstance(types, tuple) else (types,))
+        types = self.equalities.of(types)
         wanted = [*names, *(f"{names[0] if names else 'v'}_{i}" for i in range(len(types)))]
         outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
         self.nodes.append(Node(op, inputs, outputs, types, attrs, (), loc))
         self._track(self.nodes[-1])
         return outputs
+
+    def _inferred(
+        self, op: str, attrs: Attrs, inputs: Sequence[str]
+    ) -> tuple[tuple[Type, ...], Mapping[Expr, str]]:
+        """The types of a node and what they assume; layers repeat, so it is remembered."""
+        given = tuple(self.equalities.of(self.types[i]) if i else None for i in inputs)
+        key = (op, attrs, given)
+        if key not in self._remembered:
+            with assumptions() as found:
+                types = op_row(op).infer(attrs, given)
+            self._remembered[key] = types if isinstance(types, tuple) else (types,), found
+        return self._remembered[key]
 
     def add_control(
         self,
@@ -185,32 +193,40 @@ class GraphBuilder:
         self, op: str, attrs: Attrs, inputs: Sequence[str], type: Type
     ) -> np.ndarray | None:
         """The value that a node of this type would have, as `known` gives it."""
-        if not isinstance(type, TensorType):
+        if not self.may_be_known(op, type):
             return None
-        if not type.dtype.is_integer and type.dtype != BOOL:
+        known = [self.known(i) for i in inputs if i]
+        if any(k is None for k in known):
             return None
         rule = op_row(op).value
-        if rule is None:
-            return None
-        given = [i for i in inputs if i]
-        known = [self._known[i] for i in given if i in self._known]
-        if len(known) < len(given):
-            return None
+        assert rule is not None
         value = rule(attrs, known)
         return value if value is not None and value.size <= KNOWN_LIMIT else None
 
+    def may_be_known(self, op: str, type: Type) -> bool:
+        """Whether a node of this type has a value that is known where its operands are."""
+        if not isinstance(type, TensorType):
+            return False
+        return (type.dtype.is_integer or type.dtype == BOOL) and op_row(op).value is not None
+
     def _track(self, n: Node) -> None:
-        value = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
-        if value is not None:
-            self._known[n.name] = value
+        self._known[n.name] = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
 
     def _define(self, name: str, type: Type) -> str:
-        candidate, count = name, 0
-        while candidate in self.types:
-            count += 1
-            candidate = f"{name}_{count}"
+        candidate = name
+        while candidate in self.types:  # counting on from last time: many constants have one name
+            self._counts[name] = self._counts.get(name, 0) + 1
+            candidate = f"{name}_{self._counts[name]}"
         self.types[candidate] = type
         return candidate
+
+
+def known_constant(data: np.ndarray) -> np.ndarray | None:
+    """A small integer or bool tensor as an object array of expressions."""
+    if data.dtype.kind not in "iub" or data.size > KNOWN_LIMIT:
+        return None
+    dtype = BOOL if data.dtype.kind == "b" else I64
+    return _object_array([const(int(v), dtype) for v in data.reshape(-1)], data.shape)
 
 
 def _object_array(items: Sequence[object], shape: Sequence[int]) -> np.ndarray:

@@ -28,7 +28,7 @@ class Equalities:
 
     def __init__(self, checks: Iterable[Check] = ()) -> None:
         self._to: dict[Expr, Expr] = {}
-        self._names: frozenset[str] = frozenset()
+        self._names: set[str] = set()
         for check in checks:
             self.add(check.condition)
 

@@ -28,10 +28,12 @@ def apply_checks(graph: Graph) -> Graph:
 def _renamed(graph: Graph) -> Graph:
     """Inputs whose named sizes must be equal, or a number, say so in their types."""
     values: dict[str, Expr] = {}
+    symbols = list(graph.symbols()) if graph.checks else []
     for check in graph.checks:
-        pair = _named(check.condition, [s for s in graph.symbols() if s not in values])
+        pair = _named(check.condition, symbols)
         if pair is not None:
             values[pair[0]] = pair[1]
+            symbols.remove(pair[0])
     return substitute_sizes(graph, values) if values else graph
 
 

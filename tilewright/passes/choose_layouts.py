@@ -81,7 +81,7 @@ class _Layouts:
         return LAST if _is_transpose(n, _to_first) else n.name if n.name in self.free else FIRST
 
     def _reader_sides(self, value: str) -> set[str]:
-        sides = {FIRST} if value in self.graph.outputs else set()
+        sides = {FIRST} if value in self.graph.output_set else set()
         for n in self.graph.consumers.get(value, ()):
             is_weight = isinstance(n.attrs, WindowAttrs) and value != n.inputs[0]
             if n.name in self.free and not is_weight:

@@ -6,14 +6,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.table import op_row
+from tilewright.ops.table import op_row, op_table
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
 def decompose(graph: Graph) -> Graph:
     """Replace operators that are defined by simpler ones, until none is left."""
-    return rewrite_until_stable(graph, _expand)
+    return rewrite_until_stable(graph, _expand, of=_composite())
+
+
+@cache
+def _composite() -> frozenset[str]:
+    return frozenset(name for name, row in op_table().items() if row.decompose is not None)
 
 
 def _expand(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:

@@ -11,7 +11,8 @@ A *group* grows from its first node by taking consumers into it:
 | reduction         | an injective epilogue with the output's shape                             |
 
 Views and opaque operators stand alone. A producer is taken only if nobody outside the group needs
-its value. Every pair that is left apart is reported with the reason.
+its value, and while the group is not too large. Every pair that is left apart is reported with the
+reason.
 
     %2 = fused(%x, %w, %b) { matmul; add; relu }
 """
@@ -19,7 +20,7 @@ its value. Every pair that is left apart is reported with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
@@ -33,6 +34,11 @@ PACKED = {"matmul_wide": ("windows", "pad")}
 # Rearrangements that a matrix product or convolution reads through at no cost.
 LAYOUT_ONLY = ("transpose", "expand")
 FUSABLE = ("injective", "reduction", "complex")
+# Far more than models have between two anchors. A kernel's cost grows faster than its operators:
+# long chains are cut, and cross memory once in so many.
+MOST_NODES = 32
+# The same for what a kernel reads.
+MOST_READS = 32
 
 
 @node
@@ -52,6 +58,7 @@ class _Group:
     nodes: list[Node]
     kind: str
     members: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
 
 
 def fuse(graph: Graph) -> Graph:
@@ -90,6 +97,7 @@ class _Fuser:
                 self.refusals.append(Refusal(_label(producer), _label(n), reason))
         group.nodes.append(n)
         group.members.update(n.outputs)
+        group.reads.update(i for i in n.inputs if i and i not in group.members)
         if kind in ("complex", "reduction"):
             group.kind = kind
         self.groups[id(group)] = group
@@ -104,6 +112,10 @@ class _Fuser:
         if kind not in FUSABLE or source.kind not in FUSABLE:
             apart, why = (n.op, kind) if kind not in FUSABLE else (producer.op, source.kind)
             return f"{apart} is {why}"
+        if len(source.nodes) + len(group.nodes) >= MOST_NODES:
+            return f"a kernel computes at most {MOST_NODES} operators"
+        if not self._has_room(source, group, n):
+            return f"a kernel reads at most {MOST_READS} values"
         if self._needed_elsewhere(source, n):
             return f"the value of {producer.op} is needed elsewhere"
         anchors = ("complex", "reduction")
@@ -112,6 +124,13 @@ class _Fuser:
         if source.kind == "injective":
             return self._prologue_obstacle(source, n, kind)
         return self._epilogue_obstacle(producer, n)
+
+    def _has_room(self, source: _Group, group: _Group, n: Node) -> bool:
+        """Whether the groups and `n` together read no more values than a kernel should."""
+        if len(source.reads) + len(group.reads) + len(n.inputs) <= MOST_READS:
+            return True
+        reads = source.reads.union(group.reads, n.inputs) - source.members - group.members
+        return len(reads) <= max(MOST_READS, len(set(n.inputs)))
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
         if kind != "complex" and not op_row(n.op).rereads:
@@ -143,9 +162,9 @@ class _Fuser:
 
     def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
         """Whether a value of `source` has a user other than its own members and `n`."""
-        inside = {id(m) for m in source.nodes} | {id(n)}
-        if source.members & set(self.graph.outputs):
+        if not source.members.isdisjoint(self.graph.output_set):
             return True
+        inside = {id(m) for m in source.nodes} | {id(n)}
         return any(
             id(user) not in inside
             for value in source.members
@@ -158,6 +177,7 @@ class _Fuser:
             return source
         source.nodes.extend(into.nodes)
         source.members |= into.members
+        source.reads = (source.reads | into.reads) - source.members
         source.kind = source.kind if source.kind != "injective" else into.kind
         for value in into.members:
             self.group_of[value] = source
@@ -188,7 +208,7 @@ class _Fuser:
     def _escapes(self, value: str, group: _Group) -> bool:
         users = self.graph.consumers.get(value, ())
         inside = {id(m) for m in group.nodes}
-        return value in self.graph.outputs or any(id(u) not in inside for u in users)
+        return value in self.graph.output_set or any(id(u) not in inside for u in users)
 
     def _constants(self, names: Iterable[str]) -> list[Constant]:
         known = self.graph.constant_by_name
@@ -228,11 +248,7 @@ def _canonical(
     for m in nodes:
         names.update((o, f"v{len(names)}") for o in m.outputs)
     body = tuple(
-        replace(
-            m,
-            inputs=tuple(names[i] for i in m.inputs),
-            outputs=tuple(names[o] for o in m.outputs),
-        )
+        m.rewired(tuple(names[i] for i in m.inputs), tuple(names[o] for o in m.outputs))
         for m in nodes
     )
     title = "_".join(dict.fromkeys(m.op for m in nodes))

@@ -12,6 +12,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.check import check_types
+from tilewright.passes.fuse import Refusal
 from tilewright.passes.regions import map_regions
 
 
@@ -50,14 +51,15 @@ class PassRecord:
 
 @dataclass
 class PassLog:
-    """The records of a pipeline, in order, and the graph that its last pass was given.
+    """The records of a pipeline, in order.
 
     `notes` are what passes say about single nodes: in which precision each runs, and why.
+    `refusals` are the producers and consumers that fusion left apart.
     """
 
     records: list[PassRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    before_last: Graph | None = None
+    refusals: list[Refusal] = field(default_factory=list)
 
     def table(self) -> str:
         """One line a pass: time, node count before and after."""
@@ -69,18 +71,20 @@ class PassLog:
 
 
 def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = None) -> Graph:
-    """Apply `passes` in order."""
+    """Apply `passes` in order; one that left a graph as it is has nothing to do there again."""
+    settled: dict[str, Graph] = {}
     for number, p in enumerate(passes):
         start = time.perf_counter()
-        result = p.apply(graph)
+        result = graph if settled.get(p.name) is graph else p.apply(graph)
         seconds = time.perf_counter() - start
         changed = result is not graph
         if log is not None:
             before, after = len(graph.nodes), len(result.nodes)
             log.records.append(PassRecord(p.name, seconds, before, after, changed))
-            log.before_last = graph
         if changed:
             _verify(result)
+        else:
+            settled[p.name] = graph
         _show(result, p.name, number, changed)
         graph = result
     return graph

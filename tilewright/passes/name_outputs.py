@@ -32,10 +32,11 @@ def name_outputs(graph: Graph, names: Sequence[str]) -> Graph:
 
     return replace(
         graph,
-        constants=tuple(replace(c, name=new(c.name)) for c in graph.constants),
+        constants=tuple(
+            replace(c, name=new(c.name)) if c.name in renames else c for c in graph.constants
+        ),
         nodes=tuple(
-            replace(n, inputs=tuple(map(new, n.inputs)), outputs=tuple(map(new, n.outputs)))
-            for n in graph.nodes
+            n.rewired(tuple(map(new, n.inputs)), tuple(map(new, n.outputs))) for n in graph.nodes
         ),
         outputs=tuple(map(new, graph.outputs)),
     )

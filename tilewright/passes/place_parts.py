@@ -36,46 +36,36 @@ def place_parts(graph: Graph) -> Graph:
     """Compute the parts of a concatenation inside it, and read slices where they lie."""
     if not any(n.op in ("concat", "slice") for n in graph.nodes):
         return graph
-    nested = _nest(graph)
-    return _Places(nested).result()
+    return _Places(graph).result()
 
 
-def _nest(graph: Graph) -> Graph:
-    """Concatenations that others are a piece of are joined to these: `(a, b, c)` of `(a, b)`.
-
-    Layers that read all layers before them then share one tensor, each reading more of it.
-    """
-    known: dict[tuple[int, tuple[str, ...]], str] = {}
-    nodes = []
+def _computed(graph: Graph) -> set[str]:
+    """The values that are results of arithmetic, or have such among their parts."""
+    found: set[str] = set()
     for n in graph.nodes:
-        if n.op == "concat" and isinstance(n.attrs, ConcatAttrs):
-            axis = normalize_axis(n.op, n.attrs.axis, n.type.rank)
-            inputs = _shortest(n.inputs, axis, known)
-            if len(n.inputs) > 1 and any(_is_computed(graph, i) for i in n.inputs):
-                known.setdefault((axis, n.inputs), n.name)
-            n = n if inputs == n.inputs else replace(n, inputs=inputs)
-        nodes.append(n)
-    if all(new is old for new, old in zip(nodes, graph.nodes, strict=True)):
-        return graph
-    return graph.with_nodes(tuple(nodes))
+        made = n.op != "identity" and op_row(n.op).flops != 0
+        if made or (n.op == "concat" and not found.isdisjoint(n.inputs)):
+            found.update(n.outputs)
+    return found
 
 
-def _shortest(
-    names: tuple[str, ...], axis: int, known: dict[tuple[int, tuple[str, ...]], str]
-) -> tuple[str, ...]:
-    """The parts with the longest run that is known as a concatenation replaced by that."""
-    for length in range(len(names) - 1, 1, -1):
-        for first in range(len(names) - length + 1):
-            joined = known.get((axis, names[first : first + length]))
-            if joined is not None:
-                return (*names[:first], joined, *names[first + length :])
-    return names
+def _anchored(graph: Graph) -> set[str]:
+    """The values that are better stored than computed by their reader, among other parts."""
+    found: set[str] = set()
+    for n in graph.nodes:
+        row = op_row(n.op)
+        if any(len(graph.consumers.get(o, ())) > 1 for o in n.outputs):
+            found.update(n.outputs)
+        elif not is_pointwise(row):
+            found.update(n.outputs if row.flops != 0 else ())
+        elif any(i in found and _is_like(graph, i, n) for i in n.inputs):
+            found.update(n.outputs)
+    return found
 
 
-def _is_computed(graph: Graph, name: str) -> bool:
-    """Whether a value is the result of arithmetic, not a rearrangement of another."""
-    n = graph.producer.get(name)
-    return n is not None and n.op != "identity" and op_row(n.op).flops != 0
+def _is_like(graph: Graph, name: str, n: Node) -> bool:
+    t = graph.types[name]
+    return isinstance(t, TensorType) and t.shape == n.type.shape
 
 
 class _Places:
@@ -85,12 +75,17 @@ class _Places:
         self.graph = graph
         self.given = {*graph.outputs, *(v.name for v in graph.inputs)}
         self.given |= graph.constant_by_name.keys()
+        self.computed, self.anchored = _computed(graph), _anchored(graph)
+        self.symbols = set(graph.symbols())
         # The joins, each with the positions of those of its inputs that lie in it.
         self.joins: dict[str, set[int]] = {}
         self.placed: set[str] = set()
         self.parts: set[str] = set()
         # Values with gaps between their rows, by the axis from which on there are none.
         self.whole_from: dict[str, int] = {}
+        # What was found out about values before, which many may be part of.
+        self._gaps_taken: dict[str, bool] = {}
+        self._has_place: dict[str, bool] = {}
 
     def result(self) -> Graph:
         """The graph with its joins and parts."""
@@ -136,7 +131,7 @@ class _Places:
     def _is_early(self, n: Node) -> bool:
         """Whether the sizes of a value are known before anything runs."""
         symbols = {s for d in n.type.shape for s in free_vars(d)}
-        return symbols <= set(self.graph.symbols())
+        return symbols <= self.symbols
 
     def _settle(self, host: Node, axis: int, name: str) -> None:
         gap = self._gap(host, axis, name)
@@ -177,6 +172,11 @@ class _Places:
 
     def _takes_gaps(self, name: str) -> bool:
         """Whether all readers of a value are kernels made of formulas, which take any room."""
+        if name not in self._gaps_taken:
+            self._gaps_taken[name] = self._readers_take_gaps(name)
+        return self._gaps_taken[name]
+
+    def _readers_take_gaps(self, name: str) -> bool:
         for n in self.graph.consumers.get(name, ()):
             kind = op_row(n.op).kind
             if kind == "view":
@@ -190,6 +190,11 @@ class _Places:
     def _is_given(self, name: str) -> bool:
         """Whether the caller has a place for a value, or for another that has the same bytes."""
         root = self._root(name)
+        if root not in self._has_place:
+            self._has_place[root] = self._reaches_given(root)
+        return self._has_place[root]
+
+    def _reaches_given(self, root: str) -> bool:
         pending = [root]
         while pending:
             value = pending.pop()
@@ -208,7 +213,7 @@ class _Places:
     def _pays(self, n: Node, fitting: Sequence[str]) -> bool:
         """Whether joining saves a copy: of what is stored anyway any part, else all of them."""
         if self._is_stored(n.name):
-            return any(_is_computed(self.graph, self._root(name)) for name in fitting)
+            return any(self._root(name) in self.computed for name in fitting)
         return len(fitting) == len(n.inputs) and all(map(self._is_anchored, fitting))
 
     def _is_stored(self, name: str) -> bool:
@@ -216,23 +221,13 @@ class _Places:
         readers = self.graph.consumers.get(name, ())
         if name in self.given or len(readers) != 1:
             return True
+        if readers[0].name in self.joins:
+            return True
         row = op_row(readers[0].op)
         return row.kind not in ("injective", "reduction") or row.rereads
 
     def _is_anchored(self, name: str) -> bool:
-        """Whether a value is better stored than computed by its reader, among other parts."""
-        n = self.graph.producer.get(name)
-        if n is None or len(self.graph.consumers.get(name, ())) > 1 or name in self.joins:
-            return True
-        row = op_row(n.op)
-        if not is_pointwise(row):
-            return row.flops != 0
-        return any(self._is_anchored(i) for i in n.inputs if self._is_like(i, n))
-
-    def _is_like(self, name: str, n: Node) -> bool:
-        t = self.graph.types.get(name)
-        made = name in self.graph.producer
-        return made and isinstance(t, TensorType) and t.shape == n.type.shape
+        return name in self.anchored or name not in self.graph.producer
 
     def _cut(self, n: Node) -> None:
         """Make a slice a part of what it is cut from, if its readers can read it there."""

@@ -6,12 +6,16 @@ that is free during its life. With symbolic sizes the order is that of typical s
 itself is left to the model's native code, which knows the sizes when it runs: the plan then says
 which buffers must not overlap, and offsets are variables.
 
+Where so many values are alive at once that pairs of them would be too many to list, values of equal
+size take turns in slots instead, and the slots lie one behind the other.
+
 The peak is reported beside its lower bound, the most bytes that are alive at one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import accumulate
 
 from tilewright.arith.evaluate import evaluate
@@ -23,6 +27,8 @@ from tilewright.core.node import node
 ALIGNMENT = 64
 # What symbolic sizes are taken to be when the order is chosen; any value gives a correct plan.
 TYPICAL_SIZE = 128
+# So many others may be alive with a buffer on average; models have a handful.
+CROWDED = 64
 
 
 @node
@@ -35,12 +41,18 @@ class Lifetime:
     last: int
 
 
+Conflicts = tuple[tuple[int, ...], ...] | None
+
+
 @node
 class Placement:
-    """Buffers to be placed at run time, in order: their sizes, and the earlier ones to keep off."""
+    """Buffers to be placed at run time, in order: their sizes, and the earlier ones to keep off.
+
+    Without conflicts each keeps off all others: they lie one behind the other.
+    """
 
     sizes: tuple[Expr, ...]
-    conflicts: tuple[tuple[int, ...], ...]
+    conflicts: Conflicts
 
     @property
     def offsets(self) -> tuple[Var, ...]:
@@ -74,23 +86,26 @@ def plan_memory(buffers: Sequence[Lifetime]) -> MemoryPlan:
     sizes = {b.name: evaluate(b.size, typical) for b in aligned}
     ordered = sorted(aligned, key=lambda b: (-sizes[b.name], b.first, b.name))
     conflicts = _conflicts(ordered)
-    places = place_in_order([sizes[b.name] for b in ordered], conflicts)
-    peak = max((p + sizes[b.name] for p, b in zip(places, ordered, strict=True)), default=0)
+    slots = range(len(ordered)) if conflicts is not None else _slots(ordered)
+    taken = {slot: b.size for slot, b in zip(slots, ordered, strict=True)}
+    placement = Placement(tuple(taken[i] for i in range(len(taken))), conflicts)
+    values = [evaluate(size, typical) for size in placement.sizes]
+    places = place_in_order(values, conflicts)
+    peak = max((p + size for p, size in zip(places, values, strict=True)), default=0)
     bound = _lower_bound(aligned, sizes)
-    if not symbols:
-        known = {b.name: const(p) for p, b in zip(places, ordered, strict=True)}
-        return MemoryPlan(known, peak, bound)
-    placement = Placement(tuple(b.size for b in ordered), conflicts)
-    variables = dict(zip((b.name for b in ordered), placement.offsets, strict=True))
-    return MemoryPlan(variables, peak, bound, placement)
+    offsets = placement.offsets if symbols else tuple(map(const, places))
+    found = {b.name: offsets[slot] for slot, b in zip(slots, ordered, strict=True)}
+    return MemoryPlan(found, peak, bound, placement if symbols else None)
 
 
-def place_in_order(sizes: Sequence[int], conflicts: Sequence[Sequence[int]]) -> list[int]:
+def place_in_order(sizes: Sequence[int], conflicts: Conflicts) -> list[int]:
     """Each buffer at the lowest offset that keeps off the earlier ones it conflicts with.
 
     A buffer that overlaps another cannot start before that one's end, so it is moved there, until
     it overlaps none. The native code does exactly this with the sizes of a run.
     """
+    if conflicts is None:
+        return list(accumulate(sizes, initial=0))[:-1]
     places: list[int] = []
     for size, others in zip(sizes, conflicts, strict=True):
         offset, moved = 0, True
@@ -107,19 +122,42 @@ def _align(size: Expr) -> Expr:
     return simplify((size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT)
 
 
-def _conflicts(ordered: Sequence[Lifetime]) -> tuple[tuple[int, ...], ...]:
-    """For each buffer the earlier ones that live at the same time.
+def _conflicts(ordered: Sequence[Lifetime]) -> Conflicts:
+    """For each buffer the earlier ones that live at the same time, `None` if they are too many.
 
     One walk over the steps: few buffers are alive at once, however many there are in all.
     """
+    pairs = 0
     found: list[set[int]] = [set() for _ in ordered]
     alive: set[int] = set()
     for i in sorted(range(len(ordered)), key=lambda i: ordered[i].first):
         alive = {j for j in alive if ordered[j].last >= ordered[i].first}
+        pairs += len(alive)
+        if pairs > CROWDED * len(ordered):
+            return None
         for j in alive:
             found[max(i, j)].add(min(i, j))
         alive.add(i)
     return tuple(tuple(sorted(others)) for others in found)
+
+
+def _slots(buffers: Sequence[Lifetime]) -> list[int]:
+    """A slot for each buffer, which others of its size have before and after it."""
+    slots = [0] * len(buffers)
+    count = 0
+    free: dict[Expr, list[int]] = {}
+    busy: list[tuple[int, int, Expr]] = []
+    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
+        b = buffers[i]
+        while busy and busy[0][0] < b.first:
+            _, slot, size = heappop(busy)
+            free.setdefault(size, []).append(slot)
+        if free.get(b.size):
+            slots[i] = free[b.size].pop()
+        else:
+            slots[i], count = count, count + 1
+        heappush(busy, (b.last, slots[i], b.size))
+    return slots
 
 
 def _lower_bound(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> int:

@@ -12,6 +12,8 @@ from tilewright.ops.control import is_control
 
 def map_regions(graph: Graph, f: Callable[[Graph], Graph]) -> Graph:
     """The graph with `f` applied to each branch of its control flow; itself if nothing changed."""
+    if not graph.has_regions:
+        return graph
     nodes = tuple(_mapped(n, f) if is_control(n) else n for n in graph.nodes)
     same = all(a is b for a, b in zip(nodes, graph.nodes, strict=True))
     return graph if same else graph.with_nodes(nodes)

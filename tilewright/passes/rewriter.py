@@ -18,11 +18,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tilewright.arith.expr import Expr
 from tilewright.core.errors import Error, Loc
 from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.build import GraphBuilder, known_constant
 from tilewright.ops.equalities import Equalities
 from tilewright.ops.table import op_row
 
@@ -34,7 +36,7 @@ def rewrite_graph(graph: Graph, rule: Rule, of: Collection[str] = ()) -> Graph:
 
     A rule that needs certain operators names them in `of`: without them there is nothing to do.
     """
-    if of and not any(n.op in of for n in graph.nodes):
+    if of and graph.ops.isdisjoint(of):
         return graph
     g = Rewriter(graph)
     for n in graph.nodes:
@@ -53,11 +55,15 @@ def renamed_inputs(n: Node, names: Mapping[str, str]) -> Node:
     """`n` reading `names[v]` for each `v`; the same object where that changes nothing."""
     if not any(i in names for i in n.inputs):
         return n
-    return replace(n, inputs=tuple(names.get(i, i) for i in n.inputs))
+    return n.rewired(tuple(names.get(i, i) for i in n.inputs), n.outputs)
 
 
 class Rewriter(GraphBuilder):
-    """A builder that starts with a graph's inputs and constants, and takes over its nodes."""
+    """A builder that starts with a graph's inputs and constants, and takes over its nodes.
+
+    Most passes change little or nothing. What is known of the values is that of the old graph, all
+    its values included, until something is added; only then are tables of its own made.
+    """
 
     def __init__(self, source: Graph) -> None:
         super().__init__(source.name, source.loc)
@@ -66,19 +72,63 @@ class Rewriter(GraphBuilder):
         self._names: dict[str, str] = {}
         self._scope = ""
         self._reserved: Iterable[str] = ()
-        self._producer: dict[str, Node] = {}
-        self._source_uses = Counter(i for n in source.nodes for i in n.inputs)
-        self._source_uses.update(source.outputs)
-        self._uses: Counter[str] = Counter()
         self.checks = {c.condition: c for c in source.checks}
         self.equalities = Equalities(source.checks)
-        for v in source.inputs:
-            self.input(v.name, v.type)
-            self._uses[v.name] = self._source_uses[v.name]
-        for c in source.constants:
-            self.take_constant(c)
-            self._uses[c.name] = self._source_uses[c.name]
+        self.inputs = list(source.inputs)
+        self.constants = list(source.constants)
         self._reserved = source.types.keys()
+        self._owns_tables = False
+        self.types = source.types
+        self._producer = source.producer
+        self._uses = source.use_counts
+
+    def _own_tables(self) -> None:
+        """Begin to differ from the old graph."""
+        if not self._owns_tables:
+            self._owns_tables = True
+            self.types = dict(self.types)
+            self._producer = dict(self._producer)
+            self._uses = Counter(self._uses)
+
+    def constant_data(self, name: str) -> np.ndarray | None:
+        """The data of a value that is a constant, else `None`."""
+        found = self._data.get(name)
+        if found is None and (c := self.source.constant_by_name.get(name)) is not None:
+            return c.data
+        return found
+
+    def known(self, name: str) -> np.ndarray | None:
+        """An integer or bool tensor as an object array of expressions, if it is known.
+
+        It is worked out when somebody asks, from the first value on that is not worked out yet.
+        """
+        pending = [name]
+        while pending:
+            value = pending[-1]
+            n = None if value in self._known else self._producer.get(value)
+            missing = [] if n is None or n.regions else self._unknown_inputs(n)
+            pending += missing
+            if not missing:
+                if value not in self._known:
+                    self._known[value] = self._worked_out(value, n)
+                pending.pop()
+        return self._known[name]
+
+    def _unknown_inputs(self, n: Node) -> list[str]:
+        """The inputs to work out before a node: of none that is no integer anyway."""
+        if not self.may_be_known(n.op, n.types[0]):
+            return []
+        return [i for i in n.inputs if i and i not in self._known]
+
+    def _worked_out(self, value: str, n: Node | None) -> np.ndarray | None:
+        if n is not None:
+            first = value == n.name and not n.regions
+            return self.known_result(n.op, n.attrs, n.inputs, n.types[0]) if first else None
+        data = self.constant_data(value)
+        return None if data is None else known_constant(data)
+
+    def _track(self, n: Node) -> None:
+        """Nothing: what a value is known to be is worked out when somebody asks."""
 
     def producer(self, name: str) -> Node | None:
         """The node of the new graph that defines a value; inputs and constants have none."""
@@ -107,7 +157,8 @@ class Rewriter(GraphBuilder):
 
     def visit(self, n: Node, rule: Rule) -> None:
         """Append a node of the old graph, or what `rule` puts in its place."""
-        n = renamed_inputs(n, self._names)
+        if self._names:
+            n = renamed_inputs(n, self._names)
         nodes, constants = len(self.nodes), len(self.constants)
         self.loc, self._scope = n.loc, n.name
         found = rule(self, n)
@@ -116,15 +167,21 @@ class Rewriter(GraphBuilder):
             self.keep(n)
             return
         self.changed = True
+        self._own_tables()
         results = found if isinstance(found, tuple) else (found,)
         self._check(n, results)
         results = self._adopt(results, n.outputs, nodes, constants)
         self._names.update((o, r) for o, r in zip(n.outputs, results, strict=True) if o != r)
         for old, new in zip(n.outputs, results, strict=True):
-            self._uses[new] += self._source_uses[old]
+            if old != new:  # else it has the uses of the old one already
+                self._uses[new] += self.source.use_counts[old]
 
     def keep(self, n: Node, infer: bool = False) -> None:
         """Append a node as it is; its types are inferred anew if those of its inputs changed."""
+        if not self._owns_tables and not infer:
+            self.nodes.append(n)
+            return
+        self._own_tables()
         if (infer or self._moved(n)) and n.op != "fused":
             retyped = self._retyped(n) if n.regions else n
             types = self._infer(retyped)
@@ -135,9 +192,6 @@ class Rewriter(GraphBuilder):
         for name, t in zip(n.outputs, n.types, strict=True):
             self.types[name] = t
             self._producer[name] = n
-            self._uses[name] = self._source_uses[name]
-        if not n.regions:
-            self._track(n)
 
     def _retyped(self, n: Node) -> Node:
         """A node of control flow whose branches are inferred anew from its operands' types."""
@@ -211,13 +265,11 @@ class Rewriter(GraphBuilder):
         while candidate in self.types or candidate in self._reserved:
             count += 1
             candidate = f"{base}_{count}"
+        self._own_tables()
         self.types[candidate] = type
         return candidate
 
 
 def _renamed(n: Node, names: Mapping[str, str]) -> Node:
-    return replace(
-        n,
-        inputs=tuple(names.get(i, i) for i in n.inputs),
-        outputs=tuple(names.get(o, o) for o in n.outputs),
-    )
+    inputs = tuple(names.get(i, i) for i in n.inputs)
+    return n.rewired(inputs, tuple(names.get(o, o) for o in n.outputs))

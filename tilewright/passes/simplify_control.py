@@ -57,7 +57,7 @@ def _captures(g: Rewriter, n: Node) -> tuple[str, ...] | None:
 
 
 def _reads(region: Graph, name: str) -> bool:
-    return name in region.outputs or name in region.consumers
+    return name in region.output_set or name in region.consumers
 
 
 def _with_inputs(g: Rewriter, region: Graph, given: tuple[str, ...], kept: list[int]) -> Graph:

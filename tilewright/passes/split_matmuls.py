@@ -30,7 +30,7 @@ def split_matmuls(graph: Graph) -> Graph:
 
 def _in_slices(graph: Graph, n: Node) -> bool:
     """Whether all readers of a value slice its last axis, each another part."""
-    if n.name in graph.outputs:
+    if n.name in graph.output_set:
         return False
     ranges = [_columns(graph, user) for user in graph.consumers.get(n.name, ())]
     known = sorted(r for r in ranges if r is not None)

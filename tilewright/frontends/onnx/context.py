@@ -13,6 +13,7 @@ Whatever is added while a node is converted is located at that node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -309,6 +310,7 @@ class Context:
         return data.reshape(()).item()
 
 
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.]")
 Converter = Callable[[Context, OnnxNode], tuple[str, ...]]
 
 
@@ -332,8 +334,7 @@ def axes_of(c: Context, n: OnnxNode, index: int = 1, name: str = "axes") -> tupl
 
 def identifier(name: str) -> str:
     """`name` made of the characters that text IR allows in a name."""
-    clean = "".join(ch if ch.isascii() and (ch.isalnum() or ch in "_.") else "_" for ch in name)
-    return clean.strip(".") or "v"
+    return _FOREIGN.sub("_", name).strip(".") or "v"
 
 
 def _base_name(n: OnnxNode, index: int) -> str:

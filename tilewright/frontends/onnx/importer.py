@@ -104,13 +104,14 @@ def _add_initializers(c: Context, model: Model) -> None:
 def with_outputs(c: Context, outputs: list[str]) -> Graph:
     """The finished graph, its outputs under their ONNX names."""
     defined = {out for node in c.g.nodes for out in node.outputs}
+    inputs = {v.name for v in c.g.inputs}
     names: dict[str, str] = {}
     for name in outputs:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
         ours = c.values[name]
-        is_input = any(v.name == name for v in c.g.inputs)  # an output may be an input as it is
-        if not is_input and (ours not in defined or ours in names):
+        # an output may be an input as it is
+        if name not in inputs and (ours not in defined or ours in names):
             ours = c.g.add("identity", ours, name=identifier(name))
         names[ours] = name
     return _renamed(c.g.graph(*names.values()), names)
@@ -133,7 +134,7 @@ def _renamed(graph: Graph, names: dict[str, str]) -> Graph:
         def new(values: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(renames.get(v, v) for v in values)
 
-        return replace(node, inputs=new(node.inputs), outputs=new(node.outputs))
+        return node.rewired(new(node.inputs), new(node.outputs))
 
     constants = tuple(
         replace(k, name=renames[k.name]) if k.name in renames else k for k in graph.constants

@@ -69,22 +69,23 @@ def _cut_raw(tensor: memoryview) -> tuple[bytes, memoryview | None]:
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview | None, memoryview]]:
     """Each field of a message: its number, its bytes if it is of that kind, and all of it."""
-    at = 0
-    while at < len(data):
+    at, end = 0, len(data)
+    while at < end:
         start = at
-        tag, at = _varint(data, at)
+        tag, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
         kind, payload = tag & 7, None
-        if kind == _VARINT:
-            _, at = _varint(data, at)
-        elif kind == _BYTES:
-            length, at = _varint(data, at)
+        if kind == _BYTES:  # nearly all fields
+            short = at < end and data[at] < 0x80
+            length, at = (data[at], at + 1) if short else _varint(data, at)
             payload = data[at : at + length]
             at += length
+        elif kind == _VARINT:
+            _, at = _varint(data, at)
         elif kind in _FIXED_SIZES:
             at += _FIXED_SIZES[kind]
         else:
             raise _damaged(f"a field of kind {kind}")
-        if at > len(data):
+        if at > end:
             raise _damaged("a field that goes past the end")
         yield tag >> 3, payload, data[start:at]
 

@@ -9,6 +9,7 @@ graph @block(x: f32[N, 64], w: f32[64, 8] = const) {
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -74,6 +75,10 @@ class Node:
         """The name of the first output, which identifies the node."""
         return self.outputs[0]
 
+    def rewired(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Node:
+        """The node between other values; `dataclasses.replace` takes several times as long."""
+        return Node(self.op, inputs, outputs, self.types, self.attrs, self.regions, self.loc)
+
     @property
     def type(self) -> TensorType:
         """The type of the first output, which must be a tensor."""
@@ -136,6 +141,28 @@ class Graph:
             for name in n.inputs:
                 found.setdefault(name, {})[id(n)] = n
         return {name: tuple(users.values()) for name, users in found.items()}
+
+    @cached_property
+    def use_counts(self) -> Counter[str]:
+        """How often each value is read, being an output included."""
+        counts = Counter(i for n in self.nodes for i in n.inputs)
+        counts.update(self.outputs)
+        return counts
+
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """The operators of the nodes, for asking whether there are any of a kind."""
+        return frozenset(n.op for n in self.nodes)
+
+    @cached_property
+    def has_regions(self) -> bool:
+        """Whether any node has nested graphs."""
+        return any(n.regions for n in self.nodes)
+
+    @cached_property
+    def output_set(self) -> frozenset[str]:
+        """The names of the outputs, for asking whether a value is one."""
+        return frozenset(self.outputs)
 
     def tensor_type(self, name: str) -> TensorType:
         """The type of a value that must be a tensor."""

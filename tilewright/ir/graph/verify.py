@@ -15,6 +15,9 @@ from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node
 from tilewright.ir.types import OptionalType, SequenceType, TensorType
 
 
+_TYPES = (TensorType, SequenceType, OptionalType)
+
+
 def verify_graph(graph: Graph) -> None:
     """Raise VerifyError, naming the node and the value, if the graph breaks a rule."""
     defined: set[str] = set()
@@ -44,7 +47,7 @@ def _define(
         _fail(graph, "name", f"{who} defines a value without a name", loc)
     if name in defined:
         _fail(graph, "redefined", f"{who} defines value {name!r} a second time", loc)
-    if not isinstance(type, TensorType | SequenceType | OptionalType):
+    if not isinstance(type, _TYPES):
         _fail(graph, "type", f"value {name!r} of {who} has no type", loc)
     defined.add(name)
 
@@ -56,20 +59,27 @@ def _check_constant(graph: Graph, c: Constant) -> None:
         _fail(graph, "constant", f"constant {c.name!r} is of type {c.type}, its data {found}")
 
 
+def _who(n: Node) -> str:
+    """What messages call a node; spelt only where there is something to say."""
+    return f"node {n.op} {n.name!r}"
+
+
 def _check_node(graph: Graph, defined: set[str], n: Node) -> None:
     if not n.outputs:
         _fail(graph, "outputs", f"a node {n.op} has no outputs", n.loc)
-    who = f"node {n.op} {n.name!r}"
     for name in n.inputs:
         if name and name not in defined:
             later = any(name in other.outputs for other in graph.nodes)
             what = "before its definition" if later else "which is not defined"
-            _fail(graph, "undefined", f"{who} reads value {name!r} {what}", n.loc)
+            _fail(graph, "undefined", f"{_who(n)} reads value {name!r} {what}", n.loc)
     if len(n.types) != len(n.outputs):
-        _fail(graph, "type", f"{who} has {len(n.outputs)} outputs, {len(n.types)} types", n.loc)
+        counts = f"{len(n.outputs)} outputs, {len(n.types)} types"
+        _fail(graph, "type", f"{_who(n)} has {counts}", n.loc)
     for name, t in zip(n.outputs, n.types, strict=True):
-        _define(graph, defined, name, who, t, n.loc)
+        if not name or name in defined or not isinstance(t, _TYPES):
+            _define(graph, defined, name, _who(n), t, n.loc)
+        defined.add(name)
     if not isinstance(n.attrs, Attrs):
-        _fail(graph, "attrs", f"{who} has attributes of {type(n.attrs).__name__}", n.loc)
+        _fail(graph, "attrs", f"{_who(n)} has attributes of {type(n.attrs).__name__}", n.loc)
     for region in n.regions:
         verify_graph(region)
