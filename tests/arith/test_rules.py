@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.arith.reference import meaning, same
@@ -32,7 +33,25 @@ from tilewright.arith.patterns import (
 from tilewright.arith.rules import ELEMENT, INDEX, is_exact
 from tilewright.arith.ruleset import NamedRule, apply_rules, measure
 from tilewright.arith.text import parse_expr, print_expr
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U64, DType
+from tilewright.core.dtypes import (
+    BF16,
+    BOOL,
+    F8E8M0,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    SMALL_FLOATS,
+    SMALL_INTEGERS,
+    U8,
+    U16,
+    U64,
+    DType,
+)
+from tilewright.ir.numpy_ops import cast_value
 
 FLOAT_VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 1e-7, 7e4, 1e30, float("inf"), float("nan"))
 NUMBERS = (-8, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 16)
@@ -201,3 +220,16 @@ def test_exact_conversions() -> None:
     assert all(is_exact(d, d) and is_exact(BOOL, d) for d in (*FLOATS, *INTEGERS))
     assert not is_exact(F64, F32)
     assert not is_exact(U64, I64)
+
+
+@pytest.mark.parametrize("source", [*SMALL_FLOATS, *SMALL_INTEGERS], ids=str)
+def test_exact_conversions_of_small_types(source: DType) -> None:
+    """What is said to be exact gives every value back; `f32` holds all of them."""
+    values = np.arange(1 << source.bits, dtype=np.uint8).view(source.numpy)
+    others = [*FLOATS, *INTEGERS, *SMALL_FLOATS, *SMALL_INTEGERS]
+    for target in others:
+        if is_exact(source, target):
+            back = cast_value(cast_value(values, target), F32)
+            np.testing.assert_array_equal(back, cast_value(values, F32), err_msg=str(target))
+    assert is_exact(source, F32)
+    assert not any(is_exact(d, F8E8M0) for d in (BOOL, *others) if d != F8E8M0)

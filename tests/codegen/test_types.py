@@ -8,7 +8,20 @@ from tests.codegen.every_expression import DTYPES, awkward
 from tests.codegen.native_func import check_native_func
 from tilewright.arith.expr import Const, const
 from tilewright.codegen.types import intrinsic_suffix, literal, memory_type, register_type, splat
-from tilewright.core.dtypes import BF16, BOOL, C64, F16, F32, F64, I64, U8, DType
+from tilewright.core.dtypes import (
+    BF16,
+    BOOL,
+    C128,
+    F8E4M3FN,
+    F8E5M2,
+    F16,
+    F32,
+    F64,
+    I64,
+    INT4,
+    U8,
+    DType,
+)
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Buffer, Func, Seq, Store
 
@@ -20,8 +33,12 @@ def test_spelling() -> None:
     assert intrinsic_suffix(F16, 8) == "v8f16"
     assert intrinsic_suffix(U8) == "i8"
     assert splat(3, I64, 2) == "<i64 3, i64 3>"
-    with pytest.raises(CodegenError, match=r"codegen.dtype.*c64"):
-        register_type(C64)
+    assert register_type(INT4, 4) == "<4 x i4>"
+    assert memory_type(INT4, 4) == "<4 x i8>"
+    assert intrinsic_suffix(F8E5M2, 4) == "v4i8"
+    assert register_type(C128) == "i128"
+    with pytest.raises(CodegenError, match=r"codegen.dtype.*c32"):
+        register_type(DType("c32", "complex", 32))
 
 
 def test_literals_are_bit_patterns() -> None:
@@ -29,6 +46,8 @@ def test_literals_are_bit_patterns() -> None:
     assert literal(0.1, F32) == f"0x{np.float64(np.float32(0.1)).view(np.uint64):016X}"
     assert literal(-0.0, F16) == "0xH8000"
     assert literal(1.0, BF16) == "0xR3F80"
+    assert literal(-448.0, F8E4M3FN) == str(0xFE)
+    assert literal(-8, INT4) == "-8"
     assert literal(True, BOOL) == "true"
 
 

@@ -3,7 +3,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.core.dtypes import BF16, BOOL, DTYPES, F32, I8, U64, dtype, from_numpy
+from tilewright.core.dtypes import (
+    BF16,
+    BOOL,
+    C128,
+    DTYPES,
+    F8E5M2,
+    F16,
+    F32,
+    I8,
+    INT4,
+    U64,
+    dtype,
+    from_numpy,
+)
 from tilewright.core.errors import TypeCheckError
 
 
@@ -22,6 +35,18 @@ def test_kinds() -> None:
     assert I8.is_integer
     assert U64.is_integer
     assert not U64.is_float
+
+
+def test_what_is_stored_and_not_computed_with() -> None:
+    assert F8E5M2.is_storage
+    assert F8E5M2.is_small
+    assert BF16.is_storage
+    assert not BF16.is_small
+    assert not F16.is_storage
+    assert INT4.is_small
+    assert not INT4.is_storage
+    assert not I8.is_small
+    assert (INT4.bytes, C128.bytes, C128.alignment, F32.alignment) == (1, 16, 8, 4)
 
 
 def test_what_is_no_element_type() -> None:

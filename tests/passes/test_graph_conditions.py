@@ -4,8 +4,23 @@ import numpy as np
 import pytest
 
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, U32
+from tilewright.core.dtypes import (
+    BF16,
+    BOOL,
+    F8E4M3FN,
+    F8E8M0,
+    F16,
+    F32,
+    F64,
+    I8,
+    I32,
+    I64,
+    INT4,
+    U8,
+    UINT4,
+)
 from tilewright.ir.types import tensor
+from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.norm import LayerNormAttrs
 from tilewright.ops.reduce import ReduceAttrs
@@ -98,27 +113,22 @@ def test_counts_of_what_is_reduced():
 
 
 @pytest.mark.parametrize(
-    ("small", "large", "lossless"),
+    ("source", "middle", "target", "direct"),
     [
-        (F16, F32, True),
-        (BF16, F32, True),
-        (F32, F64, True),
-        (I32, I64, True),
-        (U8, I32, True),
-        (I8, F16, True),
-        (I32, F64, True),
-        (U8, F32, True),
-        (BOOL, F16, True),
-        (F32, F32, True),
-        (F32, F16, False),
-        (F16, BF16, False),
-        (BF16, F16, False),
-        (I32, F32, False),
-        (I8, U32, False),
-        (F32, I64, False),
-        (I32, BOOL, False),
-        (U32, I32, False),
+        (F16, F32, BF16, True),
+        (U8, I32, F16, True),
+        (I32, F64, F32, True),
+        (BOOL, F16, I32, True),
+        (F8E4M3FN, F32, F16, True),
+        (I8, F32, F8E4M3FN, True),
+        (F32, F16, F64, False),
+        (BF16, F16, F32, False),
+        (I32, BOOL, I32, False),
+        (F8E8M0, F16, F32, False),
+        (I8, F32, U8, False),  # floats saturate, integers wrap
+        (INT4, F32, UINT4, False),
+        (INT4, F32, I64, True),
     ],
 )
-def test_casts_that_lose_nothing(small, large, lossless):
-    assert ask.holds(small, large) == lossless
+def test_casts_that_lose_nothing(source, middle, target, direct):
+    assert ask.widens(tensor(source, 3), CastAttrs(middle), CastAttrs(target)) == direct

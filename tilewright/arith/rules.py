@@ -29,7 +29,7 @@ from tilewright.arith.patterns import (
     wild,
 )
 from tilewright.arith.ruleset import rules
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I64, DType
+from tilewright.core.dtypes import BF16, BOOL, F8E8M0, F16, F32, F64, I64, DType
 
 x, y, z = wild("x y z")
 p, q = wild("p q")
@@ -53,7 +53,12 @@ def is_bool(dtype: DType) -> bool:
 
 def is_float(dtype: DType) -> bool:
     """Whether it is a floating-point type."""
-    return dtype.is_float
+    return dtype.is_float and not dtype.is_small
+
+
+def is_total(dtype: DType) -> bool:
+    """Whether every value equals itself: a NaN does not."""
+    return not dtype.is_float and dtype.kind != "complex"
 
 
 def is_any(dtype: DType) -> bool:
@@ -113,7 +118,7 @@ INT_MINMAX = rules(
 )  # fmt: skip
 
 INT_COMPARE = rules(
-    "int-compare", lambda dtype: not dtype.is_float,
+    "int-compare", is_total,
     (x < x) >> False,
     (x <= x) >> True,
     x.eq(x) >> True,
@@ -287,10 +292,13 @@ _MANTISSA = {F16: 11, BF16: 8, F32: 24, F64: 53}
 
 def is_exact(source: DType, target: DType) -> bool:
     """Whether every value of `source` is one of `target`."""
+    if target.is_float and target.is_small:
+        return source == target
     if source in (target, BOOL):
         return True
     if source.is_float:
-        return target.is_float and source.bits < target.bits
+        wider = target.is_float and source.bits < target.bits
+        return wider and (source, target) != (F8E8M0, F16)
     signed = source.kind == "int"
     if target.is_float:
         return source.is_integer and source.bits - signed <= _MANTISSA[target]
@@ -299,7 +307,7 @@ def is_exact(source: DType, target: DType) -> bool:
     return source.bits < target.bits or (source.bits == target.bits and source.kind == target.kind)
 
 
-def _passes_through(s: DType, m: DType, d: DType) -> bool:
+def passes_through(s: DType, m: DType, d: DType) -> bool:
     """Whether a value cast from `s` over `m` to `d` is the value cast from `s` to `d`.
 
     Floats saturate where integers wrap, so that an integer must not go through a float and back.
@@ -310,7 +318,7 @@ def _passes_through(s: DType, m: DType, d: DType) -> bool:
 
 CAST = rules(
     "cast", is_any,
-    (cast_of("d", cast_of("m", x, "s"), "m") >> cast_of("d", x, "s")).when(_passes_through),
+    (cast_of("d", cast_of("m", x, "s"), "m") >> cast_of("d", x, "s")).when(passes_through),
     (cast_of("d", c, "s") >> compute(lambda c, d: wrap(int(c), d)))
     .when(lambda s, d: not s.is_float and d.is_integer),
     (cast_of("d", c, "s") >> compute(lambda c: c != 0))

@@ -1,9 +1,9 @@
 """Conversions between element types → LLVM instructions.
 
-To and from bf16 the bits are computed: LLVM would call functions of a runtime library that a
-machine may not have, and the instructions of some processors flush denormals (where the user has
-allowed bf16 they are used). Narrowing f64 to a
-16-bit float goes through f32 *rounded to odd*, so that the second rounding is the only one.
+To and from bf16 and smaller floats the bits are computed: LLVM would call functions of a runtime
+library that a machine may not have, and the instructions of some processors flush denormals (where
+the user has allowed bf16 they are used). Narrowing f64 to a float of 16 bits or fewer goes through
+f32 *rounded to odd*, so that the second rounding is the only one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Cast
+from tilewright.codegen.complex import emit_complex_comparison
+from tilewright.codegen.small_floats import narrow, widen
 from tilewright.codegen.types import intrinsic_suffix, register_type, splat
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, U16, U32, DType
+from tilewright.core.errors import CodegenError
 
 if TYPE_CHECKING:
     from tilewright.codegen.expressions import ExprEmitter
@@ -28,16 +31,18 @@ def emit_cast(em: ExprEmitter, e: Cast) -> str:
 
 def convert(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
     """A value of `source` as one of `target`."""
-    if target == BOOL:
-        compare = "fcmp une" if source.is_float else "icmp ne"
-        kind = register_type(source, lanes)
-        return em.fn.let(f"{compare} {kind} {a}, {splat(0, source, lanes)}")
     middle = _by_way_of(source, target)
     if middle is not None:
         return convert(em, convert(em, a, source, middle, lanes), middle, target, lanes)
-    if (source, target) in _COMPUTED:
-        return _COMPUTED[source, target](em, a, lanes)
-    if source == F64 and target.bits == 16 and target.is_float:
+    if target == BOOL:
+        return _truth(em, a, source, lanes)
+    if "complex" in (source.kind, target.kind):
+        raise CodegenError("codegen.operator", f"no conversion from {source} to {target}")
+    if source.is_storage:
+        return _widen(em, a, source, lanes)
+    if target.is_storage and source == F32:
+        return _narrow(em, a, target, lanes)
+    if source == F64 and target.bits <= 16 and target.is_float:
         return convert(em, _round_to_odd(em, a, lanes), F32, target, lanes)
     if source.is_float and not target.is_float:
         return _saturate(em, a, source, target, lanes)
@@ -45,17 +50,33 @@ def convert(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -
 
 
 def _by_way_of(source: DType, target: DType) -> DType | None:
-    """The type in between where there is no conversion at once: bf16 converts to f32 only.
+    """The type in between where there is no conversion at once: bf16 and below convert to f32 only.
 
     From f16 to integers too: on x86 with AVX512-FP16, LLVM's saturating conversion of NaN is wrong.
     """
-    if source == BF16 and target != F32:
+    if source.is_storage and target != F32:
         return F32
-    if source == F16 and not target.is_float:
+    if source == F16 and not target.is_float and target != BOOL:
         return F32
-    if target == BF16 and source not in (F32, F64):
+    if target.is_storage and source not in (F32, F64):
         return F32
     return None
+
+
+def _truth(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
+    zero = splat(0, source, lanes)
+    if source.kind == "complex":
+        return emit_complex_comparison(em, "ne", source, lanes, a, zero)
+    compare = "fcmp une" if source.is_float else "icmp ne"
+    return em.fn.let(f"{compare} {register_type(source, lanes)} {a}, {zero}")
+
+
+def _widen(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
+    return _widen_bf16(em, a, lanes) if source == BF16 else widen(em, a, source, lanes)
+
+
+def _narrow(em: ExprEmitter, a: str, target: DType, lanes: int) -> str:
+    return _narrow_bf16(em, a, lanes) if target == BF16 else narrow(em, a, target, lanes)
 
 
 def _saturate(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
@@ -164,6 +185,3 @@ def _round_to_odd(em: ExprEmitter, a: str, lanes: int) -> str:
     inexact = let(f"fcmp one {double} {back}, {a}")
     chosen = let(f"select {flags} {inexact}, {word} {odd}, {word} {bits}")
     return let(f"bitcast {word} {chosen} to {single}")
-
-
-_COMPUTED = {(BF16, F32): _widen_bf16, (F32, BF16): _narrow_bf16}

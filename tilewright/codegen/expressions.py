@@ -1,8 +1,8 @@
 """Expressions → LLVM instructions, one emitting function a node class.
 
 Floating-point operations carry `contract` (a multiply and an add may become one fma) and no other
-fast-math flag: NaN, infinities, signed zeros and denormals follow IEEE. Arithmetic on bf16 is done
-in f32 and rounded, each operation for itself.
+fast-math flag: NaN, infinities, signed zeros and denormals follow IEEE. Arithmetic on bf16 and
+smaller floats is done in f32 and rounded, each operation for itself.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tilewright.arith.expr import (
     cast,
 )
 from tilewright.arith.vector import Lane, Ramp, Shuffle
+from tilewright.codegen.complex import emit_complex_comparison
 from tilewright.codegen.conversions import emit_cast
 from tilewright.codegen.function import FunctionText
 from tilewright.codegen.integers import emit_division, emit_shift
@@ -33,6 +34,7 @@ from tilewright.codegen.known_loads import KnownLoads, Reads
 from tilewright.codegen.memory import emit_load
 from tilewright.codegen.types import (
     intrinsic_suffix,
+    is_widened,
     literal,
     memory_type,
     register_type,
@@ -138,7 +140,7 @@ class ExprEmitter:
 
     def to_register(self, memory: str, dtype: DType, lanes: int) -> str:
         """A value as loaded from memory, in its register type."""
-        if dtype != BOOL:
+        if not is_widened(dtype):
             return memory
         return self.fn.let(
             f"trunc {memory_type(dtype, lanes)} {memory} to {register_type(dtype, lanes)}"
@@ -146,7 +148,7 @@ class ExprEmitter:
 
     def to_memory(self, value: str, dtype: DType, lanes: int) -> str:
         """A value in the type it has in memory."""
-        if dtype != BOOL:
+        if not is_widened(dtype):
             return value
         return self.fn.let(
             f"zext {register_type(dtype, lanes)} {value} to {memory_type(dtype, lanes)}"
@@ -175,9 +177,11 @@ class ExprEmitter:
 
 def _binary(em: ExprEmitter, e: Binary) -> str:
     lanes, dtype = e.lanes, e.a.dtype
-    if dtype == BF16 and e.op not in COMPARE:
-        return em.value(Cast(BF16, Binary(e.op, cast(F32, e.a), cast(F32, e.b))))
+    if dtype.is_storage and not (dtype == BF16 and e.op in COMPARE):
+        return em.value(cast(e.dtype, Binary(e.op, cast(F32, e.a), cast(F32, e.b))))
     a, b = em.vector(e.a, lanes), em.vector(e.b, lanes)
+    if dtype.kind == "complex":
+        return emit_complex_comparison(em, e.op, dtype, lanes, a, b)
     kind = register_type(dtype, lanes)
     if e.op in COMPARE:
         return em.fn.let(f"{_comparison(e.op, dtype)} {kind} {a}, {b}")
@@ -227,6 +231,8 @@ def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
 
 
 def _unary(em: ExprEmitter, e: Unary) -> str:
+    if e.dtype.is_storage and e.dtype != BF16:
+        return em.value(Cast(e.dtype, Unary(e.op, cast(F32, e.a))))
     kind, a = register_type(e.dtype, e.lanes), em.value(e.a)
     if e.op == "not":
         return em.fn.let(f"xor {kind} {a}, {splat(e.dtype == BOOL or -1, e.dtype, e.lanes)}")
@@ -237,9 +243,10 @@ def _unary(em: ExprEmitter, e: Unary) -> str:
 
 def _call(em: ExprEmitter, e: Call) -> str:
     dtype = e.args[0].dtype
-    if e.dtype == BF16 or (e.dtype == F16 and e.fn == "fma"):
+    if dtype.is_storage or (dtype == F16 and e.fn == "fma"):
         wide = F64 if e.fn == "fma" else F32
-        return em.value(Cast(e.dtype, Call(e.fn, tuple(cast(wide, a) for a in e.args), wide)))
+        result = BOOL if e.dtype == BOOL else wide
+        return em.value(cast(e.dtype, Call(e.fn, tuple(cast(wide, a) for a in e.args), result)))
     args = [em.vector(a, e.lanes) for a in e.args]
     if e.fn == "isnan":
         return em.fn.let(f"fcmp uno {register_type(dtype, e.lanes)} {args[0]}, {args[0]}")

@@ -14,7 +14,7 @@ from enum import IntEnum
 from tilewright.arith.expr import Expr, Load, as_int
 from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import operands
-from tilewright.core.dtypes import BOOL
+from tilewright.codegen.types import is_widened
 from tilewright.ir.loop.nodes import Store
 
 
@@ -85,7 +85,7 @@ class KnownLoads:
         span = _span(target)
         held = self._held.get(store.buffer, {}) if span is not None else {}
         left = {load: known for load, known in held.items() if not _meet(known[1], span)}
-        if span is not None and store.mask is None and target.dtype != BOOL:
+        if span is not None and store.mask is None and not is_widened(target.dtype):
             left[target] = (register, span)
         self._held[store.buffer] = left
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, Load
 from tilewright.arith.vector import Ramp, Shuffle
-from tilewright.codegen.types import intrinsic_suffix, memory_type, register_type
+from tilewright.codegen.types import intrinsic_suffix, is_widened, memory_type, register_type
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
@@ -33,7 +33,7 @@ def emit_load(em: ExprEmitter, e: Load) -> str:
 def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
     kind = memory_type(e.dtype)
     pointer = _readable_pointer(em, e, index, 1)
-    loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+    loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
     return em.to_register(loaded, e.dtype, 1)
 
 
@@ -43,7 +43,7 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
     if e.mask is None or e.mask.lanes == 1:
         # One condition for all lanes reads zeros from elsewhere where it is false.
         pointer = _readable_pointer(em, e, index.base, lanes)
-        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
         return em.to_register(loaded, e.dtype, lanes)
     pointer = em.element_pointer(e.buffer, e.dtype, index.base)
     flags = register_type(BOOL, lanes)
@@ -51,7 +51,7 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
     em.fn.module.declare(name, f"{kind} (ptr, {flags}, {kind})")
     mask = em.vector(e.mask, lanes)
     loaded = em.fn.let(
-        f"call {kind} @{name}(ptr align {e.dtype.bytes} {pointer}, {flags} {mask}, "
+        f"call {kind} @{name}(ptr align {e.dtype.alignment} {pointer}, {flags} {mask}, "
         f"{kind} zeroinitializer)"
     )
     return em.to_register(loaded, e.dtype, lanes)
@@ -73,7 +73,7 @@ def _readable_pointer(em: ExprEmitter, e: Load, index: Expr, lanes: int) -> str:
 
 def _is_sparse(e: Load, index: Ramp) -> bool:
     """Whether it is cheaper to load everything between the elements, and pick them."""
-    if (e.mask is not None and e.mask.lanes > 1) or e.dtype == BOOL:
+    if (e.mask is not None and e.mask.lanes > 1) or is_widened(e.dtype):
         return False
     return 2 <= index.stride <= min(MOST_STRIDE, index.count - 1)
 
@@ -113,7 +113,7 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
         pointers = _indexed(em, kind, base, indices, lanes)
     result = "poison"
     for lane, pointer in enumerate(pointers):
-        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.bytes}")
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
         result = em.fn.let(
             f"insertelement {memory_type(e.dtype, lanes)} {result}, {kind} {loaded}, i64 {lane}"
         )
@@ -155,7 +155,7 @@ def _readable(em: ExprEmitter, indices: str, base: str, mask: str, lanes: int) -
 
 
 def _memory_suffix(dtype: DType, lanes: int) -> str:
-    return f"v{lanes}i8" if dtype == BOOL else intrinsic_suffix(dtype, lanes)
+    return f"v{lanes}i8" if is_widened(dtype) else intrinsic_suffix(dtype, lanes)
 
 
 def emit_store(em: ExprEmitter, s: Store) -> None:
@@ -166,7 +166,7 @@ def emit_store(em: ExprEmitter, s: Store) -> None:
     value = em.to_memory(em.vector(s.value, lanes), dtype, lanes)
     if index.lanes == 1:
         pointer = em.element_pointer(s.buffer, dtype, index)
-        em.fn.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {dtype.bytes}")
+        em.fn.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {dtype.alignment}")
     elif isinstance(index, Ramp) and index.stride == 1:
         _vector_store(em, s, index, value)
     else:
@@ -179,14 +179,14 @@ def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
     kind = memory_type(dtype, lanes)
     pointer = em.element_pointer(s.buffer, dtype, index.base)
     if s.mask is None:
-        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {dtype.bytes}")
+        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {dtype.alignment}")
         return
     flags = register_type(BOOL, lanes)
     name = f"llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
     em.fn.module.declare(name, f"void ({kind}, ptr, {flags})")
     mask = em.vector(s.mask, lanes)
     em.fn.emit(
-        f"call void @{name}({kind} {value}, ptr align {dtype.bytes} {pointer}, {flags} {mask})"
+        f"call void @{name}({kind} {value}, ptr align {dtype.alignment} {pointer}, {flags} {mask})"
     )
 
 
@@ -199,7 +199,7 @@ def _scatter(em: ExprEmitter, s: Store, index: Expr, value: str) -> None:
     # Addresses come before the branches: each is known in all that follow.
     for lane, pointer in enumerate(places if mask is None else tuple(places)):
         item = em.lane(value, memory_type(dtype, lanes), lane)
-        store = f"store {kind} {item}, ptr {pointer}, align {dtype.bytes}"
+        store = f"store {kind} {item}, ptr {pointer}, align {dtype.alignment}"
         if mask is None:
             em.fn.emit(store)
         else:

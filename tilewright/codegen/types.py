@@ -1,16 +1,16 @@
 """How element types and literals are spelled in LLVM IR.
 
-A value has a register type (`i1` for bool) and a memory type (`i8` for bool).
+A value has a register type (`i1` for bool) and a memory type (`i8` for bool). Small floats and
+complex numbers are integers of their bits; what has fewer than 8 has a byte in memory.
 """
 
 from __future__ import annotations
 
 import struct
 
-import ml_dtypes
 import numpy as np
 
-from tilewright.core.dtypes import BOOL, DType
+from tilewright.core.dtypes import BOOL, C64, C128, SMALL_FLOATS, SMALL_INTEGERS, DType
 from tilewright.core.errors import CodegenError
 
 _REGISTER = {
@@ -21,7 +21,9 @@ _REGISTER = {
     "f64": "double",
     "string": "i64",
     **{f"{s}{n}": f"i{n}" for s in "iu" for n in (8, 16, 32, 64)},
+    **{d.name: f"i{d.bits}" for d in (*SMALL_FLOATS, *SMALL_INTEGERS, C64, C128)},
 }
+_FLOATS = ("half", "bfloat", "float", "double")
 
 
 def register_type(dtype: DType, lanes: int = 1) -> str:
@@ -38,13 +40,19 @@ def register_type(dtype: DType, lanes: int = 1) -> str:
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
     """The LLVM type of a value in memory."""
-    scalar = "i8" if dtype == BOOL else register_type(dtype)
+    scalar = "i8" if is_widened(dtype) else register_type(dtype)
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def is_widened(dtype: DType) -> bool:
+    """Whether a value has more bits in memory than in a register."""
+    return dtype == BOOL or dtype.bits < 8
 
 
 def intrinsic_suffix(dtype: DType, lanes: int = 1) -> str:
     """The type suffix in an intrinsic's name: `f32`, `v4f32`, `i64`."""
-    name = dtype.name if dtype.is_float else register_type(dtype)
+    register = register_type(dtype)
+    name = dtype.name if register in _FLOATS else register
     return name if lanes == 1 else f"v{lanes}{name}"
 
 
@@ -59,7 +67,9 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     if dtype.name == "f16":
         return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if dtype.name == "bf16":
-        return f"0xR{int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)):04X}"
+        return f"0xR{int(np.asarray(value, dtype.numpy).view(np.uint16)):04X}"
+    if dtype.is_float:
+        return str(int(np.asarray(value, dtype.numpy).view(np.uint8)))
     return str(int(value))
 
 

@@ -67,7 +67,7 @@ def _runs(members: dict[int, Load], target: Target) -> Iterable[tuple[Expr, Expr
     """Whole vectors of consecutive elements, from the first on."""
     offsets = sorted(members)
     width = target.lanes(next(iter(members.values())).dtype.bits)
-    at = 0
+    at = 0 if width > 1 else len(offsets)
     while at + width <= len(offsets):
         first = offsets[at]
         if offsets[at + width - 1] - first != width - 1:

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.dtypes import BOOL, F64, I64, DType
+from tilewright.arith.expr import highest, lowest
+from tilewright.core.dtypes import BOOL, F64, I64, SMALL_INTEGERS, DType
 
 Array = np.ndarray[Any, Any]
 Value = Any  # a NumPy scalar or array
 Operator = Callable[[Value, Value], Value]
+_SMALL_INTEGERS = [d.numpy for d in SMALL_INTEGERS]
 
 
 def quiet() -> np.errstate:
@@ -97,13 +99,28 @@ def cast_value(a: Value, dtype: DType) -> Value:
     a = np.asarray(a)
     if dtype == BOOL:
         return a != 0
+    if a.dtype in _SMALL_INTEGERS:
+        a = a.astype(np.int64)
+    if dtype.is_storage and a.dtype.kind not in "biu":
+        return _to_single(a).astype(dtype.numpy)
     if not dtype.is_integer or a.dtype.kind in "biu":
         return a.astype(dtype.numpy)
-    info = np.iinfo(dtype.numpy)
+    least, greatest = (int(c.value) for c in (lowest(dtype), highest(dtype)))
     wide = np.trunc(a.astype(np.float64))
-    low, high = wide <= info.min, wide >= info.max
+    low, high = wide <= least, wide >= greatest
     inside = np.where(np.isnan(wide) | low | high, 0.0, wide).astype(dtype.numpy)
-    return np.where(low, info.min, np.where(high, info.max, inside)).astype(dtype.numpy)
+    return np.where(low, least, np.where(high, greatest, inside)).astype(dtype.numpy)
+
+
+def _to_single(a: Array) -> Array:
+    """A float as f32; an f64 rounded to odd, so that rounding it again rounds only once."""
+    nearest = np.asarray(a.astype(np.float32))
+    if a.dtype != np.float64:
+        return nearest
+    back = nearest.astype(np.float64)
+    down = (np.abs(back) > np.abs(a)).astype(np.uint32)
+    odd = ((nearest.view(np.uint32) - down) | np.uint32(1)).view(np.float32)
+    return np.where((back != a) & ~np.isnan(a), odd, nearest)
 
 
 def bitcast_value(a: Value, dtype: DType) -> Value:

@@ -11,10 +11,10 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.pointwise import (
     Accepts,
+    all_floats,
     anything,
     bools,
     decided,
-    floats,
     function,
     integers,
     known,
@@ -107,8 +107,8 @@ OPS = (
     ),
     row("bitwise_not", lambda _, x: unary("not", x), integers, doc="every bit turned"),
     row("bit_shift", _shift, integers, attrs=ShiftAttrs, flops=3, doc="bits moved left or right"),
-    row("is_nan", function("isnan"), floats, result=BOOL, doc="whether not a number"),
-    row("is_inf", _is_inf, floats, result=BOOL, attrs=IsInfAttrs, doc="whether infinite"),
+    row("is_nan", function("isnan"), all_floats, result=BOOL, doc="whether not a number"),
+    row("is_inf", _is_inf, all_floats, result=BOOL, attrs=IsInfAttrs, doc="whether infinite"),
     row(
         "where",
         lambda _, c, a, b: select(c, a, b),

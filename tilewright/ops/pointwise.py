@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.arith.bounds import NATURAL, bound
 from tilewright.arith.expr import Expr, call, cast, const
-from tilewright.core.dtypes import BOOL, STRING, DType
+from tilewright.core.dtypes import BOOL, DType
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
@@ -29,17 +29,22 @@ Accepts = Callable[[DType], bool]
 
 def floats(dtype: DType) -> bool:
     """Floating point only."""
+    return dtype.is_float and not dtype.is_small
+
+
+def all_floats(dtype: DType) -> bool:
+    """Floating point, also of 8 bits and fewer."""
     return dtype.is_float
 
 
 def integers(dtype: DType) -> bool:
     """Integers only."""
-    return dtype.is_integer
+    return dtype.is_integer and not dtype.is_small
 
 
 def numbers(dtype: DType) -> bool:
     """Floats and integers."""
-    return dtype.is_float or dtype.is_integer
+    return floats(dtype) or integers(dtype)
 
 
 def bools(dtype: DType) -> bool:
@@ -48,23 +53,25 @@ def bools(dtype: DType) -> bool:
 
 
 def anything(dtype: DType) -> bool:
-    """Everything that fits a register."""
-    return numbers(dtype) or dtype in (BOOL, STRING)
+    """Everything that is stored."""
+    return bool(dtype.bits)
 
 
 _WORDS: dict[Accepts, str] = {
     floats: "floats",
+    all_floats: "floats",
     integers: "integers",
     numbers: "numbers",
     bools: "bool",
-    anything: "numbers, bool or texts",
+    anything: "everything",
 }
 
 
 def check_dtype(name: str, accepts: Accepts, dtype: DType) -> None:
     """Refuse an element type that the operator is not defined on."""
     if not accepts(dtype):
-        raise fail(name, f"is not defined on {dtype}", help=f"it takes {_WORDS[accepts]}")
+        small = "; convert what is only stored, to f32 or i32" if dtype.is_small else ""
+        raise fail(name, f"is not defined on {dtype}", help=f"it takes {_WORDS[accepts]}" + small)
 
 
 def pointwise(

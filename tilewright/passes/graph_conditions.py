@@ -11,7 +11,7 @@ from math import isclose, prod
 import numpy as np
 
 from tilewright.arith.expr import as_int, const
-from tilewright.core.dtypes import BOOL, DType
+from tilewright.arith.rules import passes_through
 from tilewright.ir.numpy_ops import quiet
 from tilewright.ir.types import TensorType
 from tilewright.ops.activation import AlphaAttrs, HardSigmoidAttrs
@@ -150,23 +150,9 @@ def sixth(a: HardSigmoidAttrs) -> bool:
     return isclose(a.alpha, 1 / 6, rel_tol=1e-6) and a.beta == 0.5
 
 
-_DIGITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "bool": 1}
-_EXPONENTS = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
-
-
-def holds(small: DType, large: DType) -> bool:
-    """Every number of one dtype is one of the other."""
-    ours, theirs = (_DIGITS.get(t.name, t.bits - (t.kind == "int")) for t in (small, large))
-    if large == BOOL or ours > theirs:
-        return small == large
-    if small.is_float:
-        return large.is_float and _EXPONENTS[small.name] <= _EXPONENTS[large.name]
-    return not (small.kind == "int" and large.kind == "uint")
-
-
-def widens(x: TensorType, a: CastAttrs) -> bool:
-    """The cast loses nothing."""
-    return holds(x.dtype, a.to)
+def widens(x: TensorType, a: CastAttrs, b: CastAttrs) -> bool:
+    """A cast loses nothing that the cast after it would have kept."""
+    return passes_through(x.dtype, a.to, b.to)
 
 
 def alpha_of(c: np.ndarray) -> AlphaAttrs:

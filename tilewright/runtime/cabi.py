@@ -30,6 +30,8 @@ _C_TYPES = {
     **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
     "f16": "uint16_t",
     "bf16": "uint16_t",
+    **{f"f8{form}": "uint8_t" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0")},
+    **dict.fromkeys(("f6e2m3", "f6e3m2", "f4e2m1", "int4", "uint4", "int2", "uint2"), "uint8_t"),
     "f32": "float",
     "f64": "double",
     "c64": "float",

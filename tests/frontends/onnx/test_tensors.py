@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.core.dtypes import DTYPES, DType
 from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.tensors import TensorReader
 
@@ -31,6 +32,23 @@ def test_inline(dtype: str) -> None:
     found = TensorReader(None).array(numpy_helper.from_array(array, "w"))
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
+@pytest.mark.parametrize("elements", [0, 1, 2, 3, 5, 8, 301])
+def test_packed(dtype: DType, elements: int, tmp_path: Path) -> None:
+    codes = np.random.default_rng(0).integers(0, 1 << dtype.bits, elements).astype(np.uint8)
+    tensor = numpy_helper.from_array(codes.view(dtype.numpy), "w")
+    inside = TensorReader(None).array(tensor)
+    assert inside.dtype == dtype.numpy
+    np.testing.assert_array_equal(inside.view("u1"), codes)
+    (tmp_path / "w.bin").write_bytes(tensor.raw_data)
+    external = _external("w.bin", (elements,))
+    external.data_type = tensor.data_type
+    np.testing.assert_array_equal(TensorReader(tmp_path).array(external).view("u1"), codes)
+    tensor.raw_data += b"x"
+    with pytest.raises(FrontendError, match="bytes do not fill"):
+        TensorReader(None).array(tensor)
 
 
 def test_raw_data_is_not_copied() -> None:
@@ -116,6 +134,6 @@ def test_external_missing(tmp_path: Path) -> None:
 def test_external_dtype(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(6))
     tensor = _external("w.bin")
-    tensor.data_type = TensorProto.FLOAT8E4M3FN
-    with pytest.raises(UnsupportedError, match="FLOAT8E4M3FN"):
+    tensor.data_type = 99
+    with pytest.raises(UnsupportedError, match="element type 99"):
         TensorReader(tmp_path).array(tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Call, Expr, cast
 from tilewright.arith.walk import rewrite
-from tilewright.core.dtypes import BF16, BOOL, F16, F32
+from tilewright.core.dtypes import BOOL, F16, F32
 from tilewright.finalize.math.table import EXPANSIONS
 
 
@@ -16,7 +16,7 @@ def _expanded(e: Expr) -> Expr | None:
     if direct is not None:
         return direct(*e.args)
     wide = EXPANSIONS.get((e.fn, F32.name))
-    if dtype not in (F16, BF16) or wide is None:
+    if not (dtype == F16 or dtype.is_storage) or wide is None:
         return None
     result = wide(*(cast(F32, a) for a in e.args))
     return result if e.dtype == BOOL else cast(e.dtype, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.arith.expr import Expr, cast
-from tilewright.core.dtypes import DTYPES, F32, F64
+from tilewright.core.dtypes import F32, F64, FLOATS, INTEGERS, SMALL_INTEGERS
 from tilewright.finalize.math import trigonometric_double
 from tilewright.finalize.math.classification import isinf, sign
 from tilewright.finalize.math.error_function import erf, gelu
@@ -51,9 +51,10 @@ RARE: dict[str, Expansion] = {
     "cosh": cosh,
     "sinh": sinh,
 }
-NUMBERS = [d for d in DTYPES.values() if d.is_float or d.is_integer]
+NUMBERS = (*FLOATS, *INTEGERS, *SMALL_INTEGERS)
 
-# (function, dtype) -> expansion; f16 and bf16 go through f32 except where they stand here.
+# (function, dtype) -> expansion; f16 and floats that are only stored go through f32, except where
+# they stand here.
 EXPANSIONS: dict[tuple[str, str], Expansion] = {
     **{(fn, "f32"): expansion for fn, expansion in BOTH.items()},
     **{(fn, "f64"): expansion for fn, expansion in (BOTH | RARE).items()},
@@ -64,6 +65,6 @@ EXPANSIONS: dict[tuple[str, str], Expansion] = {
     ("sin", "f64"): trigonometric_double.sin,
     ("cos", "f64"): trigonometric_double.cos,
     ("tan", "f64"): trigonometric_double.tan,
-    **{("isinf", d.name): isinf for d in NUMBERS if d.is_float},
+    **{("isinf", d.name): isinf for d in FLOATS},
     **{("sign", d.name): sign for d in NUMBERS},
 }

@@ -20,30 +20,13 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from tilewright.arith.expr import Expr, Var, const
-from tilewright.core.dtypes import (
-    BF16,
-    BOOL,
-    C64,
-    C128,
-    F16,
-    F32,
-    F64,
-    I8,
-    I16,
-    I32,
-    I64,
-    STRING,
-    U8,
-    U16,
-    U32,
-    U64,
-    DType,
-)
+from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.frontends.onnx.tensors import TensorReader
 from tilewright.frontends.onnx.waiting import NeedsValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
@@ -51,39 +34,6 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.learn import LearnAttrs
-
-DTYPES: dict[int, DType] = {
-    TensorProto.FLOAT: F32,
-    TensorProto.UINT8: U8,
-    TensorProto.INT8: I8,
-    TensorProto.UINT16: U16,
-    TensorProto.INT16: I16,
-    TensorProto.INT32: I32,
-    TensorProto.INT64: I64,
-    TensorProto.STRING: STRING,
-    TensorProto.BOOL: BOOL,
-    TensorProto.FLOAT16: F16,
-    TensorProto.DOUBLE: F64,
-    TensorProto.UINT32: U32,
-    TensorProto.UINT64: U64,
-    TensorProto.COMPLEX64: C64,
-    TensorProto.COMPLEX128: C128,
-    TensorProto.BFLOAT16: BF16,
-}
-
-
-def onnx_dtype(code: int) -> DType:
-    """Our element type for ONNX's number of it."""
-    found = DTYPES.get(code)
-    if found is None:
-        known = TensorProto.DataType.values()
-        name = TensorProto.DataType.Name(code) if code in known else str(code)
-        raise UnsupportedError(
-            "onnx.dtype",
-            f"element type {name} is not supported",
-            help=f"supported: {', '.join(map(str, DTYPES.values()))}",
-        )
-    return found
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """TensorProto to NumPy, without copying: inline bytes, bytes of the model file, external files.
 
+Only elements of fewer than 8 bits are copied: a model packs them, an array has a byte for each.
+
 External data lies in files next to the model. Its path comes from the model, which may come from
 anywhere, so nothing outside the model's folder is ever opened, and ranges are checked against the
 file before it is mapped.
@@ -11,30 +13,12 @@ import math
 import os
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from tilewright.core.errors import FrontendError, UnsupportedError
-
-# The types whose raw bytes are exactly what NumPy stores. ONNX packs the 4-bit types.
-_PLAIN: dict[int, np.dtype] = {
-    TensorProto.FLOAT: np.dtype("<f4"),
-    TensorProto.UINT8: np.dtype("u1"),
-    TensorProto.INT8: np.dtype("i1"),
-    TensorProto.UINT16: np.dtype("<u2"),
-    TensorProto.INT16: np.dtype("<i2"),
-    TensorProto.INT32: np.dtype("<i4"),
-    TensorProto.INT64: np.dtype("<i8"),
-    TensorProto.BOOL: np.dtype("?"),
-    TensorProto.FLOAT16: np.dtype("<f2"),
-    TensorProto.DOUBLE: np.dtype("<f8"),
-    TensorProto.UINT32: np.dtype("<u4"),
-    TensorProto.UINT64: np.dtype("<u8"),
-    TensorProto.COMPLEX64: np.dtype("<c8"),
-    TensorProto.COMPLEX128: np.dtype("<c16"),
-    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-}
+from tilewright.core.dtypes import STRING, DType
+from tilewright.core.errors import FrontendError
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 
 
 class TensorReader:
@@ -48,7 +32,7 @@ class TensorReader:
         """The elements; `raw` are their bytes where they have been cut out of the proto."""
         if tensor.data_location == TensorProto.EXTERNAL:
             return _view(tensor, self._external(tensor))
-        if raw is None and tensor.HasField("raw_data") and tensor.data_type in _PLAIN:
+        if raw is None and tensor.HasField("raw_data"):
             raw = memoryview(tensor.raw_data)
         if raw is not None:
             return _view(tensor, np.frombuffer(raw, dtype=np.uint8))
@@ -81,18 +65,26 @@ class TensorReader:
 def _view(tensor: TensorProto, data: np.ndarray) -> np.ndarray:
     """Bytes as an array of the tensor's type and shape; they may lie at an odd address."""
     shape = tuple(tensor.dims)
-    dtype = _PLAIN.get(tensor.data_type)
-    if dtype is None:
-        raise UnsupportedError(
-            "onnx.dtype",
-            f"tensor {tensor.name!r} has element type {_type_name(tensor)}, which is not supported",
-            help=f"supported: {', '.join(sorted(d.name for d in _PLAIN.values()))}",
-        )
-    if any(d < 0 for d in shape) or data.size != math.prod(shape) * dtype.itemsize:
+    dtype = onnx_dtype(tensor.data_type)
+    elements = math.prod(shape)
+    bits = dtype.bits if dtype.is_small else dtype.numpy.itemsize * 8
+    if dtype == STRING or any(d < 0 for d in shape) or data.size != (elements * bits + 7) // 8:
         raise _bad(
             tensor, f"{data.size} bytes do not fill {_type_name(tensor)} of shape {list(shape)}"
         )
-    return data.view(dtype).reshape(shape) if data.size else np.empty(shape, dtype)
+    if not data.size:
+        return np.empty(shape, dtype.numpy)
+    plain = unpack(data, dtype, elements) if dtype.bits < 8 else data
+    return plain.view(dtype.numpy).reshape(shape)
+
+
+def unpack(data: np.ndarray, dtype: DType, elements: int) -> np.ndarray:
+    """Packed elements, the first one in the lowest bits, each in a byte of its own."""
+    if 8 % dtype.bits == 0:
+        places = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+        return ((data[:, None] >> places) & ((1 << dtype.bits) - 1)).reshape(-1)[:elements]
+    bits = np.unpackbits(data, count=elements * dtype.bits, bitorder="little")
+    return np.packbits(bits.reshape(elements, dtype.bits), axis=1, bitorder="little")[:, 0]
 
 
 def _type_name(tensor: TensorProto) -> str:

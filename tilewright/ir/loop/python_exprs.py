@@ -28,7 +28,7 @@ from tilewright.arith.expr import (
     Var,
 )
 from tilewright.arith.vector import Lane, Ramp, Shuffle
-from tilewright.core.dtypes import BOOL, I64, DType
+from tilewright.core.dtypes import BOOL, F32, I64, DType
 from tilewright.ir.loop import python_support as support
 from tilewright.ir.numpy_ops import BINARY_OPS, UNARY_OPS
 
@@ -237,6 +237,8 @@ def _cast(w: ExprWriter, e: Cast) -> str:
         if source.is_float:
             return w.assign(f"support.float_to_int({a}, {w.dtype_name(dtype)})")
         return w.assign(w.wrapped(f"int({a})", dtype))
+    if dtype.is_storage and source.is_float and source != F32:
+        return w.assign(f"support.cast_value({a}, {w.dtype_name(dtype)})[()]")
     kind = w.numpy_type(dtype)
     return w.assign(f"{kind}({a})" if not source.is_integer else f"support.to_float({a}, {kind})")
 
@@ -272,7 +274,9 @@ def _scalar_load(w: ExprWriter, e: Load, result: str) -> str:
     indices = [w.atom(i) for i in e.indices]
     w.check_bounds(e.buffer, indices)
     place, name = ", ".join(indices), w.buffers[e.buffer]
-    if e.dtype.is_integer or e.dtype == BOOL:
+    if e.dtype.is_integer and e.dtype.is_small:
+        w.line(f"{result} = int({name}[{place or '()'}])")
+    elif e.dtype.is_integer or e.dtype == BOOL:
         w.line(f"{result} = {name}.item({place})")
     else:
         w.line(f"{result} = {name}[{place or '()'}]")

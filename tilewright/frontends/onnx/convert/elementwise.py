@@ -1,15 +1,11 @@
-"""Arithmetic on elements, activation functions, conversion."""
+"""Arithmetic on elements, activation functions."""
 
 from __future__ import annotations
 
 from functools import reduce
 
-from onnx import TensorProto
-
-from tilewright.core.dtypes import STRING, DType
 from tilewright.frontends.onnx.broadcast import broadcasting, prelu
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
-from tilewright.frontends.onnx.waiting import RunsOnHost
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
 from tilewright.ops.activation import (
     AlphaAttrs,
     GeluAttrs,
@@ -70,27 +66,6 @@ def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "clip", n.input(0), *limits),)
 
 
-def cast(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Converted to the element type that is named: before version 6 by its name."""
-    if n.opset >= 6:
-        return (_cast(c, n, n.dtype_attr("to")),)
-    name = n.str_attr("to")
-    if name not in TensorProto.DataType.keys():
-        raise n.invalid(f"to is {name!r}")
-    return (_cast(c, n, onnx_dtype(TensorProto.DataType.Value(name))),)
-
-
-def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """Converted to the element type of the second input."""
-    return (_cast(c, n, c.type(n.required(1)).dtype),)
-
-
-def _cast(c: Context, n: OnnxNode, dtype: DType) -> str:
-    if STRING in (dtype, c.type(n.required(0)).dtype):
-        raise RunsOnHost(n.op_type, n.loc)
-    return c.add(n, "cast", n.required(0), attrs=CastAttrs(dtype))
-
-
 _SAME_NAME = (
     *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"),
     *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh"),
@@ -117,9 +92,7 @@ CONVERTERS: dict[str, Converter] = {
     ),
     "Gelu": simple("gelu", gelu),
     "Mod": simple("mod", lambda n: ModAttrs(bool(n.int_attr("fmod", 0)))),
-    "Cast": cast,
     "BitCast": simple("bitcast", lambda n: CastAttrs(n.dtype_attr("to"))),
-    "CastLike": cast_like,
     "Clip": clip,
     "Sum": variadic("add"),
     "Min": variadic("min"),

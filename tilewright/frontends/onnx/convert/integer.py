@@ -11,6 +11,7 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32, I32
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.conv import convolve
+from tilewright.frontends.onnx.convert.conversion import convert
 from tilewright.frontends.onnx.convert.matmul import as_matrices, reshaped
 from tilewright.ops.channel_norm import per_channel
 from tilewright.ops.reduce import ReduceAttrs
@@ -85,14 +86,20 @@ def _requantized(c: Context, n: OnnxNode, sums: str, factor: str, scale: int, ze
     """Sums times `factor`, in the quantisation of the result; the cast saturates."""
     target = c.type(n.required(zero)).dtype
     real = c.add(n, "mul", c.cast(n, sums, F32), factor)
-    steps = c.add(n, "round", c.add(n, "div", real, c.cast(n, n.required(scale), F32)))
+    steps = c.add(n, "div", real, c.cast(n, n.required(scale), F32))
+    if target.is_float:
+        return convert(c, n, steps, target, saturate=True)
+    steps = c.add(n, "round", steps)
     return c.cast(n, c.add(n, "add", steps, c.cast(n, n.required(zero), F32)), target)
 
 
 def qlinear_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Matrix product of quantised operands; scales are one a tensor, a row or a column."""
-    zeros = n.input(2), n.input(5)
-    sums = integer_product(c, n, n.required(0), n.required(3), zeros)
+    x, w = n.required(0), n.required(3)
+    if c.type(x).dtype.is_float:  # whose zero points are zero
+        sums = c.add(n, "matmul", c.cast(n, x, F32), c.cast(n, w, F32))
+    else:
+        sums = integer_product(c, n, x, w, (n.input(2), n.input(5)))
     rows = _by_row(c, n, c.cast(n, n.required(1), F32))
     factor = c.add(n, "mul", rows, c.cast(n, n.required(4), F32))
     return (_requantized(c, n, sums, factor, 6, 7),)

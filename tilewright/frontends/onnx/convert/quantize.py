@@ -1,7 +1,8 @@
 """QuantizeLinear and DequantizeLinear: a quantised value stands for `scale * (value - zero point)`.
 
 Scale and zero point are one for all, one a slice along an axis, or one a block of elements along an
-axis. Conversion to the quantised type saturates, whatever that type is.
+axis. Conversion to the quantised type saturates, unless `saturate=0` lets floats of 8 bits become
+infinite or NaN.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, U8, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype
+from tilewright.frontends.onnx.convert.conversion import convert
 from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.ops.layout import ExpandAttrs
@@ -59,16 +61,21 @@ def quantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
     y = c.cast(n, c.add(n, "div", c.cast(n, x, working), divisor), F32)
     if target.is_integer:
         y = c.add(n, "round", y)
-        if zero:
-            y = c.add(n, "add", y, c.cast(n, _along(c, n, zero, x), F32))
-    return (c.cast(n, y, target),)
+    if zero and _has_zero_point(target):
+        y = c.add(n, "add", y, c.cast(n, _along(c, n, zero, x), F32))
+    return (convert(c, n, y, target, saturate=bool(n.int_attr("saturate", 1))),)
+
+
+def _has_zero_point(dtype: DType) -> bool:
+    """Whether a zero point may be other than zero: not with floats of 8 bits."""
+    return dtype.is_integer or dtype.bits < 8
 
 
 def dequantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """`(x - zero point) * scale`, computed in f32."""
     x, scale = n.required(0), n.required(1)
     y = c.cast(n, x, F32)
-    if n.has_input(2) and c.type(x).dtype.is_integer:
+    if n.has_input(2) and _has_zero_point(c.type(x).dtype):
         y = c.add(n, "sub", y, c.cast(n, _along(c, n, n.input(2), x), F32))
     y = c.add(n, "mul", y, c.cast(n, _along(c, n, scale, x), F32))
     return (c.cast(n, y, _named_type(n, "output_dtype") or c.type(scale).dtype),)
