@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from tests.ops.test_control import N, branch, conditional
+from tests.ops.test_loop import recurrent
 from tilewright.arith.expr import Var, const, maximum
+from tilewright.arith.simplify import simplify
 from tilewright.driver.compiler import lower
-from tilewright.driver.flatten import Branch, Step, limit
+from tilewright.driver.flatten import Branch, Cycle, Step, limit
 from tilewright.ir.graph.nodes import Check
 from tilewright.ops.layout import TransposeAttrs
+from tilewright.ops.loop import LoopAttrs
 
 
 def test_branches_have_steps_of_their_own_and_share_memory() -> None:
@@ -30,3 +33,19 @@ def test_late_sizes_have_limits() -> None:
     assert limit(s * 4, late) is N * 8
     assert limit(t, late) is maximum(N * 2, 3)
     assert limit(N * 2 - s, late) is N
+
+
+def test_what_a_loop_reads_and_gives_lives_as_long_as_its_steps() -> None:
+    build = lower(recurrent(LoopAttrs("i", Var("T"), 1)), target="aarch64")
+    cycle = next(item for item in build.flat.items if isinstance(item, Cycle))
+    (carry,) = cycle.carried
+    assert (carry.result, cycle.begin, cycle.going) == ("last", "", "")
+    assert {carry.read, carry.written} == set(build.flat.carried)
+    numbers = [build.steps.index(item) for item in cycle.items]
+    lives = {b.name: (b.first, b.last) for b in build.buffers}
+    assert carry.spare in lives
+    for name in (carry.spare, build.flat.root_of(carry.initial)):
+        first, last = lives[name]
+        assert first <= min(numbers)
+        assert last > max(numbers)
+    assert build.flat.spot(cycle.items[-1].node.name).start is simplify(Var("i") * Var("N"))

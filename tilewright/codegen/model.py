@@ -20,6 +20,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.placement import emit_placement
+from tilewright.codegen.repeat import Buffers, emit_repeat
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
@@ -37,9 +38,10 @@ MAIN_PARAMS = (
 
 @node
 class Place:
-    """Where an argument lives: `space` is input, output, arena or weights.
+    """Where an argument lives: `space` is input, output, arena, weights or carried.
 
-    `offset` is the number of the input or output, or the byte offset into the arena or weights.
+    `offset` is the number of the input, output or carried buffer (see `Carried`), or the byte
+    offset into the arena or weights.
     What lies inside another value begins `start` bytes behind that.
     """
 
@@ -91,7 +93,39 @@ class Learn:
     status: int
 
 
-Action = KernelCall | Require | Choose | Learn
+@node
+class Carried:
+    """A value that a loop carries from step to step, in one of two buffers.
+
+    A step reads it at the place `carried` of number `read`, and writes it at that of `written`.
+    """
+
+    read: int
+    written: int
+    initial: Place
+    result: Place
+    spare: Place
+    size: Expr
+
+
+@node
+class Repeat:
+    """Actions that are run `count` times at most, while `counter` is 0, 1, ...
+
+    They are not run at all if the truth value at `begin` is false, and not again if that at `going`
+    is. `late` names the size that is the number of times, "" if nothing needs it.
+    """
+
+    counter: str
+    count: Expr
+    actions: tuple[Action, ...]
+    carried: tuple[Carried, ...] = ()
+    begin: Place | None = None
+    going: Place | None = None
+    late: str = ""
+
+
+Action = KernelCall | Require | Choose | Learn | Repeat
 
 
 @node
@@ -136,6 +170,8 @@ def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
             yield action
         elif isinstance(action, Choose):
             yield from _kernel_calls((*action.then, *action.other))
+        elif isinstance(action, Repeat):
+            yield from _kernel_calls(action.actions)
 
 
 def _start(
@@ -202,6 +238,7 @@ class _Main:
         self.late = {name: len(code.symbols) + i for i, name in enumerate(code.late)}
         self.clock = self.fn.at_entry("alloca i64, align 8", "clock")
         self.number = 0
+        self.carried: dict[int, str] = {}
         self._note(-1)
 
     def emit(self, actions: Sequence[Action]) -> None:
@@ -213,11 +250,13 @@ class _Main:
                 self._require(self.em.value(action.condition), action.status)
             elif isinstance(action, Learn):
                 self._learn(action)
+            elif isinstance(action, Repeat):
+                self._repeat(action)
             else:
                 self._choose(action)
 
     def _call(self, call: KernelCall) -> None:
-        args = [f"ptr {_address(self.em, place)}" for place in call.buffers]
+        args = [f"ptr {self._address(place)}" for place in call.buffers]
         args += [f"i64 {self.em.values[s]}" for s in call.sizes]
         self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
         self._note(self.number)
@@ -235,7 +274,7 @@ class _Main:
         self.fn.start(fine)
 
     def _learn(self, action: Learn) -> None:
-        size = self.fn.let(f"load i64, ptr {_address(self.em, action.place)}, align 8", "late")
+        size = self.fn.let(f"load i64, ptr {self._address(action.place)}, align 8", "late")
         limit = self.em.value(action.limit)
         # a negative number is a large one without its sign
         self._require(self.fn.let(f"icmp ule i64 {size}, {limit}"), action.status)
@@ -261,10 +300,44 @@ class _Main:
             merged = ", ".join(f"[ {sizes[index]}, %{block} ]" for block, sizes in ends)
             self._define_late(name, self.fn.let(f"phi i64 {merged}", "late"))
 
+    def _repeat(self, action: Repeat) -> None:
+        buffers = [self._buffers(c) for c in action.carried]
+
+        def step(number: str, reads: Sequence[str], writes: Sequence[str]) -> str:
+            self.em.values[action.counter] = number
+            for c, read, written in zip(action.carried, reads, writes, strict=True):
+                self.carried |= {c.read: read, c.written: written}
+            self.emit(action.actions)
+            return "" if action.going is None else self._truth(action.going)
+
+        begin = "true" if action.begin is None else self._truth(action.begin)
+        known = action.begin is None and action.going is None
+        count = self.em.value(action.count)
+        steps = emit_repeat(self.fn, count, begin, known, buffers, step)
+        if action.late:
+            self._define_late(action.late, steps)
+
+    def _buffers(self, c: Carried) -> Buffers:
+        initial, result, spare = (self._address(place) for place in (c.initial, c.result, c.spare))
+        return Buffers(initial, result, spare, self.em.value(c.size))
+
+    def _address(self, place: Place) -> str:
+        """The register with the address of a place."""
+        em = self.em
+        if place.space in ("arena", "weights"):
+            return _advanced(em, f"%{place.space}", place.offset + place.start)
+        number = em.value(place.offset)
+        if place.space == "carried":
+            first = self.carried[int(number)]
+        else:
+            slot = f"getelementptr inbounds ptr, ptr %{place.space}s, i64 {number}"
+            first = em.fn.let(f"load ptr, ptr {em.fn.let(slot)}, align 8", "p")
+        return first if place.start is const(0) else _advanced(em, first, place.start)
+
     def _truth(self, condition: Expr | Place) -> str:
         if isinstance(condition, Expr):
             return self.em.value(condition)
-        byte = self.fn.let(f"load i8, ptr {_address(self.em, condition)}, align 1")
+        byte = self.fn.let(f"load i8, ptr {self._address(condition)}, align 1")
         return self.fn.let(f"icmp ne i8 {byte}, 0")
 
     def _define_late(self, name: str, value: str) -> None:
@@ -296,16 +369,6 @@ def _place(em: ExprEmitter, placement: Placement) -> str:
         em.values[offset.name] = em.fn.let(f"load i64, ptr {slot}, align 8", "offset")
         _end_long_block(em.fn, index + 1)
     return total
-
-
-def _address(em: ExprEmitter, place: Place) -> str:
-    if place.space in ("arena", "weights"):
-        return _advanced(em, f"%{place.space}", place.offset + place.start)
-    slot = em.fn.let(
-        f"getelementptr inbounds ptr, ptr %{place.space}s, i64 {em.value(place.offset)}"
-    )
-    first = em.fn.let(f"load ptr, ptr {slot}, align 8", "p")
-    return first if place.start is const(0) else _advanced(em, first, place.start)
 
 
 def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:

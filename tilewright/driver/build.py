@@ -18,11 +18,13 @@ from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.model import (
     Action,
+    Carried,
     Choose,
     KernelCall,
     Learn,
     ModelCode,
     Place,
+    Repeat,
     Require,
     emit_model,
     place,
@@ -30,7 +32,7 @@ from tilewright.codegen.model import (
 from tilewright.codegen.statements import emit_func
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.core.errors import Loc
-from tilewright.driver.flatten import Flat, Item, Learned, Step, flatten, limit
+from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary, Made
 from tilewright.driver.precision import rounds_natively
 from tilewright.driver.weights import WeightTable
@@ -127,7 +129,8 @@ class _Placer:
         places = {v.name: place("input", i) for i, v in enumerate(self.graph.inputs)}
         for i, out in enumerate(self.graph.outputs):
             places[self.root_of(out)] = place("output", i)
-        return places
+        carried = self.flat.carried.items()
+        return places | {value: place("carried", number) for value, number in carried}
 
     def _last_uses(self) -> dict[str, int]:
         last = {self.root_of(name): number for name, number in self.flat.decided.items()}
@@ -140,10 +143,17 @@ class _Placer:
         """The buffers of the arena; an in-place result extends the life of what it overwrites.
 
         The steps of branches count on one after the other, so that what they compute shares bytes;
-        a result of both lives from where the first one writes it.
+        a result of both lives from where the first one writes it, and a result of a loop from its
+        first step on.
         """
         born: dict[str, int] = {}
         ends: dict[str, int] = {}
+        for value, (first, last) in self.flat.held.items():
+            root = self.root_of(value)
+            if root not in self.fixed:
+                self.shared[root] = root
+                born[root] = min(born.get(root, first), first)
+                ends[root] = max(ends.get(root, 0), last, self.last_use.get(root, 0))
         for number, step in enumerate(self.build.steps):
             for output in step.node.outputs:
                 root = self.root_of(output)
@@ -160,7 +170,7 @@ class _Placer:
         for number, step in enumerate(self.build.steps):
             for i, w in enumerate(step.kernel.workspaces):
                 size = simplify(w.shape[0] * w.dtype.bytes)
-                size = limit(size, self.flat.late)
+                size = limit(size, self.flat.limits)
                 buffers.append(Lifetime(_workspace(number, i), size, number, number))
         return buffers
 
@@ -185,7 +195,7 @@ class _Placer:
     def _bytes(self, value: str) -> Expr:
         t = self.flat.types[value]
         assert isinstance(t, TensorType)
-        return limit(simplify(t.elements * t.dtype.bytes), self.flat.late)
+        return limit(simplify(t.elements * t.dtype.bytes), self.flat.limits)
 
     def place(self, value: str, layout: Layout | None = None) -> Place:
         """Where a value's bytes are."""
@@ -217,11 +227,31 @@ class _Placer:
             message = f"size {item.name} is more than {item.limit}, or negative"
             status = self._status(message, item.loc)
             return Learn(item.name, self.place(item.value), item.limit, status)
+        if isinstance(item, Cycle):
+            return self._repeat(item)
         decides = item.condition
         condition = decides if isinstance(decides, Expr) else self.place(decides)
         then, other = (self.actions(branch) for branch in item.branches)
         late = tuple((name, *pair) for name, pair in item.late.items())
         return Choose(condition, then, other, late)
+
+    def _repeat(self, item: Cycle) -> Repeat:
+        begin, going = (self.place(v) if v else None for v in (item.begin, item.going))
+        carried = tuple(map(self._carried, item.carried))
+        attrs, actions = item.attrs, self.actions(item.items)
+        return Repeat(attrs.counter, attrs.count, actions, carried, begin, going, attrs.late)
+
+    def _carried(self, carry: Carry) -> Carried:
+        t = self.flat.types[carry.result]
+        assert isinstance(t, TensorType)
+        return Carried(
+            self.flat.carried[carry.read],
+            self.flat.carried[carry.written],
+            self.place(carry.initial),
+            self.place(carry.result),
+            self.place(carry.spare),
+            simplify(t.elements * t.dtype.bytes),
+        )
 
     def _status(self, message: str, loc: Loc) -> int:
         """The number with which a run ends that this message explains."""

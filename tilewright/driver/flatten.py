@@ -7,7 +7,7 @@ of both branches of an `if` in those of the node's result; `Flat.root_of` and `F
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.arith.expr import Expr, const, maximum
@@ -19,6 +19,7 @@ from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.control import IfAttrs, late_pairs
 from tilewright.ops.learn import LearnAttrs
+from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as
 from tilewright.ops.table import op_row
 
@@ -67,7 +68,32 @@ class Learned:
     loc: Loc
 
 
-Item = Step | Check | Branch | Learned
+@dataclass(frozen=True)
+class Carry:
+    """A value that a loop carries: at the start, inside a step, after it, and at the end.
+
+    `spare` is a second buffer like that of the result: a step reads one and writes the other.
+    """
+
+    initial: str
+    read: str
+    written: str
+    result: str
+    spare: str
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Steps that are run again and again; `begin` and `going` are truth values, or \"\"."""
+
+    attrs: LoopAttrs
+    items: tuple[Item, ...]
+    carried: tuple[Carry, ...]
+    begin: str
+    going: str
+
+
+Item = Step | Check | Branch | Learned | Cycle
 
 
 @dataclass
@@ -79,10 +105,22 @@ class Flat:
     types: dict[str, Type] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     inside: dict[str, Inside] = field(default_factory=dict)
-    # The number of the step before which a branch reads its condition, or a size its value.
+    # The step before which a value is read last by what is no step: a branch reads its condition,
+    # and in a loop the first step may come again after the last.
     decided: dict[str, int] = field(default_factory=dict)
     # What each late size is at most: one of two, or anything up to the second.
     late: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
+    # The same of the sizes that count the steps of loops.
+    counters: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
+    # Values that a step of a loop reads or writes in changing buffers, numbered.
+    carried: dict[str, int] = field(default_factory=dict)
+    # Values that are alive during a whole loop: the first and the last of its steps.
+    held: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> dict[str, tuple[Expr, Expr]]:
+        """What each size is at most that is not known when memory is planned."""
+        return {**self.late, **self.counters}
 
     def root_of(self, value: str) -> str:
         """The value in whose bytes `value` lies."""
@@ -142,6 +180,8 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
             items.append(_branch(flat, here, n.attrs, kernel))
         elif isinstance(n.attrs, LearnAttrs):
             items.append(_learned(flat, here, n.attrs))
+        elif isinstance(n.attrs, LoopAttrs):
+            items.append(_cycle(flat, here, n.attrs, kernel))
         elif not _is_view(n):
             flat.steps.append(Step(here, kernel(graph, n, _rooms(flat, n, names))))
             items.append(flat.steps[-1])
@@ -175,33 +215,72 @@ def _branch(flat: Flat, n: Node, attrs: IfAttrs, kernel: MakeKernel) -> Branch:
     condition: str | Expr = n.inputs[0] if attrs.condition is None else attrs.condition
     if isinstance(condition, str):
         flat.decided[condition] = max(flat.decided.get(condition, 0), len(flat.steps))
-    lists = tuple(
-        _region(flat, n, region, word, kernel)
-        for region, word in zip(n.regions, ("then", "else"), strict=True)
-    )
+    lists = []
+    for region, word in zip(n.regions, ("then", "else"), strict=True):
+        names = _names(flat, n, region, word, n.inputs[1:])
+        lists.append(_items(flat, region, names, kernel))
+        for result, output in zip(region.outputs, n.outputs, strict=True):
+            root = flat.root_of(names[result])
+            flat.inside[root] = Inside(root, output, flat.shape(root))
     late = late_pairs(attrs, n.regions)
     flat.late.update(late)
     return Branch(condition, (lists[0], lists[1]), late)
 
 
-def _region(flat: Flat, n: Node, region: Graph, word: str, kernel: MakeKernel) -> tuple[Item, ...]:
-    given = zip(region.inputs, n.inputs[1:], strict=True)
-    names = {v.name: name for v, name in given}
+def _cycle(flat: Flat, n: Node, attrs: LoopAttrs, kernel: MakeKernel) -> Cycle:
+    """A loop: what it reads, carries and gives is alive as long as there are steps."""
+    (body,), start = n.regions, len(flat.steps)
+    begin, *operands = n.inputs
+    carries = range(attrs.carried)
+    inner = [_define(flat, f"{n.name}.{v.name}", v.type) for v in body.inputs[: attrs.carried]]
+    names = _names(flat, n, body, "step", (*inner, *operands[attrs.carried :]))
+    flat.counters[attrs.counter] = (const(0), attrs.count)
+    items = _items(flat, body, names, kernel)
+    end = len(flat.steps)
+    for value in filter(None, n.inputs):
+        flat.decided[value] = max(flat.decided.get(value, 0), end)
+    spares = [_define(flat, f"{n.outputs[k]}.spare", n.types[k]) for k in carries]
+    flat.held.update((value, (start, end)) for value in (*n.outputs, *spares))
+    results = [names[o] for o in body.outputs]
+    going = results.pop(0) if attrs.conditional else ""
+    if going:
+        flat.decided[going] = end
+    roots = [flat.root_of(value) for value in results]
+    for value in (*inner, *roots[: attrs.carried]):
+        flat.carried[value] = len(flat.carried)
+    _place_rows(flat, n, attrs, roots)
+    if attrs.late:
+        flat.late[attrs.late] = (const(0), attrs.count)
+    carried = tuple(
+        Carry(operands[k], inner[k], roots[k], n.outputs[k], spares[k]) for k in carries
+    )
+    return Cycle(attrs, items, carried, begin, going)
+
+
+def _place_rows(flat: Flat, n: Node, attrs: LoopAttrs, roots: Sequence[str]) -> None:
+    """Let what a step computes be written where its row of a result is."""
+    rows = zip(roots[attrs.carried :], n.outputs[attrs.carried :], strict=True)
+    for number, (root, output) in enumerate(rows):
+        _, *shape = flat.shape(output)
+        starts = (attrs.row_index(number), *(const(0) for _ in shape))
+        flat.inside[root] = Inside(root, output, (const(1), *shape), starts)
+
+
+def _names(flat: Flat, n: Node, region: Graph, word: str, given: Sequence[str]) -> dict[str, str]:
+    """The names in the whole of a nested graph's values, of which some are given."""
+    names = {v.name: name for v, name in zip(region.inputs, given, strict=True)}
     for name, t in region.types.items():
         if name not in names:
-            names[name] = _fresh(flat, f"{n.name}.{word}.{name}")
-            flat.types[names[name]] = t
+            names[name] = _define(flat, f"{n.name}.{word}.{name}", t)
     flat.constants.update((names[c.name], c) for c in region.constants)
-    items = _items(flat, region, names, kernel)
-    for result, output in zip(region.outputs, n.outputs, strict=True):
-        root = flat.root_of(names[result])
-        flat.inside[root] = Inside(root, output, flat.shape(root))
-    return items
+    return names
 
 
-def _fresh(flat: Flat, name: str) -> str:
+def _define(flat: Flat, name: str, type: Type) -> str:
+    """A value of its own, called like this or similarly."""
     while name in flat.types:
         name += "_"
+    flat.types[name] = type
     return name
 
 

@@ -48,7 +48,7 @@ def _late(build: ModelBuild) -> dict[str, Any]:
     if not late:
         return {}
     shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
-    limits = [[_dimension(limit(d, late)) for d in shape] for shape in shapes]
+    limits = [[_dimension(limit(d, build.flat.limits)) for d in shape] for shape in shapes]
     return {"late": list(late), "output_limits": limits}
 
 

@@ -25,6 +25,7 @@ from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.control import IfAttrs
 from tilewright.ops.learn import LearnAttrs
+from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.row import Op
 from tilewright.ops.table import op_row
 
@@ -72,6 +73,8 @@ def _bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int])
     if isinstance(node.attrs, IfAttrs):
         dims = (d for x in results for d in x.shape)
         sizes.update((n, d) for n, d in zip(node.attrs.late, dims, strict=False) if n)
+    if isinstance(node.attrs, LoopAttrs) and node.attrs.late:
+        sizes[node.attrs.late] = len(results[-1])
 
 
 def evaluate_node(
@@ -111,10 +114,42 @@ def _run_if(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
     return run_outputs(branch, given, sizes)
 
 
+def _run_loop(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+    """The graph, run while its conditions hold."""
+    attrs, (body,) = node.attrs, node.regions
+    assert isinstance(attrs, LoopAttrs)
+    begin, *operands = inputs
+    given = [x for x in operands if x is not None]
+    going, step, count = begin is None or bool(begin.reshape(())), 0, evaluate(attrs.count, sizes)
+    carried, outer = given[: attrs.carried], given[attrs.carried :]
+    rows: list[list[np.ndarray]] = [[] for _ in node.outputs[attrs.carried :]]
+    while going and step < count:
+        named = {v.name: x for v, x in zip(body.inputs, (*carried, *outer), strict=True)}
+        results = run_outputs(body, named, {**sizes, attrs.counter: step})
+        if attrs.conditional:
+            going = bool(results.pop(0).reshape(()))
+        carried = results[: attrs.carried]
+        for row, value in zip(rows, results[attrs.carried :], strict=True):
+            row.append(value)
+        step += 1
+    after = {**sizes, attrs.late: step}
+    typed = zip(node.types[attrs.carried :], rows, strict=True)
+    stacks = (_stacked(t, row, after) for t, row in typed)
+    turned = (x[::-1] if i in attrs.backward else x for i, x in enumerate(stacks))
+    return [*carried, *turned]
+
+
+def _stacked(type: Type, rows: list[np.ndarray], sizes: Sizes) -> np.ndarray:
+    assert isinstance(type, TensorType)
+    shape = tuple(evaluate(d, sizes) for d in type.shape)
+    return np.stack(rows) if rows else np.empty(shape, type.dtype.numpy)
+
+
 # What nodes with nested graphs mean.
 _REGIONS: dict[str, Callable[[Node, Arrays, Sizes], list[np.ndarray]]] = {
     "fused": _run_fused,
     "if": _run_if,
+    "loop": _run_loop,
 }
 
 

@@ -21,12 +21,13 @@ from tilewright.frontends.onnx.waiting import RunsOnHost
 def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]:
     """Convert a nested graph where its node stands; `c.values` has what is defined around it."""
     loc = c.g.loc
+    opsets = {**model.opsets, "": c.opset}  # a function may be written for another version
     own = {name for proto in graph.node for name in proto.output}
     for tensor in graph.initializer:
         onnx_dtype(tensor.data_type)
         c.values[tensor.name] = c.g.constant(model.reader.array(tensor), identifier(tensor.name))
     for proto in ordered(graph.node, set(c.values) - own, model.file):
-        convert_node(c, proto, model.opsets, Loc(model.file, node_name(proto)))
+        convert_node(c, proto, opsets, Loc(model.file, node_name(proto)))
     c.g.loc = loc
     missing = [v.name for v in graph.output if v.name not in c.values]
     if missing:

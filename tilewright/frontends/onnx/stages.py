@@ -176,7 +176,8 @@ class _StageImport:
                 self._wait(p)
                 return []
             self._define(p.reads)
-            convert_node(self.c, p.proto, p.opsets, p.loc)
+            c = replace(self.c, opset=p.opsets.get("", self.c.opset))
+            convert_node(c, p.proto, p.opsets, p.loc)
             self.computed += p.writes
             self.read |= p.reads
         except NeedsValue as error:

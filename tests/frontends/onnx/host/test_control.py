@@ -56,6 +56,30 @@ def test_rows_of_different_shapes() -> None:
         run_host("Loop", np.array(2), ..., np.array(3), nested=growing, body=graph)
 
 
+@pytest.mark.parametrize(("turn", "axis"), [(0, 0), (1, 1), (1, -1)])
+def test_a_scan(turn: int, axis: int) -> None:
+    def sums(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
+        total = given["s"] + given["x"]
+        return [total, total]
+
+    x = np.arange(6.0).reshape(3, 2)
+    last, rows = run_host(
+        "Scan",
+        np.zeros(2),
+        x.T if axis else x,
+        nested=sums,
+        body=body("s x", "t row"),
+        num_scan_inputs=1,
+        scan_input_axes=[axis],
+        scan_input_directions=[turn],
+        scan_output_axes=[axis],
+        scan_output_directions=[turn],
+    )
+    expected = np.cumsum(x[::-1], 0)[::-1] if turn else np.cumsum(x, 0)
+    assert last.tolist() == [6, 9]
+    assert rows.tolist() == (expected.T if axis else expected).tolist()
+
+
 def test_a_sequence_mapped() -> None:
     def add(_: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
         return [given["a"] + given["b"] + given["k"]]

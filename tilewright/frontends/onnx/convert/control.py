@@ -14,11 +14,10 @@ from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.context import Context, Converter, GraphProto, OnnxNode, identifier
-from tilewright.frontends.onnx.order import free_values
+from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.frontends.onnx.waiting import Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
 from tilewright.ops.control import IfAttrs, late_names
 from tilewright.ops.generate import FullAttrs
 
@@ -31,16 +30,15 @@ def if_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     condition = _condition(c, n)
     if isinstance(condition, Const):
         return c.nested(c.inner(), branches[0 if condition.value else 1])
-    captured = _captured(c, branches)
+    captured = Captured.by(c, branches)
     regions = _regions(c, n, branches, captured)
     if [_form(regions[0], o) for o in regions[0].outputs] != [
         _form(regions[1], o) for o in regions[1].outputs
     ]:
         return _chosen(c, n, branches, regions, condition)
     attrs = IfAttrs(condition) if condition is not None else _late(c, regions)
-    given = [c.values[name] for name in captured if c.constant_of(c.values[name]) is None]
     names = [identifier(name) if name else "if" for name in n.outputs]
-    inputs = ["" if condition is not None else n.required(0), *given]
+    inputs = ["" if condition is not None else n.required(0), *captured.operands(c)]
     return c.g.add_control("if", inputs, regions, attrs, names, n.loc)
 
 
@@ -64,14 +62,8 @@ def _condition(c: Context, n: OnnxNode) -> Expr | None:
     return condition
 
 
-def _captured(c: Context, branches: tuple[GraphProto, GraphProto]) -> list[str]:
-    """The values of the graphs around that either branch reads."""
-    free = dict.fromkeys(name for branch in branches for name in free_values(branch))
-    return [name for name in free if name in c.values]
-
-
 def _regions(
-    c: Context, n: OnnxNode, branches: tuple[GraphProto, GraphProto], captured: list[str]
+    c: Context, n: OnnxNode, branches: tuple[GraphProto, GraphProto], captured: Captured
 ) -> tuple[Graph, Graph]:
     """Both branches as graphs; one that cannot be compiled fails when it is taken."""
     found: list[Graph | Error] = []
@@ -88,21 +80,16 @@ def _regions(
     return then, _failing(c, captured, then, other) if isinstance(other, Error) else other
 
 
-def _builder(c: Context, name: str, captured: list[str]) -> tuple[GraphBuilder, dict[str, str]]:
-    g = GraphBuilder(identifier(name or "branch"), c.g.loc)
-    g.inherit(c.g)
-    return g, {name: g.capture(c.g, c.values[name]) for name in captured}
-
-
-def _region(c: Context, branch: GraphProto, captured: list[str], choices: Choices) -> Graph:
-    g, values = _builder(c, branch.name, captured)
-    inner = c.inner(g, values, choices)
+def _region(c: Context, branch: GraphProto, captured: Captured, choices: Choices) -> Graph:
+    g = region_builder(c, branch.name)
+    inner = c.inner(g, captured.define(c, g), choices)
     return g.graph(*c.nested(inner, branch))
 
 
-def _failing(c: Context, captured: list[str], like: Graph, error: Error) -> Graph:
+def _failing(c: Context, captured: Captured, like: Graph, error: Error) -> Graph:
     """A graph with the results of another, that fails when it is entered."""
-    g, _ = _builder(c, "failing", captured)
+    g = region_builder(c, "failing")
+    captured.define(c, g)
     g.require(FALSE, f"this branch of the model cannot run: {error.message}", error.loc)
     results = []
     for name in like.outputs:

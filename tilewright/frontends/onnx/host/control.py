@@ -1,4 +1,4 @@
-"""Loops whose carried values are no tensors, or change their shapes from step to step."""
+"""Loops that cannot be native: what they carry is no tensor, or changes its shape by steps."""
 
 from __future__ import annotations
 
@@ -29,6 +29,33 @@ def loop(call: HostCall) -> tuple[Any, ...]:
     return (*carried, *(_stacked(call, row) for row in rows))
 
 
+def scan(call: HostCall) -> tuple[Any, ...]:
+    """Run a graph on each slice of the last inputs; carry states, collect what it scans."""
+    n, body = call.node, call.node.graph_attr("body")
+    count = n.int_attr("num_scan_inputs")
+    states, scanned = list(call.inputs[:-count]), call.inputs[-count:]
+    if n.opset < 9:
+        raise call.failure("version 8 is native only, and something in its body is not")
+    axes = n.ints_attr("scan_input_axes", (0,) * count)
+    turned = n.ints_attr("scan_input_directions", (0,) * count)
+    rows = [np.moveaxis(x, axis, 0) for x, axis in zip(scanned, axes, strict=True)]
+    rows = [x[::-1] if turn else x for x, turn in zip(rows, turned, strict=True)]
+    columns: list[list[Any]] = [[] for _ in body.output[len(states) :]]
+    for slices in zip(*rows, strict=True):
+        given = (*states, *map(np.ascontiguousarray, slices))
+        named = zip((v.name for v in body.input), given, strict=True)
+        results = list(call.nested(body, dict(named)))
+        states, collected = results[: len(states)], results[len(states) :]
+        for column, value in zip(columns, collected, strict=True):
+            column.append(value)
+    places = n.ints_attr("scan_output_axes", (0,) * len(columns))
+    turned = n.ints_attr("scan_output_directions", (0,) * len(columns))
+    columns = [c[::-1] if turn else c for c, turn in zip(columns, turned, strict=True)]
+    stacks = [_stacked(call, column) for column in columns]
+    moved = (np.moveaxis(y, 0, axis) for y, axis in zip(stacks, places, strict=True))
+    return (*states, *map(np.ascontiguousarray, moved))
+
+
 def sequence_map(call: HostCall) -> tuple[Any, ...]:
     """Run a graph on each element of the first input; other sequences go along with it."""
     body = call.node.graph_attr("body")
@@ -55,7 +82,7 @@ def identity(call: HostCall) -> tuple[Any, ...]:
     return (call.inputs[0],)
 
 
-HOST: dict[str, HostOp] = {"Loop": loop, "SequenceMap": sequence_map}
+HOST: dict[str, HostOp] = {"Loop": loop, "Scan": scan, "SequenceMap": sequence_map}
 
 # Operators that are native on tensors, and run here for other values.
 OF_VALUES: dict[str, HostOp] = {"Identity": identity}
