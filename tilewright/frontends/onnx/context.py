@@ -50,6 +50,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.learn import LearnAttrs
+from tilewright.ops.sizes import late_size
 
 DTYPES: dict[int, DType] = {
     TensorProto.FLOAT: F32,
@@ -231,7 +232,7 @@ class Context:
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
-        return f"_late_{next(self.late)}"  # no dimension of an input is called so
+        return late_size(next(self.late))
 
     def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
         """The size that `count`, one integer, has when the model runs; it is at most `limit`."""

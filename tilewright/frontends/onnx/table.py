@@ -12,6 +12,7 @@ from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.onnx.context import Converter, OnnxNode
 from tilewright.frontends.onnx.convert import (
     attention,
+    boxes,
     constant,
     control,
     conv,
@@ -42,10 +43,12 @@ from tilewright.frontends.onnx.convert import (
     slicing,
     tfidf,
     training,
+    unique,
 )
 
 FAMILIES = (
     attention,
+    boxes,
     constant,
     control,
     conv,
@@ -76,6 +79,7 @@ FAMILIES = (
     slicing,
     tfidf,
     training,
+    unique,
 )
 
 
