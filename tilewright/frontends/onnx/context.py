@@ -43,8 +43,9 @@ from tilewright.core.dtypes import (
 )
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
+from tilewright.frontends.onnx.sparse import dense
 from tilewright.frontends.onnx.tensors import TensorReader
-from tilewright.frontends.onnx.waiting import NeedsValue
+from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
@@ -175,6 +176,11 @@ class OnnxNode:
         """A required tensor attribute as an array."""
         return TensorReader(None).array(self._attr(name, AttributeProto.TENSOR, "t", None))
 
+    def sparse_attr(self, name: str) -> np.ndarray:
+        """A required sparse tensor attribute as an array of all its elements."""
+        kind = AttributeProto.SPARSE_TENSOR
+        return dense(self._attr(name, kind, "sparse_tensor", None), TensorReader(None))
+
     def graph_attr(self, name: str) -> GraphProto:
         """A required nested graph."""
         found = self._attr(name, AttributeProto.GRAPH, "g", None)
@@ -208,6 +214,10 @@ def _no_nested(c: Context, graph: GraphProto) -> tuple[str, ...]:
     raise AssertionError(f"nobody said how nested graphs such as {graph.name!r} are converted")
 
 
+def _no_texts(g: GraphBuilder, texts: np.ndarray) -> str:
+    raise Waiting("onnx.texts", f"the model has texts: {', '.join(map(repr, texts.flat[:3]))}")
+
+
 @dataclass
 class Context:
     """The graph being built, and which of its values each ONNX name is."""
@@ -219,6 +229,8 @@ class Context:
     nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
     choices: Choices = field(default_factory=Choices)
     late: Iterator[int] = field(default_factory=count)
+    # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
+    text_input: Callable[[GraphBuilder, np.ndarray], str] = field(default=_no_texts)
 
     def inner(
         self,
@@ -261,6 +273,12 @@ class Context:
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""
         return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+
+    def table(self, data: np.ndarray, name: str = "table") -> str:
+        """Add a constant array, of numbers or of texts."""
+        return (
+            self.text_input(self.g, data) if data.dtype.kind == "O" else self.g.constant(data, name)
+        )
 
     def type(self, name: str) -> TensorType:
         """The type of one of our values, which must be a tensor."""

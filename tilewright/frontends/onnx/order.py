@@ -82,6 +82,7 @@ def reads(proto: NodeProto) -> Iterator[str]:
 def free_values(graph: GraphProto) -> Iterator[str]:
     """The values that a nested graph takes from the graphs around it."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    own.update(s.values.name for s in graph.sparse_initializer)
     own.update(name for proto in graph.node for name in proto.output)
     read = [name for proto in graph.node for name in reads(proto)]
     read += [v.name for v in graph.output]
