@@ -229,6 +229,7 @@ class Context:
     nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
     choices: Choices = field(default_factory=Choices)
     late: Iterator[int] = field(default_factory=count)
+    whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
     # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
     text_input: Callable[[GraphBuilder, np.ndarray], str] = field(default=_no_texts)
 

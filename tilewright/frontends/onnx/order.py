@@ -75,6 +75,8 @@ def reads(proto: NodeProto) -> Iterator[str]:
     """The values a node reads, those that its nested graphs take from outside included."""
     yield from filter(None, proto.input)
     for attribute in proto.attribute:
+        if proto.op_type == "Gradient" and attribute.name == "y":
+            yield attribute.s.decode(errors="replace")  # it looks at the nodes that compute this
         if attribute.type == AttributeProto.GRAPH:
             yield from free_values(attribute.g)
 

@@ -153,7 +153,13 @@ class _StageImport:
         self.constants = dict(self.part.constants)
         g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
         nested = partial(nested_graph, model)
-        self.c = Context(g, model.opsets.get("", 0), nested=nested, text_input=self._text_input)
+        self.c = Context(
+            g,
+            model.opsets.get("", 0),
+            nested=nested,
+            whole=False,
+            text_input=self._text_input,
+        )
 
     def stage(self) -> Stage:
         work = deque(self.part.nodes)
