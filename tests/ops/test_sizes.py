@@ -8,7 +8,15 @@ from tilewright.core.errors import Loc, TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
-from tilewright.ops.sizes import assume, assumptions, same_shape, same_size, simpler
+from tilewright.ops.sizes import (
+    assume,
+    assumptions,
+    late_size,
+    lateness,
+    same_shape,
+    same_size,
+    simpler,
+)
 
 N, M = Var("N"), Var("M")
 
@@ -79,3 +87,14 @@ def test_operators_take_sizes_that_may_fit(op: str, shapes: list, attrs: dict) -
     inputs = [g.input(f"x{i}", tensor(F32, *shape)) for i, shape in enumerate(shapes)]
     y = g.add(op, *inputs, attrs=make_attrs(op, attrs))
     assert len(g.graph(y).checks) == 1
+
+
+def test_when_a_size_is_known() -> None:
+    first, second = Var(late_size(0)), Var(late_size(1))
+    assert [lateness(e) for e in (const(3), N * M, first, first + N, first * second)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+    ]

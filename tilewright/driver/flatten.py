@@ -17,7 +17,7 @@ from tilewright.core.errors import Loc
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
-from tilewright.ops.control import IfAttrs, late_pairs
+from tilewright.ops.control import IfAttrs, checks_in_turn, late_pairs
 from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as
@@ -169,7 +169,8 @@ def flatten(graph: Graph, kernel: MakeKernel) -> Flat:
 
 def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) -> tuple[Item, ...]:
     """The steps of a graph whose values have these names in the whole."""
-    items: list[Item] = list(graph.checks)
+    checks = checks_in_turn(graph)
+    items: list[Item] = [*next(checks)]
     renamed = [(n, _renamed(n, names)) for n in graph.nodes]
     for n, here in renamed:  # a kernel must know of the joins behind it
         for i in insides(here, flat.types.__getitem__) if _is_view(n) else ():
@@ -185,6 +186,7 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
         elif not _is_view(n):
             flat.steps.append(Step(here, kernel(graph, n, _rooms(flat, n, names))))
             items.append(flat.steps[-1])
+        items += next(checks)
     return tuple(items)
 
 

@@ -86,7 +86,8 @@ class Program:
     def _run_natively(self, native: Executable, stage: Stage, values: Values) -> Values:
         """The results of a stage, by name; texts go in and out as their numbers in a table."""
         texts = Texts()
-        given = (texts.numbers(self._value(name, values)) for name in stage.inputs)
+        known = {**stage.texts, **values}
+        given = (texts.numbers(self._value(name, known)) for name in stage.inputs)
         found = native(*given)
         results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
         read = (texts.texts(a) if port.dtype == STRING else a for a, port in results)
@@ -129,7 +130,9 @@ class Program:
             if self.exact:
                 raise
             stage = self._exact_stage(present, values)
-        if stage.graph is None and not stage.hosts and stage.rest.nodes:
+        if _is_stuck(stage) and not self.exact:
+            stage = self._exact_stage(present, values)
+        if _is_stuck(stage):
             raise _stuck(stage)
         native = None if stage.graph is None else self.compile_graph(stage.graph)
         rest = Program(stage.rest, self.compile_graph) if stage.rest.nodes else None
@@ -217,6 +220,11 @@ def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
         for axis, size in enumerate(value.shape)
     )
     return TensorType(from_numpy(value.dtype), tuple(shape))
+
+
+def _is_stuck(stage: Stage) -> bool:
+    """Whether nodes are left, but none that can run."""
+    return stage.graph is None and not stage.hosts and bool(stage.rest.nodes)
 
 
 def _stuck(stage: Stage) -> UnsupportedError:

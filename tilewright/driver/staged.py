@@ -3,7 +3,7 @@
     model = tw.compile("model.onnx")      # a StagedModel, where the model cannot be compiled whole
     y = model(x)
 
-Values are arrays; sequences are lists, an optional that is empty is `None`.
+Values are arrays; sequences are lists, maps dictionaries, an optional that is empty is `None`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from onnx import TypeProto, ValueInfoProto, inliner
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.program import CompileGraph, Program
+from tilewright.frontends.onnx.constants import model_constants
 from tilewright.frontends.onnx.context import onnx_dtype
 from tilewright.frontends.onnx.read import Source, read_model
 from tilewright.frontends.onnx.stages import model_part
@@ -46,8 +47,8 @@ class StagedModel:
         if model.proto.functions:
             model.proto = inliner.inline_local_functions(model.proto)
         graph = model.proto.graph
-        initializers = {t.name for t in graph.initializer}
-        declared = [v for v in graph.input if v.name not in initializers]
+        constants = model_constants(model)
+        declared = [v for v in graph.input if v.name not in constants]
         self._declared = {v.name: _fixed(v.type, dims or {}) for v in declared}
         _check_names(dims or {}, declared)
         self.inputs = tuple(ValuePort(k, type_text(t)) for k, t in self._declared.items())
@@ -116,6 +117,8 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
         if not isinstance(value, list | tuple):
             raise _misfit(name, value, declared)
         return [checked(name, item, declared.sequence_type.elem_type) for item in value]
+    if kind == "map_type":
+        return _map(name, value, declared)
     array, tensor = np.asarray(value), declared.tensor_type
     dtype = onnx_dtype(tensor.elem_type)
     if dtype == STRING and array.dtype.kind in "OU":
@@ -125,6 +128,17 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
     if tensor.HasField("shape") and not _fits(array.shape, tensor.shape.dim):
         raise _misfit(name, value, declared)
     return array
+
+
+def _map(name: str, value: Any, declared: TypeProto) -> dict[Any, Any]:
+    """A map with keys and values of the declared types."""
+    key = str if onnx_dtype(declared.map_type.key_type) == STRING else int
+    if not isinstance(value, Mapping) or not all(isinstance(k, key | np.integer) for k in value):
+        raise _misfit(name, value, declared)
+    dtype = onnx_dtype(declared.map_type.value_type.tensor_type.elem_type)
+    if dtype == STRING:
+        return {key(k): str(v) for k, v in value.items()}
+    return {key(k): dtype.numpy.type(v) for k, v in value.items()}
 
 
 def _fixed(declared: TypeProto, dims: Mapping[str, int]) -> TypeProto:
@@ -165,6 +179,9 @@ def type_text(type: TypeProto) -> str:
         return f"seq({type_text(type.sequence_type.elem_type)})"
     if kind == "optional_type":
         return f"optional({type_text(type.optional_type.elem_type)})"
+    if kind == "map_type":
+        key = onnx_dtype(type.map_type.key_type)
+        return f"map({key}, {type_text(type.map_type.value_type)})"
     if kind != "tensor_type":
         return str(kind)
     tensor = type.tensor_type

@@ -22,5 +22,5 @@ class Texts:
     def texts(self, numbers: np.ndarray) -> np.ndarray:
         """The texts with these numbers."""
         table = np.array([*self._numbers, None], object)[:-1]
-        found: np.ndarray = table[numbers]
+        found: np.ndarray = table[numbers.reshape(-1)].reshape(numbers.shape)
         return found

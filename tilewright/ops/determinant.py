@@ -57,32 +57,34 @@ def _eliminated(x: TensorType, real: DType, b: tuple[Expr, ...], size: Expr) -> 
     def put(row: Expr, column: Expr, value: Expr) -> Stmt:
         return Store(WORK, (*b, row, column), value)
 
-    k, pivot, product = Var("k"), Load(PIVOT, b, I64), Load(PRODUCT, b, real)
+    k, pivot, product = Var("at.k"), Load(PIVOT, b, I64), Load(PRODUCT, b, real)
     one, zero = const(1, real), const(0, real)
-    place = (Var("r"), Var("c"))
+    place = (Var("at.r"), Var("at.c"))
     copied = put(*place, cast(real, Load("x0", (*b, *place), x.dtype)))
     rest = simplify(size - 1 - k)
-    below, column = k + 1 + Var("i"), Var("j")
+    below, column = k + 1 + Var("at.i"), Var("at.j")
     is_greater = call("abs", work(pivot, k)) < call("abs", work(below, k))
     swap = (Store(SPARE, b, work(k, column)), put(k, column, work(pivot, column)))
     back = put(pivot, column, Load(SPARE, b, real))
-    row, behind = k + 1 + Var("m"), k + 1 + Var("n")
+    row, behind = k + 1 + Var("at.m"), k + 1 + Var("at.n")
     # A matrix without a pivot is singular: what follows must be a number, to be multiplied by 0.
     factor = select(work(k, k).eq(zero), zero, work(row, k) / work(k, k))
     step = (
         Store(PIVOT, b, k),
-        nest(("i",), (rest,), If(is_greater, Store(PIVOT, b, below))),
-        nest(("j",), (size,), Seq((*swap, back))),
+        nest(("at.i",), (rest,), If(is_greater, Store(PIVOT, b, below))),
+        nest(("at.j",), (size,), Seq((*swap, back))),
         Store(PRODUCT, b, product * select(pivot.eq(k), one, -one) * work(k, k)),
         nest(
-            ("m", "n"), (rest, rest), put(row, behind, work(row, behind) - factor * work(k, behind))
+            ("at.m", "at.n"),
+            (rest, rest),
+            put(row, behind, work(row, behind) - factor * work(k, behind)),
         ),
     )
     return Seq(
         (
-            nest(("r", "c"), (size, size), copied),
+            nest(("at.r", "at.c"), (size, size), copied),
             Store(PRODUCT, b, one),
-            nest(("k",), (size,), Seq(step)),
+            nest(("at.k",), (size,), Seq(step)),
             Store("y0", b, cast(x.dtype, product)),
         )
     )

@@ -16,7 +16,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, rewrite
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Check
-from tilewright.ops.sizes import simpler
+from tilewright.ops.sizes import lateness, simpler
 
 T = TypeVar("T")
 # Replacements may free the way for others; a few rounds find them all.
@@ -46,7 +46,9 @@ class Equalities:
         if isinstance(a, Const) or isinstance(b, Const):
             a, b = (b, a) if isinstance(a, Const) else (a, b)
             return (a, b) if _is_single(a) else None
-        movable = [(x, y) for x, y in ((a, b), (b, a)) if _is_single(x)]
+        # a size must not be spelt by one that is not known yet
+        pairs = [(x, y) for x, y in ((a, b), (b, a)) if lateness(y) <= lateness(x)]
+        movable = [(x, y) for x, y in pairs if _is_single(x)]
         if len(movable) == 2:
             return (b, a) if simpler(a, b) is a else (a, b)
         return movable[0] if movable else None

@@ -16,14 +16,14 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import from_numpy
 from tilewright.core.errors import Error, ExecutionError
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
-from tilewright.ops.control import IfAttrs
+from tilewright.ops.control import IfAttrs, checks_in_turn
 from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.row import Op
@@ -45,9 +45,8 @@ def run_outputs(
 ) -> list[np.ndarray]:
     """The outputs in order; a check that does not hold is an error."""
     sizes = bind_sizes(graph, inputs, sizes or {})
-    for check in graph.checks:
-        if not evaluate(check.condition, sizes):
-            raise ExecutionError("run.check", check.message, loc=check.loc)
+    checks = checks_in_turn(graph)
+    _require(next(checks), sizes)
     values: dict[str, np.ndarray] = {c.name: c.data for c in graph.constants}
     values.update((v.name, np.asarray(inputs[v.name])) for v in graph.inputs)
     for node in graph.nodes:
@@ -59,7 +58,14 @@ def run_outputs(
             raise error.at(node.loc) from error.__cause__
         values.update(zip(node.outputs, results, strict=True))
         _bind_late(node, results, sizes)
+        _require(next(checks), sizes)
     return [values[name] for name in graph.outputs]
+
+
+def _require(checks: Sequence[Check], sizes: Sizes) -> None:
+    for check in checks:
+        if not evaluate(check.condition, sizes):
+            raise ExecutionError("run.check", check.message, loc=check.loc)
 
 
 def _bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:

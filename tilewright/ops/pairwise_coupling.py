@@ -48,40 +48,44 @@ class _Row:
     def start(self, k: Expr, classes: int) -> list[Stmt]:
         """Equal probabilities, and the quadratic form."""
         zero, one = const(0, self.dtype), const(1, self.dtype)
-        a, b, i, j = (Var(v) for v in ("a", "b", "i", "j"))
+        a, b, i, j = (Var(f"at.{v}") for v in "abij")
         beside = select(a.eq(b), zero, -(self.load("x0", b, a) * self.load("x0", a, b)))
         given = self.load("x0", j, i)
         square = self.load(FORM, i, i) + select(i.eq(j), zero, given * given)
         return [
-            nest(("c",), (k,), self.store("y0", Var("c"), value=one / const(classes, self.dtype))),
-            nest(("a", "b"), (k, k), self.store(FORM, a, b, value=beside)),
-            nest(("i", "j"), (k, k), self.store(FORM, i, i, value=square)),
+            nest(
+                ("at.c",),
+                (k,),
+                self.store("y0", Var("at.c"), value=one / const(classes, self.dtype)),
+            ),
+            nest(("at.a", "at.b"), (k, k), self.store(FORM, a, b, value=beside)),
+            nest(("at.i", "at.j"), (k, k), self.store(FORM, i, i, value=square)),
             self.store(ERROR, value=const(float("inf"), self.dtype)),
         ]
 
     def measure(self, k: Expr) -> list[Stmt]:
         """The slope and the value of the form, and how far they are from the minimum."""
         zero = const(0, self.dtype)
-        s, t, u = Var("s"), Var("t"), Var("u")
+        s, t, u = Var("at.s"), Var("at.t"), Var("at.u")
         term = self.load(SLOPE, s) + self.load(FORM, s, t) * self.load("y0", t)
         value = self.load(VALUE) + self.load("y0", s) * self.load(SLOPE, s)
         row = (
             self.store(SLOPE, s, value=zero),
-            nest(("t",), (k,), self.store(SLOPE, s, value=term)),
+            nest(("at.t",), (k,), self.store(SLOPE, s, value=term)),
             self.store(VALUE, value=value),
         )
         error = call("abs", self.load(SLOPE, u) - self.load(VALUE))
         return [
             self.store(VALUE, value=zero),
-            nest(("s",), (k,), Seq(row)),
+            nest(("at.s",), (k,), Seq(row)),
             self.store(ERROR, value=zero),
-            nest(("u",), (k,), self.store(ERROR, value=maximum(self.load(ERROR), error))),
+            nest(("at.u",), (k,), self.store(ERROR, value=maximum(self.load(ERROR), error))),
         ]
 
     def improve(self, k: Expr) -> Stmt:
         """One probability after the other moved to where the form is least, all scaled to 1."""
         one, two = const(1, self.dtype), const(2, self.dtype)
-        v, w = Var("v"), Var("w")
+        v, w = Var("at.v"), Var("at.w")
         own, step = self.load(FORM, v, v), self.load(STEP)
         grown = self.load(VALUE) + step * (step * own + two * self.load(SLOPE, v))
         slope = self.load(SLOPE, w) + step * self.load(FORM, v, w)
@@ -93,9 +97,9 @@ class _Row:
             self.store(STEP, value=(self.load(VALUE) - self.load(SLOPE, v)) / own),
             self.store("y0", v, value=self.load("y0", v) + step),
             self.store(VALUE, value=grown / ((one + step) * (one + step))),
-            nest(("w",), (k,), Seq(scaled)),
+            nest(("at.w",), (k,), Seq(scaled)),
         )
-        return nest(("v",), (k,), Seq(move))
+        return nest(("at.v",), (k,), Seq(move))
 
 
 def _pairwise_coupling(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
@@ -110,7 +114,7 @@ def _pairwise_coupling(_: Attrs, ins: Sequence[TensorType], outs: Sequence[Tenso
         row = _Row(n, r.dtype)
         too_far = const(ACCURACY / max(classes, 1), r.dtype) <= row.load(ERROR)
         again = Seq((*row.measure(k), If(too_far, row.improve(k))))
-        rounds = nest(("round",), (const(max(ROUNDS, classes)),), If(too_far, again))
+        rounds = nest(("at.round",), (const(max(ROUNDS, classes)),), If(too_far, again))
         return Seq((*row.start(k, max(classes, 1)), rounds))
 
     block: Stmt = spatial_block("coupling", rows, body, {**params, **local})

@@ -16,7 +16,11 @@ from contextvars import ContextVar
 
 from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import subexpressions
+from tilewright.arith.walk import free_vars, subexpressions
+
+# What the names of sizes begin with that are known only when the model runs. They are numbered in
+# the order in which they become known, and no dimension of an input is called so.
+LATE = "_late_"
 
 _found: ContextVar[dict[Expr, str] | None] = ContextVar("found", default=None)
 
@@ -62,6 +66,17 @@ def same_shape(op: str, a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 def simpler(a: Expr, b: Expr) -> Expr:
     """Of two equal sizes the one that is easier to compute with; the first of equals."""
     return b if _weight(b) < _weight(a) else a
+
+
+def late_size(number: int) -> str:
+    """The name of a size that is known only when the model runs."""
+    return f"{LATE}{number}"
+
+
+def lateness(e: Expr) -> int:
+    """When a size is known: 0 from the start, else with which of the late ones."""
+    late = (name for name in free_vars(e) if name.startswith(LATE))
+    return max((1 + int(name.removeprefix(LATE)) for name in late), default=0)
 
 
 def _weight(e: Expr) -> int:

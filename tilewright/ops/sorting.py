@@ -41,7 +41,7 @@ def _topk_type(attrs: TopKAttrs, ins: Sequence[TensorType]) -> tuple[TensorType,
     return TensorType(x.dtype, shape), TensorType(I64, shape)
 
 
-def _precedes(a: Expr, b: Expr, largest: bool) -> Expr:
+def precedes(a: Expr, b: Expr, largest: bool) -> Expr:
     """Whether `a` comes strictly before `b`; NaN counts as greater than all numbers."""
     if not a.dtype.is_float:
         return b < a if largest else a < b
@@ -66,10 +66,10 @@ def _topk(attrs: TopKAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType
 
         new = Load("x0", at(n), x.dtype)
         empty = slot.eq(n)
-        moves = empty | _precedes(new, held(slot, slot < n), attrs.largest)
+        moves = empty | precedes(new, held(slot, slot < n), attrs.largest)
         has_previous = const(0) < slot
         previous = held(slot - 1, has_previous)
-        shifted = has_previous & _precedes(new, previous, attrs.largest)
+        shifted = has_previous & precedes(new, previous, attrs.largest)
         older = Load("y1", at(slot - 1), I64, has_previous)
         insert = Seq(
             (
@@ -79,7 +79,7 @@ def _topk(attrs: TopKAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType
         )
         shift = For("at.back", k, "serial", If((slot <= n) & moves, insert))
         last = held(simplify(k - 1), (const(0) < k) & (k <= n))
-        belongs = (n < k) | _precedes(new, last, attrs.largest)
+        belongs = (n < k) | precedes(new, last, attrs.largest)
         return For("at.n", x.shape[axis], "serial", If(belongs, shift))
 
     others = (*x.shape[:axis], *x.shape[axis + 1 :])

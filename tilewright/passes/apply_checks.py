@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.arith.expr import Binary, Const, Expr, Var
+from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Check, Graph, Node, Value
+from tilewright.ops.control import late_sizes
 from tilewright.ops.equalities import Equalities
 from tilewright.passes.infer_types import infer_types, substitute_sizes
 
@@ -64,12 +66,21 @@ def _respelt_graph(graph: Graph, outer: tuple[Check, ...], inputs: tuple[Value, 
     checks = tuple({c.condition: c for c in (*outer, *graph.checks)}.values())
     equal = Equalities(checks)
     equations = tuple(c for c in checks if _is_equation(c.condition))
-    nodes = tuple(_respelt_node(n, equal, equations) for n in graph.nodes)
+    unknown = {name for n in graph.nodes for name in late_sizes(n)}
+    nodes = []
+    for n in graph.nodes:
+        nodes.append(_respelt_node(n, equal, _known(equations, unknown) if n.regions else ()))
+        unknown -= {*late_sizes(n)}
     inside = tuple(replace(v, type=equal.of(v.type)) for v in inputs)
     same = all(a is b for a, b in zip(nodes, graph.nodes, strict=True))
     if same and checks == graph.checks and inside == inputs:
         return graph
-    return replace(graph, nodes=nodes, checks=checks, inputs=inside or graph.inputs)
+    return replace(graph, nodes=tuple(nodes), checks=checks, inputs=inside or graph.inputs)
+
+
+def _known(checks: tuple[Check, ...], unknown: set[str]) -> tuple[Check, ...]:
+    """The checks that can be made where some sizes are not known yet."""
+    return tuple(c for c in checks if unknown.isdisjoint(free_vars(c.condition)))
 
 
 def _respelt_node(n: Node, equal: Equalities, checks: tuple[Check, ...]) -> Node:

@@ -190,7 +190,10 @@ def test_too_many_outputs() -> None:
 
 
 def test_sparse_initializer() -> None:
-    m = model(node("Relu", "x", "y"))
-    values = numpy_helper.from_array(np.ones(1, np.float32), "w")
-    m.graph.sparse_initializer.add().values.CopyFrom(values)
-    assert _wrong(m).code == "onnx.sparse-initializer"
+    m = model(node("Add", "x w", "y"))
+    sparse = m.graph.sparse_initializer.add(dims=[4])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "w"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.array([2]), "i"))
+    graph = import_onnx(m)
+    (constant,) = graph.constants
+    np.testing.assert_array_equal(constant.data, [0, 0, 1, 0])

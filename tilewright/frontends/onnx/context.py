@@ -27,13 +27,15 @@ from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
 from tilewright.frontends.onnx.dtypes import onnx_dtype
+from tilewright.frontends.onnx.sparse import dense
 from tilewright.frontends.onnx.tensors import TensorReader
-from tilewright.frontends.onnx.waiting import NeedsValue
+from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.learn import LearnAttrs
+from tilewright.ops.sizes import late_size
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,11 @@ class OnnxNode:
         """A required tensor attribute as an array."""
         return TensorReader(None).array(self._attr(name, AttributeProto.TENSOR, "t", None))
 
+    def sparse_attr(self, name: str) -> np.ndarray:
+        """A required sparse tensor attribute as an array of all its elements."""
+        kind = AttributeProto.SPARSE_TENSOR
+        return dense(self._attr(name, kind, "sparse_tensor", None), TensorReader(None))
+
     def graph_attr(self, name: str) -> GraphProto:
         """A required nested graph."""
         found = self._attr(name, AttributeProto.GRAPH, "g", None)
@@ -158,6 +165,10 @@ def _no_nested(c: Context, graph: GraphProto) -> tuple[str, ...]:
     raise AssertionError(f"nobody said how nested graphs such as {graph.name!r} are converted")
 
 
+def _no_texts(g: GraphBuilder, texts: np.ndarray) -> str:
+    raise Waiting("onnx.texts", f"the model has texts: {', '.join(map(repr, texts.flat[:3]))}")
+
+
 @dataclass
 class Context:
     """The graph being built, and which of its values each ONNX name is."""
@@ -169,6 +180,9 @@ class Context:
     nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
     choices: Choices = field(default_factory=Choices)
     late: Iterator[int] = field(default_factory=count)
+    whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
+    # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
+    text_input: Callable[[GraphBuilder, np.ndarray], str] = field(default=_no_texts)
 
     def inner(
         self,
@@ -182,7 +196,7 @@ class Context:
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
-        return f"_late_{next(self.late)}"  # no dimension of an input is called so
+        return late_size(next(self.late))
 
     def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
         """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
@@ -211,6 +225,12 @@ class Context:
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""
         return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+
+    def table(self, data: np.ndarray, name: str = "table") -> str:
+        """Add a constant array, of numbers or of texts."""
+        return (
+            self.text_input(self.g, data) if data.dtype.kind == "O" else self.g.constant(data, name)
+        )
 
     def type(self, name: str) -> TensorType:
         """The type of one of our values, which must be a tensor."""

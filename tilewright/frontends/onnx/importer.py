@@ -16,8 +16,9 @@ from functools import partial
 from onnx import ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING
-from tilewright.core.errors import Error, FrontendError, Loc, UnsupportedError
+from tilewright.core.errors import Error, FrontendError, Loc
 from tilewright.frontends.onnx.choices import Choices, first_working
+from tilewright.frontends.onnx.constants import model_constants
 from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
 from tilewright.frontends.onnx.dims import Dims
 from tilewright.frontends.onnx.nodes import convert_node, nested_graph
@@ -55,9 +56,9 @@ def _import(model: Model, dims: Dims, choices: Choices) -> Graph:
 
 def _add_inputs(c: Context, model: Model, dims: Dims) -> None:
     # In old models every initializer is also listed as an input.
-    initializers = {t.name for t in model.proto.graph.initializer}
+    constants = model_constants(model)
     for value in model.proto.graph.input:
-        if value.name not in initializers:
+        if value.name not in constants:
             c.values[value.name] = c.g.input(value.name, input_type(value, dims))
     dims.check_used()
 
@@ -86,19 +87,10 @@ def input_type(value: ValueInfoProto, dims: Dims) -> TensorType:
 
 
 def _add_initializers(c: Context, model: Model) -> None:
-    graph = model.proto.graph
-    if graph.sparse_initializer:
-        raise UnsupportedError(
-            "onnx.sparse-initializer",
-            f"initializer {graph.sparse_initializer[0].values.name!r} is sparse",
-            help="store it as a dense tensor",
-        )
-    for index, tensor in enumerate(graph.initializer):
-        if onnx_dtype(tensor.data_type) == STRING:
-            raise Waiting("onnx.input-type", f"initializer {tensor.name!r} holds texts")
-        if tensor.name in c.values:
-            raise FrontendError("onnx.duplicate-value", f"{tensor.name!r} is defined twice")
-        c.values[tensor.name] = c.g.constant(model.array(index), identifier(tensor.name))
+    for name, array in model_constants(model).items():
+        if name in c.values:
+            raise FrontendError("onnx.duplicate-value", f"{name!r} is defined twice")
+        c.values[name] = c.table(array(), identifier(name))
 
 
 def with_outputs(c: Context, outputs: list[str]) -> Graph:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.context import Context, OnnxNode, identifier, onnx_dtype
+from tilewright.frontends.onnx.constants import graph_constants
+from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
 from tilewright.frontends.onnx.functions import body_nodes, function_body
 from tilewright.frontends.onnx.host.table import host_ops
 from tilewright.frontends.onnx.order import node_name, ordered
@@ -23,9 +24,8 @@ def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]
     loc = c.g.loc
     opsets = {**model.opsets, "": c.opset}  # a function may be written for another version
     own = {name for proto in graph.node for name in proto.output}
-    for tensor in graph.initializer:
-        onnx_dtype(tensor.data_type)
-        c.values[tensor.name] = c.g.constant(model.reader.array(tensor), identifier(tensor.name))
+    for name, array in graph_constants(graph, model.reader).items():
+        c.values[name] = c.table(array(), identifier(name))
     for proto in ordered(graph.node, set(c.values) - own, model.file):
         convert_node(c, proto, opsets, Loc(model.file, node_name(proto)))
     c.g.loc = loc

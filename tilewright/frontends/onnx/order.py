@@ -75,6 +75,8 @@ def reads(proto: NodeProto) -> Iterator[str]:
     """The values a node reads, those that its nested graphs take from outside included."""
     yield from filter(None, proto.input)
     for attribute in proto.attribute:
+        if proto.op_type == "Gradient" and attribute.name == "y":
+            yield attribute.s.decode(errors="replace")  # it looks at the nodes that compute this
         if attribute.type == AttributeProto.GRAPH:
             yield from free_values(attribute.g)
 
@@ -82,6 +84,7 @@ def reads(proto: NodeProto) -> Iterator[str]:
 def free_values(graph: GraphProto) -> Iterator[str]:
     """The values that a nested graph takes from the graphs around it."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    own.update(s.values.name for s in graph.sparse_initializer)
     own.update(name for proto in graph.node for name in proto.output)
     read = [name for proto in graph.node for name in reads(proto)]
     read += [v.name for v in graph.output]

@@ -46,6 +46,7 @@ def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
 def _rename_captured(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Rename what a nested graph takes from outside; its own values hide those around it."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    own.update(s.values.name for s in graph.sparse_initializer)
     own.update(name for node in graph.node for name in node.output)
     outer = {old: new for old, new in names.items() if old not in own}
     for i, node in enumerate(list(graph.node)):

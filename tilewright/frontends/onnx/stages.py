@@ -14,7 +14,7 @@ single nodes of them can wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +24,8 @@ from onnx import GraphProto, NodeProto
 from tilewright.arith.expr import Const, const
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Loc
-from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
+from tilewright.frontends.onnx.constants import Lazy, graph_constants, model_constants
+from tilewright.frontends.onnx.context import Context, identifier
 from tilewright.frontends.onnx.functions import function_body
 from tilewright.frontends.onnx.host.call import HostOp
 from tilewright.frontends.onnx.host.table import host_ops, of_values
@@ -38,8 +39,6 @@ from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
-
-Lazy = Callable[[], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +92,20 @@ class Stage:
     hosts: tuple[Pending, ...]
     rest: Part
     wants: frozenset[str]
+    texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
 
 
 def model_part(model: Model) -> Part:
     """The whole of a model."""
     graph = model.proto.graph
-    constants = {t.name: partial(model.array, i) for i, t in enumerate(graph.initializer)}
+    constants = model_constants(model)
     inputs = {v.name for v in graph.input}
     return _part(model, graph, constants, inputs | constants.keys(), model.opsets)
 
 
 def nested_part(part: Part, graph: GraphProto, opsets: Mapping[str, int], known: set[str]) -> Part:
     """A nested graph, whose nodes may read the values that are `known` around it."""
-    own = {t.name: partial(part.model.reader.array, t) for t in graph.initializer}
+    own = graph_constants(graph, part.model.reader)
     constants: dict[str, Lazy] = {**part.constants, **own}
     inputs = {v.name for v in graph.input}
     return _part(part.model, graph, constants, inputs | known | constants.keys(), opsets)
@@ -146,13 +146,20 @@ class _StageImport:
     computed: list[str] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         model = self.part.model
         self.constants = dict(self.part.constants)
         g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
         nested = partial(nested_graph, model)
-        self.c = Context(g, model.opsets.get("", 0), nested=nested)
+        self.c = Context(
+            g,
+            model.opsets.get("", 0),
+            nested=nested,
+            whole=False,
+            text_input=self._text_input,
+        )
 
     def stage(self) -> Stage:
         work = deque(self.part.nodes)
@@ -164,7 +171,8 @@ class _StageImport:
         results = [name for name in self.computed if name in needed]
         after = replace(self.part, nodes=tuple(rest), constants=self.constants)
         graph, inputs = self._graph(results)
-        return Stage(graph, inputs, tuple(results), tuple(hosts), after, frozenset(self.wants))
+        wants = frozenset(self.wants)
+        return Stage(graph, inputs, tuple(results), tuple(hosts), after, wants, self.texts)
 
     def _take(self, p: Pending) -> list[Pending]:
         """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
@@ -209,6 +217,7 @@ class _StageImport:
             value = self.constants[name]() if name in self.constants else self.given[name]
             if isinstance(value, np.ndarray) and value.dtype.kind == "O":
                 # the number of a text is another one in every run
+                self.texts[name] = value
                 value = TensorType(STRING, tuple(map(const, value.shape)))
             if isinstance(value, TensorType):
                 self.c.values[name] = self.c.g.input(identifier(name), value)
@@ -217,6 +226,17 @@ class _StageImport:
                 self.c.values[name] = self.c.g.constant(value, identifier(name))
             else:
                 self.c.values[name] = ""
+
+    def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
+        """Texts that a node has, as an input of the stage."""
+        if g is not self.c.g:
+            raise Waiting("onnx.texts", "a nested graph has texts of its own")
+        name = f"<texts {len(self.texts)}>"
+        self.texts[name] = texts
+        self.read.add(name)
+        ours = g.input(identifier(name), TensorType(STRING, tuple(map(const, texts.shape))))
+        self.inputs[ours] = name
+        return ours
 
     def _written_out(self, p: Pending) -> list[Pending] | None:
         """The nodes of a function, or of the branch that is taken; else `None`."""
@@ -250,9 +270,7 @@ class _StageImport:
             return None
         taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
         branch = next(a.g for a in p.proto.attribute if a.name == taken)
-        for tensor in branch.initializer:
-            onnx_dtype(tensor.data_type)
-            self.constants[tensor.name] = partial(self.part.model.reader.array, tensor)
+        self.constants.update(graph_constants(branch, self.part.model.reader))
         file = self.part.model.file
         return [pending_node(node, p.opsets, file) for node in branch_nodes(branch, p.proto)]
 

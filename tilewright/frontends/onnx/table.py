@@ -12,12 +12,14 @@ from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.onnx.context import Converter, OnnxNode
 from tilewright.frontends.onnx.convert import (
     attention,
+    boxes,
     constant,
     control,
     conv,
     conversion,
     elementwise,
     generate,
+    gradient,
     indexing,
     integer,
     layout,
@@ -28,6 +30,7 @@ from tilewright.frontends.onnx.convert import (
     microsoft_attention,
     microsoft_quantized,
     ml_features,
+    ml_labels,
     ml_linear,
     ml_svm,
     ml_trees,
@@ -45,16 +48,19 @@ from tilewright.frontends.onnx.convert import (
     slicing,
     tfidf,
     training,
+    unique,
 )
 
 FAMILIES = (
     attention,
+    boxes,
     constant,
     control,
     conv,
     conversion,
     elementwise,
     generate,
+    gradient,
     indexing,
     integer,
     layout,
@@ -65,6 +71,7 @@ FAMILIES = (
     microsoft_attention,
     microsoft_quantized,
     ml_features,
+    ml_labels,
     ml_linear,
     ml_svm,
     ml_trees,
@@ -82,6 +89,7 @@ FAMILIES = (
     slicing,
     tfidf,
     training,
+    unique,
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import tilewright as tw
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.evaluate import run_graph
@@ -89,3 +90,16 @@ def check_node(
         assert ours.dtype == theirs.dtype
         assert ours.shape == theirs.shape
         np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol)
+
+
+def check_compiled(op: str, inputs: Sequence[Array], **kw: Any) -> None:
+    """What a node gives when it is compiled is what onnxruntime gives; texts are allowed."""
+    with tw.compile(node_model(op, inputs, **kw), threads=1, cache=False) as model:
+        wanted = {port.name for port in model.inputs}
+        found = model.run({f"x{i}": x for i, x in enumerate(inputs) if f"x{i}" in wanted})
+    for ours, theirs in zip(found.values(), reference(op, inputs, **kw), strict=True):
+        assert ours.dtype == theirs.dtype
+        if ours.dtype.kind == "f":
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(ours, theirs)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
 
-from tests.frontends.onnx.convert.ml_node import check_ml, run_ml
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tests.frontends.onnx.convert.ml_node import check_ml, check_texts, run_ml
+from tilewright.core.errors import FrontendError
 
 X = np.random.default_rng(17).standard_normal((5, 3)).astype("f4")
 
@@ -48,25 +47,7 @@ def test_categories() -> None:
     x = np.array([[3, 9], [4, 3]])
     (found,) = run_ml("OneHotEncoder", [x], cats_int64s=[3, 4, 5], zeros=1)
     np.testing.assert_array_equal(found, (x[..., None] == [3, 4, 5]).astype("f4"))
-    with pytest.raises(UnsupportedError, match="texts"):
+    with pytest.raises(FrontendError, match="no categories"):
         run_ml("OneHotEncoder", [x], cats_strings=["a"])
-
-
-def test_labels() -> None:
-    x = np.array([[3, 9], [4, 3]])
-    options = {"keys_int64s": [3, 4], "values_floats": [0.5, 1.5]}
-    check_ml("LabelEncoder", [x], opset=2, default_float=-2.0, **options)
-    check_ml("LabelEncoder", [x], opset=2, **options)
-    floats = np.array([1.5, np.nan, 7], "f4")
-    options = {"keys_floats": [1.5, float("nan")], "values_int64s": [4, 5]}
-    (found,) = run_ml("LabelEncoder", [floats], opset=4, **options)
-    np.testing.assert_array_equal(found, [4, 5, -1])
-    tensors = {
-        "keys_tensor": numpy_helper.from_array(np.array([3, 4])),
-        "values_tensor": numpy_helper.from_array(np.array([1, 2], "i2")),
-        "default_tensor": numpy_helper.from_array(np.array([9], "i2")),
-    }
-    (found,) = run_ml("LabelEncoder", [x], opset=4, **tensors)
-    np.testing.assert_array_equal(found, np.array([[1, 9], [2, 1]], "i2"))
-    with pytest.raises(UnsupportedError, match="keys that are texts"):
-        run_ml("LabelEncoder", [x], opset=2, keys_strings=["a"], values_int64s=[1])
+    texts = np.array([["a", "b"], ["d", "a"]], object)
+    check_texts("OneHotEncoder", [texts], cats_strings=["a", "b", "c"], zeros=1)

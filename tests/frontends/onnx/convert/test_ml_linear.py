@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.convert.ml_node import check_ml, run_ml
-from tilewright.core.errors import UnsupportedError
+from tests.frontends.onnx.convert.ml_node import check_ml, check_texts, run_ml
+from tilewright.core.errors import FrontendError
 
 RNG = np.random.default_rng(18)
 X = RNG.standard_normal((6, 4)).astype("f4")
@@ -49,6 +49,9 @@ def test_one_class() -> None:
     np.testing.assert_array_equal(scores, X[:, :1])
 
 
-def test_texts_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="texts"):
-        run_ml("LinearClassifier", [X], outputs=2, classlabels_strings=["a", "b"], **_weights(2))
+def test_labels_that_are_texts() -> None:
+    for labels in (["a", "b"], ["x", "y", "z"]):
+        options = {"classlabels_strings": labels, "outputs": 2, **_weights(len(labels))}
+        check_texts("LinearClassifier", [X], **options)
+    with pytest.raises(FrontendError, match="no labels"):
+        run_ml("LinearClassifier", [X], outputs=2, **_weights(2))

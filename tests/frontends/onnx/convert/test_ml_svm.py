@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.convert.ml_node import check_ml, run_ml
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tests.frontends.onnx.convert.ml_node import check_ml, check_texts, run_ml
+from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.convert.ml_svm import KERNELS
 
 RNG = np.random.default_rng(19)
@@ -63,7 +63,6 @@ def test_refusals() -> None:
     options = {**_machine("RBF", 5), "vectors_per_class": [2, 3], "rho": [-0.3]}
     options["classlabels_ints"] = [4, 5]
     texts = {k: v for k, v in options.items() if k != "classlabels_ints"}
-    with pytest.raises(UnsupportedError, match="texts"):
-        run_ml("SVMClassifier", [X], outputs=2, classlabels_strings=["a", "b"], **texts)
+    check_texts("SVMClassifier", [X], outputs=2, classlabels_strings=["a", "b"], **texts)
     with pytest.raises(FrontendError, match="kernel_type is 'WAVE'"):
         run_ml("SVMClassifier", [X], outputs=2, **{**options, "kernel_type": "WAVE"})

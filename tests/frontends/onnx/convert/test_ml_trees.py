@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
-from tests.frontends.onnx.convert.ml_node import check_ml, imported_ml, run_ml
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tests.frontends.onnx.convert.ml_node import check_ml, check_texts, imported_ml, run_ml
+from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.forest import MODES
 
 RNG = np.random.default_rng(20)
@@ -91,6 +91,9 @@ def test_wrong_trees() -> None:
         run_ml("TreeEnsembleRegressor", [X[:, :1]], **{**trees, "nodes_featureids": [3] * 21})
     with pytest.raises(FrontendError, match="without an end"):
         run_ml("TreeEnsembleRegressor", [X], **{**trees, "nodes_truenodeids": [0] * 21})
-    options = {"classlabels_strings": ["a", "b"], "outputs": 2}
-    with pytest.raises(UnsupportedError, match="texts"):
-        run_ml("TreeEnsembleClassifier", [X], **options, **_trees("class", [0, 1]))
+
+
+def test_labels_that_are_texts() -> None:
+    for labels, targets in ((["a", "b", "c"], [0, 1, 2]), (["a", "b"], [0])):
+        options = {"classlabels_strings": labels, "outputs": 2, **_trees("class", targets)}
+        check_texts("TreeEnsembleClassifier", [X], **options)

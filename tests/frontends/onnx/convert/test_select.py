@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tests.frontends.onnx.staged_models import parsed
+from tilewright.core.errors import ExecutionError
 from tilewright.runtime.executable import Executable
 
 SHAPES = [(3, 4), (5, 1, 2), (1,), (0, 3), (6,)]
@@ -51,3 +52,21 @@ def test_what_follows_is_in_the_same_function() -> None:
     with tw.compile(m, threads=1, cache=False) as model:
         assert isinstance(model, Executable)
         np.testing.assert_allclose(model(x), np.exp(np.ones(5)), rtol=1e-6)
+
+
+def test_sizes_that_must_be_equal_are_checked_once_they_are_known() -> None:
+    m = parsed("""
+        g (float[n] x, bool[n] a, bool[n] b) => (float[] y) {
+            u = Compress <axis = 0> (x, a)
+            v = Compress <axis = 0> (x, b)
+            w = Add (u, v)
+            y = Sub (w, x)
+        }
+    """)
+    x = np.arange(4, dtype=np.float32)
+    every, some = np.ones(4, np.bool_), np.array([True, True, False, False])
+    with tw.compile(m, threads=1, cache=False) as model:
+        np.testing.assert_array_equal(model(x, every, every), x)
+        for masks in ((some, every), (every, some), (some, some)):
+            with pytest.raises(ExecutionError, match="differ"):
+                model(x, *masks)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.frontends.onnx.convert.run_node import check_compiled
 from tests.frontends.onnx.one_node import check, imported, results
-from tilewright.core.errors import FrontendError, UnsupportedError
+from tilewright.core.errors import FrontendError
 
 X = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]])
 OPTIONS: dict[str, Any] = {
@@ -42,8 +43,12 @@ def test_by_hand() -> None:
 def test_refusals() -> None:
     with pytest.raises(FrontendError, match="mode is 'IF'"):
         imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "mode": "IF"})
-    texts = {k: v for k, v in OPTIONS.items() if k != "pool_int64s"}
-    with pytest.raises(UnsupportedError, match="texts"):
-        imported("TfIdfVectorizer", {"x": X}, pool_strings=["a"], **texts)
-    with pytest.raises(UnsupportedError, match="dynamic size"):
-        imported("TfIdfVectorizer", {"x": X}, dims={"x": (2, "L")}, **OPTIONS)
+
+
+def test_texts_and_rows_of_any_length() -> None:
+    names = {k: v for k, v in OPTIONS.items() if k != "pool_int64s"}
+    names["pool_strings"] = [str(v) for v in OPTIONS["pool_int64s"]]
+    texts = X.astype(str).astype(object)
+    check_compiled("TfIdfVectorizer", [texts], **names)
+    check_compiled("TfIdfVectorizer", [texts], dims={0: (2, "L")}, **names)
+    check_compiled("TfIdfVectorizer", [X], dims={0: ("N", "L")}, **OPTIONS)

@@ -14,6 +14,9 @@ _FORMS: dict[str, Callable[[OnnxNode], np.ndarray]] = {
     "value_floats": lambda n: np.array(n.floats_attr("value_floats"), np.float32),
     "value_int": lambda n: np.array(n.int_attr("value_int"), np.int64),
     "value_ints": lambda n: np.array(n.ints_attr("value_ints"), np.int64),
+    "value_string": lambda n: np.array(n.str_attr("value_string"), object),
+    "value_strings": lambda n: np.array(n.strs_attr("value_strings"), object),
+    "sparse_value": lambda n: n.sparse_attr("sparse_value"),
 }
 
 
@@ -21,7 +24,7 @@ def constant(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """A tensor written in the node, in one of several attributes."""
     for form, array in _FORMS.items():
         if n.has_attr(form):
-            return (c.g.constant(array(n), identifier(n.outputs[0])),)
+            return (c.table(array(n), identifier(n.outputs[0])),)
     raise n.unsupported("its value has no supported form", f"supported: {', '.join(_FORMS)}")
 
 

@@ -1,4 +1,4 @@
-"""Features of ai.onnx.ml: scaling, encoding and choosing columns; numbers only."""
+"""Features of ai.onnx.ml: scaling, encoding and choosing columns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.arith.expr import const
-from tilewright.core.dtypes import F32, I32, I64, from_numpy
+from tilewright.core.dtypes import F32, I64, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.frontends.onnx.formula import Formula, where
 from tilewright.ops.indexing import GatherAttrs
-from tilewright.ops.reduce import ArgAttrs, ReduceAttrs
+from tilewright.ops.reduce import ReduceAttrs
 from tilewright.ops.slicing import ConcatAttrs
 
 DOMAIN = "ai.onnx.ml"
@@ -85,55 +85,14 @@ def feature_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def one_hot_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """1 in the place of an element's category; all 0 for one that is not listed."""
-    x = n.required(0)
-    categories = n.ints_attr("cats_int64s", ())
+    x, is_text = n.required(0), c.type(n.required(0)).dtype == STRING
+    categories = n.strs_attr("cats_strings", ()) if is_text else n.ints_attr("cats_int64s", ())
     if not categories:
-        raise n.unsupported("categories that are texts", "use cats_int64s")
-    column = add_reshape(c, n, c.cast(n, x, I64), (*c.type(x).shape, const(1)))
-    found = c.add(n, "equal", column, c.constant(np.array(categories), I64))
-    return (c.cast(n, found, F32),)
-
-
-def label_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
-    """A table from numbers to numbers, and what everything else becomes."""
-    x = Formula(c, n, n.required(0))
-    keys, values = (_table(n, side) for side in ("keys", "values"))
-    default = _default(n, values)
-    if len(keys) != len(values):
-        raise n.invalid(f"{len(keys)} keys for {len(values)} values")
-    table = np.append(values, default.astype(values.dtype))
-    column = Formula(c, n, add_reshape(c, n, x.name, (*c.type(x.name).shape, const(1))))
-    known = Formula(c, n, c.constant(keys, x.dtype))
-    found = column.apply("equal", known)
-    if x.dtype.is_float and np.isnan(keys).any():
-        found = found.apply("or", column.apply("is_nan").apply("and", known.apply("is_nan")))
-    found = found.cast(I32)
-    place = found.apply("argmax", attrs=ArgAttrs(-1, keepdims=False))
-    is_known = found.apply("reduce_max", attrs=ReduceAttrs((-1,), keepdims=False))
-    place = where(is_known.apply("greater", 0), place, place.number(len(keys)))
-    numbers = c.constant(table, from_numpy(table.dtype))
-    return (c.add(n, "gather", numbers, place.name, attrs=GatherAttrs(0)),)
-
-
-def _table(n: OnnxNode, side: str) -> np.ndarray:
-    """Keys or values in whichever attribute they are given."""
-    if n.has_attr(f"{side}_tensor"):
-        data = n.tensor_attr(f"{side}_tensor").reshape(-1)
-        if data.dtype.kind in "iuf":
-            return data
-    if n.has_attr(f"{side}_floats"):
-        return np.array(n.floats_attr(f"{side}_floats"), np.float32)
-    if n.has_attr(f"{side}_int64s"):
-        return np.array(n.ints_attr(f"{side}_int64s"), np.int64)
-    raise n.unsupported(f"{side} that are texts", "only tables of numbers are supported")
-
-
-def _default(n: OnnxNode, values: np.ndarray) -> np.ndarray:
-    if n.has_attr("default_tensor"):
-        return n.tensor_attr("default_tensor").reshape(())
-    if values.dtype.kind == "f":
-        return np.array(n.float_attr("default_float", -0.0))
-    return np.array(n.int_attr("default_int64", -1))
+        raise n.invalid("it has no categories", "give cats_strings for texts, else cats_int64s")
+    known = c.table(np.array(categories, object if is_text else np.int64))
+    number = x if is_text else c.cast(n, x, I64)
+    column = add_reshape(c, n, number, (*c.type(x).shape, const(1)))
+    return (c.cast(n, c.add(n, "equal", column, known), F32),)
 
 
 CONVERTERS: dict[str, Converter] = {
@@ -141,7 +100,6 @@ CONVERTERS: dict[str, Converter] = {
     f"{DOMAIN}::Binarizer": binarizer,
     f"{DOMAIN}::FeatureVectorizer": feature_vectorizer,
     f"{DOMAIN}::Imputer": imputer,
-    f"{DOMAIN}::LabelEncoder": label_encoder,
     f"{DOMAIN}::Normalizer": normalizer,
     f"{DOMAIN}::OneHotEncoder": one_hot_encoder,
     f"{DOMAIN}::Scaler": scaler,

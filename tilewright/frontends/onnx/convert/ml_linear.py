@@ -44,6 +44,8 @@ def linear_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if len(labels) == 2:
         label = either(scores.apply("greater", 0), labels)
         return label.name, transformed(beside(-scores, scores)).name
+    if labels.dtype.kind == "O":
+        raise n.unsupported("a single label that is a text", "give two labels")
     scores = transformed(scores)
     threshold = 0 if post_transform(n) == "NONE" else 0.5
     label = either(scores.apply("greater_or_equal", threshold), np.array([0, labels[0]]))

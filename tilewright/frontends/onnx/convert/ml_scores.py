@@ -67,26 +67,26 @@ def transformed(x: Formula) -> Formula:
     return POST_TRANSFORMS[post_transform(x.n)](x)
 
 
-def labels_of(n: OnnxNode, name: str) -> np.ndarray:
-    """The labels of the classes, which must be integers."""
-    labels = n.ints_attr(name, ())
-    if not labels:
-        raise n.unsupported("labels that are texts", f"use {name}")
-    return np.array(labels, np.int64)
+def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
+    """The labels of the classes: texts, or the integers of the attribute `numbers`."""
+    texts = n.strs_attr("classlabels_strings", ())
+    labels = np.array(texts, object) if texts else np.array(n.ints_attr(numbers, ()), np.int64)
+    if not labels.size:
+        raise n.invalid("it has no labels", f"give {numbers} or classlabels_strings")
+    return labels
 
 
 def chosen(c: Context, n: OnnxNode, scores: Formula, labels: np.ndarray) -> str:
     """The label of the greatest score of each row."""
     place = scores.apply("argmax", attrs=ArgAttrs(1, keepdims=False))
-    return c.add(n, "gather", c.constant(labels, I64), place.name, attrs=GatherAttrs(0))
+    return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0))
 
 
 def either(condition: Formula, labels: np.ndarray) -> Formula:
     """The second label where a condition on columns `[rows, 1]` holds, else the first."""
     c, n = condition.c, condition.n
-    first, second = (Formula(c, n, c.constant(int(v), I64)) for v in labels)
-    label = where(condition, second, first)
-    return label.apply("reduce_max", attrs=ReduceAttrs((1,), keepdims=False))
+    place = condition.cast(I64).apply("reduce_max", attrs=ReduceAttrs((1,), keepdims=False))
+    return Formula(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0))
 
 
 def beside(first: Formula, second: Formula) -> Formula:

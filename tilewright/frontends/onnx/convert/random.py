@@ -1,7 +1,8 @@
 """Random numbers: RandomUniform, RandomNormal, Bernoulli, Multinomial, and Dropout.
 
 The generator is `ops.random`'s, with a key made of the attribute `seed`; without it, of the name of
-the node's output, so that two nodes differ. Either way every run gives the same numbers.
+the node's output, so that two nodes differ. Either way every run gives the same numbers. Dropout
+with a seed takes the Mersenne Twister's.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from zlib import crc32
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, F32, I32, I64, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.ops.generate import DimsAttrs
 from tilewright.ops.layout import ExpandAttrs
+from tilewright.ops.mersenne import MersenneAttrs
 from tilewright.ops.random import RandomAttrs
 from tilewright.ops.reduce import ReduceAttrs
 from tilewright.ops.scan import ScanAttrs
@@ -30,11 +32,6 @@ def _key(n: OnnxNode) -> int:
     if n.has_attr("seed"):
         return int(np.float32(n.float_attr("seed")).view(np.uint32))
     return crc32(n.outputs[0].encode())
-
-
-def _seeded(n: OnnxNode) -> int:
-    """The key of Dropout, whose seed is an integer."""
-    return n.int_attr("seed") & 0xFFFFFFFF if n.has_attr("seed") else crc32(n.outputs[0].encode())
 
 
 def _numbers(c: Context, n: OnnxNode, kind: str, shape: tuple[Expr, ...], dtype: DType) -> str:
@@ -98,14 +95,22 @@ def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if ratio == 0:
         y, kept = c.add(n, "identity", x), c.constant(True, BOOL)
     else:
-        drawn = c.add(n, "random", attrs=RandomAttrs(shape, F32, key=_seeded(n)))
-        kept = c.add(n, "greater_or_equal", drawn, c.constant(ratio, F32))
+        drawn = _drawn(c, n, shape)
+        kept = c.add(n, "greater_or_equal", drawn, c.constant(ratio, c.type(drawn).dtype))
         scale = c.constant(1 / (1 - ratio) if ratio < 1 else 0.0, dtype)
         y = c.add(n, "where", kept, c.add(n, "mul", x, scale), c.constant(0, dtype))
     if not n.wants(1):
         return (y,)
     mask = c.cast(n, kept, BOOL if n.opset >= 10 else dtype)
     return y, c.add(n, "expand", mask, attrs=ExpandAttrs(shape))
+
+
+def _drawn(c: Context, n: OnnxNode, shape: tuple[Expr, ...]) -> str:
+    """The numbers that decide what Dropout drops: by the Twister where there is a seed."""
+    if not n.has_attr("seed"):
+        return c.add(n, "random", attrs=RandomAttrs(shape, F32, key=_key(n)))
+    attrs = MersenneAttrs(product(shape), n.int_attr("seed") & 0xFFFFFFFF)
+    return add_reshape(c, n, c.add(n, "mersenne", attrs=attrs), shape)
 
 
 def _is_training(c: Context, n: OnnxNode) -> bool:

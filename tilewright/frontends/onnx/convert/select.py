@@ -18,8 +18,8 @@ def nonzero(c: Context, n: OnnxNode) -> tuple[str, ...]:
     x = n.required(0)
     shape = c.type(x).shape or (const(1),)
     mask = c.add(n, "cast", x, attrs=CastAttrs(BOOL))
-    found, count = _positions(c, n, _reshaped(c, n, mask, product(shape)))
-    rows = [_reshaped(c, n, row, const(1), count) for row in _unravelled(c, n, found, shape)]
+    found, count = positions(c, n, reshaped(c, n, mask, product(shape)))
+    rows = [reshaped(c, n, row, const(1), count) for row in _unravelled(c, n, found, shape)]
     return (rows[0] if len(rows) == 1 else c.add(n, "concat", *rows, attrs=ConcatAttrs(0)),)
 
 
@@ -28,12 +28,12 @@ def compress(c: Context, n: OnnxNode) -> tuple[str, ...]:
     x = n.required(0)
     axis = n.int_attr("axis") if n.has_attr("axis") else 0
     if not n.has_attr("axis"):
-        x = _reshaped(c, n, x, c.type(x).elements)
-    found, _ = _positions(c, n, n.required(1))
+        x = reshaped(c, n, x, c.type(x).elements)
+    found, _ = positions(c, n, n.required(1))
     return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis)),)
 
 
-def _positions(c: Context, n: OnnxNode, mask: str) -> tuple[str, Expr]:
+def positions(c: Context, n: OnnxNode, mask: str) -> tuple[str, Expr]:
     """Where a row is true, and the size that says how often."""
     positions, number = c.g.add_many("true_positions", mask, names=("positions", "count"))
     count = c.learn(n, number, c.type(mask).shape[0])
@@ -45,17 +45,19 @@ def _unravelled(c: Context, n: OnnxNode, flat: str, shape: tuple[Expr, ...]) -> 
     """Positions in a row as positions along each axis."""
     rows = []
     for axis, size in enumerate(shape):
-        inner = _number(c, n, product(shape[axis + 1 :]))
+        inner = number(c, n, product(shape[axis + 1 :]))
         row = c.add(n, "div", flat, inner) if axis + 1 < len(shape) else flat
-        rows.append(c.add(n, "mod", row, _number(c, n, size), attrs=ModAttrs()) if axis else row)
+        rows.append(c.add(n, "mod", row, number(c, n, size), attrs=ModAttrs()) if axis else row)
     return rows
 
 
-def _number(c: Context, n: OnnxNode, size: Expr) -> str:
+def number(c: Context, n: OnnxNode, size: Expr) -> str:
+    """A size as a number in the model."""
     return c.add(n, "dims", attrs=DimsAttrs((simplify(size),), ()))
 
 
-def _reshaped(c: Context, n: OnnxNode, value: str, *shape: Expr) -> str:
+def reshaped(c: Context, n: OnnxNode, value: str, *shape: Expr) -> str:
+    """A value under another shape."""
     return c.add(n, "reshape", value, attrs=ReshapeAttrs(shape))
 
 

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer on numbers: how often runs of elements occur in a row.
+"""TfIdfVectorizer: how often runs of elements occur in a row.
 
 Each run of a list (an n-gram) is compared with all places of a row at once, its elements next to
 each other or a fixed number of places apart.
@@ -11,11 +11,12 @@ from functools import reduce
 import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
-from tilewright.core.dtypes import F32, I64
+from tilewright.core.dtypes import F32, I64, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.formula import Formula
+from tilewright.frontends.onnx.waiting import Waiting
 from tilewright.ops.generate import FullAttrs
 from tilewright.ops.reduce import ReduceAttrs
 
@@ -24,14 +25,14 @@ MODES = ("TF", "IDF", "TFIDF")
 
 def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
     """The runs by length, `[runs, length]`, each with its place in the result."""
-    if not n.has_attr("pool_int64s"):
-        raise n.unsupported("a pool of texts", "use pool_int64s")
-    pool, starts = n.ints_attr("pool_int64s"), n.ints_attr("ngram_counts")
+    texts = np.array(n.strs_attr("pool_strings", ()), object)
+    pool = texts if texts.size else np.array(n.ints_attr("pool_int64s", ()), np.int64)
+    starts = n.ints_attr("ngram_counts")
     places = iter(n.ints_attr("ngram_indexes"))
     found = []
     for length, start in enumerate(starts, 1):
         stop = starts[length] if length < len(starts) else len(pool)
-        runs = np.array(pool[start:stop], np.int64).reshape(-1, length)
+        runs = pool[start:stop].reshape(-1, length)
         found.append((runs, [next(places) for _ in runs]))
     return found
 
@@ -46,7 +47,9 @@ def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: 
         span: tuple[Expr, Expr, int] = (const(k * apart), const(k * apart + room), 1)
         line = add_reshape(c, n, add_slice(c, x, {1: span}, "run"), (rows, const(room), const(1)))
         matches.append(
-            Formula(c, n, line).apply("equal", Formula(c, n, c.constant(runs[:, k], I64)))
+            Formula(c, n, line).apply(
+                "equal", Formula(c, n, c.table(np.ascontiguousarray(runs[:, k])))
+            )
         )
     every = reduce(lambda a, b: a.apply("and", b), matches)
     return every.cast(F32).apply("reduce_sum", attrs=ReduceAttrs((1,), keepdims=False))
@@ -56,7 +59,7 @@ def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
     """How often each run occurs, at its place in the result."""
     size = as_int(c.type(x).shape[1])
     if size is None:
-        raise n.unsupported("rows of dynamic size", "fix the dimension")
+        raise Waiting("onnx.sizes", "TfIdfVectorizer: rows of any length", loc=n.loc)
     shortest, longest = n.int_attr("min_gram_length"), n.int_attr("max_gram_length")
     shape = (c.type(x).shape[0], const(width))
     total = Formula(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))
@@ -81,7 +84,8 @@ def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
         raise n.invalid(f"mode is {mode!r}", f"one of {', '.join(MODES)}")
     shape = c.type(x).shape
     width = max(n.ints_attr("ngram_indexes")) + 1
-    rows = add_reshape(c, n, c.cast(n, x, I64), shape if len(shape) == 2 else (const(1), *shape))
+    numbers = x if c.type(x).dtype == STRING else c.cast(n, x, I64)
+    rows = add_reshape(c, n, numbers, shape if len(shape) == 2 else (const(1), *shape))
     counts = _counts(c, n, rows, width)
     if mode == "IDF":
         counts = counts.apply("greater", 0).cast(F32)

@@ -55,6 +55,19 @@ def normalize(call: HostCall) -> tuple[Any, ...]:
     return (_texts([change(item) for item in kept] or [""], (*shape, max(1, len(kept)))),)
 
 
+def unique(call: HostCall) -> tuple[Any, ...]:
+    """Each text once, where it first is, where each element went, and how often texts are."""
+    array, node = call.inputs[0], call.node
+    axis = node.int_attr("axis") if node.has_attr("axis") else None
+    values, first, inverse, counts = np.unique(array.astype(str), True, True, True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not node.int_attr("sorted", 1):
+        order = np.argsort(first)
+        values = np.take(values, order, axis or 0)
+        first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
+    return _texts(values), first, inverse, counts
+
+
 _CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 
 
@@ -112,6 +125,7 @@ HOST: dict[str, HostOp] = {
     "RegexFullMatch": full_match,
     "StringSplit": split,
     "StringNormalizer": normalize,
+    "Unique": unique,
     "Cast": cast,
     "CastLike": cast_like,
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from tilewright.frontends.onnx.host import control, optional, sequence, strings
+from tilewright.frontends.onnx.host import control, images, maps, optional, sequence, strings
 from tilewright.frontends.onnx.host.call import HostOp
 
-FAMILIES = (control, optional, sequence, strings)
+FAMILIES = (control, images, maps, optional, sequence, strings)
 
 
 @cache
