@@ -25,6 +25,7 @@ from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.equalities import Equalities
 from tilewright.ops.table import op_row
+from tilewright.passes.rewrites import record
 
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
 
@@ -63,6 +64,8 @@ class Rewriter(GraphBuilder):
         super().__init__(source.name, source.loc)
         self.source = source
         self.changed = False
+        # Names of the rules that were applied to the node being visited, where they have names.
+        self.applied: list[str] = []
         self._names: dict[str, str] = {}
         self._scope = ""
         self._reserved: Iterable[str] = ()
@@ -119,6 +122,8 @@ class Rewriter(GraphBuilder):
         results = found if isinstance(found, tuple) else (found,)
         self._check(n, results)
         results = self._adopt(results, n.outputs, nodes, constants)
+        record(n.outputs, results, ", ".join(self.applied))
+        self.applied.clear()
         self._names.update((o, r) for o, r in zip(n.outputs, results, strict=True) if o != r)
         for old, new in zip(n.outputs, results, strict=True):
             self._uses[new] += self._source_uses[old]
