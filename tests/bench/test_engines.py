@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.bench.difference import named
 from tilewright.bench.engines import ENGINES, REFUSED, Job
+from tilewright.driver.difference import named
 from tilewright.runtime.roofs import Level, Roofs
 
 # The others take long to load, and f32 is not what these promise.

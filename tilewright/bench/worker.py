@@ -21,9 +21,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from tilewright.bench.difference import named, relative_error
 from tilewright.bench.engines import ENGINES, Engine, Job, Session
 from tilewright.bench.npz import write_npz
+from tilewright.driver.difference import named, relative_error
 
 STEADY_RUNS = 3
 """Runs before the memory in use counts as settled."""

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilewright.cli.options import dims_option, json_option, model_argument, threads_option
+from tilewright.cli.options import (
+    dims_option,
+    inputs_option,
+    json_option,
+    model_argument,
+    seed_option,
+    threads_option,
+)
 from tilewright.cli.output import print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -31,14 +38,14 @@ ALL = "all"
     metavar="ENGINES",
     help="Comma-separated, see `tilewright list engines`; `all`: those installed.",
 )
-@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
+@inputs_option
 @threads_option
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True)
 @click.option("--seconds", type=float, default=0.2, show_default=True, help="One engine's turn.")
 @click.option(
     "--patience", type=float, default=10, show_default=True, help="Seconds to wait for quiet."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@seed_option
 @dims_option
 @json_option
 def bench_command(
@@ -172,7 +179,7 @@ def summarize(entries: Sequence[Entry], results: Sequence[Result]) -> list[dict[
 def _difference(one: Entry, other: Entry) -> float:
     import numpy as np
 
-    from tilewright.bench.difference import relative_error
+    from tilewright.driver.difference import relative_error
 
     assert one.outputs is not None
     assert other.outputs is not None

@@ -26,6 +26,7 @@ COMMANDS = {
     "bench": "tilewright.cli.bench:bench_command",
     "profile": "tilewright.cli.profile:profile_command",
     "explain": "tilewright.cli.explain:explain_command",
+    "bisect": "tilewright.cli.bisect:bisect_command",
     "opt": "tilewright.cli.opt:opt_command",
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",

@@ -9,6 +9,12 @@ import click
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+inputs_option = click.option(
+    "-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input."
+)
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of the random inputs."
+)
 target_option = click.option(
     "--target", default="native", show_default=True, help="See `tilewright list targets`."
 )

@@ -10,10 +10,12 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    inputs_option,
     json_option,
     model_argument,
     no_cache_option,
     precision_option,
+    seed_option,
     target_option,
     threads_option,
 )
@@ -25,12 +27,12 @@ if TYPE_CHECKING:
 
 @click.command("profile")
 @model_argument
-@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
+@inputs_option
 @click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option(
     "--top", type=click.IntRange(min=0), default=8, show_default=True, help="Kernels to describe."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@seed_option
 @dims_option
 @threads_option
 @target_option

@@ -11,10 +11,12 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    inputs_option,
     json_option,
     model_argument,
     no_cache_option,
     precision_option,
+    seed_option,
     threads_option,
 )
 from tilewright.cli.output import print_json, print_table
@@ -22,9 +24,9 @@ from tilewright.cli.output import print_json, print_table
 
 @click.command("run")
 @model_argument
-@click.option("-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input.")
+@inputs_option
 @click.option("--random", is_flag=True, help="Draw the inputs that are not given.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@seed_option
 @dims_option
 @threads_option
 @click.option(

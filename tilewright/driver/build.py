@@ -33,7 +33,7 @@ from tilewright.codegen.statements import emit_func
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.core.errors import Loc
 from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
-from tilewright.driver.kernels import Kernel, KernelLibrary, Made
+from tilewright.driver.kernels import Kernel, KernelLibrary, Made, MakeSchedule
 from tilewright.driver.precision import rounds_natively
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
@@ -73,13 +73,14 @@ def build_model(
     overrides: Path | None = None,
     precision: str = "f32",
     made: Made = lambda kernel: None,
+    schedule: MakeSchedule | None = None,
 ) -> ModelBuild:
     """Kernels for every group, a place for every value, and the calls that make up the model.
 
     Kernels that have a file in the folder `overrides` are taken from there; `made` is told of each
-    kernel while others are still to come.
+    kernel while others are still to come. Without `schedule` kernels get the built-in ones.
     """
-    library = KernelLibrary(target, overrides, made)
+    library = KernelLibrary(target, overrides, made, schedule)
 
     def kernel(graph: Graph, n: Node, rooms: dict[str, Shape]) -> Kernel:
         types = [graph.types[i] if i else None for i in n.inputs]

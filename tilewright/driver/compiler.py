@@ -19,7 +19,7 @@ from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_frame, 
 from tilewright.driver.collector import rare_collections
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
-from tilewright.driver.kernels import Kernel, Made
+from tilewright.driver.kernels import Kernel, Made, MakeSchedule
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
@@ -89,7 +89,7 @@ def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
 
 
 def _is_fused(graph: Graph) -> bool:
-    return any(n.op == "fused" for n in graph.nodes)
+    return any(n.op == "fused" for n in graph.walk())
 
 
 def lower_to_graph(
@@ -123,6 +123,7 @@ class Compiler:
         overrides: Path | None,
         timings: Timings | None,
         progress: Progress,
+        schedule: MakeSchedule | None = None,
     ) -> None:
         self.source = source
         self.target = target
@@ -131,6 +132,7 @@ class Compiler:
         self.overrides = overrides
         self.timings = timings or Timings()
         self.progress = progress
+        self.schedule = schedule
 
     def write(self, path: Path) -> None:
         """Compile into a file."""
@@ -159,7 +161,7 @@ class Compiler:
         graph = lower_to_graph(self.source, self.dims, self.timings, self.target, self.precision)
         self.progress("kernels")
         start, emitted = time.perf_counter(), self.timings.stages.get(EMIT, 0.0)
-        build = build_model(graph, self.target, self.overrides, self.precision, made)
+        build = build_model(graph, self.target, self.overrides, self.precision, made, self.schedule)
         emitted = self.timings.stages.get(EMIT, 0.0) - emitted
         self.timings.add("lower and schedule kernels", start + emitted)
         return build

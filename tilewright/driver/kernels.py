@@ -58,6 +58,8 @@ class Kernel:
 # Parameters with gaps between their rows, by number: the shapes by which they are laid out.
 Rooms = tuple[tuple[int, Shape], ...]
 Made = Callable[[Kernel], None]
+# Schedules a function for a target; it may choose the layout of the parameters that are named.
+MakeSchedule = Callable[[Func, frozenset[str], Target], ScheduledFunc]
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,20 @@ def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
 class KernelLibrary:
     """The kernels of a model; asking for an equal node again gives the same kernel.
 
-    `made` is told of each new one.
+    `made` is told of each new one. `schedule` is the built-in one unless a tool tries another.
     """
 
     def __init__(
-        self, target: Target, overrides: Path | None = None, made: Made = lambda kernel: None
+        self,
+        target: Target,
+        overrides: Path | None = None,
+        made: Made = lambda kernel: None,
+        schedule: MakeSchedule | None = None,
     ) -> None:
         self.target = target
         self.overrides = overrides
         self.made = made
+        self.schedule = schedule or schedule_func
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
@@ -147,7 +154,7 @@ class KernelLibrary:
         func = replace(source.func, name=self._name(source.func.name))
         inputs = [p.name for p in func.params]
         constants = frozenset(inputs[i] for i in packable)
-        scheduled = self._overridden(schedule_func(func, constants, self.target))
+        scheduled = self._overridden(self.schedule(func, constants, self.target))
         plain = finalize(_widened(scheduled.func, source.rooms), self.target)
         return Kernel(
             func.name,

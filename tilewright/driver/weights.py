@@ -14,7 +14,6 @@ from tilewright.ir.graph.nodes import Constant
 from tilewright.ir.loop.nodes import Layout
 from tilewright.runtime.container import WEIGHT_ALIGNMENT
 
-
 # Memory of a mapped file is given back after so much of it was read: each time costs a while.
 RELEASED_BYTES = 1 << 22
 RELEASED_TENSORS = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
@@ -18,7 +19,9 @@ from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
 from tilewright.target.cpu import Target
 
-STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
+Step = tuple[str, Callable[[Func], Func]]
+
+STEPS: tuple[Step, ...] = (
     ("lower-blocks", lower_blocks),
     ("compact", compact),
     ("flatten", flatten),
@@ -31,9 +34,14 @@ STEPS: tuple[tuple[str, Callable[[Func], Func]], ...] = (
 )
 
 
+def steps(target: Target) -> tuple[Step, ...]:
+    """All steps by name; the first and the last know the machine."""
+    first = ("expand-tiles", partial(expand_tiles, target=target))
+    return (first, *STEPS, ("combine-loads", partial(combine_loads, target=target)))
+
+
 def finalize(func: Func, target: Target) -> Func:
     """Plain loops over flat buffers, ready for the emitter."""
-    func = expand_tiles(func, target)
-    for _, step in STEPS:
+    for _, step in steps(target):
         func = step(func)
-    return combine_loads(func, target)
+    return func

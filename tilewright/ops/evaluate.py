@@ -57,7 +57,7 @@ def run_outputs(
         except Error as error:
             raise error.at(node.loc) from error.__cause__
         values.update(zip(node.outputs, results, strict=True))
-        _bind_late(node, results, sizes)
+        bind_late(node, results, sizes)
         _require(next(checks), sizes)
     return [values[name] for name in graph.outputs]
 
@@ -68,7 +68,7 @@ def _require(checks: Sequence[Check], sizes: Sizes) -> None:
             raise ExecutionError("run.check", check.message, loc=check.loc)
 
 
-def _bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
+def bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
     """Sizes that are known only now: learnt, or because control flow has gone one way."""
     if isinstance(node.attrs, LearnAttrs):
         found = int(results[0].reshape(()))

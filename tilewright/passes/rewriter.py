@@ -27,6 +27,7 @@ from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder, known_constant
 from tilewright.ops.equalities import Equalities
 from tilewright.ops.table import op_row
+from tilewright.passes.rewrites import record
 
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
 
@@ -69,6 +70,8 @@ class Rewriter(GraphBuilder):
         super().__init__(source.name, source.loc)
         self.source = source
         self.changed = False
+        # Names of the rules that were applied to the node being visited, where they have names.
+        self.applied: list[str] = []
         self._names: dict[str, str] = {}
         self._scope = ""
         self._reserved: Iterable[str] = ()
@@ -171,6 +174,8 @@ class Rewriter(GraphBuilder):
         results = found if isinstance(found, tuple) else (found,)
         self._check(n, results)
         results = self._adopt(results, n.outputs, nodes, constants)
+        record(n.outputs, results, ", ".join(self.applied))
+        self.applied.clear()
         self._names.update((o, r) for o, r in zip(n.outputs, results, strict=True) if o != r)
         for old, new in zip(n.outputs, results, strict=True):
             if old != new:  # else it has the uses of the old one already

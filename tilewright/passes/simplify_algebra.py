@@ -49,6 +49,7 @@ def _applied(g: Rewriter, n: Node) -> str | None:
     for rule in rules:
         found = rule.apply(g, n)
         if found is not None:
+            g.applied.append(rule.name)
             if config().trace_rules:
                 print(f"{rule.name}: {n.op} {n.name}  -->  {found}", file=sys.stderr)
             return found

@@ -14,7 +14,6 @@ from tilewright.core.errors import NOWHERE, Loc, VerifyError
 from tilewright.ir.graph.nodes import Attrs, Constant, Graph, Node
 from tilewright.ir.types import OptionalType, SequenceType, TensorType
 
-
 _TYPES = (TensorType, SequenceType, OptionalType)
 
 

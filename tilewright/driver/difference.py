@@ -1,4 +1,4 @@
-"""How far the outputs of two engines lie apart."""
+"""How far results lie apart: outputs of two engines, or of a model before and after a change."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ def relative_error(got: Arrays, wanted: Arrays) -> float:
     Another shape, or a NaN or infinity on one side only, is an infinite error.
     """
     return max(
-        (_array_error(np.asarray(got[n]), np.asarray(w)) for n, w in wanted.items()), default=0.0
+        (array_error(np.asarray(got[n]), np.asarray(w)) for n, w in wanted.items()), default=0.0
     )
 
 
-def _array_error(got: np.ndarray, wanted: np.ndarray) -> float:
+def array_error(got: np.ndarray, wanted: np.ndarray) -> float:
+    """`relative_error` of one array."""
     if got.shape != wanted.shape:
         return float("inf")
-    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    wide = np.complex128 if "c" in (got.dtype.kind, wanted.dtype.kind) else np.float64
+    a, b = got.astype(wide), wanted.astype(wide)
     both = np.isfinite(a) & np.isfinite(b)
     if not np.array_equal(a[~both], b[~both], equal_nan=True):
         return float("inf")

@@ -1,0 +1,79 @@
+"""Mistakes behind the graph: in memory, in control flow, in machine code alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.driver.bisect.deep_model import deep_input, deep_model
+from tests.ops.test_control import branch, conditional
+from tilewright.driver import build, compiler
+from tilewright.driver.bisect.bisect import bisect
+from tilewright.driver.bisect.finding import Finding
+from tilewright.driver.kernels import Kernel
+from tilewright.ir.loop.nodes import Func, Stmt, Store
+from tilewright.ir.loop.walk import rewrite_stmts
+from tilewright.passes.plan_memory import MemoryPlan
+from tilewright.target.cpu import Target
+
+
+def found(model: object, inputs: dict[str, np.ndarray]) -> Finding:
+    report = bisect(model, inputs)
+    assert report.finding is not None
+    assert report.compilations <= 12
+    return report.finding
+
+
+def negated(func: Func) -> Func:
+    """Wrong: what is stored in outputs changes its sign."""
+
+    def store(stmt: Stmt) -> Stmt | None:
+        if isinstance(stmt, Store) and stmt.buffer in func.outputs:
+            return replace(stmt, value=-stmt.value)
+        return None
+
+    return replace(func, body=rewrite_stmts(func.body, store))
+
+
+def plant_in_code(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    right = compiler.emit_kernel
+
+    def wrong(kernel: Kernel, target: Target, precision: str) -> str:
+        if name in kernel.name:
+            kernel = replace(kernel, plain=negated(kernel.plain))
+        return right(kernel, target, precision)
+
+    monkeypatch.setattr(compiler, "emit_kernel", wrong)
+
+
+def test_wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_in_code(monkeypatch, "softmax")
+    finding = found(deep_model(3), deep_input())
+    assert (finding.kind, finding.name, finding.node) == ("code", "softmax", "y")
+    assert finding.model_nodes == ("softmax",)
+
+
+def test_a_value_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = build.plan_memory
+
+    def wrong(buffers: list[object]) -> MemoryPlan:
+        plan = right(buffers)  # type: ignore[arg-type]
+        offsets = dict(plan.offsets)
+        if "tanh_2" in offsets:  # which is computed from tanh_1
+            offsets["tanh_2"] = offsets["tanh_1"]
+        return replace(plan, offsets=offsets, peak=plan.peak + 65536)
+
+    monkeypatch.setattr(build, "plan_memory", wrong)
+    finding = found(deep_model(5, 40), deep_input(40))
+    assert finding.kind == "memory"
+    assert finding.node in ("tanh_1", "tanh_2")
+
+
+def test_control_flow_is_named_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_in_code(monkeypatch, "neg")
+    graph = conditional(branch("exp"), branch("neg")).graph("y")
+    inputs = {"c": np.array(False), "x": np.ones((2, 3), np.float32)}
+    finding = found(graph, {v.name: inputs[v.name] for v in graph.inputs})
+    assert (finding.kind, finding.op) == ("kernel", "if")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.driver.bisect.deep_model import deep_input, deep_model
+from tests.driver.bisect.test_meanings import never
+from tilewright.driver.bisect.meanings import Meanings
+from tilewright.driver.bisect.passes import changes, find_pass
+from tilewright.driver.bisect.tolerance import Tolerance
+from tilewright.driver.compiler import import_graph
+from tilewright.driver.pipeline import GRAPH_PASSES
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.passes.manager import GraphPass
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+
+
+def drop_tanh(graph: Graph) -> Graph:
+    """Wrong: a value takes the place of its tanh."""
+
+    def rule(g: Rewriter, n: Node) -> str | None:
+        return n.inputs[0] if n.name == "tanh_1" else None
+
+    return rewrite_graph(graph, rule)
+
+
+def to_infinity(graph: Graph) -> Graph:
+    """Wrong: divides by zero."""
+
+    def rule(g: Rewriter, n: Node) -> str | None:
+        if n.name != "tanh_1":
+            return None
+        return g.add("div", n.inputs[0], g.constant(np.float32(0), "zero"))
+
+    return rewrite_graph(graph, rule)
+
+
+def find(*passes: GraphPass) -> tuple[str, str, dict[str, str]] | None:
+    graph = import_graph(deep_model(3))
+    meanings = Meanings(deep_input(), never)
+    made = changes(graph, passes)
+    finding = find_pass(meanings, meanings.outputs(graph), made, Tolerance(1e-3))
+    return None if finding is None else (finding.name, finding.node, finding.details)
+
+
+def test_the_pipeline_is_right() -> None:
+    assert find(*GRAPH_PASSES) is None
+
+
+def test_a_value_that_goes_is_followed_to_what_stands_for_it() -> None:
+    found = find(*GRAPH_PASSES[:5], GraphPass("drop", drop_tanh), *GRAPH_PASSES[5:])
+    assert found is not None
+    assert found[:2] == ("drop", "tanh_1")
+    assert found[2]["pass"] == "number 6 of the pipeline"
+    assert found[2]["became"] == "mul(%add_1, %sigmoid_1)"
+
+
+def test_where_infinities_appear_first() -> None:
+    found = find(*GRAPH_PASSES[:2], GraphPass("to_infinity", to_infinity))
+    assert found is not None
+    assert found[1] == "tanh_1"
+    assert "first appears in tanh_1" in found[2]["symptom"]

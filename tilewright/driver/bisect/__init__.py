@@ -1,0 +1,1 @@
+"""Which pass, fusion or schedule first changes a model's results."""

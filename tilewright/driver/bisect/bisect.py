@@ -1,0 +1,158 @@
+"""`bisect`: the first pass, fusion or schedule that moves a model's results, and the node.
+
+    report = bisect("model.onnx", {"x": x})
+    report.finding                      # None, if the results are right
+
+What is right is what the imported graph means, by the interpreter. First the passes over the graph
+are looked at, then the kernels, then the memory that they share. A model in stages is run on what
+is right, and each stage is looked at as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.driver.bisect.finding import Finding, Report
+from tilewright.driver.bisect.kernels import find_kernel, find_overwritten
+from tilewright.driver.bisect.meanings import Meanings
+from tilewright.driver.bisect.native import Native
+from tilewright.driver.bisect.passes import changes, find_pass
+from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
+from tilewright.driver.compiler import Progress, import_graph
+from tilewright.driver.difference import array_error
+from tilewright.driver.manifest import graph_ports
+from tilewright.driver.pipeline import graph_passes
+from tilewright.driver.precision import check_precision
+from tilewright.driver.staged import StagedModel
+from tilewright.frontends.onnx.waiting import Waiting
+from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.manager import PassLog
+from tilewright.passes.name_outputs import name_outputs
+from tilewright.runtime.binding import Port
+from tilewright.target.cpu import resolve
+
+
+def bisect(
+    source: Any,
+    inputs: Mapping[str, Any],
+    *,
+    dims: Mapping[str, int] | None = None,
+    precision: str = "f32",
+    threads: int | None = None,
+    allowed: float | None = None,
+    progress: Progress = lambda stage: None,
+) -> Report:
+    """Compare what a model's machine code gives for `inputs` with what the model means.
+
+    `allowed` is the largest difference that is no mistake, relative to the largest magnitude of a
+    result; by default that depends on the precision.
+    """
+    limit = tolerance(allowed, check_precision(precision))
+    native = Native(resolve("native"), precision, threads, progress)
+    search = _Search(native, limit)
+    try:
+        graph = import_graph(source, dims)
+    except Waiting:
+        StagedModel(source, search.stage, dims).run(inputs)
+    else:
+        search.look(source, graph, inputs, dims)
+    return Report(
+        search.errors, limit.allowed, search.finding, native.compilations, tuple(search.notes)
+    )
+
+
+@dataclass
+class _Search:
+    """What was found so far."""
+
+    native: Native
+    allowed: Tolerance
+    errors: dict[str, float] = field(default_factory=dict)
+    finding: Finding | None = None
+    notes: list[str] = field(default_factory=list)
+    stages: int = 0
+
+    def look(
+        self,
+        source: Any,
+        graph: Graph,
+        inputs: Mapping[str, np.ndarray],
+        dims: Mapping[str, int] | None = None,
+        prefix: str = "",
+    ) -> list[np.ndarray]:
+        """Look at a graph, unless something was found already; what its outputs must be."""
+        self.native.progress("interpreting the model")
+        meanings = Meanings(inputs, self.native.run_plainly)
+        wanted = meanings.outputs(graph)
+        if self.finding is not None:
+            return wanted
+        self.notes += _not_finite(graph, meanings)
+        found = self.native.run(source, meanings.inputs, dims)
+        pairs = list(zip(found, wanted, strict=True))
+        self.errors.update(
+            (prefix + name, array_error(*pair))
+            for name, pair in zip(graph.outputs, pairs, strict=True)
+        )
+        if any(self.allowed.excess(*pair) for pair in pairs):
+            self.finding = _find(graph, meanings, self.native, self.allowed)
+        return wanted
+
+    def stage(self, graph: Graph) -> Any:
+        """What a model in stages takes for the machine code of a stage."""
+        self.stages += 1
+        return _Stage(self, graph, self.stages)
+
+
+@dataclass
+class _Stage:
+    """Is called as machine code is: looks at the stage and gives what is right."""
+
+    search: _Search
+    graph: Graph
+    number: int
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs of the stage."""
+        return tuple(map(Port.from_manifest, graph_ports(self.graph)[1]))
+
+    def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
+        inputs = {v.name: np.asarray(x) for v, x in zip(self.graph.inputs, args, strict=True)}
+        before = self.search.finding
+        where = f"stage {self.number}"
+        found = self.search.look(self.graph, self.graph, inputs, prefix=f"{where}, ")
+        finding = self.search.finding
+        if finding is not None and finding is not before:
+            finding.details["stage"] = str(self.number)
+        return tuple(found)
+
+
+def _find(graph: Graph, meanings: Meanings, native: Native, allowed: Tolerance) -> Finding:
+    native.progress("passes over the graph")
+    made = changes(graph, graph_passes(native.precision, native.target, PassLog()))
+    wanted = meanings.outputs(graph)
+    finding = find_pass(meanings, wanted, made, allowed)
+    if finding is not None:
+        return finding
+    native.progress("kernels")
+    last = name_outputs(made[-1].after if made else graph, graph.outputs)
+    finding = find_kernel(last, meanings, native, allowed)
+    if finding is not None:
+        return finding
+    native.progress("memory")
+    return find_overwritten(last, meanings, wanted, native, allowed)
+
+
+def _not_finite(graph: Graph, meanings: Meanings) -> list[str]:
+    """What to know of a model that computes NaN or infinities by its own meaning."""
+    values = meanings.values(graph)
+    if all(is_finite(values[o]) for o in graph.outputs):
+        return []
+    first = next(name for name, value in values.items() if not is_finite(value))
+    node = graph.producer.get(first)
+    what = "an input or a weight" if node is None else f"{node.op}, node {node.loc.node or first}"
+    return [f"the model itself gives NaN or infinity; it first appears in {first} ({what})"]

@@ -1,0 +1,77 @@
+"""Every value of a model as its machine code computes it: a model that gives them all as outputs.
+
+Kernels and their order are those of the model; only values that would lie in the arena lie in
+buffers of the caller, so nothing can overwrite them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.driver.flatten import Flat, flatten
+from tilewright.ir.graph.nodes import Graph
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A model that also gives the values in `exposed`, and where other values lie in them."""
+
+    graph: Graph
+    exposed: tuple[str, ...]
+    flat: Flat
+
+    def values(
+        self, outputs: Sequence[np.ndarray], sizes: Mapping[str, int]
+    ) -> dict[str, np.ndarray]:
+        """The values that a run has given, by name, and those that lie in them."""
+        known: dict[str, np.ndarray] = {}
+        for name, array in zip(self.graph.outputs, outputs, strict=True):
+            known[name] = array
+            known.setdefault(self.flat.root_of(name), array)
+        found = {}
+        for name in self.graph.types:
+            value = self._value(name, known, sizes)
+            if value is not None:
+                found[name] = value
+        return found
+
+    def _value(
+        self, name: str, known: Mapping[str, np.ndarray], sizes: Mapping[str, int]
+    ) -> np.ndarray | None:
+        shape = [evaluate(d, sizes) for d in self.flat.shape(name)]
+        if name in known:
+            return known[name].reshape(shape)
+        inside = self.flat.inside.get(name)
+        host = None if inside is None else self._value(inside.host, known, sizes)
+        if inside is None or host is None:
+            return None
+        if inside.starts is None:
+            return host.reshape(shape)
+        starts = [evaluate(s, sizes) for s in inside.starts]
+        ends = [s + evaluate(d, sizes) for s, d in zip(starts, inside.shape, strict=True)]
+        return host[tuple(map(slice, starts, ends))].reshape(shape)
+
+
+def values_in_memory(graph: Graph) -> list[str]:
+    """The values that have places of their own in the arena, in the order of being computed."""
+    flat = _places(graph)
+    outputs = {flat.root_of(o) for o in graph.outputs}
+    roots = dict.fromkeys(flat.root_of(o) for step in flat.steps for o in step.node.outputs)
+    return [name for name in roots if name in graph.types and name not in outputs]
+
+
+def probe(graph: Graph, exposed: Sequence[str]) -> Probe:
+    """The model with these values as further outputs."""
+    wider = replace(graph, outputs=(*graph.outputs, *exposed))
+    return Probe(wider, tuple(exposed), _places(graph))
+
+
+def _places(graph: Graph) -> Flat:
+    """Where values lie; no kernel is made for that."""
+    no_kernel: Any = None
+    return flatten(graph, lambda graph, node, rooms: no_kernel)
