@@ -205,6 +205,8 @@ def center_crop_pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
     shape, wanted = c.type(x).shape, c.known_ints(n, 1)
     axes = n.ints_attr("axes", range(len(shape)))
     before, after = zeros(len(shape)), zeros(len(shape))
+    if len(axes) != len(wanted):
+        raise n.invalid(f"{len(wanted)} sizes for {len(axes)} axes")
     for axis, size in zip(axes, wanted, strict=True):
         axis = normalize_axis("CenterCropPad", axis, len(shape))
         total = simplify(size - shape[axis])
