@@ -18,7 +18,7 @@ from tilewright.fuzz.case_file import Arrays
 from tilewright.fuzz.draft import Draft
 from tilewright.fuzz.seeds import Seed
 from tilewright.fuzz.steps import fitted
-from tilewright.fuzz.values import ODD_SIZES, is_float, numpy_dtype, random_array
+from tilewright.fuzz.values import ODD_SIZES, is_float, is_known, numpy_dtype, random_array
 
 # What NumPy calls the types of ONNX's schemas, where that is something else.
 _NAMES = {
@@ -75,7 +75,7 @@ def retyped(rng: random.Random, seed: Seed, inputs: Mapping[str, np.ndarray]) ->
     groups = {p.type_param_str: p.allowed_type_strs for p in schema.type_constraints}
     chosen = rng.choice(sorted(groups)) if groups else ""
     names = [_NAMES.get(t[7:-1], t[7:-1]) for t in groups.get(chosen, ()) if t.startswith("tensor")]
-    names = [n for n in sorted(names) if n not in ("string", "complex64", "complex128")]
+    names = [n for n in sorted(names) if n != "string" and is_known(n)]
     if not names:
         return dict(inputs)
     to = numpy_dtype(rng.choice(names))

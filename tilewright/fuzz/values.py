@@ -21,6 +21,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+def is_known(name: str) -> bool:
+    """Whether there is a NumPy type of that name."""
+    return hasattr(ml_dtypes, name) or name in np.sctypeDict
+
+
 def is_float(dtype: np.dtype) -> bool:
     """Whether a type is a floating-point type, among them those that NumPy lacks."""
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))

@@ -18,7 +18,7 @@ import numpy as np
 from tilewright.arith.expr import FALSE, TRUE, Const, Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64, from_numpy
-from tilewright.core.errors import NOWHERE, Error, Loc
+from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.equalities import Equalities
@@ -27,6 +27,10 @@ from tilewright.ops.table import op_row
 
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
 KNOWN_LIMIT = 256
+
+# What a pointer reaches, and the axes that an array has at most.
+MOST_BYTES = 1 << 47
+MOST_AXES = 64
 
 
 class GraphBuilder:
@@ -41,6 +45,7 @@ class GraphBuilder:
         self.checks: dict[Expr, Check] = {}
         self.equalities = Equalities()
         self.types: dict[str, Type] = {}
+        self._counts: dict[str, int] = {}
         self._known: dict[str, np.ndarray] = {}
         self._data: dict[str, np.ndarray] = {}
 
@@ -205,10 +210,13 @@ class GraphBuilder:
             self._known[n.name] = value
 
     def _define(self, name: str, type: Type) -> str:
-        candidate, count = name, 0
+        if isinstance(type, TensorType):
+            _check_extent(type)
+        candidate, count = name, self._counts.get(name, 0)
         while candidate in self.types:
             count += 1
             candidate = f"{name}_{count}"
+        self._counts[name] = count  # the next of this name need not try all that are taken
         self.types[candidate] = type
         return candidate
 
@@ -223,3 +231,18 @@ def known_integers(value: np.ndarray) -> list[int] | None:
     """A known value as plain integers, `None` if any element is symbolic."""
     flat = value.reshape(-1)
     return [int(e.value) for e in flat] if all(isinstance(e, Const) for e in flat) else None
+
+
+def _check_extent(type: TensorType) -> None:
+    """Refuse what no machine can hold, so that sizes are numbers of 64 bits everywhere."""
+    size = type.dtype.bytes
+    for dim in type.shape:
+        if isinstance(dim, Const):
+            size *= max(1, dim.value)
+    if size > MOST_BYTES or type.rank > MOST_AXES:
+        raise TypeCheckError(
+            "tensor.extent",
+            f"a tensor of type {type if type.rank <= MOST_AXES else type.dtype} and rank"
+            f" {type.rank} is too large",
+            help=f"at most {MOST_BYTES} bytes and {MOST_AXES} axes",
+        )

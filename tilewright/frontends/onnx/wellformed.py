@@ -20,8 +20,8 @@ from tilewright.frontends.onnx.order import node_name
 MOST_NODES = 1 << 20
 
 _Opsets = Mapping[str, int]
-# The least and most operands, then results, that an operator takes.
-_Counts = tuple[int, int, int, int]
+# Which operands an operator must have, how many at least and at most, and how many results.
+_Counts = tuple[tuple[int, ...], int, int, int, int]
 
 
 def check_wellformed(model: ModelProto, file: str) -> None:
@@ -86,19 +86,24 @@ def _counts(op: str, version: int, domain: str) -> _Counts | None:
     if version < 1 or not defs.has(op, min(version, 1 << 30), domain):
         return None
     s: Any = defs.get_schema(op, min(version, 1 << 30), domain)
-    return s.min_input, s.max_input, s.min_output, s.max_output
+    formal = enumerate(s.inputs)
+    needed = tuple(i for i, p in formal if p.option == defs.OpSchema.FormalParameterOption.Single)
+    variadic = s.inputs and s.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+    least = s.min_input if variadic else 0
+    return needed, least, s.max_input, s.min_output, s.max_output
 
 
 def _check_counts(node: NodeProto, counts: _Counts | None, file: str) -> None:
     if counts is None:
         return  # whoever converts it knows, or nobody
-    least, most, least_out, most_out = counts
+    needed, least, most, least_out, most_out = counts
     given = _length(node.input)
     if given > most:
         raise _error("node", f"{given} inputs, {most} are the most it takes", node, file)
-    for index in range(least):
-        if index >= given or not node.input[index]:
-            raise _error("missing-input", f"no input {index}", node, file)
+    absent = [i for i in needed if i >= given or not node.input[i]]
+    if absent or len(node.input) < least:
+        index = absent[0] if absent else len(node.input)
+        raise _error("missing-input", f"no input {index}", node, file)
     results = _length(node.output)
     if not least_out <= results <= most_out:
         span = least_out if least_out == most_out else f"{least_out} to {most_out}"

@@ -151,6 +151,8 @@ def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
     else:
         # Equal parts; the last is smaller where they do not divide the whole.
         count = n.int_attr("num_outputs", n.n_outputs)
+        if count != n.n_outputs:
+            raise n.invalid(f"num_outputs is {count}, it has {n.n_outputs} outputs")
         part = simplify(ceildiv(size, count))
         given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
     message = f"parts of {', '.join(map(str, given))} do not split {size} elements"
