@@ -61,3 +61,18 @@ def test_known_integers_are_all_or_nothing() -> None:
     values[:] = [const(1), Var("n")]
     assert known_integers(values) is None
     assert known_integers(values[:1]) == [1]
+
+
+@pytest.mark.parametrize("shape", [(1 << 62, 4), (1 << 40, 1 << 40, 0), (1,) * 65])
+def test_no_tensor_is_larger_than_a_machine(shape: tuple[int, ...]) -> None:
+    g = GraphBuilder("f")
+    with pytest.raises(TypeCheckError) as caught:
+        g.input("x", tensor(F32, *shape))
+    assert caught.value.code == "tensor.extent"
+
+
+def test_many_values_of_one_name_get_names_of_their_own() -> None:
+    g = GraphBuilder("f")
+    names = [g.input("x", tensor(F32, 1)) for _ in range(20_000)]
+    assert names[:3] == ["x", "x_1", "x_2"]
+    assert len(set(names)) == 20_000

@@ -115,7 +115,7 @@ def test_lp_norm(axis: int, p: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 12, 13, 40])
 def test_lrn(size: int) -> None:
     x = normal(2, 7, 3)
     attrs = LrnAttrs(size, 0.5, 0.6, 1.5)

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty
+from tilewright.core.errors import ExecutionError
+from tilewright.runtime.memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty, room
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,10 @@ def test_where_an_array_keeps_its_address() -> None:
     for array in (np.zeros(3), np.arange(9)[4:], np.frombuffer(b"text", np.uint8)):
         found = ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value
         assert found == array.ctypes.data
+
+
+@pytest.mark.parametrize("size", [1 << 61, 1 << 64])
+def test_memory_that_there_is_not_is_an_error(size: int) -> None:
+    with pytest.raises(ExecutionError) as caught:
+        room(size)
+    assert caught.value.code == "run.memory"

@@ -30,6 +30,7 @@ COMMANDS = {
     "opt": "tilewright.cli.opt:opt_command",
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",
+    "fuzz": "tilewright.cli.fuzz:fuzz_command",
 }
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from onnx import TypeProto, ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING
-from tilewright.core.errors import ConfigError, ExecutionError
+from tilewright.core.errors import ConfigError, Error, ExecutionError, Loc
 from tilewright.driver.program import CompileGraph, Program
 from tilewright.frontends.onnx.constants import model_constants
 from tilewright.frontends.onnx.context import onnx_dtype
-from tilewright.frontends.onnx.read import Source, read_model
+from tilewright.frontends.onnx.read import Model, Source, read_model
 from tilewright.frontends.onnx.stages import model_part
 
 
@@ -46,15 +46,21 @@ class StagedModel:
         model = read_model(source)
         if model.proto.functions:
             model.proto = inliner.inline_local_functions(model.proto)
+        self._lock = threading.Lock()
+        try:
+            self._declare(model, dims or {})
+            self._program = Program(model_part(model), compile_graph)
+        except Error as error:
+            raise error.at(Loc(model.file)) from error.__cause__
+
+    def _declare(self, model: Model, dims: Mapping[str, int]) -> None:
         graph = model.proto.graph
         constants = model_constants(model)
         declared = [v for v in graph.input if v.name not in constants]
-        self._declared = {v.name: _fixed(v.type, dims or {}) for v in declared}
-        _check_names(dims or {}, declared)
+        self._declared = {v.name: _fixed(v.type, dims) for v in declared}
+        _check_names(dims, declared)
         self.inputs = tuple(ValuePort(k, type_text(t)) for k, t in self._declared.items())
         self.outputs = tuple(ValuePort(v.name, type_text(v.type)) for v in graph.output)
-        self._program = Program(model_part(model), compile_graph)
-        self._lock = threading.Lock()
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the model; inputs by position or name. One output is given alone, more as a tuple."""

@@ -18,7 +18,7 @@ import numpy as np
 from tilewright.arith.expr import FALSE, TRUE, Const, Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64, from_numpy
-from tilewright.core.errors import NOWHERE, Error, Loc
+from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.equalities import Equalities
@@ -27,6 +27,10 @@ from tilewright.ops.table import op_row
 
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
 KNOWN_LIMIT = 256
+
+# What a pointer reaches, and the axes that an array has at most.
+MOST_BYTES = 1 << 47
+MOST_AXES = 64
 
 
 class GraphBuilder:
@@ -213,6 +217,8 @@ class GraphBuilder:
         self._known[n.name] = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
 
     def _define(self, name: str, type: Type) -> str:
+        if isinstance(type, TensorType):
+            _check_extent(type)
         candidate = name
         while candidate in self.types:  # counting on from last time: many constants have one name
             self._counts[name] = self._counts.get(name, 0) + 1
@@ -239,3 +245,18 @@ def known_integers(value: np.ndarray) -> list[int] | None:
     """A known value as plain integers, `None` if any element is symbolic."""
     flat = value.reshape(-1)
     return [int(e.value) for e in flat] if all(isinstance(e, Const) for e in flat) else None
+
+
+def _check_extent(type: TensorType) -> None:
+    """Refuse what no machine can hold, so that sizes are numbers of 64 bits everywhere."""
+    size = type.dtype.bytes
+    for dim in type.shape:
+        if isinstance(dim, Const):
+            size *= max(1, dim.value)
+    if size > MOST_BYTES or type.rank > MOST_AXES:
+        raise TypeCheckError(
+            "tensor.extent",
+            f"a tensor of type {type if type.rank <= MOST_AXES else type.dtype} and rank"
+            f" {type.rank} is too large",
+            help=f"at most {MOST_BYTES} bytes and {MOST_AXES} axes",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.arith.expr import Expr, call, cast, const, product, select
+from tilewright.arith.expr import Expr, as_int, call, cast, const, product, select
 from tilewright.core.dtypes import DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -274,7 +274,10 @@ def _lrn_type(attrs: LrnAttrs, ins: Sequence[TensorType]) -> TensorType:
 def _lrn(b: Builder, attrs: LrnAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]) -> Tensor:
     x = ins[0]
     dtype = accumulator(x.dtype)
-    before = (attrs.size - 1) // 2
+    channels = as_int(x.shape[1])
+    # A window that reaches beyond the channels on both sides sums no more than all of them.
+    size = attrs.size if channels is None else min(attrs.size, max(1, 2 * channels - 1))
+    before = (size - 1) // 2
 
     def window(n: Expr, c: Expr, *where: Expr) -> Expr:
         def square(k: Expr) -> Expr:
@@ -283,7 +286,7 @@ def _lrn(b: Builder, attrs: LrnAttrs, ins: Sequence[Tensor], outs: Sequence[Tens
             value = widen(x.at(n, channel, *where, when=inside))
             return value * value
 
-        return b.sum((attrs.size,), square)
+        return b.sum((size,), square)
 
     squares = b.compute("squares", x.shape, window)
     bias, alpha = const(attrs.bias, dtype), const(attrs.alpha / attrs.size, dtype)

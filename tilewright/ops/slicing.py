@@ -90,8 +90,8 @@ def _slice_value(attrs: SliceAttrs, known: Sequence[np.ndarray]) -> np.ndarray |
 
 
 def _concat_type(attrs: ConcatAttrs, ins: Sequence[TensorType]) -> TensorType:
-    if not ins or any(t.rank != ins[0].rank for t in ins):
-        raise fail("concat", f"operands {', '.join(map(str, ins))} must have one rank")
+    if not ins or not ins[0].rank or any(t.rank != ins[0].rank for t in ins):
+        raise fail("concat", f"operands {', '.join(map(str, ins))} must have one rank, not 0")
     axis = normalize_axis("concat", attrs.axis, ins[0].rank)
     dims = list(ins[0].shape)
     for other in ins[1:]:

@@ -27,6 +27,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.evaluate import evaluate_node
 from tilewright.ops.generate import DimsAttrs
+from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.table import op_row
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -46,7 +47,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _fold(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
-    if n.regions:
+    if n.regions or isinstance(n.attrs, LearnAttrs):  # a size needs the node that gives its value
         return None
     data = [g.constant_data(i) if i else None for i in n.inputs]
     if all(d is not None for d, i in zip(data, n.inputs, strict=True) if i):

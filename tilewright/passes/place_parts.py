@@ -234,7 +234,7 @@ class _Places:
         attrs = n.attrs
         assert isinstance(attrs, SliceAttrs)
         base = n.inputs[0]
-        if n.name in self.given | self.placed or set(attrs.steps) != {1}:
+        if self._is_given(n.name) or n.name in self.placed or set(attrs.steps) != {1}:
             return
         if not self._is_stored(n.name) or base in self.graph.constant_by_name:
             return

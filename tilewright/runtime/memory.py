@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.core.errors import ExecutionError
+
 ALIGNMENT = 64
 
 _addressof = ctypes.addressof
@@ -27,9 +29,21 @@ def address(array: np.ndarray) -> int:
         return int(array.__array_interface__["data"][0])
 
 
+def room(size: int) -> np.ndarray:
+    """New memory of unspecified content, of `size` bytes; what there is not is an error."""
+    try:
+        return np.empty(size, np.uint8)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise ExecutionError(
+            "run.memory",
+            f"the model needs {size} bytes of memory, which there are not",
+            help="run it on smaller inputs",
+        ) from error
+
+
 def aligned_empty(shape: Sequence[int], dtype: np.dtype) -> tuple[np.ndarray, int]:
     """A new array of unspecified content that begins on a cache line, and its address."""
-    memory = np.empty(math.prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
+    memory = room(math.prod(shape) * dtype.itemsize + ALIGNMENT)
     start = address(memory)
     offset = -start % ALIGNMENT
     return np.ndarray(shape, dtype, memory, offset), start + offset

@@ -55,8 +55,9 @@ def test_inputs_left_out_at_the_end_do_not_count() -> None:
 def test_a_nested_graph_that_lacks_its_result() -> None:
     c = context()
     m = parsed("g (float[n] x) => (float[n] y) { y = Relu (x) }")
-    (y,) = nested_graph(read_model(m), c, m.graph)
+    model = read_model(m)
+    (y,) = nested_graph(model, c, m.graph)
     assert c.type(y) == tensor(F32, Var("n"))
     del m.graph.node[:]
     with pytest.raises(FrontendError, match="output 'y' of a nested graph"):
-        nested_graph(read_model(m), context(), m.graph)
+        nested_graph(model, context(), m.graph)

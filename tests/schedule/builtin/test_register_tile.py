@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tilewright.schedule.builtin.register_tile import TileProblem, choose_tile
+from tilewright.schedule.builtin.register_tile import TileProblem, choose_tile, nearest_divisor
 from tilewright.target.cpu import NAMED
 
 
@@ -57,3 +57,8 @@ def test_rows_of_unknown_number(name: str) -> None:
     assert 4 <= tile.rows <= 8
     assert vectors >= 2
     assert tile.rows * vectors + vectors < target.vector_registers
+
+
+@pytest.mark.parametrize(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])
+def test_nearest_divisor(number: int, wanted: int, found: int) -> None:
+    assert nearest_divisor(number, wanted) == found

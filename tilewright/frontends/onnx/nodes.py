@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from tilewright.core.errors import Error, FrontendError, Loc
+from tilewright.core.errors import Error, FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.constants import graph_constants
 from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
 from tilewright.frontends.onnx.functions import body_nodes, function_body
@@ -45,6 +45,9 @@ def convert_node(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: L
         outputs = _outputs(c, n)
     except Error as error:
         raise error.at(loc) from error.__cause__
+    except MemoryError as error:
+        message = f"{n.op_type}: what it computes of constants does not fit into memory"
+        raise UnsupportedError("onnx.memory", message, loc=loc) from error
     if len(outputs) < sum(map(bool, proto.output)):
         raise n.unsupported(
             f"it has {len(proto.output)} outputs", f"{len(outputs)} are supported here"

@@ -15,9 +15,10 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from tilewright.core.errors import FrontendError
+from tilewright.core.errors import FrontendError, Loc
 from tilewright.frontends.onnx.strip import Stripped, strip
 from tilewright.frontends.onnx.tensors import TensorReader
+from tilewright.frontends.onnx.wellformed import check_wellformed
 
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
@@ -95,11 +96,17 @@ def _parse(parts: Stripped, file: str) -> onnx.ModelProto:
 def _checked(model: Model) -> Model:
     """The model, if it has what every model has."""
     if not model.proto.HasField("graph"):
-        raise FrontendError("onnx.damaged", f"{model.file} is not an ONNX model: it has no graph")
+        raise FrontendError(
+            "onnx.damaged",
+            f"{model.file} is not an ONNX model: it has no graph",
+            loc=Loc(model.file),
+        )
     if not model.opsets:
         raise FrontendError(
             "onnx.opset",
             f"{model.file} does not say which version of the ONNX operators it uses",
+            loc=Loc(model.file),
             help="add an opset_import for the domain ai.onnx",
         )
+    check_wellformed(model.proto, model.file)
     return model

@@ -109,7 +109,10 @@ def _inside(tensor: TensorProto, location: str, folder: Path | None) -> Path:
     parts = location.replace("\\", "/").split("/")
     if not location or "\0" in location or os.path.isabs(location) or ".." in parts:
         raise outside
-    path = (base / location).resolve()  # follows symbolic links, which may lead elsewhere
+    try:
+        path = (base / location).resolve()  # follows symbolic links, which may lead elsewhere
+    except (RuntimeError, OSError) as error:  # a link to itself, a name without end
+        raise outside from error
     if not path.is_relative_to(base):
         raise outside
     if not path.is_file():

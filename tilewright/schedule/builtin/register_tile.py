@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isqrt
 
 from tilewright.target.cpu import Target
 
@@ -123,7 +124,8 @@ def largest_divisor(number: int, most: int) -> int:
 
 def nearest_divisor(number: int, wanted: int) -> int:
     """The divisor of `number` whose ratio to `wanted` is nearest to one."""
-    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    divisors = sorted({*small, *(number // d for d in small)})
     return min(divisors, key=lambda d: max(d / wanted, wanted / d))
 
 

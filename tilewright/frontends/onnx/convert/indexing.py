@@ -54,9 +54,15 @@ def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The greatest or least elements; always sorted."""
-    k = const(n.int_attr("k")) if n.has_attr("k") else c.known_ints(n, 1)[0]
+    given = (const(n.int_attr("k")),) if n.has_attr("k") else c.known_ints(n, 1)
+    if len(given) != 1:
+        raise n.invalid(f"k has {len(given)} elements, not one")
+    k, x = given[0], n.required(0)
     attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
-    return c.add_many(n, "topk", n.required(0), attrs=attrs)
+    found = c.add_many(n, "topk", x, attrs=attrs)
+    size = c.type(x).shape[attrs.axis]
+    c.g.require((const(0) <= k) & (k <= size), f"TopK: {k} elements of {size}", n.loc)
+    return found
 
 
 def tensor_scatter(n: OnnxNode) -> TensorScatterAttrs:

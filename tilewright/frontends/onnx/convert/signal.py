@@ -14,6 +14,9 @@ from tilewright.ops.generate import RangeAttrs
 from tilewright.ops.indexing import GatherAttrs
 from tilewright.ops.row import normalize_axis
 
+# The most elements of tables that are made while a model is read.
+MOST_ELEMENTS = 1 << 24
+
 
 def _fixed(n: OnnxNode, size: Expr) -> int:
     """The length of a transform, which must be a number."""
@@ -33,6 +36,8 @@ def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     inverse, onesided = (bool(n.int_attr(a, 0)) for a in ("inverse", "onesided"))
     own = simplify((shape[axis] - 1) * 2) if inverse and onesided else shape[axis]
     length = c.static_ints(n, 1)[0] if n.has_input(1) else _fixed(n, own)
+    if length > MOST_ELEMENTS:
+        raise n.unsupported(f"a transform of {length} elements", f"up to {MOST_ELEMENTS}")
     return (c.add(n, "dft", x, attrs=DftAttrs(axis, length, inverse, onesided)),)
 
 
@@ -59,6 +64,8 @@ def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def mel_weight_matrix(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Triangles of equal width on the mel scale, one a column."""
     bins, length, rate = (int(c.scalar(n, i)) for i in range(3))
+    if not (0 <= bins and 0 <= length and bins * length <= MOST_ELEMENTS and rate):
+        raise n.invalid(f"{bins} bins of {length} samples at a rate of {rate}")
     low, high = (2595 * np.log10(1 + float(c.scalar(n, i)) / 700) for i in (3, 4))
     mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
     hertz = 700 * (10 ** (mels / 2595) - 1)

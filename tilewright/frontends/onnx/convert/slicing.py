@@ -151,6 +151,8 @@ def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
     else:
         # Equal parts; the last is smaller where they do not divide the whole.
         count = n.int_attr("num_outputs", n.n_outputs)
+        if count != n.n_outputs:
+            raise n.invalid(f"num_outputs is {count}, it has {n.n_outputs} outputs")
         part = simplify(ceildiv(size, count))
         given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
     message = f"parts of {', '.join(map(str, given))} do not split {size} elements"
@@ -205,6 +207,8 @@ def center_crop_pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
     shape, wanted = c.type(x).shape, c.known_ints(n, 1)
     axes = n.ints_attr("axes", range(len(shape)))
     before, after = zeros(len(shape)), zeros(len(shape))
+    if len(axes) != len(wanted):
+        raise n.invalid(f"{len(wanted)} sizes for {len(axes)} axes")
     for axis, size in zip(axes, wanted, strict=True):
         axis = normalize_axis("CenterCropPad", axis, len(shape))
         total = simplify(size - shape[axis])

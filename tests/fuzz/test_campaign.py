@@ -1,0 +1,42 @@
+"""Random graphs against the interpreter: a fixed seed, a bounded time, no findings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tilewright.fuzz.campaign import Report, signature, verdict_of
+from tilewright.fuzz.check import Verdict
+from tilewright.fuzz.isolate import Outcome
+
+
+def test_no_random_graph_goes_wrong() -> None:
+    # In a process of its own: what forks should have no threads.
+    command = [sys.executable, "-m", "tilewright", "fuzz", "--graphs", "60", "--seconds", "30"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=300)
+    report = json.loads(done.stdout)
+    assert report["findings"] == []
+    assert done.returncode == 0
+    assert report["kinds"]["right"] >= 5
+
+
+def test_outcomes_become_verdicts() -> None:
+    assert verdict_of(Outcome("hang", "")).kind == "hang"
+    assert verdict_of(Outcome("exception", "Traceback")).kind == "internal"
+    assert verdict_of(Outcome("done", {"kind": "right", "detail": ""})) == Verdict("right")
+
+
+def test_a_finding_keeps_its_kind_of_error_when_it_is_shrunk() -> None:
+    one = Verdict("error", "TypeCheckError[a.b]: 3 is not 4\n  --> x")
+    other = Verdict("error", "TypeCheckError[a.b]: 5 is not 6")
+    assert signature(one) == signature(other)
+    assert signature(one) != signature(Verdict("error", "LoweringError[c]: 3"))
+    trace = 'File "/a/tilewright/ir/x.py", line 5, in f\n    x\nKeyError: 3'
+    assert signature(Verdict("internal", trace))[1].startswith("KeyError")
+
+
+def test_a_report_counts() -> None:
+    report = Report()
+    report.kinds.update(["right", "right", "wrong"])
+    assert report.as_json()["tried"] == 3

@@ -1,0 +1,29 @@
+"""What the fuzzers have found before: shrunk graphs, and models that did harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.fuzz.campaign import verdict_of
+from tilewright.fuzz.case_file import read_case
+from tilewright.fuzz.check import check_case
+from tilewright.fuzz.hostile import check_hostile
+from tilewright.fuzz.isolate import run_isolated
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases").glob("*.onnx"))
+HOSTILE = sorted((HERE / "hostile").glob("*/*.onnx"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+def test_graph(path: Path) -> None:
+    verdict = verdict_of(run_isolated(lambda: check_case(read_case(path)).as_json()))
+    assert not verdict.is_finding, verdict.detail
+
+
+@pytest.mark.parametrize("path", HOSTILE, ids=[path.parent.name for path in HOSTILE])
+def test_damaged_model(path: Path) -> None:
+    verdict = verdict_of(run_isolated(lambda: check_hostile(path, {}).as_json()))
+    assert not verdict.is_finding, verdict.detail

@@ -1,0 +1,73 @@
+"""`tilewright fuzz`: look for mistakes of the compiler.
+
+tilewright fuzz --seconds 60                 # random graphs against the interpreter
+tilewright fuzz --ops Gather,Conv --seed 7   # of these operators
+tilewright fuzz --mutate --seconds 60        # damaged model files
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import json_option
+from tilewright.cli.output import print_json, progress
+
+if TYPE_CHECKING:
+    from tilewright.fuzz.campaign import Report
+
+
+@click.command("fuzz")
+@click.option("--mutate", is_flag=True, help="Damaged model files instead of random graphs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+@click.option("--graphs", type=click.IntRange(min=1), help="How many to try.")
+@click.option("--seconds", type=float, help="How long to try. [default: 60 unless --graphs]")
+@click.option("--ops", default="", metavar="A,B", help="Only test cases of these ONNX operators.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="At once.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write findings there, as small as they get."
+)
+@json_option
+def fuzz_command(
+    mutate: bool,
+    seed: int,
+    graphs: int | None,
+    seconds: float | None,
+    ops: str,
+    jobs: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Try random graphs, or damaged models; what goes wrong is shrunk. Fails if anything did."""
+    from tilewright.fuzz.campaign import Settings, run_campaign
+    from tilewright.fuzz.mutation_campaign import run_mutations
+
+    operators = frozenset(filter(None, (name.strip() for name in ops.split(","))))
+    limit = 60.0 if seconds is None and graphs is None else seconds
+    settings = Settings(seed, graphs, limit, operators, jobs, out)
+    with progress() as show:
+        report = (run_mutations if mutate else run_campaign)(settings, show)
+    _print(report, as_json)
+    if report.findings:
+        sys.exit(1)
+
+
+def _print(report: Report, as_json: bool) -> None:
+    if as_json:
+        print_json(report.as_json())
+        return
+    for found in report.findings:
+        click.echo(_text(found))
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.kinds.items()))
+    click.echo(f"{report.kinds.total()} tried in {report.seconds:.0f} s: {kinds}")
+    click.echo(f"{len(report.operators)} operators, {len(report.findings)} findings")
+
+
+def _text(found: dict[str, Any]) -> str:
+    what = f"{found['kind']} ({found['graph']}): {', '.join(found['operators'])}"
+    where = f"\n  {found['file']}" if "file" in found else ""
+    detail = found["detail"].strip().splitlines() or [""]
+    return f"{what}{where}\n  {detail[0] if found['kind'] != 'internal' else detail[-1]}"

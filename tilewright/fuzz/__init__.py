@@ -1,0 +1,1 @@
+"""Fuzzers: random graphs against the interpreter, and damaged model files."""

@@ -1,0 +1,94 @@
+"""One damaged model: it must compile and run, or be refused with one Error that says where.
+
+Everything else is a finding: another exception, a file opened outside the model's folder, an error
+that names no place. Crashes, hangs and memory without bound are what the process around it sees.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.errors import NOWHERE, Error, InternalError
+from tilewright.driver.compile import compile
+from tilewright.fuzz.check import Verdict
+from tilewright.runtime.executable import Executable
+
+# A model is run if its inputs have at most so many elements.
+MOST_ELEMENTS = 1 << 16
+
+
+def check_hostile(path: Path, inputs: Mapping[str, Any]) -> Verdict:
+    """Compile the model at `path`, run it where that can be done, and see how that ends.
+
+    Watches the files that this process opens from now on: to be called in one of its own.
+    """
+    opened = _watch(path.parent.parent, path.parent)
+    try:
+        verdict = _check(path, inputs)
+    except MemoryError:
+        return Verdict("memory", traceback.format_exc(limit=-6))
+    except Exception:
+        return Verdict("internal", traceback.format_exc(limit=-6))
+    return Verdict("outside", f"opened {opened[0]}") if opened else verdict
+
+
+def _check(path: Path, inputs: Mapping[str, Any]) -> Verdict:
+    try:
+        executable = compile(path, threads=1, cache=False)
+        with executable:
+            given = _given(executable, inputs)
+            if given is not None:
+                executable.run(given)
+    except Error as error:
+        return _judged(error)
+    return Verdict("right")
+
+
+def _judged(error: Error) -> Verdict:
+    if isinstance(error, InternalError):
+        return Verdict("internal", str(error))
+    # What a run refuses is about what it was given, not about a place in the model.
+    placed = error.loc != NOWHERE or error.code.startswith(("run.", "onnx.damaged", "dtype"))
+    return Verdict("refused" if placed else "unlocated", str(error))
+
+
+def _given(executable: Any, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Inputs for a run: those of the valid model where they fit, else zeros."""
+    if not isinstance(executable, Executable):
+        known = {port.name for port in executable.inputs}
+        return dict(inputs) if known <= set(inputs) else None
+    given: dict[str, Any] = {}
+    for port in executable.inputs:
+        old = inputs.get(port.name)
+        if isinstance(old, np.ndarray) and old.dtype == port.dtype.numpy:
+            given[port.name] = old
+            continue
+        shape = [size if isinstance(size, int) else 3 for size in port.shape]
+        if np.prod(shape, dtype=object) > MOST_ELEMENTS:
+            return None
+        given[port.name] = np.zeros(shape, port.dtype.numpy)
+    return given
+
+
+def _watch(root: Path, allowed: Path) -> list[str]:
+    """A list that every file below `root` but not below `allowed` is added to when opened."""
+    opened: list[str] = []
+    root, allowed = root.resolve(), allowed.resolve()
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event != "open" or not isinstance(args[0], str | bytes | os.PathLike):
+            return
+        path = os.path.realpath(os.fsdecode(args[0]))
+        foreign = path.startswith(f"{root}/") and not path.startswith(f"{allowed}/")
+        if foreign or path in ("/etc/hostname", "/dev/zero"):
+            opened.append(path)
+
+    sys.addaudithook(hook)
+    return opened

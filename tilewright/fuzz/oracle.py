@@ -1,0 +1,200 @@
+"""What a model should give, and how far off a right answer may be.
+
+The answer is the interpreter's. How far a compiled result may lie from it follows from the
+operators: the model is interpreted again with every inexact result moved by a few units in its last
+place, and what that does to an output is what rounding may do to it. Operators that only move
+elements, and all integers, move nothing, so that they have to agree exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+from tilewright.driver.manifest import graph_ports
+from tilewright.driver.staged import StagedModel
+from tilewright.frontends.onnx.importer import import_onnx
+from tilewright.frontends.onnx.waiting import Waiting
+from tilewright.fuzz.values import is_float
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Type
+from tilewright.ops.evaluate import Arrays, Sizes, Step, evaluate_node, run_outputs
+from tilewright.ops.table import op_row
+from tilewright.runtime.binding import Port
+from tilewright.runtime.executable import Executable
+
+# Operators whose results are operands, or exact functions of them.
+EXACT = frozenset(
+    """identity reshape part join transpose expand tile reverse depth_to_space space_to_depth trilu
+    slice concat pad gather gather_elements gather_nd one_hot reverse_sequence full eye_like dims
+    where min max abs neg sign floor ceil round relu bitcast cast windows max_pool
+    max_pool_indices max_roi_pool reduce_max reduce_min argmax argmin topk hardmax scatter_nd
+    learn true_positions tensor_scatter resize_nearest range""".split()
+)
+# Units in the last place by which an inexact result, or an operand of a sum, is moved.
+UNITS = 4.0
+# How often the largest movement seen may be exceeded.
+SLACK = 8.0
+
+Outputs = list[Any]
+Interpreter = Callable[[Mapping[str, np.ndarray], Step], Outputs]
+
+
+def interpreter(model: onnx.ModelProto) -> Interpreter:
+    """The model, ready to be interpreted; a model that cannot be read is an Error."""
+    try:
+        graph = import_onnx(model)
+    except Waiting:
+        return lambda inputs, step: _run_staged(model, inputs, step)
+    return lambda inputs, step: _run(graph, inputs, step)
+
+
+def _run(graph: Graph, inputs: Mapping[str, np.ndarray], step: Step) -> Outputs:
+    with np.errstate(all="ignore"):
+        return list(run_outputs(graph, inputs, step=step))
+
+
+def _run_staged(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], step: Step) -> Outputs:
+    """A model that is compiled while it runs, its stages interpreted."""
+
+    def interpreted(graph: Graph) -> Executable:
+        return cast(Executable, _Interpreted(graph, step))
+
+    return list(StagedModel(model, interpreted).run(inputs).values())
+
+
+class _Interpreted:
+    """Stands in for the executable of a stage."""
+
+    def __init__(self, graph: Graph, step: Step) -> None:
+        self.graph = graph
+        self.step = step
+        self.outputs = [Port.from_manifest(port) for port in graph_ports(graph)[1]]
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        given = {v.name: a for v, a in zip(self.graph.inputs, arrays, strict=True)}
+        return tuple(_run(self.graph, given, self.step))
+
+
+class Moved:
+    """Evaluates nodes and moves what is inexact; `count` says how many results were."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = np.random.default_rng(seed)
+        self.count = 0
+
+    def __call__(
+        self, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+    ) -> list[np.ndarray]:
+        """The results of a node, moved."""
+        if node.op in EXACT:
+            return evaluate_node(node, inputs, sizes, types)
+        if not node.regions and op_row(node.op).kind not in ("injective", "view"):
+            inputs = self._operands(node, inputs)
+        results = [self._move(x) for x in evaluate_node(node, inputs, sizes, types)]
+        self.count += any(is_float(x.dtype) or x.dtype.kind == "c" for x in results)
+        return results
+
+    def _operands(self, node: Node, inputs: Arrays) -> Arrays:
+        moved = {
+            n: self._move(x) for n, x in zip(node.inputs, inputs, strict=True) if x is not None
+        }
+        return [None if x is None else moved[n] for n, x in zip(node.inputs, inputs, strict=True)]
+
+    def _move(self, x: np.ndarray) -> np.ndarray:
+        if not is_float(x.dtype):
+            return x
+        eps = float(ml_dtypes.finfo(x.dtype).eps)
+        by = self.draw.uniform(-UNITS * eps, UNITS * eps, x.shape)
+        return np.asarray(x.astype(np.float64) * (1 + by)).astype(x.dtype)
+
+
+@dataclass
+class Expected:
+    """The interpreter's outputs, and for each how far other roundings of it lie from it."""
+
+    outputs: Outputs
+    spread: list[np.ndarray | None]
+    exact: bool
+
+
+def expect(run: Interpreter, inputs: Mapping[str, np.ndarray], tries: int = 3) -> Expected:
+    """Interpret a model `tries` times more, with results moved; an output without a spread is one
+    whose shape depends on rounding."""
+    outputs = run(inputs, evaluate_node)
+    spread: list[np.ndarray | None] = [np.zeros(np.shape(x)) for x in outputs]
+    exact = False
+    for seed in range(tries):
+        moved = Moved(seed)
+        others = run(inputs, moved)
+        exact = exact or not moved.count
+        pairs = zip(spread, outputs, others, strict=True)
+        spread = [_widened(s, x, y) for s, x, y in pairs]
+        if exact:
+            break
+    return Expected(outputs, spread, exact)
+
+
+def _widened(spread: np.ndarray | None, x: Any, y: Any) -> np.ndarray | None:
+    if spread is None or np.shape(x) != np.shape(y):
+        return None
+    if not isinstance(x, np.ndarray) or x.dtype.kind in "OUS":
+        return spread
+    return np.maximum(spread, distance(x, y))
+
+
+def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How far elements lie apart: 0 if equal or both NaN, infinite if only one is not finite."""
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    a, b = x.astype(wide), y.astype(wide)
+    with np.errstate(all="ignore"):
+        apart = np.abs(a - b)
+        same = (x == y) | (np.isnan(a) & np.isnan(b))
+    # 64 bits do not fit into a float, so integers that differ may seem the same there
+    apart = np.where(np.isfinite(apart), np.maximum(apart, np.finfo(np.float64).tiny), np.inf)
+    least = 1.0 if x.dtype.kind in "iub" else 0.0
+    return np.where(same, 0.0, np.maximum(apart, least))
+
+
+def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) -> str:
+    """What is wrong with an output, or nothing."""
+    if not isinstance(expected, np.ndarray) or not isinstance(found, np.ndarray):
+        return "" if _same(found, expected) else f"got {found!r}, expected {expected!r}"
+    if found.dtype != expected.dtype:
+        return f"is {found.dtype}, expected {expected.dtype}"
+    if spread is None:
+        return ""
+    if found.shape != expected.shape:
+        return f"has shape {found.shape}, expected {expected.shape}"
+    if expected.dtype.kind in "OUS":
+        return "" if np.array_equal(found, expected) else "has other texts"
+    apart = distance(found, expected)
+    bad = apart > _allowed(expected, spread, exact)
+    if not bad.any():
+        return ""
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+    return f"{int(bad.sum())} of {bad.size} differ, at {list(at)} {found[at]} for {expected[at]}"
+
+
+def _allowed(expected: np.ndarray, spread: np.ndarray, exact: bool) -> np.ndarray:
+    if exact or not is_float(expected.dtype):
+        return SLACK * spread
+    info = ml_dtypes.finfo(expected.dtype)
+    size = np.abs(expected.astype(np.float64))
+    size = np.where(np.isfinite(size), size, 0.0)
+    last = float(info.eps) * size + float(info.smallest_subnormal)
+    return SLACK * (spread + last)
+
+
+def _same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, list | tuple):
+        together = isinstance(found, list | tuple) and len(found) == len(expected)
+        return together and all(map(_same, found, expected))
+    if isinstance(expected, np.ndarray):
+        return isinstance(found, np.ndarray) and not mismatch(found, expected, np.zeros(1), False)
+    return bool(found == expected)
