@@ -27,6 +27,7 @@ COMMANDS = {
     "profile": "tilewright.cli.profile:profile_command",
     "explain": "tilewright.cli.explain:explain_command",
     "opt": "tilewright.cli.opt:opt_command",
+    "run-app": "tilewright.cli.run_app:run_app_command",
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",
 }
