@@ -37,7 +37,8 @@ class ModelMetadata:
         self.domain = model.domain
         self.description = model.doc_string
         self.graph_description = model.graph.doc_string
-        self.version = model.model_version
+        # ONNX Runtime's number for a model that says none.
+        self.version = model.model_version if model.HasField("model_version") else 2**63 - 1
         self.custom_metadata_map = {p.key: p.value for p in model.metadata_props}
 
 
