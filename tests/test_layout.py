@@ -12,7 +12,9 @@ MAX_LINES = 500
 
 # Modules tested together rather than one by one: a pattern of modules, and the test that covers
 # them. A module needs no row here if it has its own `tests/<layer>/test_<module>.py`.
-COVERED_BY: dict[str, str] = {}
+COVERED_BY: dict[str, str] = {
+    "tilewright/compat/onnxruntime/capi/*.py": "tests/compat/onnxruntime/capi/test_modules.py",
+}
 
 # Files that may be longer than the limit, and how long.
 LONG_FILES: dict[str, int] = {}

@@ -28,6 +28,7 @@ COMMANDS = {
     "explain": "tilewright.cli.explain:explain_command",
     "bisect": "tilewright.cli.bisect:bisect_command",
     "opt": "tilewright.cli.opt:opt_command",
+    "run-app": "tilewright.cli.run_app:run_app_command",
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",
     "fuzz": "tilewright.cli.fuzz:fuzz_command",

@@ -1,1 +1,1 @@
-"""The faces of other engines on ours, so that what is written for them runs unchanged."""
+"""Tilewright behind the interfaces of other engines."""

@@ -151,6 +151,11 @@ def config() -> Config:
     return _overridden.get() or _of_process()
 
 
+def inherited_environment() -> dict[str, str]:
+    """The variables of this process, for a program that it starts."""
+    return dict(os.environ)
+
+
 @contextmanager
 def override(**values: Any) -> Iterator[Config]:
     """Change switches, by field name, in a `with` block; threads started in it do not see that."""

@@ -63,14 +63,18 @@ def compile(
 
         if not isinstance(error, Waiting):
             raise
-        return _staged(source, threads, dims, options)
+        return compile_in_stages(source, threads=threads, dims=dims, **options)
     return Executable(container, threads=threads)
 
 
-def _staged(
-    source: Any, threads: int | None, dims: Mapping[str, int] | None, options: Mapping[str, Any]
+def compile_in_stages(
+    source: Any,
+    *,
+    threads: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    **options: Any,
 ) -> StagedModel:
-    """The model as one that is compiled while it runs."""
+    """A model that is compiled while it runs, for what it is given; `options` as of `compile`."""
     from tilewright.driver.staged import StagedModel
 
     def compile_graph(graph: Graph) -> Executable:

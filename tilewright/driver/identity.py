@@ -29,6 +29,10 @@ def model_key(
         content = _file_content(Path(source), store)
     elif hasattr(source, "SerializeToString"):  # an onnx.ModelProto, told without importing onnx
         content = fingerprint(source.SerializeToString(deterministic=True))
+    elif isinstance(source, bytes):
+        content = fingerprint(source)
+    elif hasattr(source, "nodes"):  # a graph, told without importing the compiler
+        content = _graph_content(source)
     else:
         content = None
     if content is None:
@@ -75,6 +79,13 @@ def _file_content(path: Path, store: DiskCache) -> str | None:
             f"cannot read {path}: {error.strerror or error}",
             help="give the path of an ONNX model",
         ) from error
+
+
+def _graph_content(graph: Any) -> str:
+    """The content of a graph: its text, in which large constants are digests."""
+    from tilewright.ir.graph.text import print_graph
+
+    return fingerprint("graph", print_graph(graph))
 
 
 def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.compat.onnxruntime.both import assert_alike
+from tilewright.compat.onnxruntime.devices import require_cpu
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu", "cuda", "gpu", "npu", "cann", "dml", "webgpu", "CUDA", "toaster"]
+)
+def test_devices(name: str) -> None:
+    def call(engine: ModuleType) -> Any:
+        d = engine.OrtDevice.make(name, 1)
+        return d.device_type(), d.device_id(), d.device_vendor_id(), d.device_mem_type()
+
+    assert_alike(call)
+
+
+def test_only_the_processor_has_memory() -> None:
+    require_cpu("cpu")
+    with pytest.raises(RuntimeError, match="Can't allocate memory on the device"):
+        require_cpu("cuda")
