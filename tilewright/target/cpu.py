@@ -39,8 +39,8 @@ class Target:
     cores: int
 
     def lanes(self, bits: int) -> int:
-        """How many elements of `bits` one vector register holds."""
-        return max(1, self.vector_bits // bits)
+        """How many elements of `bits` one vector register holds; none has less than a byte."""
+        return max(1, self.vector_bits // max(8, bits))
 
     @property
     def multiplies_by_lane(self) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 
 from tilewright.arith.expr import Const, Expr, const
 from tilewright.arith.text import ExprParser, print_expr
-from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING, DType
+from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING, DType, from_numpy
 from tilewright.core.errors import Error, Loc, ParseError
 from tilewright.core.text import Cursor
 from tilewright.ir.graph.content import content_hash
@@ -92,11 +92,11 @@ def _element(x: object) -> str:
         return json.dumps(x if isinstance(x, str) else x.decode())
     if isinstance(x, bool | np.bool_):
         return "true" if x else "false"
-    if isinstance(x, int | np.integer):
-        return str(int(x))
     assert isinstance(x, np.generic)
+    if from_numpy(x.dtype).is_integer:
+        return str(int(x))
     # The shortest digits that give this element back when read as a double and then rounded.
-    text = str(x)
+    text = str(x) if not from_numpy(x.dtype).is_small else repr(float(x))
     exact = np.isnan(x) or x.dtype.type(float(text)) == x
     return text if exact else repr(float(x))
 
