@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import llvmlite.binding as llvm
 import pytest
 
 from tests.runtime.fake_model import manifest
+from tilewright.core.dtypes import DTYPES, DType
 from tilewright.runtime.cabi import FUNCTIONS, glue_ir, header_text
+
+_WIDTHS = (1, 2, 4, 8)
 
 
 def test_header_says_what_to_pass() -> None:
@@ -36,6 +41,15 @@ def test_header_of_a_static_model() -> None:
     assert " *   inputs: none" in text
     assert "evil * / name, bf16[], uint16_t*" in text
     assert "dims may be NULL" in text
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.name != "string"], ids=str)
+def test_every_type_has_one_in_c(dtype: DType) -> None:
+    port = {"name": "y", "dtype": dtype.name, "shape": [2]}
+    changes = {"symbols": [], "dim_sources": [], "inputs": [], "outputs": [port]}
+    (found,) = re.findall(r"y, \S+\[2\], (\w+)\*", header_text("net", manifest(**changes)))
+    sizes = {"float": 4, "double": 8} | {f"{u}int{8 * n}_t": n for u in ("", "u") for n in _WIDTHS}
+    assert sizes[found] == dtype.alignment
 
 
 @pytest.mark.parametrize("tiles", [False, True])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from tilewright.core.dtypes import F8E8M0
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
 
@@ -87,14 +88,18 @@ def _random(port: Port, dims: Mapping[str, int], rng: np.random.Generator) -> np
         )
     shape = [dims[d] if isinstance(d, str) else d for d in port.shape]
     if port.dtype.is_float:
-        return rng.standard_normal(shape).astype(port.dtype.numpy)
+        values = rng.standard_normal(shape)
+        return (np.abs(values) if port.dtype == F8E8M0 else values).astype(port.dtype.numpy)
     return rng.integers(0, 2, shape).astype(port.dtype.numpy)
 
 
 def summary(name: str, array: np.ndarray) -> dict[str, Any]:
-    """What is worth knowing of an output: its type, its range, what is not finite."""
+    """What is worth knowing of an output: its type, its range, what is not finite.
+
+    Complex numbers by their absolute values.
+    """
     row: dict[str, Any] = {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
-    values = array.astype(np.float64)
+    values = np.abs(array) if array.dtype.kind == "c" else array.astype(np.float64)
     finite = values[np.isfinite(values)]
     row |= {"min": None, "max": None, "mean": None, "not_finite": int(values.size - finite.size)}
     if finite.size:

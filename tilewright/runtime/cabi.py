@@ -94,7 +94,8 @@ def _ports(array: str, ports: Sequence[Mapping[str, Any]]) -> str:
 _HEADER = Template("""\
 /* $name: a compiled model. Link with lib$name, which needs libc only.
  *
- * Inputs and outputs are dense, row-major arrays in the caller's memory:
+ * Inputs and outputs are dense, row-major arrays in the caller's memory; an element of fewer than 8
+ * bits has a byte, a complex number is a pair of floats:
 $inputs
 $outputs
  *

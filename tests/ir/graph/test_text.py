@@ -68,6 +68,20 @@ def test_constants_of_every_type(dtype):
     assert [c.data.shape for c in _round_trip(graph).constants] == [(3,), (), (0,), (3, 1)]
 
 
+@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.is_small], ids=str)
+def test_every_number_of_a_small_type(dtype):
+    """Zeros keep their signs; a NaN is one NaN."""
+    codes = np.arange(1 << dtype.bits, dtype=np.uint8)
+    values = codes.view(dtype.numpy)
+    numbers = ~np.isnan(values.astype("f4"))
+    for start in range(0, len(codes), 8):
+        g = GraphBuilder("f")
+        graph = g.graph(g.constant(values[start : start + 8]))
+        (back,) = _round_trip(graph).constants
+        kept = numbers[start : start + 8]
+        np.testing.assert_array_equal(back.data.view("u1")[kept], codes[start : start + 8][kept])
+
+
 def test_extreme_constants():
     floats = np.array([0.1, 1 / 3, 5e-324, 1.7976931348623157e308, np.nan, -np.inf])
     g = GraphBuilder("f")
