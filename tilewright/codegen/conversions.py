@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.arith.expr import Cast
+from tilewright.arith.expr import Cast, highest, lowest
 from tilewright.codegen.complex import emit_complex_comparison
 from tilewright.codegen.small_floats import narrow, widen
 from tilewright.codegen.types import intrinsic_suffix, register_type, splat
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, U16, U32, DType
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I32, U16, U32, DType
 from tilewright.core.errors import CodegenError
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ def _narrow(em: ExprEmitter, a: str, target: DType, lanes: int) -> str:
 
 
 def _saturate(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+    if target.is_small:
+        # Machines have no such conversion: what LLVM makes of it is seldom used, so not relied on.
+        wide = _saturate(em, a, source, I32, lanes)
+        for name, end in (("smax", lowest(target)), ("smin", highest(target))):
+            wide = em.intrinsic(name, I32, lanes, [wide, splat(end.value, I32, lanes)])
+        return _convert_at_once(em, wide, I32, target, lanes)
     old, new = register_type(source, lanes), register_type(target, lanes)
     sign = "s" if target.kind == "int" else "u"
     suffixes = f"{intrinsic_suffix(target, lanes)}.{intrinsic_suffix(source, lanes)}"
