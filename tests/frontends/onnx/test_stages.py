@@ -114,7 +114,7 @@ def test_a_number_of_steps_is_a_size() -> None:
     part = model_part(read_model(ROWS))
     types = {"n": tensor(I64), "x": tensor(F32, M)}
     stage = import_stage(part, types)
-    assert (stage.graph, stage.wants, stage.wants_counts) == (None, set(), {"n"})
+    assert (stage.wants, stage.wants_counts) == (set(), {"n"})
     known = import_stage(part, {**types, "n": Count(tensor(I64))})
     assert known.graph is not None
     assert known.inputs == ("<count n>", "n", "x")
