@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.staged_models import AXES, RESHAPED, parsed
+from tests.frontends.onnx.staged_models import AXES, RESHAPED, ROWS, parsed
 from tilewright.core.errors import Error
 from tilewright.driver.compile import compile
 from tilewright.driver.program import Program
@@ -73,3 +73,13 @@ def test_only_some_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         (y,) = program.run({"x": x, "axes": np.array(axes)})
         np.testing.assert_array_equal(y, x.sum(tuple(axes)))
         assert len(list(program.executables())) <= 2
+
+
+def test_one_plan_for_all_numbers_of_steps() -> None:
+    program = Program(model_part(read_model(ROWS)), Counting())
+    x = np.arange(3, dtype=np.float32)
+    for n in (2, 7, 30, 1, 0):
+        (y,) = program.run({"n": np.array(n), "x": x})
+        np.testing.assert_array_equal(y, np.arange(n)[:, None] * x[None])
+    # those of 0 and 1 are plans of their own
+    assert len(list(program.executables())) == 3

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tests.differential.native import check_native
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, F64
@@ -96,7 +98,12 @@ def test_empty_results_become_constants():
     assert after.constant_by_name["z"].data.shape == (3, 0)
 
 
-def test_symbolic_empty_results_stay():
+def test_empty_results_of_symbolic_sizes_are_filled_with_nothing():
     g = GraphBuilder("f")
-    graph = g.graph(g.add("exp", g.input("x", tensor(F32, N, const(0)))))
-    assert eliminate_noop(graph) is graph
+    x = g.input("x", tensor(F32, N, const(0), Var("M")))
+    graph = g.graph(g.add("reduce_sum", x, attrs=make_attrs("reduce_sum", {"axes": (2,)})))
+    after = eliminate_noop(graph)
+    assert [n.op for n in after.nodes] == ["full"]
+    assert after.types[after.outputs[0]] == graph.types[graph.outputs[0]]
+    assert eliminate_noop(after) is after
+    check_native(after, {"x": np.ones((2, 0, 5), np.float32)})

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.differential.native import check_native
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BF16, BOOL, F32, DType
@@ -216,6 +217,17 @@ def test_symbolic_lengths() -> None:
     g = Builder("f")
     g.operands(queries=Var("N"), keys=Var("N"))
     _formed(g.finished(g.add("matmul", g.q, g.k)))
+
+
+def test_values_of_one_column_stay() -> None:
+    g = GraphBuilder("f")
+    q, k = (g.input(name, tensor(F32, 2, *s)) for name, s in (("q", (5, 1)), ("k", (1, 6))))
+    v = g.input("v", tensor(F32, 2, 6, 1))
+    graph = g.graph(g.add("matmul", g.add("softmax", g.add("matmul", q, k)), v))
+    _refused(graph)
+    shapes = {"q": (2, 5, 1), "k": (2, 1, 6), "v": (2, 6, 1)}
+    rng = np.random.default_rng(0)
+    check_native(graph, {n: rng.normal(size=s).astype(np.float32) for n, s in shapes.items()})
 
 
 def test_what_is_read_elsewhere_stays() -> None:

@@ -35,6 +35,7 @@ from tilewright.passes.separate_resizes import separate_resizes
 from tilewright.passes.share_heads import share_heads
 from tilewright.passes.simplify_algebra import simplify_algebra
 from tilewright.passes.simplify_control import simplify_control
+from tilewright.passes.simplify_loops import simplify_loops
 from tilewright.passes.sink_reshapes import sink_reshapes
 from tilewright.passes.sink_transposes import sink_transposes
 from tilewright.passes.split_groups import split_groups
@@ -48,6 +49,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("eliminate_noop", eliminate_noop),
     GraphPass("fold_constants", fold_constants),
     GraphPass("simplify_control", simplify_control),
+    GraphPass("simplify_loops", simplify_loops),
     GraphPass("merge_equal", merge_equal),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("simplify_algebra", simplify_algebra),

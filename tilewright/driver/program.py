@@ -23,6 +23,7 @@ from tilewright.frontends.onnx.context import OnnxNode, identifier
 from tilewright.frontends.onnx.host.call import HostCall
 from tilewright.frontends.onnx.read import DOMAINS
 from tilewright.frontends.onnx.stages import (
+    Count,
     Given,
     HostValue,
     Part,
@@ -35,6 +36,9 @@ from tilewright.frontends.onnx.stages import (
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.executable import Executable
+
+# The greatest number that is taken as a size: what has more elements is better known exactly.
+MOST_COUNTED = 1 << 24
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
@@ -59,6 +63,7 @@ class Program:
     part: Part
     compile_graph: CompileGraph
     pinned: set[str] = field(default_factory=set)
+    counted: set[str] = field(default_factory=set)
     exact: bool = False
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
     nested: dict[Pending, Program] = field(default_factory=dict)
@@ -87,6 +92,8 @@ class Program:
         """The results of a stage, by name; texts go in and out as their numbers in a table."""
         texts = Texts()
         known = {**stage.texts, **values}
+        for name, array in stage.counts.items():
+            known[array] = np.empty(int(values[name].reshape(())), np.bool_)
         given = (texts.numbers(self._value(name, known)) for name in stage.inputs)
         found = native(*given)
         results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
@@ -117,10 +124,16 @@ class Program:
         """What a plan depends on: the type of an array up to its sizes, or its content."""
         if not isinstance(value, np.ndarray):
             return type(value)
-        if name in self.pinned:
+        if self._is_exact(name, value):
             return value.dtype.str, value.shape, value.tobytes()
         sizes = value.shape if self.exact else (s if s < 2 else -1 for s in value.shape)
         return value.dtype.str, tuple(sizes)
+
+    def _is_exact(self, name: str, value: np.ndarray) -> bool:
+        """Whether a plan is for the very content of an array."""
+        if name in self.pinned or name not in self.counted:
+            return name in self.pinned
+        return value.size != 1 or not 2 <= int(value.reshape(())) <= MOST_COUNTED
 
     def _make(self, present: Sequence[str], values: Values) -> _Plan:
         try:
@@ -153,18 +166,21 @@ class Program:
             given = {name: self._given(name, values[name]) for name in present}
             stage = import_stage(self.part, given)
             known = stage.wants & {*present} - self.pinned
-            if not known:
+            counted = stage.wants_counts & {*present} - self.counted
+            if not known and not counted:
                 return stage
             self.pinned |= known
+            self.counted |= counted
 
     def _given(self, name: str, value: Any) -> Given:
         if value is None:
             return None
         if not isinstance(value, np.ndarray):
             return HostValue()
-        if name in self.pinned:
+        if self._is_exact(name, value):
             return value
-        return _type(name, value, self.exact)
+        type = _type(name, value, self.exact)
+        return Count(type) if name in self.counted else type
 
     def _run_on_host(self, p: Pending, values: Values) -> None:
         op = host_op(p)

@@ -4,7 +4,7 @@
 %1 = relu(%0)                       →
 
 One row an operator in `NOOPS`. Operands without elements are left out of `concat`, and a node whose
-results have no elements is replaced by empty constants.
+results have no elements is replaced by empty ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import STRING
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import Shape, TensorType
+from tilewright.ir.types import Shape, TensorType, Type
+from tilewright.ops.generate import FullAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
@@ -30,9 +31,8 @@ def eliminate_noop(graph: Graph) -> Graph:
 def _simplified(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     if n.regions:
         return None
-    empty = _empty_results(n)
-    if empty is not None:
-        return tuple(g.constant(x) for x in empty)
+    if n.op != "full" and all(map(_is_empty, n.types)):
+        return tuple(_empty(g, t) for t in n.types if isinstance(t, TensorType))
     if n.op == "concat":
         return _concat(g, n)
     rule = NOOPS.get(n.op)
@@ -41,15 +41,16 @@ def _simplified(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     return n.inputs[0] if rule(n.attrs, g.type(n.inputs[0]), n.type) else None
 
 
-def _empty_results(n: Node) -> list[np.ndarray] | None:
-    found = []
-    for t in n.types:
-        # a constant of numbers would not be one of texts
-        shape = t.static_shape if isinstance(t, TensorType) and t.dtype != STRING else None
-        if shape is None or 0 not in shape:
-            return None
-        found.append(np.empty(shape, t.dtype.numpy))  # type: ignore[union-attr]
-    return found
+def _is_empty(t: Type) -> bool:
+    # a constant of numbers would not be one of texts
+    return isinstance(t, TensorType) and t.dtype != STRING and const(0) in t.shape
+
+
+def _empty(g: Rewriter, t: TensorType) -> str:
+    shape = t.static_shape
+    if shape is not None:
+        return g.constant(np.empty(shape, t.dtype.numpy))
+    return g.add("full", attrs=FullAttrs(t.shape, 0, t.dtype))
 
 
 def _concat(g: Rewriter, n: Node) -> str | None:

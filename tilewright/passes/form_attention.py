@@ -232,6 +232,7 @@ class _Attention:
         lengths = as_int(types[0].shape[-2]), as_int(types[2].shape[-2])
         batches = types[0].shape[:-2] == product.type.shape[:-2] == self.node.type.shape[:-2]
         known = None not in sizes and 0 not in (*sizes, *lengths)
+        known = known and sizes[1] != 1  # single columns are no tile, and worth none
         fits = types[1].shape[-1] is types[2].shape[-2] and all(t.rank == rank for t in types)
         if not fits or not batches or not known:
             return None

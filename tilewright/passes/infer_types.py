@@ -10,11 +10,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tilewright.arith.expr import FALSE, TRUE, Expr, const
-from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import substitute
 from tilewright.core.errors import ConfigError, TypeCheckError
-from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.regions import with_sizes
 from tilewright.passes.rewriter import Rewriter
 from tilewright.passes.simplify_control import simplify_control
 
@@ -43,7 +41,7 @@ def bind_dims(graph: Graph, sizes: Mapping[str, int]) -> Graph:
 
 def substitute_sizes(graph: Graph, values: Mapping[str, Expr]) -> Graph:
     """The graph with symbolic sizes replaced by numbers or others; a failing check is an error."""
-    bound = _bound(graph, values)
+    bound = with_sizes(graph, values)
     for check in bound.checks:
         if check.condition is FALSE:
             given = ", ".join(f"{name} = {value}" for name, value in values.items())
@@ -51,24 +49,3 @@ def substitute_sizes(graph: Graph, values: Mapping[str, Expr]) -> Graph:
     kept = tuple(c for c in bound.checks if c.condition is not TRUE)
     # A branch that is never taken need not make sense.
     return infer_types(simplify_control(replace(bound, checks=kept)))
-
-
-def _bound(graph: Graph, values: Mapping[str, Expr]) -> Graph:
-    def bind(e: Expr) -> Expr:
-        return simplify(substitute(e, values))
-
-    nodes = (
-        replace(
-            n,
-            types=map_exprs(n.types, bind),
-            attrs=map_exprs(n.attrs, bind),
-            regions=tuple(_bound(r, values) for r in n.regions),
-        )
-        for n in graph.nodes
-    )
-    return replace(
-        graph,
-        inputs=tuple(replace(v, type=map_exprs(v.type, bind)) for v in graph.inputs),
-        nodes=tuple(nodes),
-        checks=tuple(replace(c, condition=bind(c.condition)) for c in graph.checks),
-    )

@@ -1,11 +1,15 @@
-"""The nested graphs of control flow: visiting them, and putting one in its node's place."""
+"""Nested graphs of control flow: visited, given other inputs or sizes, put in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.arith.expr import Expr
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import substitute
+from tilewright.ir.graph.exprs import map_exprs
+from tilewright.ir.graph.nodes import Constant, Graph, Node
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.control import is_control
 
@@ -40,3 +44,47 @@ def inline_region(g: GraphBuilder, region: Graph, given: Sequence[str]) -> tuple
             outputs = g.add_many(n.op, *inputs, attrs=n.attrs, names=n.outputs, loc=n.loc)
         names.update(zip(n.outputs, outputs, strict=True))
     return tuple(names[o] for o in region.outputs)
+
+
+def is_read(region: Graph, name: str) -> bool:
+    """Whether a nested graph needs one of its inputs."""
+    return name in region.output_set or name in region.consumers
+
+
+def with_inputs(
+    g: GraphBuilder, region: Graph, given: Sequence[str], kept: Collection[int]
+) -> Graph:
+    """A nested graph that takes only some of its inputs; the others are constants, or not read."""
+    constants = []
+    for position, value in enumerate(region.inputs):
+        data = g.constant_data(given[position])
+        if position not in kept and data is not None and is_read(region, value.name):
+            constants.append(Constant(value.name, g.type(given[position]), data))
+    return replace(
+        region,
+        inputs=tuple(region.inputs[i] for i in kept),
+        constants=(*region.constants, *constants),
+    )
+
+
+def with_sizes(graph: Graph, values: Mapping[str, Expr]) -> Graph:
+    """A graph and its nested ones with sizes replaced, in types, attributes and checks."""
+
+    def bind(e: Expr) -> Expr:
+        return simplify(substitute(e, values))
+
+    nodes = (
+        replace(
+            n,
+            types=map_exprs(n.types, bind),
+            attrs=map_exprs(n.attrs, bind),
+            regions=tuple(with_sizes(r, values) for r in n.regions),
+        )
+        for n in graph.nodes
+    )
+    return replace(
+        graph,
+        inputs=tuple(replace(v, type=map_exprs(v.type, bind)) for v in graph.inputs),
+        nodes=tuple(nodes),
+        checks=tuple(replace(c, condition=bind(c.condition)) for c in graph.checks),
+    )

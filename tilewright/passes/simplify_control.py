@@ -9,13 +9,11 @@ operand any more.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tilewright.arith.expr import Const
 from tilewright.arith.simplify import simplify
-from tilewright.ir.graph.nodes import Constant, Graph, Node
+from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.control import IfAttrs
-from tilewright.passes.regions import inline_region
+from tilewright.passes.regions import inline_region, is_read, with_inputs
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
@@ -46,29 +44,11 @@ def _captures(g: Rewriter, n: Node) -> tuple[str, ...] | None:
     kept = []
     for position, name in enumerate(n.inputs[1:]):
         inner = [region.inputs[position].name for region in n.regions]
-        read = any(_reads(r, i) for r, i in zip(n.regions, inner, strict=True))
+        read = any(is_read(r, i) for r, i in zip(n.regions, inner, strict=True))
         if read and g.constant_data(name) is None:
             kept.append(position)
     if len(kept) == len(n.inputs) - 1:
         return None
-    regions = tuple(_with_inputs(g, r, n.inputs[1:], kept) for r in n.regions)
+    regions = tuple(with_inputs(g, r, n.inputs[1:], kept) for r in n.regions)
     inputs = [n.inputs[0], *(n.inputs[1 + i] for i in kept)]
     return g.add_control("if", inputs, regions, n.attrs, n.outputs, n.loc)
-
-
-def _reads(region: Graph, name: str) -> bool:
-    return name in region.output_set or name in region.consumers
-
-
-def _with_inputs(g: Rewriter, region: Graph, given: tuple[str, ...], kept: list[int]) -> Graph:
-    """A branch that takes only some of its inputs; the others are constants, or not read."""
-    constants = []
-    for position, value in enumerate(region.inputs):
-        data = g.constant_data(given[position])
-        if position not in kept and data is not None and _reads(region, value.name):
-            constants.append(Constant(value.name, g.type(given[position]), data))
-    return replace(
-        region,
-        inputs=tuple(region.inputs[i] for i in kept),
-        constants=(*region.constants, *constants),
-    )

@@ -57,6 +57,18 @@ g (int64 n, float[m] x) => (float[] y) {
 }
 """)
 
+# A loop whose rows are as many as an input says.
+ROWS = parsed("""
+g (int64 n, float[m] x) => (float[k, m] y) {
+    true = Constant <value = bool {1}> ()
+    y = Loop <body = b (int64 i, bool c) => (bool going, float[m] row) {
+        going = Identity (c)
+        f = CastLike (i, x)
+        row = Mul (x, f)
+    }> (n, true)
+}
+""")
+
 # Branches of different ranks, chosen by data.
 BRANCHES = parsed("""
 g (bool which, float[n, m] x) => (float[] y) {

@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from tests.frontends.onnx.staged_models import AXES, BRANCHES, RESHAPED, SEQUENCE, TEXTS, parsed
+from tests.frontends.onnx.staged_models import (
+    AXES,
+    BRANCHES,
+    RESHAPED,
+    ROWS,
+    SEQUENCE,
+    TEXTS,
+    parsed,
+)
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BOOL, F32, I64, STRING
 from tilewright.frontends.onnx.read import read_model
 from tilewright.frontends.onnx.stages import (
+    Count,
     HostValue,
     Stage,
     host_op,
@@ -99,6 +108,18 @@ def test_an_absent_optional_is_an_absent_input() -> None:
     stage = import_stage(model_part(read_model(m)), {"x": tensor(F32, N), "top": None})
     assert stage.graph is not None
     assert stage.inputs == ("x",)
+
+
+def test_a_number_of_steps_is_a_size() -> None:
+    part = model_part(read_model(ROWS))
+    types = {"n": tensor(I64), "x": tensor(F32, M)}
+    stage = import_stage(part, types)
+    assert (stage.wants, stage.wants_counts) == (set(), {"n"})
+    known = import_stage(part, {**types, "n": Count(tensor(I64))})
+    assert known.graph is not None
+    assert known.inputs == ("<count n>", "n", "x")
+    assert known.counts == {"n": "<count n>"}
+    assert known.graph.tensor_type("y").shape == (Var("n_count"), M)
 
 
 def test_nested_graphs_read_what_is_around_them() -> None:

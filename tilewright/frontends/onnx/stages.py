@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 from onnx import GraphProto, NodeProto
 
-from tilewright.arith.expr import Const, const
-from tilewright.core.dtypes import STRING
+from tilewright.arith.expr import Const, Var, const
+from tilewright.core.dtypes import BOOL, STRING
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.context import Context, identifier
@@ -35,7 +35,7 @@ from tilewright.frontends.onnx.order import node_name, ordered, reads
 from tilewright.frontends.onnx.read import DOMAINS, Model
 from tilewright.frontends.onnx.splice import branch_nodes, function_nodes
 from tilewright.frontends.onnx.table import converters
-from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.waiting import NeedsCount, NeedsValue, RunsOnHost, Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
@@ -75,7 +75,14 @@ class HostValue:
     """A value that is no tensor: a sequence, an optional, a map."""
 
 
-Given = TensorType | np.ndarray | HostValue | None
+@dataclass(frozen=True)
+class Count:
+    """One number that is known when a stage begins; the stage has it as a size."""
+
+    type: TensorType
+
+
+Given = TensorType | np.ndarray | HostValue | Count | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +90,8 @@ class Stage:
     """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
 
     `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
-    the rest must know.
+    the rest must know, `wants_counts` those that they must know as sizes. For a value in `counts`
+    there is an input more, under the name given there: an array of as many elements.
     """
 
     graph: Graph | None
@@ -93,6 +101,8 @@ class Stage:
     rest: Part
     wants: frozenset[str]
     texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
+    wants_counts: frozenset[str]
+    counts: Mapping[str, str]
 
 
 def model_part(model: Model) -> Part:
@@ -147,6 +157,8 @@ class _StageImport:
     read: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
     texts: dict[str, np.ndarray] = field(default_factory=dict)
+    wants_counts: set[str] = field(default_factory=set)
+    counts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         model = self.part.model
@@ -171,8 +183,9 @@ class _StageImport:
         results = [name for name in self.computed if name in needed]
         after = replace(self.part, nodes=tuple(rest), constants=self.constants)
         graph, inputs = self._graph(results)
-        wants = frozenset(self.wants)
-        return Stage(graph, inputs, tuple(results), tuple(hosts), after, wants, self.texts)
+        parts = graph, inputs, tuple(results), tuple(hosts), after
+        wants, counts = frozenset(self.wants), frozenset(self.wants_counts)
+        return Stage(*parts, wants, self.texts, counts, self.counts)
 
     def _take(self, p: Pending) -> list[Pending]:
         """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
@@ -189,7 +202,8 @@ class _StageImport:
             self.computed += p.writes
             self.read |= p.reads
         except NeedsValue as error:
-            self.wants.add(error.value)
+            wants = self.wants_counts if isinstance(error, NeedsCount) else self.wants
+            wants.add(error.value)
             self._wait(p)
         except RunsOnHost:
             self.hosted.add(p)
@@ -220,12 +234,27 @@ class _StageImport:
                 self.texts[name] = value
                 value = TensorType(STRING, tuple(map(const, value.shape)))
             if isinstance(value, TensorType):
-                self.c.values[name] = self.c.g.input(identifier(name), value)
-                self.inputs[self.c.values[name]] = name
+                self._input(name, value)
+            elif isinstance(value, Count):
+                self._count(name, value)
             elif isinstance(value, np.ndarray):
                 self.c.values[name] = self.c.g.constant(value, identifier(name))
             else:
                 self.c.values[name] = ""
+
+    def _input(self, name: str, type: TensorType) -> str:
+        ours = self.c.g.input(identifier(name), type)
+        self.c.values[name] = ours
+        self.inputs[ours] = name
+        return ours
+
+    def _count(self, name: str, count: Count) -> None:
+        """A number as an input, and a size of an array that is an input for its size only."""
+        size = Var(f"{identifier(name).replace('.', '_')}_count")
+        self.counts[name] = f"<count {name}>"
+        self._input(self.counts[name], TensorType(BOOL, (size,)))
+        self.read.add(self.counts[name])
+        self.c.g.know(self._input(name, count.type), size)
 
     def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
         """Texts that a node has, as an input of the stage."""

@@ -33,3 +33,10 @@ class NeedsValue(Waiting):
             help="compile the model with tw.compile, which does so in stages, or make it constant",
         )
         self.value = value
+
+
+class NeedsCount(NeedsValue):
+    """A node for which a number of an input must be known before memory is planned, as a size.
+
+    Any number does, so that what is compiled serves all of them.
+    """

@@ -100,8 +100,23 @@ def test_rows_of_a_count_that_is_data_wait_for_it() -> None:
     g (int64 n, float[m] x) => (float[m] y, float[k, m] rows) {{
         y, rows = Loop <body = {BODY}> (n, , x)
     }}""")
-    runs = ({"n": np.array(n), "x": x()} for n in (3, 0))
+    runs = ({"n": np.array(n), "x": x()} for n in (3, 0, 17, 1, 4))
     check(model, lambda n, x: sums(n, x), *runs, native=False)
+
+
+def test_one_plan_serves_all_counts() -> None:
+    model = parsed(f"""
+    g (int64 n, float[m] x) => (float[m] y, float[k, m] rows) {{
+        two = Constant <value = int64 {{2}}> ()
+        twice = Mul (n, two)
+        y, rows = Loop <body = {BODY}> (twice, , x)
+    }}""")
+    with compile(model, cache=False) as compiled:
+        assert isinstance(compiled, StagedModel)
+        for n in (2, 3, 50):
+            found = compiled.run({"n": np.array(n), "x": x()})
+            np.testing.assert_allclose(found["rows"], sums(2 * n, x())[1], rtol=1e-5)
+        assert compiled.explain().count("kernel calls") == 2
 
 
 WHILE = """
