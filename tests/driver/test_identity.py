@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from tests.models import mlp, save, save_external
 from tilewright.core.cache import DiskCache
 from tilewright.core.errors import FrontendError
 from tilewright.driver.identity import compiler_fingerprint, model_key
+from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.target.cpu import resolve
 
 X86, ARM = resolve("x86-64-v3"), resolve("aarch64")
@@ -39,6 +41,23 @@ def test_models_in_memory(store: DiskCache) -> None:
     assert model_key(mlp("N"), X86, {}, "f32", store) == model_key(mlp("N"), X86, {}, "f32", store)
     assert model_key(mlp("N"), X86, {}, "f32", store) != model_key(mlp(1), X86, {}, "f32", store)
     assert model_key(object(), X86, {}, "f32", store) is None
+
+
+def test_models_as_bytes_and_as_graphs(store: DiskCache) -> None:
+    data = mlp(2).SerializeToString()
+    other = mlp(3).SerializeToString()
+    for make in (bytes, import_onnx):
+        keys = [model_key(make(d), X86, {}, "f32", store) for d in (data, data, other)]
+        assert keys[0] is not None
+        assert keys[0] == keys[1] != keys[2]
+
+
+def test_the_weights_of_a_graph_are_in_its_key(store: DiskCache) -> None:
+    first, second = mlp(2), mlp(2)
+    weight = next(t for t in second.graph.initializer if len(t.dims) == 2)
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) + 1, weight.name))
+    keys = {model_key(import_onnx(m), X86, {}, "f32", store) for m in (first, second)}
+    assert len(keys) == 2
 
 
 def test_external_data_is_in_the_key(tmp_path: Path, store: DiskCache) -> None:

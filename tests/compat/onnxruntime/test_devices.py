@@ -24,3 +24,14 @@ def test_only_the_processor_has_memory() -> None:
     require_cpu("cpu")
     with pytest.raises(RuntimeError, match="Can't allocate memory on the device"):
         require_cpu("cuda")
+
+
+def test_allocators_are_accepted() -> None:
+    def call(engine: ModuleType, name: str) -> Any:
+        kinds = engine.OrtAllocatorType.ORT_ARENA_ALLOCATOR, engine.OrtMemType.DEFAULT
+        memory = engine.OrtMemoryInfo(name, kinds[0], 0, kinds[1])
+        engine.create_and_register_allocator(memory, None)
+        engine.OrtArenaCfg(0, -1, -1, -1)
+        return memory.name
+
+    assert_alike(lambda engine: call(engine, "Cpu"))

@@ -41,6 +41,27 @@ TEXTS = model(
     [tensor("a", ["n"], TensorProto.STRING)],
     [tensor("o", ["n"], TensorProto.STRING)],
 ).SerializeToString()
+MAP = helper.make_map_type_proto(
+    TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+)
+TO_MAPS = model(
+    [
+        helper.make_node(
+            "ZipMap", ["x"], ["o"], domain="ai.onnx.ml", classlabels_strings=["a", "b", "c"]
+        )
+    ],
+    [tensor("x", [None, 3])],
+    [_value("o", helper.make_sequence_type_proto(MAP))],
+).SerializeToString()
+FROM_MAP = model(
+    [
+        helper.make_node(
+            "DictVectorizer", ["m"], ["o"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]
+        )
+    ],
+    [_value("m", MAP)],
+    [tensor("o", [1, 2])],
+).SerializeToString()
 
 
 @pytest.mark.parametrize(
@@ -63,13 +84,15 @@ TEXTS = model(
         (TEXTS, {"a": ["x", "y"]}),
         (TEXTS, {"a": np.array([1])}),
         (TEXTS, {"a": np.array([["x"]])}),
+        (TO_MAPS, {"x": X}),
+        (FROM_MAP, {"m": {"b": 2.0, "a": 1.0}}),
     ],
 )
 def test_feeds(source: bytes, feed: Any) -> None:
     assert_alike(lambda engine: engine.InferenceSession(source).run(None, feed))
 
 
-@pytest.mark.parametrize("source", [INSERT, HAS, NONE, TEXTS])
+@pytest.mark.parametrize("source", [INSERT, HAS, NONE, TEXTS, TO_MAPS, FROM_MAP])
 def test_faces(source: bytes) -> None:
     def face(engine: Any) -> Any:
         session = engine.InferenceSession(source)

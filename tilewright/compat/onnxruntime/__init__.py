@@ -10,7 +10,12 @@
 from __future__ import annotations
 
 from tilewright.compat.onnxruntime import capi
-from tilewright.compat.onnxruntime.devices import OrtDevice
+from tilewright.compat.onnxruntime.devices import (
+    OrtArenaCfg,
+    OrtDevice,
+    OrtMemoryInfo,
+    create_and_register_allocator,
+)
 from tilewright.compat.onnxruntime.enums import (
     ExecutionMode,
     ExecutionOrder,
@@ -53,14 +58,17 @@ __all__ = [
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
     "OrtDeviceVendorId",
     "OrtMemType",
+    "OrtMemoryInfo",
     "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionOptions",
     "capi",
+    "create_and_register_allocator",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.compat.onnxruntime.enums import OrtDeviceVendorId
+from typing import Any
+
+from tilewright.compat.onnxruntime.enums import OrtAllocatorType, OrtDeviceVendorId, OrtMemType
 
 # Numbers and vendors as ONNX Runtime gives them.
 _TYPES = {
@@ -48,6 +50,30 @@ class OrtDevice:
     def device_mem_type(self) -> int:
         """Ordinary memory."""
         return 0
+
+
+class OrtMemoryInfo:
+    """Memory of a device, as applications describe it to allocators."""
+
+    def __init__(
+        self, name: str, allocator_type: OrtAllocatorType, device_id: int, mem_type: OrtMemType
+    ) -> None:
+        self.name = name
+        self.allocator_type = allocator_type
+        self.device_id = device_id
+        self.mem_type = mem_type
+
+
+class OrtArenaCfg:
+    """How an arena is to grow: kept, without effect, since memory is planned by the compiler."""
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+
+def create_and_register_allocator(memory: OrtMemoryInfo, arena: OrtArenaCfg | None = None) -> None:
+    """Accepted for the processor's memory; a model has one block, planned when it is compiled."""
+    require_cpu(memory.name.lower(), memory.device_id)
 
 
 def require_cpu(name: str, device_id: int = 0, vendor_id: int = -1) -> None:

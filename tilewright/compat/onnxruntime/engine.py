@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
@@ -19,8 +19,11 @@ from tilewright.compat.onnxruntime.status import InvalidGraph, error, translated
 from tilewright.compat.onnxruntime.types import Declared
 from tilewright.core.errors import Error, ExecutionError, TypeCheckError, UnsupportedError
 from tilewright.driver.compile import compile, compile_in_stages
-from tilewright.driver.staged import StagedModel
 from tilewright.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    # Imported when a model needs it: what is in the cache is ready without the compiler.
+    from tilewright.driver.staged import StagedModel
 
 # The refusals that another form of the model may not share.
 _OF_SHAPES = ("run.symbol", "run.check", "run.shape")
@@ -41,7 +44,7 @@ class _Form:
         try:
             return as_sequence(self.whole(*args))
         except ExecutionError as refusal:
-            if refusal.code not in _OF_SHAPES or isinstance(self.whole, StagedModel):
+            if refusal.code not in _OF_SHAPES or not isinstance(self.whole, Executable):
                 raise
             try:
                 return as_sequence(self._stages()(*args))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tilewright.compat.onnxruntime.model import OpenedModel
 from tilewright.compat.onnxruntime.status import Fail, error
 from tilewright.compat.onnxruntime.types import Declared, NodeArg, element_of, tensor_name
 from tilewright.core.dtypes import STRING
-from tilewright.driver.staged import StagedModel
 from tilewright.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from tilewright.driver.staged import StagedModel
 
 Dim = int | str | None
 
@@ -20,7 +24,7 @@ def known_output(
     A model that declares other elements than it computes is refused.
     """
     arg = declared.node_arg()
-    if isinstance(compiled, StagedModel):
+    if not isinstance(compiled, Executable):
         return arg
     port = next(p for p in compiled.outputs if p.name == declared.name)
     element = element_of(port.dtype.numpy)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tilewright.compat.onnxruntime.devices import OrtDevice
+from tilewright.compat.onnxruntime.devices import (
+    OrtArenaCfg,
+    OrtDevice,
+    OrtMemoryInfo,
+    create_and_register_allocator,
+)
 from tilewright.compat.onnxruntime.enums import (
     ExecutionMode,
     ExecutionOrder,
@@ -70,14 +75,17 @@ __all__ = [
     "NotFound",
     "NotImplemented",
     "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
     "OrtMemType",
+    "OrtMemoryInfo",
     "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "RuntimeException",
     "SessionIOBinding",
     "SessionOptions",
+    "create_and_register_allocator",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
