@@ -23,6 +23,9 @@ from tilewright.cli.output import print_json, progress
 if TYPE_CHECKING:
     from tilewright.runtime.roofs import Roofs
 
+# What is counted of a model in stages, for one that is compiled whole.
+WHOLE = "1 stage, 0 operators on the host"
+
 
 @click.command("explain")
 @model_argument
@@ -87,7 +90,7 @@ def explain_command(
     elif as_json:
         print_json(report_data(build, timings, rows, roofs))
     else:
-        click.echo(explain_build(build, timings.passes, rows, roofs))
+        click.echo(f"{WHOLE}\n\n{explain_build(build, timings.passes, rows, roofs)}")
 
 
 def _roofs(threads: int | None) -> Roofs:
@@ -134,4 +137,5 @@ def _explain_saved(model: Path, as_json: bool) -> None:
         keys = ("inputs", "outputs", "kernels", "schedules", "explain")
         print_json({key: manifest[key] for key in keys if key in manifest})
     else:
-        click.echo(manifest["explain"])
+        whole = [] if "staged" in manifest else [WHOLE]
+        click.echo("\n\n".join([*whole, manifest["explain"]]))
