@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "compile": "tilewright.driver.compile",
-    "load": "tilewright.runtime.load",
+    "load": "tilewright.driver.load",
     "Error": "tilewright.core.errors",
     "FrontendError": "tilewright.core.errors",
     "TypeCheckError": "tilewright.core.errors",

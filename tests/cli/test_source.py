@@ -9,7 +9,8 @@ from tests.cli.invoke import succeed
 from tests.frontends.onnx.staged_models import AXES
 from tilewright.cli.source import is_saved, model_ports, open_model, read_source, write_graph
 from tilewright.core.dtypes import F32
-from tilewright.core.errors import ConfigError, UnsupportedError
+from tilewright.core.errors import ConfigError
+from tilewright.driver.staged import StagedModel
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
@@ -29,8 +30,11 @@ def test_kinds_of_files(mlp_file: Path) -> None:
 def test_a_model_that_is_compiled_while_it_runs(tmp_path: Path) -> None:
     path = tmp_path / "axes.onnx"
     path.write_bytes(AXES.SerializeToString())
-    with pytest.raises(UnsupportedError, match=r"axes.onnx is compiled in stages"):
-        open_model(path)
+    with open_model(path, cache=False) as model:
+        assert isinstance(model, StagedModel)
+        assert [port.shape for port in model_ports(path, {"n": 2})[0]] == [(2, "m"), ("k",)]
+        saved = model.save(tmp_path / "axes.tw")
+    assert [str(port) for port in model_ports(saved, {})[1]] == ["y: f32[...]"]
 
 
 def _graph() -> Graph:

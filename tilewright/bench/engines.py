@@ -15,9 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from tilewright.driver.staged import StagedModel
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -80,7 +83,7 @@ def tilewright(job: Job, **options: Any) -> Session:
     from tilewright.runtime.roofs import Roofs
 
     path = str(job.model)
-    model: Executable
+    model: Executable | StagedModel
     if path.endswith(".tw"):
         model = tw.load(path)
         model.set_threads(job.threads)
@@ -91,6 +94,8 @@ def tilewright(job: Job, **options: Any) -> Session:
 
     def kernels() -> list[dict[str, Any]]:
         roofs = None if job.roofs is None else Roofs.from_data(job.roofs)
+        if not isinstance(model, Executable):  # a model in stages tells of stages only
+            return []
         rows: list[dict[str, Any]] = model.profile(*ordered, runs=5, roofs=roofs).data()["kernels"]
         return rows
 

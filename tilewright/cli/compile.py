@@ -88,10 +88,14 @@ def _write_binary(
     source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     from tilewright.driver.compile import compile_container
+    from tilewright.frontends.onnx.waiting import Waiting
     from tilewright.runtime.container import write_container
     from tilewright.runtime.export import export_library
 
-    container = compile_container(source, cache=cache, **options)
+    try:
+        container = compile_container(source, cache=cache, **options)
+    except Waiting:
+        return _write_staged(source, path, emit, cache, options)
     manifest = container.manifest
     if emit == "library":
         export_library(container, path)
@@ -105,6 +109,26 @@ def _write_binary(
         "counters": manifest["counters"],
         "weights": container.weights.nbytes,
     }
+
+
+def _write_staged(
+    source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A model in stages: its file holds the model, each stage is compiled when it is first run."""
+    from tilewright.driver.compile import compile
+    from tilewright.driver.staged import StagedModel
+
+    with compile(source, cache=cache, **options) as model:
+        assert isinstance(model, StagedModel)
+        if emit == "library":
+            model.export_library(path)
+        model.save(path)
+        ports = {
+            key: [{"name": p.name, "type": p.type} for p in some]
+            for key, some in (("inputs", model.inputs), ("outputs", model.outputs))
+        }
+        report = {"files": [str(path)], "staged": str(model.waits)}
+        return {**report, **ports, **model.operators.data()}
 
 
 def _write_text(
@@ -136,6 +160,12 @@ def _report(report: dict[str, Any], timings: Timings, time_passes: bool, as_json
         what = ", ".join(f"{value} {name}" for name, value in counters.items())
         size = size_text(report["weights"])
         click.echo(f"{report['files'][0]}: {what}, {size} weights, {report['seconds']:.2f} s")
+    elif "staged" in report:
+        host = sum(report["host_operators"].values())
+        click.echo(
+            f"{report['files'][0]}: a model in stages, each compiled when it is first run, because "
+            f"of {report['staged']}; {report['operators']} operators, {host} on the host"
+        )
     elif report["files"]:
         click.echo(f"{len(report['files'])} files written, the first {report['files'][0]}")
     if time_passes:

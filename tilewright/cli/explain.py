@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,11 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    inputs_option,
     json_option,
     model_argument,
     precision_option,
+    seed_option,
     target_option,
     threads_option,
 )
@@ -21,10 +23,16 @@ from tilewright.cli.output import print_json, progress
 if TYPE_CHECKING:
     from tilewright.runtime.roofs import Roofs
 
+# What is counted of a model in stages, for one that is compiled whole.
+WHOLE = "1 stage, 0 operators on the host"
+
 
 @click.command("explain")
 @model_argument
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
+@inputs_option
+@click.option("--random", is_flag=True, help="Draw inputs, for a model in stages.")
+@seed_option
 @target_option
 @precision_option
 @threads_option
@@ -33,6 +41,9 @@ if TYPE_CHECKING:
 def explain_command(
     model: Path,
     html: Path | None,
+    given: Sequence[str],
+    random: bool,
+    seed: int,
     target: str,
     precision: str,
     threads: int | None,
@@ -41,10 +52,13 @@ def explain_command(
 ) -> None:
     """Say what each pass did to MODEL, what was fused and scheduled how, and the memory plan.
 
-    For this machine it also says the least time each kernel can take here, and what bounds it.
+    For this machine it also says the least time each kernel can take here, and what bounds it. A
+    model in stages is compiled while it runs: with inputs, given or drawn, it is run first, so that
+    its stages are there to be explained.
     """
     from tilewright.cli.source import is_saved, read_source
     from tilewright.core.errors import ConfigError
+    from tilewright.frontends.onnx.waiting import Waiting
 
     if is_saved(model):
         if html is not None:
@@ -60,9 +74,15 @@ def explain_command(
     from tilewright.driver.step_rows import step_rows
 
     timings = Timings()
-    with progress() as show:
-        options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
-        build = lower(read_source(model), **options, timings=timings, progress=show)
+    options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
+    try:
+        with progress() as show:
+            build = lower(read_source(model), **options, timings=timings, progress=show)
+    except Waiting:
+        if html is not None:
+            raise
+        _explain_stages(model, given, random, seed, options, as_json)
+        return
     roofs = _roofs(threads) if target == "native" else None
     rows = step_rows(build, timings.passes.refusals)
     if html is not None:
@@ -70,7 +90,7 @@ def explain_command(
     elif as_json:
         print_json(report_data(build, timings, rows, roofs))
     else:
-        click.echo(explain_build(build, timings.passes, rows, roofs))
+        click.echo(f"{WHOLE}\n\n{explain_build(build, timings.passes, rows, roofs)}")
 
 
 def _roofs(threads: int | None) -> Roofs:
@@ -81,13 +101,41 @@ def _roofs(threads: int | None) -> Roofs:
     return machine_roofs(threads or host().cores, show=lambda what: click.echo(what, err=True))
 
 
+def _explain_stages(
+    path: Path,
+    given: Sequence[str],
+    random: bool,
+    seed: int,
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from tilewright.cli.arrays import given_inputs, parse_assignments
+    from tilewright.cli.source import open_model
+    from tilewright.driver.staged import StagedModel
+
+    with open_model(path, **options) as model:
+        assert isinstance(model, StagedModel)
+        if given or random:
+            dims = options["dims"] if random else None
+            model.run(given_inputs(model.inputs, parse_assignments(given), dims, seed))
+        if as_json:
+            about = {
+                "native_stages": model.stages,
+                "waits": str(model.waits),
+                "explain": model.explain(),
+            }
+            print_json({**model.operators.data(), **about})
+        else:
+            click.echo(model.explain())
+
+
 def _explain_saved(model: Path, as_json: bool) -> None:
     from tilewright.runtime.container import read_container
 
     manifest = read_container(model).manifest
     if as_json:
-        print_json(
-            {key: manifest[key] for key in ("inputs", "outputs", "kernels", "schedules", "explain")}
-        )
+        keys = ("inputs", "outputs", "kernels", "schedules", "explain")
+        print_json({key: manifest[key] for key in keys if key in manifest})
     else:
-        click.echo(manifest["explain"])
+        whole = [] if "staged" in manifest else [WHOLE]
+        click.echo("\n\n".join([*whole, manifest["explain"]]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json
 
 if TYPE_CHECKING:
+    from tilewright.driver.stage_times import StageProfile
     from tilewright.runtime.profile import Profile
 
 
@@ -54,11 +55,14 @@ def profile_command(
 ) -> None:
     """Time each kernel of MODEL; inputs that are not given are drawn at random.
 
+    Of a model in stages, it times each stage and each operator that runs on the host.
+
     The share of the roof is the least time that a kernel could take on this machine, of the time
     it took.
     """
     from tilewright.cli.arrays import given_inputs, parse_assignments
     from tilewright.cli.source import open_model
+    from tilewright.runtime.executable import Executable
     from tilewright.runtime.roofs import machine_roofs
 
     files = parse_assignments(given)
@@ -67,21 +71,25 @@ def profile_command(
         inputs = given_inputs(executable.inputs, files, dims, seed)
         roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
         ordered = [inputs[port.name] for port in executable.inputs]
-        found = executable.profile(*ordered, runs=runs, roofs=roofs)
+        found: Profile | StageProfile
+        if isinstance(executable, Executable):
+            found = executable.profile(*ordered, runs=runs, roofs=roofs)
+        else:
+            found = executable.profile(*ordered, runs=runs)
     if as_json:
         print_json({"model": str(model), "threads": roofs.threads, **found.data()})
         return
     click.echo(found)
-    for text in descriptions(found, top):
+    for text in descriptions(found.data().get("kernels", [])[:top]):
         click.echo(text)
 
 
-def descriptions(found: Profile, top: int) -> list[str]:
-    """What is known of the slowest kernels: how they were scheduled, what they compute."""
+def descriptions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is known of kernels: how they were scheduled, what they compute."""
     from tilewright.driver.explain import place_lines, schedule_line
 
     texts = []
-    for row in found.data()["kernels"][:top]:
+    for row in rows:
         schedule = schedule_line(row) if "rule" in row else ""
         lines = [f"\n{row['name']}  {schedule}".rstrip()]
         lines += [f"    {line}" for line in place_lines(row["places"])]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.output import progress
-from tilewright.core.errors import ConfigError, UnsupportedError
+from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tilewright.driver.staged import StagedModel, ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
     from tilewright.runtime.executable import Executable
+
+    Ports = tuple[Sequence[Port | ValuePort], Sequence[Port | ValuePort]]
 
 SAVED_MAGIC = b"TILEWRT"
 GRAPH = ".graph"
@@ -36,47 +39,54 @@ def open_model(
     dims: Mapping[str, int] | None = None,
     cache: bool = True,
     **options: Any,
-) -> Executable:
+) -> Executable | StagedModel:
     """A model ready to run: loaded if it was saved, else compiled with `dims` and `options`."""
     if is_saved(path):
-        from tilewright.runtime.load import load
+        from tilewright.driver.load import load
 
         saved = load(path)
         if threads is not None:
             saved.set_threads(threads)
         return saved
     from tilewright.driver.compile import compile
-    from tilewright.runtime.executable import Executable
 
     with progress() as show:
         source = read_source(path)
-        model = compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
-    if not isinstance(model, Executable):
-        raise UnsupportedError(
-            "cli.staged",
-            f"{path.name} is compiled in stages, while it runs",
-            help="run it in Python: tw.compile(...)(...)",
-        )
-    return model
+        return compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
 
 
-def model_ports(path: Path, dims: Mapping[str, int]) -> tuple[list[Port], list[Port]]:
+def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     """The inputs and outputs of a model, without compiling it."""
-    from tilewright.runtime.binding import Port
-
     if is_saved(path):
-        from tilewright.runtime.container import read_container
-
-        manifest = read_container(path).manifest
-        return (
-            [Port.from_manifest(one) for one in manifest["inputs"]],
-            [Port.from_manifest(one) for one in manifest["outputs"]],
-        )
+        return _saved_ports(path)
+    from tilewright.driver.compile import compile
     from tilewright.driver.compiler import import_graph
     from tilewright.driver.manifest import graph_ports
+    from tilewright.frontends.onnx.waiting import Waiting
+    from tilewright.runtime.binding import Port
 
-    inputs, outputs = graph_ports(import_graph(read_source(path), dims))
+    source = read_source(path)
+    try:
+        inputs, outputs = graph_ports(import_graph(source, dims))
+    except Waiting:  # nothing is compiled before a model in stages runs
+        with compile(source, dims=dims) as staged:
+            return staged.inputs, staged.outputs
     return list(map(Port.from_manifest, inputs)), list(map(Port.from_manifest, outputs))
+
+
+def _saved_ports(path: Path) -> Ports:
+    from tilewright.driver.load import load
+    from tilewright.runtime.binding import Port
+    from tilewright.runtime.container import read_container
+
+    manifest = read_container(path).manifest
+    if "staged" in manifest:
+        with load(path) as model:
+            return model.inputs, model.outputs
+    return (
+        [Port.from_manifest(one) for one in manifest["inputs"]],
+        [Port.from_manifest(one) for one in manifest["outputs"]],
+    )
 
 
 def read_source(path: Path) -> Path | Graph:

@@ -63,7 +63,9 @@ def compile(
 
         if not isinstance(error, Waiting):
             raise
-        return compile_in_stages(source, threads=threads, dims=dims, **options)
+        return compile_in_stages(
+            source, threads=threads, dims=dims, waits=(error.message, error.loc.node), **options
+        )
     return Executable(container, threads=threads)
 
 
@@ -72,15 +74,39 @@ def compile_in_stages(
     *,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    waits: tuple[str, str] | None = None,
     **options: Any,
 ) -> StagedModel:
-    """A model that is compiled while it runs, for what it is given; `options` as of `compile`."""
-    from tilewright.driver.staged import StagedModel
+    """A model that is compiled while it runs, for what it is given; `options` as of `compile`.
 
-    def compile_graph(graph: Graph) -> Executable:
-        return Executable(compile_container(graph, **options), threads=threads)
+    `waits` says why it is not compiled as a whole: a message, and the node that it is about.
+    """
+    from tilewright.driver.stage_library import StageLibrary
+    from tilewright.driver.staged import StagedModel, Waits
 
-    return StagedModel(source, compile_graph, dims)
+    def compile_graph(graph: Graph) -> Container:
+        return compile_container(graph, **options)
+
+    chosen = {key: options[key] for key in ("target", "precision") if key in options}
+    library = StageLibrary(compile_graph, threads=threads, **chosen)
+    return StagedModel(source, library, dims, waits=Waits(*waits) if waits else None)
+
+
+def open_staged(container: Container) -> StagedModel:
+    """A model in stages from its file; what is not in it is compiled as it was meant to be."""
+    from tilewright.driver.stage_library import StageLibrary
+    from tilewright.driver.staged import StagedModel, Waits
+    from tilewright.driver.staged_file import saved_model, saved_stages
+
+    about = container.manifest["staged"]
+    options = {"target": about["target"], "precision": about["precision"]}
+
+    def compile_graph(graph: Graph) -> Container:
+        return compile_container(graph, **options)
+
+    library = StageLibrary(compile_graph, **options, saved=saved_stages(container))
+    model = saved_model(container)
+    return StagedModel(model, library, about["dims"], waits=Waits(*about["waits"]))
 
 
 def compile_container(

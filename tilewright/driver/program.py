@@ -18,6 +18,7 @@ from onnx import GraphProto
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import STRING, from_numpy
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
+from tilewright.driver.stage_times import timed
 from tilewright.driver.texts import Texts
 from tilewright.frontends.onnx.context import OnnxNode, identifier
 from tilewright.frontends.onnx.host.call import HostCall
@@ -83,9 +84,11 @@ class Program:
         plan = self._plan(values)
         stage = plan.stage
         if plan.native is not None:
-            values.update(self._run_natively(plan.native, stage, values))
+            with timed(plan.native):
+                values.update(self._run_natively(plan.native, stage, values))
         for p in stage.hosts:
-            self._run_on_host(p, values)
+            with timed(p):
+                self._run_on_host(p, values)
         return plan.rest
 
     def _run_natively(self, native: Executable, stage: Stage, values: Values) -> Values:

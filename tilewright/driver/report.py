@@ -44,6 +44,8 @@ def report_data(
     footprint = float(build.weights.size + plan.peak)
     return {
         "target": build.target.describe(),
+        "native_stages": 1,
+        "host_operators": {},
         "stages": timings.stages,
         "passes": [asdict(record) for record in timings.passes.records],
         "precision": {"allowed": build.precision, "products": timings.passes.notes},

@@ -2,51 +2,82 @@
 
     model = tw.compile("model.onnx")      # a StagedModel, where the model cannot be compiled whole
     y = model(x)
+    model.save("model.tw")                # with the stages that this run has compiled
 
 Values are arrays; sequences are lists, maps dictionaries, an optional that is empty is `None`.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import TypeProto, ValueInfoProto, inliner
 
-from tilewright.core.dtypes import STRING
-from tilewright.core.errors import ConfigError, Error, ExecutionError, Loc
+from tilewright.core.dtypes import STRING, DType
+from tilewright.core.errors import ConfigError, Error, ExecutionError, Loc, UnsupportedError
+from tilewright.driver.operator_counts import OperatorCounts, operator_counts
 from tilewright.driver.program import CompileGraph, Program
+from tilewright.driver.stage_library import StageLibrary
+from tilewright.driver.stage_times import Clock, StageProfile, stage_profile
+from tilewright.driver.staged_file import save_staged
 from tilewright.frontends.onnx.constants import model_constants
 from tilewright.frontends.onnx.context import onnx_dtype
 from tilewright.frontends.onnx.read import Model, Source, read_model
-from tilewright.frontends.onnx.stages import model_part
+from tilewright.frontends.onnx.stages import Pending, model_part
+from tilewright.runtime.executable import Executable
 
 
 @dataclass(frozen=True)
 class ValuePort:
-    """An input or output: its name, and its type as text."""
+    """An input or output: its name, and its type as text.
+
+    What is no tensor has no `dtype`; a tensor of unknown rank has no `shape`.
+    """
 
     name: str
     type: str
+    dtype: DType | None = None
+    shape: tuple[int | str, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Why a model is not compiled as a whole: what the first node that waits said, and its name."""
+
+    message: str = "something is known only when the model runs"
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}{f' (node {self.node})' if self.node else ''}"
 
 
 class StagedModel:
     """A model that runs in stages; it is called as an `Executable` is."""
 
     def __init__(
-        self, source: Source, compile_graph: CompileGraph, dims: Mapping[str, int] | None = None
+        self,
+        source: Source | Model,
+        compile_graph: CompileGraph,
+        dims: Mapping[str, int] | None = None,
+        waits: Waits | None = None,
     ) -> None:
         """`dims` are sizes that inputs must have, by the names of their dimensions."""
-        model = read_model(source)
+        model = source if isinstance(source, Model) else read_model(source)
         if model.proto.functions:
             model.proto = inliner.inline_local_functions(model.proto)
         self._lock = threading.Lock()
+        self._model, self._compile_graph = model, compile_graph
+        self._dims, self.waits = dict(dims or {}), waits or Waits()
         try:
             self._declare(model, dims or {})
             self._program = Program(model_part(model), compile_graph)
@@ -59,8 +90,8 @@ class StagedModel:
         declared = [v for v in graph.input if v.name not in constants]
         self._declared = {v.name: _fixed(v.type, dims) for v in declared}
         _check_names(dims, declared)
-        self.inputs = tuple(ValuePort(k, type_text(t)) for k, t in self._declared.items())
-        self.outputs = tuple(ValuePort(v.name, type_text(v.type)) for v in graph.output)
+        self.inputs = tuple(value_port(k, t) for k, t in self._declared.items())
+        self.outputs = tuple(value_port(v.name, v.type) for v in graph.output)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the model; inputs by position or name. One output is given alone, more as a tuple."""
@@ -81,7 +112,73 @@ class StagedModel:
     def explain(self) -> str:
         """What the compiler did in each stage that it has compiled so far."""
         stages = [stage.explain() for stage in self._program.executables()]
-        return "\n\n".join([f"{len(stages)} stages compiled so far", *stages])
+        head = [f"{len(stages)} stages compiled so far", str(self.operators)]
+        head.append(f"compiled in stages because of {self.waits}")
+        return "\n\n".join(["\n".join(head), *stages])
+
+    @property
+    def stages(self) -> int:
+        """How many stages are compiled so far."""
+        return len(list(self._program.executables()))
+
+    @property
+    def operators(self) -> OperatorCounts:
+        """How many operators the model has, and how many of them run on the host."""
+        return operator_counts(self._model.proto.graph.node)
+
+    def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> StageProfile:
+        """Run the model once to compile its stages, then `runs` times with a clock."""
+        self(*args, **named)
+        clocks = []
+        for _ in range(runs):
+            with Clock() as clock:
+                self(*args, **named)
+            clocks.append(clock)
+        numbers = count(1)
+        parts = dict.fromkeys(what for clock in clocks for what in clock.times)
+        names = {what: _part_name(what, numbers) for what in parts}
+        return stage_profile(clocks, names)
+
+    @property
+    def threads(self) -> int:
+        """How many threads run each stage; 0 for one a processor."""
+        library = self._compile_graph
+        return (library.threads or 0) if isinstance(library, StageLibrary) else 0
+
+    def set_threads(self, threads: int) -> None:
+        """Use `threads` threads for every stage; 0 means one for each processor."""
+        if isinstance(self._compile_graph, StageLibrary):
+            self._compile_graph.threads = threads
+        for stage in self._program.executables():
+            stage.set_threads(threads)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model to `path` as one file, with the stages that are compiled so far.
+
+        `tw.load` reads it. A stage that is not in the file is compiled when it is first run, so
+        that a model in stages needs the compiler where it is loaded.
+        """
+        library = self._compile_graph
+        assert isinstance(library, StageLibrary), "stages that were made elsewhere have no key"
+        with self._lock:
+            stages = list(self._program.executables())
+            staged = {"dims": self._dims, "waits": [self.waits.message, self.waits.node]}
+            inputs, outputs = (
+                [{"name": p.name, "type": p.type} for p in ports]
+                for ports in (self.inputs, self.outputs)
+            )
+            about = {"inputs": inputs, "outputs": outputs, "explain": self.explain()}
+            return save_staged(path, self._model, library, stages, {**about, "staged": staged})
+
+    def export_library(self, path: str | os.PathLike[str]) -> Path:
+        """Refused: a library cannot hold the compiler that the stages wait for."""
+        raise UnsupportedError(
+            "export.staged",
+            f"{Path(path).name} cannot be made: the model is compiled in stages, because of "
+            f"{self.waits.message}",
+            loc=Loc(self._model.file, self.waits.node),
+            help="make what is waited for constant; model.save() keeps the model as it is",
+        )
 
     def close(self) -> None:
         """End the threads of all stages and free their code and memory."""
@@ -112,6 +209,31 @@ class StagedModel:
         # stages are made while others run; one run at a time keeps that simple
         with self._lock:
             return self._program.run(values)
+
+
+def _part_name(what: Executable | Pending, numbers: Iterator[int]) -> str:
+    """What a profile calls a stage, or an operator on the host."""
+    if isinstance(what, Pending):
+        op, node = what.proto.op_type, what.loc.node
+        return f"host {node if op in node else f'{op} {node}'}".rstrip()
+    kernels = what.counters.get("kernels", 0)
+    return f"stage {next(numbers)} ({kernels} kernel{'' if kernels == 1 else 's'})"
+
+
+def value_port(name: str, declared: TypeProto) -> ValuePort:
+    """An input or output of the declared type."""
+    text = type_text(declared)
+    if declared.WhichOneof("value") != "tensor_type":
+        return ValuePort(name, text)
+    tensor = declared.tensor_type
+    dtype = onnx_dtype(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return ValuePort(name, text, dtype)
+    sizes = (
+        d.dim_value if d.HasField("dim_value") else d.dim_param or f"{name}_{axis}"
+        for axis, d in enumerate(tensor.shape.dim)
+    )
+    return ValuePort(name, text, dtype, tuple(sizes))
 
 
 def checked(name: str, value: Any, declared: TypeProto) -> Any:

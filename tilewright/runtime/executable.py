@@ -146,6 +146,11 @@ class Executable:
         return self._container.manifest
 
     @property
+    def container(self) -> Container:
+        """The compiled model as it is written to a file."""
+        return self._container
+
+    @property
     def threads(self) -> int:
         """How many threads run the model."""
         with self._change:

@@ -1,13 +1,21 @@
-"""Loading a saved model: `load("model.tw")` gives what `tw.compile` gave."""
+"""Loading a saved model without the compiler; `tw.load` also knows models in stages."""
 
 from __future__ import annotations
 
 import os
 
+from tilewright.core.errors import ExecutionError
 from tilewright.runtime.container import read_container
 from tilewright.runtime.executable import Executable
 
 
 def load(path: str | os.PathLike[str]) -> Executable:
     """The model saved at `path`, ready to be called. Its weights are mapped, not read."""
-    return Executable(read_container(path))
+    container = read_container(path)
+    if "staged" in container.manifest:
+        raise ExecutionError(
+            "container.staged",
+            f"{path} is a model in stages: what is not compiled yet needs the compiler",
+            help="load it with tw.load",
+        )
+    return Executable(container)

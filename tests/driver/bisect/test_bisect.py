@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.driver.bisect.deep_model import LAYERS, deep_input, deep_model, width
+from tests.frontends.onnx.staged_models import RESHAPED
 from tilewright.driver.bisect import schedules
 from tilewright.driver.bisect.bisect import bisect
 from tilewright.driver.bisect.finding import Finding, Report
@@ -137,6 +138,19 @@ def test_a_wrong_schedule_of_a_kernel_too_long_to_interpret(
     finding = found(bisect(deep_model(), deep_input()))
     assert (finding.kind, finding.node) == ("schedule", "tanh_9")
     assert finding.name == 'unroll("matmul.i0.2")'
+
+
+def test_a_stage_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = simplify_algebra._applied
+
+    def wrong(g: Rewriter, n: Node) -> str | None:
+        return n.inputs[0] if n.op == "neg" else right(g, n)
+
+    monkeypatch.setattr(simplify_algebra, "_applied", wrong)
+    inputs = {"x": np.ones(12, np.float32), "parts": np.array([3, 1])}
+    finding = found(bisect(RESHAPED, inputs))
+    assert (finding.kind, finding.name, finding.op) == ("pass", "simplify_algebra", "neg")
+    assert finding.details["stage"] == "2"
 
 
 def test_a_model_that_gives_nan_itself() -> None:

@@ -1,0 +1,26 @@
+"""`tw.load`: a saved model, whole or in stages."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tilewright.runtime.container import read_container
+from tilewright.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from tilewright.driver.staged import StagedModel
+
+
+def load(path: str | os.PathLike[str]) -> Executable | StagedModel:
+    """The model saved at `path`, ready to be called. Its weights are mapped, not read.
+
+    No compiler is imported, unless the model is one in stages: what of it is not compiled yet is
+    compiled when it is run.
+    """
+    container = read_container(path)
+    if "staged" not in container.manifest:
+        return Executable(container)
+    from tilewright.driver.compile import open_staged
+
+    return open_staged(container)
