@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-LAYERS = 14
+LAYERS = 12
 WIDTH = 12
 
 
