@@ -3,9 +3,9 @@
     python benchmarks/scaling.py [shapes of model] [--nodes 1250,2500,5000,10000] [--json FILE]
 
 Each model is made, then compiled in a process of its own without a cache. A table has the seconds
-of each stage; `cpu` is the processor time of the process and its workers, `MiB` the most that the
-process had resident beyond an idle one. The last line is the exponent of the growth from the first
-size to the last: 1 is linear, 2 quadratic.
+of processor time that each stage takes in the process, `cpu` what it and its workers take in all;
+`MiB` is the most that the process had resident beyond an idle one. The last line is the exponent
+of the growth from the first size to the last: 1 is linear, 2 quadratic.
 """
 
 from __future__ import annotations
@@ -31,12 +31,17 @@ NODES = (1250, 2500, 5000, 10000)
 WIDTH = 16
 
 _WORKER = """
-import json, resource, sys
+import json, resource, sys, time
+time.perf_counter = time.process_time
 from tilewright.driver.compiler import Timings
 from tilewright.driver.compile import compile_container
-memory = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from tilewright.runtime.executable import Executable
+memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
 idle, timings = memory(), Timings()
-compile_container(sys.argv[1], cache=False, timings=timings)
+container = compile_container(sys.argv[1], cache=False, timings=timings)
+start = time.perf_counter()
+Executable(container)
+timings.add("load", start)
 used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 print(json.dumps({
     "stages": timings.stages, "cpu": sum(u.ru_utime + u.ru_stime for u in used),
@@ -144,7 +149,7 @@ def shapes(nodes: int) -> onnx.ModelProto:
     model, x = Model(), "x"
     zero, one = model.constant(np.array(0)), model.constant(np.array(1))
     axes, half = model.constant(np.array([0])), model.constant(np.array([2, WIDTH // 2]))
-    for _ in range(nodes // 10):
+    for _ in range(nodes // 11):
         shape = model.add("Shape", x)
         rows = model.add("Unsqueeze", model.add("Gather", shape, zero), axes)
         wide = model.add("Unsqueeze", model.add("Gather", shape, one), axes)
@@ -155,6 +160,65 @@ def shapes(nodes: int) -> onnx.ModelProto:
         x = model.add("MatMul", joined, model.weight(WIDTH, WIDTH))
     model.outputs = [x]
     return model.proto("N")
+
+
+def blocks(nodes: int) -> onnx.ModelProto:
+    """The layers of a transformer."""
+    model, x = Model(), "x"
+    x = model.add(
+        "MatMul",
+        model.add("Expand", x, model.constant(np.array([64, WIDTH]))),
+        model.weight(WIDTH, 128),
+    )
+    for _ in range(nodes // 29):
+        x = model.layer(x)
+    model.outputs = [x]
+    return model.proto(1)
+
+
+def convolutions(nodes: int) -> onnx.ModelProto:
+    """Convolutions with sums of what came before, between which layouts are chosen."""
+    model = Model()
+    x = model.add("Reshape", "x", model.constant(np.array([1, 8, 4, 4])))
+    for _ in range(nodes // 3):
+        y = model.add("Conv", x, model.weight(8, 8, 3, 3), model.weight(8), pads=[1, 1, 1, 1])
+        x = model.add("Add", x, model.add("Relu", y))
+    model.outputs = [x]
+    return model.proto()
+
+
+def backwards(nodes: int) -> onnx.ModelProto:
+    """A chain whose nodes are listed last first, as ONNX does not allow."""
+    model = dense(nodes)
+    listed = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(listed))
+    return model
+
+
+def rearranged(nodes: int) -> onnx.ModelProto:
+    """Reshapes and transposes one after another, with sums between."""
+    model, x = Model(), "x"
+    flat, wide = (model.constant(np.array(s)) for s in ([-1], [WIDTH, -1]))
+    for _ in range(nodes // 4):
+        turned = model.add(
+            "Transpose", model.add("Reshape", model.add("Reshape", x, flat), wide), perm=[1, 0]
+        )
+        x = model.add("Add", turned, model.weight(WIDTH))
+    model.outputs = [x]
+    return model.proto()
+
+
+def layered(nodes: int) -> onnx.ModelProto:
+    """Layers that each read all of the ten before them."""
+    model = Model()
+    recent = ["x"]
+    for _ in range(nodes // 2):
+        joined = model.add("Concat", *recent, axis=1) if len(recent) > 1 else recent[0]
+        y = model.add("MatMul", joined, model.weight(WIDTH * len(recent), WIDTH))
+        recent = [*recent, y][-10:]
+    model.outputs = [recent[-1]]
+    return model.proto()
 
 
 def distinct(nodes: int) -> onnx.ModelProto:
@@ -169,7 +233,8 @@ def distinct(nodes: int) -> onnx.ModelProto:
 MODELS: dict[str, Callable[[int], onnx.ModelProto]] = {
     f.__name__: f
     for f in (
-        chain, dense, residual, pointwise_residual, branches, fan_out, summed, shapes, distinct,
+        chain, dense, residual, pointwise_residual, branches, fan_out, summed, shapes, blocks,
+        convolutions, backwards, rearranged, layered, distinct,
     )
 }  # fmt: skip
 

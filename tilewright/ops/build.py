@@ -199,8 +199,9 @@ class GraphBuilder:
         """The value that a node of this type would have, as `known` gives it."""
         if not self.may_be_known(op, type):
             return None
-        known = [self.known(i) for i in inputs if i]
-        if any(k is None for k in known):
+        given = [self.known(i) for i in inputs if i]
+        known = [k for k in given if k is not None]
+        if len(known) < len(given):
             return None
         rule = op_row(op).value
         assert rule is not None

@@ -35,12 +35,18 @@ ONE = const(1)
 Runs = list[tuple[slice, slice]]
 # The most elements of a constant that has to be repeated to take another shape.
 MAX_REPEATED = 1 << 16
+# Models take two or three walks. Rearrangements that do not join pile up and are carried along all
+# the same, each walk by one step: as many walks as nodes would take time quadratic in them.
+MOST_WALKS = 16
 
 
 def sink_reshapes(graph: Graph) -> Graph:
     """Move reshapes and transposes toward the outputs, joining and cancelling them on the way."""
-    # What is left behind after each walk would count as a reader in the next.
-    while (result := rewrite_graph(graph, _sink)) is not graph:
+    for _ in range(MOST_WALKS):
+        result = rewrite_graph(graph, _sink)
+        if result is graph:
+            break
+        # What is left behind after each walk would count as a reader in the next.
         graph = eliminate_dead(result)
     return graph
 
