@@ -29,6 +29,7 @@ from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
 from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.nest_concats import nest_concats
+from tilewright.passes.pack_constants import pack_constants
 from tilewright.passes.place_parts import place_parts
 from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
@@ -68,6 +69,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("form_attention", form_attention),
     GraphPass("share_heads", share_heads),
     GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("pack_constants", pack_constants),
     GraphPass("distinct_outputs", distinct_outputs),
     GraphPass("nest_concats", nest_concats),
     GraphPass("place_parts", place_parts),
