@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.convert.run_node import check_node, imported, run_node
-from tilewright.core.errors import UnsupportedError
+from tilewright.core.errors import FrontendError, UnsupportedError
 
 RNG = np.random.default_rng(12)
 
@@ -53,6 +53,16 @@ def test_stft_of_a_signal_of_any_length() -> None:
     inputs = [x, np.array(5), np.ones(8, "f4")]
     found = run_node("STFT", inputs, constants=(1,), dims={0: (1, "T", 1)})[0]
     np.testing.assert_array_equal(found, run_node("STFT", inputs, constants=(1,))[0])
+
+
+def test_stft_of_a_signal_without_parts() -> None:
+    """The axis of real and imaginary parts may be left out, as real models do."""
+    x = RNG.standard_normal((2, 50)).astype("f4")
+    more = [np.array(5), np.ones(8, "f4")]
+    found = run_node("STFT", [x, *more], constants=(1,))[0]
+    np.testing.assert_array_equal(found, run_node("STFT", [x[..., None], *more], constants=(1,))[0])
+    with pytest.raises(FrontendError, match="rank 1"):
+        imported("STFT", [x[0], *more], constants=(1,))
 
 
 def test_mel_weight_matrix() -> None:

@@ -44,7 +44,13 @@ def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Transforms of overlapping frames, each weighted by a window."""
     x, window = n.required(0), n.input(2)
-    _, size, parts = c.type(x).shape
+    shape = c.type(x).shape
+    if len(shape) == 2:  # real models leave out the axis of real and imaginary parts
+        shape = (*shape, const(1))
+        x = add_reshape(c, n, x, shape)
+    if len(shape) != 3:
+        raise n.invalid(f"a signal of rank {len(shape)}")
+    _, size, parts = shape
     (step,) = c.static_ints(n, 1)
     if n.has_input(3):
         (length,) = c.static_ints(n, 3)
