@@ -10,11 +10,16 @@ from tilewright.fuzz.campaign import verdict_of
 from tilewright.fuzz.case_file import read_case
 from tilewright.fuzz.check import check_case
 from tilewright.fuzz.hostile import check_hostile
-from tilewright.fuzz.isolate import run_isolated
+from tilewright.fuzz.isolate import preload, run_isolated
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*.onnx"))
 HOSTILE = sorted((HERE / "hostile").glob("*/*.onnx"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded() -> None:
+    preload()
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])

@@ -20,8 +20,8 @@ import numpy as np
 from tilewright.core.errors import Error
 from tilewright.fuzz.case_file import Case, read_case, write_case
 from tilewright.fuzz.check import Verdict, check_case
-from tilewright.fuzz.generate import random_case
-from tilewright.fuzz.isolate import USUAL, Job, Limits, Outcome, run_all, run_isolated
+from tilewright.fuzz.generate import prepare, random_case
+from tilewright.fuzz.isolate import USUAL, Job, Limits, Outcome, preload, run_all, run_isolated
 from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.shrink import shrink, with_graph
 from tilewright.ops.evaluate import evaluate_node
@@ -65,6 +65,7 @@ class Report:
 
 def run_campaign(settings: Settings, progress: Progress = lambda text: None) -> Report:
     """Try graphs until their number or the time is reached."""
+    preload()
     report, start = Report(), time.monotonic()
     with TemporaryDirectory(prefix="tw-fuzz-") as folder:
         jobs = _jobs(settings, Path(folder), start)
@@ -86,8 +87,9 @@ def _jobs(settings: Settings, folder: Path, start: float) -> Iterator[Job]:
     for number in numbers:
         if settings.seconds is not None and time.monotonic() - start > settings.seconds:
             return
-        path = _path(folder, number)
-        yield partial(_try, f"{settings.seed}:{number}", settings.operators, path)
+        seed, path = f"{settings.seed}:{number}", _path(folder, number)
+        prepare(seed, settings.operators)
+        yield partial(_try, seed, settings.operators, path)
 
 
 def _path(folder: Path, number: int) -> Path:

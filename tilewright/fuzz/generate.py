@@ -27,8 +27,7 @@ Save = Callable[[Case], object]
 
 def random_case(seed: str, operators: frozenset[str], save: Save) -> Case:
     """The case of a seed; `save` is told of each piece before it is first tried."""
-    rng = random.Random(seed)
-    first = _seed(rng, operators) if operators or rng.random() < 0.6 else None
+    rng, first = _start(seed, operators)
     d = Draft(rng, _opsets(first), save)
     for _ in range(rng.randrange(1, 3)):
         d.fresh(numpy_dtype(rng.choice(FLOATS if rng.random() < 0.6 else DTYPES)))
@@ -44,6 +43,16 @@ def random_case(seed: str, operators: frozenset[str], save: Save) -> Case:
             break
         _grow(d)
     return _with_open_sizes(d) if rng.random() < 0.35 else d.case()
+
+
+def prepare(seed: str, operators: frozenset[str]) -> None:
+    """Make the test cases that `random_case` will ask for: they are kept in this process."""
+    _start(seed, operators)
+
+
+def _start(seed: str, operators: frozenset[str]) -> tuple[random.Random, Seed | None]:
+    rng = random.Random(seed)
+    return rng, _seed(rng, operators) if operators or rng.random() < 0.6 else None
 
 
 def _seed(rng: random.Random, operators: frozenset[str]) -> Seed | None:

@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import IO, Any, NoReturn
 
@@ -52,6 +53,12 @@ class _Child:
     errors: IO[bytes]
     start: float
     deadline: float
+
+
+def preload() -> None:
+    """Import the compiler now, rather than in every process that is forked."""
+    import_module("tilewright.driver.compiler")
+    import_module("tilewright.frontends.onnx.table").converters()
 
 
 def run_isolated(job: Job, limits: Limits = USUAL) -> Outcome:

@@ -1,7 +1,7 @@
 """Many damaged models, each compiled in a process of its own.
 
-A model is one of ONNX's test cases or a random graph, damaged as its number and the seed say. A
-finding is written as the file that was compiled.
+A model is one of ONNX's test cases, damaged as its number and the seed say. A finding is written as
+the files that were compiled.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import onnx
 
 from tilewright.fuzz.campaign import Progress, Report, Settings, verdict_of
 from tilewright.fuzz.damage_files import damaged, write_damaged
-from tilewright.fuzz.generate import random_case
 from tilewright.fuzz.hostile import check_hostile
-from tilewright.fuzz.isolate import Job, run_all
+from tilewright.fuzz.isolate import Job, preload, run_all
 from tilewright.fuzz.seeds import modules_for, seeds_of
 
 
 def run_mutations(settings: Settings, progress: Progress = lambda text: None) -> Report:
     """Try damaged models until their number or the time is reached."""
+    preload()
     report, start = Report(), time.monotonic()
     with TemporaryDirectory(prefix="tw-fuzz-") as name:
         root = Path(name)
@@ -51,25 +51,22 @@ def _jobs(settings: Settings, root: Path, start: float) -> Iterator[Job]:
     for number in numbers:
         if settings.seconds is not None and time.monotonic() - start > settings.seconds:
             return
-        yield partial(_try, f"{settings.seed}:{number}", settings.operators, root / str(number))
+        seed = f"{settings.seed}:{number}"
+        _valid(random.Random(seed), settings.operators)  # kept in this process, not in the next
+        yield partial(_try, seed, settings.operators, root / str(number))
 
 
 def _try(seed: str, operators: frozenset[str], folder: Path) -> dict[str, str]:
     """In a process of its own: damage a model, write it down, compile it."""
     rng = random.Random(seed)
-    model, inputs = _valid(rng, seed, operators)
+    model, inputs = _valid(rng, operators)
     made = damaged(rng, model)
     path = write_damaged(folder, made)
     (folder / "done.json").write_text(json.dumps(made.done))
     return check_hostile(path, inputs).as_json()
 
 
-def _valid(
-    rng: random.Random, seed: str, operators: frozenset[str]
-) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    if not operators and rng.random() < 0.1:
-        case = random_case(seed, operators, lambda case: None)
-        return case.model, dict(case.runs[0])
+def _valid(rng: random.Random, operators: frozenset[str]) -> tuple[onnx.ModelProto, dict[str, Any]]:
     modules = modules_for(operators)
     while not (seeds := seeds_of(rng.choice(modules))):
         pass

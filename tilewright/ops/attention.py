@@ -240,7 +240,7 @@ def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str, kv_head
         known = as_int(size)
         if known is None:
             raise fail("attention", "the head size must be known, or the scale be given")
-        scale = 1 / float(np.sqrt(known))
+        scale = 1 / float(np.sqrt(max(known, 1)))  # the sum of no products is 0 at any scale
     scaled = g.add("mul", q, _scalar(g, scale, q))
     rows = _reshape(g, scaled, batch, kv_heads, heads // kv_heads * queries, size)
     turned = g.add("transpose", keys, attrs=TransposeAttrs((0, 1, 3, 2)))

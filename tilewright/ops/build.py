@@ -254,6 +254,8 @@ def _check_extent(type: TensorType) -> None:
     for dim in type.shape:
         if isinstance(dim, Const):
             size *= max(1, dim.value)
+            if dim.value < 0:
+                raise TypeCheckError("tensor.extent", f"{type} has a negative size")
     if size > MOST_BYTES or type.rank > MOST_AXES:
         raise TypeCheckError(
             "tensor.extent",

@@ -13,6 +13,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import widen
 from tilewright.ops.row import Op, fail, same_dtype
+from tilewright.ops.sizes import same_shape
 
 
 @node
@@ -44,6 +45,10 @@ def _rotary_type(attrs: RotaryAttrs, ins: Sequence[TensorType | None]) -> Tensor
         raise fail("rotary_embedding", f"{x}, {cos} and {sin} do not fit each other")
     if cos.shape[-1] is not const(_rotated(attrs, x) // 2):
         raise fail("rotary_embedding", f"{cos} does not hold half the size of {x}'s rotated part")
+    rows = x.shape[0], x.shape[2 if attrs.heads_first else 1]
+    table = cos if positions is None else positions
+    if not same_shape("rotary_embedding", table.shape[:2], rows):
+        raise fail("rotary_embedding", f"{table} has not one row for each position of {x}")
     return TensorType(same_dtype("rotary_embedding", [x, cos, sin]), x.shape)
 
 

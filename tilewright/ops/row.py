@@ -81,9 +81,9 @@ def same_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
 
 def normalize_axis(op: str, axis: int, rank: int) -> int:
     """`axis` counted from the front, checked against the rank."""
-    if not -rank <= axis < max(rank, 1):
+    if not -rank <= axis < rank:
         raise fail(op, f"axis {axis} is outside a tensor of rank {rank}")
-    return axis % rank if rank else 0
+    return axis % rank
 
 
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:

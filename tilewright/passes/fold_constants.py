@@ -147,6 +147,8 @@ def _elements(t: TensorType) -> int:
 
 def _computed(g: Rewriter, n: Node, data: list[np.ndarray | None]) -> list[np.ndarray] | None:
     types = _static_types(n)
+    if any(d is not None and max(d.shape, default=0) > MAX_ELEMENTS > d.size for d in data):
+        return None  # no elements, but still axes without end
     if types is None or _too_large(types, data) or sum(map(_elements, types)) > MAX_ELEMENTS:
         return None
     ins = [g.types[i] if i else None for i in n.inputs]

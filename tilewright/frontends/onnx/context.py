@@ -14,7 +14,7 @@ Whatever is added while a node is converted is located at that node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -102,7 +102,7 @@ class OnnxNode:
     def str_attr(self, name: str, default: str | None = None) -> str:
         """A text attribute; without a default it is required."""
         found = self._attr(name, AttributeProto.STRING, "s", default)
-        return found.decode() if isinstance(found, bytes) else str(found)
+        return self._text(name, found)
 
     def ints_attr(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """A list of integers; without a default it is required."""
@@ -115,7 +115,7 @@ class OnnxNode:
     def strs_attr(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A list of texts; without a default it is required."""
         found = self._attr(name, AttributeProto.STRINGS, "strings", default)
-        return tuple(v.decode() if isinstance(v, bytes) else str(v) for v in found)
+        return tuple(self._text(name, v) for v in found)
 
     def dtype_attr(self, name: str, default: DType | None = None) -> DType:
         """An attribute that names an element type; without a default it is required."""
@@ -138,6 +138,13 @@ class OnnxNode:
         assert isinstance(found, GraphProto)
         return found
 
+    def only(self, items: Iterable[Any], index: int) -> Any:
+        """The one element of `items`, which input `index` gives."""
+        flat = np.asarray(items, dtype=object).reshape(-1)
+        if flat.size != 1:
+            raise self.invalid(f"input {index} has {flat.size} elements, not one")
+        return flat[0]
+
     def unsupported(self, what: str, help: str) -> UnsupportedError:
         """The error for a form of this operator that is not supported; `help` says what is."""
         return UnsupportedError(
@@ -147,6 +154,12 @@ class OnnxNode:
     def invalid(self, what: str, help: str = "") -> FrontendError:
         """The error for a node that ONNX itself does not allow."""
         return FrontendError("onnx.node", f"{self.op_type}: {what}", loc=self.loc, help=help)
+
+    def _text(self, name: str, value: Any) -> str:
+        try:
+            return value.decode() if isinstance(value, bytes) else str(value)
+        except UnicodeDecodeError as error:
+            raise self.invalid(f"attribute {name} is not UTF-8: {value[:40]!r}") from error
 
     def _attr(self, name: str, kind: int, field: str, default: Any) -> Any:
         for attribute in self.proto.attribute:

@@ -20,6 +20,8 @@ from tilewright.core.dtypes import STRING, DType
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.dtypes import onnx_dtype
 
+MOST_BYTES = 1 << 47
+
 
 class TensorReader:
     """Reads the tensors of one model; `folder` is where its external data lies, if anywhere."""
@@ -30,6 +32,8 @@ class TensorReader:
 
     def array(self, tensor: TensorProto, raw: memoryview | None = None) -> np.ndarray:
         """The elements; `raw` are their bytes where they have been cut out of the proto."""
+        if any(d < 0 for d in tensor.dims):
+            raise _bad(tensor, f"a size of {list(tensor.dims)} is negative")
         if tensor.data_location == TensorProto.EXTERNAL:
             return _view(tensor, self._external(tensor))
         if raw is None and tensor.HasField("raw_data"):
@@ -68,7 +72,9 @@ def _view(tensor: TensorProto, data: np.ndarray) -> np.ndarray:
     dtype = onnx_dtype(tensor.data_type)
     elements = math.prod(shape)
     bits = dtype.bits if dtype.is_small else dtype.numpy.itemsize * 8
-    if dtype == STRING or any(d < 0 for d in shape) or data.size != (elements * bits + 7) // 8:
+    if math.prod(max(1, d) for d in shape) * dtype.bytes > MOST_BYTES:
+        raise _bad(tensor, f"no array has the shape {list(shape)}")
+    if dtype == STRING or data.size != (elements * bits + 7) // 8:
         raise _bad(
             tensor, f"{data.size} bytes do not fill {_type_name(tensor)} of shape {list(shape)}"
         )

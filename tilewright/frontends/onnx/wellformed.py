@@ -16,6 +16,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from tilewright.core.errors import FrontendError, Loc
 from tilewright.frontends.onnx.order import node_name
 
+MOST_VERSION = (1 << 31) - 1
 # Functions written out may make a model at most this long.
 MOST_NODES = 1 << 20
 
@@ -58,8 +59,9 @@ def _check_graph(graph: GraphProto, opsets: _Opsets, file: str) -> None:
 def _check_node(node: NodeProto, opsets: _Opsets, file: str) -> None:
     _check_texts((node.name, node.op_type, node.domain, *node.input, *node.output), file)
     domain = _domain(node.domain)
-    if not domain and "" in opsets and opsets[""] < 1:
-        raise _error("opset", f"version {opsets['']} of the ONNX operators", node, file)
+    if not 0 < opsets.get(domain, 1) <= MOST_VERSION:
+        message = f"there is no version {opsets[domain]} of the operators"
+        raise _error("opset", message, node, file)
     if not domain and "" not in opsets:
         raise _error("opset", "the model does not import the ONNX operators", node, file)
     _check_counts(node, _counts(node.op_type, opsets.get(domain, 0), domain), file)
@@ -83,9 +85,9 @@ def _check_texts(texts: Iterable[object], file: str) -> None:
 
 @lru_cache(maxsize=4096)
 def _counts(op: str, version: int, domain: str) -> _Counts | None:
-    if version < 1 or not defs.has(op, min(version, 1 << 30), domain):
+    if version < 1 or not defs.has(op, version, domain):
         return None
-    s: Any = defs.get_schema(op, min(version, 1 << 30), domain)
+    s: Any = defs.get_schema(op, version, domain)
     formal = enumerate(s.inputs)
     needed = tuple(i for i, p in formal if p.option == defs.OpSchema.FormalParameterOption.Single)
     variadic = s.inputs and s.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic

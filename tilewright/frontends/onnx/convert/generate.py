@@ -31,20 +31,26 @@ def size(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def constant_of_shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """One value everywhere, by default 0.0."""
     value = n.tensor_attr("value") if n.has_attr("value") else np.zeros(1, np.float32)
-    attrs = FullAttrs(c.known_ints(n, 0), value.reshape(-1)[0].item(), from_numpy(value.dtype))
+    if value.size != 1:
+        raise n.invalid(f"its value has {value.size} elements, not one")
+    attrs = FullAttrs(c.known_ints(n, 0), value.reshape(()).item(), from_numpy(value.dtype))
     return (c.add(n, "full", attrs=attrs),)
 
 
 def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Numbers at equal distances: of integers that are known, or of constants."""
     dtype = c.type(n.required(0)).dtype
+    if any(as_int(c.type(n.required(i)).elements) == 0 for i in range(3)):
+        raise n.invalid("start, limit or delta has no elements")
     if not dtype.is_float:
-        return (_integers(c, n, [c.known_ints(n, i)[0] for i in range(3)], dtype),)
+        return (_integers(c, n, [n.only(c.known_ints(n, i), i) for i in range(3)], dtype),)
     whole = [_whole_number(c, n.required(i)) for i in range(3)]
     if all(e is not None for e in whole):
         integers = _integers(c, n, [e for e in whole if e is not None], I64)
         return (c.add(n, "cast", integers, attrs=CastAttrs(dtype)),)
     start, limit, delta = (float(c.scalar(n, i)) for i in range(3))
+    if not np.isfinite((limit - start) / delta if delta else np.nan):
+        raise n.invalid(f"from {start} to {limit} in steps of {delta}")
     count = max(int(np.ceil((limit - start) / delta)), 0)
     values = (start + np.arange(count) * delta).astype(dtype.numpy)
     return (c.g.constant(values, identifier(n.outputs[0])),)

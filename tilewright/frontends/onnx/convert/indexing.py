@@ -47,17 +47,15 @@ def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if depth is not None and depth.size == 1:
         classes: Expr = const(int(depth.reshape(-1)[0]))
     else:
-        classes = c.known_ints(n, 1)[0]
+        classes = n.only(c.known_ints(n, 1), 1)
     attrs = OneHotAttrs(classes, n.int_attr("axis", -1))
     return (c.add(n, "one_hot", n.required(0), n.required(2), attrs=attrs),)
 
 
 def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The greatest or least elements; always sorted."""
-    given = (const(n.int_attr("k")),) if n.has_attr("k") else c.known_ints(n, 1)
-    if len(given) != 1:
-        raise n.invalid(f"k has {len(given)} elements, not one")
-    k, x = given[0], n.required(0)
+    k = const(n.int_attr("k")) if n.has_attr("k") else n.only(c.known_ints(n, 1), 1)
+    x = n.required(0)
     attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
     found = c.add_many(n, "topk", x, attrs=attrs)
     size = c.type(x).shape[attrs.axis]

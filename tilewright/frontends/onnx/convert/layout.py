@@ -154,7 +154,7 @@ def trilu(c: Context, n: OnnxNode) -> tuple[str, ...]:
     known = c.g.known(n.input(1))
     if known is None:
         return (c.add(n, "trilu", x, n.input(1), attrs=TriluAttrs(upper)),)
-    return (c.add(n, "trilu", x, attrs=TriluAttrs(upper, known.reshape(-1)[0])),)
+    return (c.add(n, "trilu", x, attrs=TriluAttrs(upper, n.only(known, 1))),)
 
 
 def block_attrs(n: OnnxNode) -> BlockAttrs:

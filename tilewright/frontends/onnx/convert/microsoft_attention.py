@@ -207,7 +207,7 @@ def _require_total(c: Context, n: OnnxNode, total: Expr) -> None:
     known = c.g.known(n.input(6)) if n.has_input(6) else None
     if known is None:
         return
-    given: Expr = known.reshape(-1)[0]
+    given: Expr = n.only(known, 6)
     message = f"GroupQueryAttention: {given} keys are not the past and new ones, {total}"
     if not c.g.require(given.eq(total), message, n.loc):
         raise n.unsupported(f"{given} keys, of which {total} are given", "pass no longer a cache")

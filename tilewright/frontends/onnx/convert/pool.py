@@ -109,7 +109,10 @@ def max_unpool(c: Context, n: OnnxNode) -> tuple[str, ...]:
     y = reshaped(c, n, y, own)
     if not n.has_input(2):
         return (y,)
-    more = [simplify(d - o) for d, o in zip(c.known_ints(n, 2), own, strict=True)]
+    wanted = c.known_ints(n, 2)
+    if len(wanted) != len(own):
+        raise n.invalid(f"an output shape of {len(wanted)} sizes for {c.type(x)}")
+    more = [simplify(d - o) for d, o in zip(wanted, own, strict=True)]
     if all(m is const(0) for m in more):
         return (y,)
     attrs = PadAttrs((const(0),) * len(own), tuple(more))

@@ -25,7 +25,7 @@ def scan(op: str) -> Converter:
     """A running sum or product; the axis is an input."""
 
     def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
-        (axis,) = c.static_ints(n, 1)
+        axis = n.only(c.static_ints(n, 1), 1)
         exclusive, reverse = (bool(n.int_attr(a, 0)) for a in ("exclusive", "reverse"))
         return (c.add(n, op, n.required(0), attrs=ScanAttrs(axis, exclusive, reverse)),)
 

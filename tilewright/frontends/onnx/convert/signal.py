@@ -30,12 +30,12 @@ def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The axis is an input since version 20, and was an attribute before."""
     x = n.required(0)
     shape = c.type(x).shape
-    given = c.static_ints(n, 2)[0] if n.has_input(2) else -2
+    given = n.only(c.static_ints(n, 2), 2) if n.has_input(2) else -2
     axis = n.int_attr("axis", 1) if n.opset < 20 else given
     axis = normalize_axis("DFT", axis, len(shape))
     inverse, onesided = (bool(n.int_attr(a, 0)) for a in ("inverse", "onesided"))
     own = simplify((shape[axis] - 1) * 2) if inverse and onesided else shape[axis]
-    length = c.static_ints(n, 1)[0] if n.has_input(1) else _fixed(n, own)
+    length = n.only(c.static_ints(n, 1), 1) if n.has_input(1) else _fixed(n, own)
     if length > MOST_ELEMENTS:
         raise n.unsupported(f"a transform of {length} elements", f"up to {MOST_ELEMENTS}")
     return (c.add(n, "dft", x, attrs=DftAttrs(axis, length, inverse, onesided)),)
@@ -48,12 +48,14 @@ def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if len(shape) == 2:  # real models leave out the axis of real and imaginary parts
         shape = (*shape, const(1))
         x = add_reshape(c, n, x, shape)
-    if len(shape) != 3:
-        raise n.invalid(f"a signal of rank {len(shape)}")
+    if len(shape) != 3 or (window and c.type(window).rank != 1):
+        raise n.invalid(f"{c.type(x)} is not a batch of signals, or its window is no row")
     _, size, parts = shape
-    (step,) = c.static_ints(n, 1)
+    step = n.only(c.static_ints(n, 1), 1)
+    if step < 1:
+        raise n.invalid(f"frames {step} apart")
     if n.has_input(3):
-        (length,) = c.static_ints(n, 3)
+        length = n.only(c.static_ints(n, 3), 3)
     else:
         length = _fixed(n, c.type(window).shape[0] if window else size)
     frames = simplify((size - length) // step + 1)

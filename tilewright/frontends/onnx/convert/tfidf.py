@@ -70,10 +70,10 @@ def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
             continue
         columns = np.zeros((len(runs), width), np.float32)
         columns[np.arange(len(runs)), places] = 1
-        for apart in range(1, steps + 1):
-            if (length - 1) * apart < size:
-                found = _count(c, n, x, runs, apart, size)
-                total = total + found.apply("matmul", Formula(c, n, c.constant(columns, F32)))
+        furthest = steps if length == 1 else min(steps, (size - 1) // (length - 1))
+        for apart in range(1, furthest + 1):
+            found = _count(c, n, x, runs, apart, size)
+            total = total + found.apply("matmul", Formula(c, n, c.constant(columns, F32)))
     return total
 
 
