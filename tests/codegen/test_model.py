@@ -58,8 +58,8 @@ def test_kernels_run_in_order_on_their_places() -> None:
     placement = Placement((N * 4, N * 4), ((), (0,)))
     middle = place("arena", placement.offsets[1])
     calls = (
-        KernelCall("scale", (place("input", 0), place("weights", 64), middle), ("N",)),
-        KernelCall("scale", (middle, place("input", 0), place("output", 0)), ("N",)),
+        KernelCall("scale", (place("input", 0), place("weights", 64), middle), (N,)),
+        KernelCall("scale", (middle, place("input", 0), place("output", 0)), (N,)),
     )
     shapes = ((N, const(3)), (), (maximum(N - 5, 0),))
     linked = _Linked(ModelCode(("N",), calls, shapes, placement=placement))
@@ -87,7 +87,7 @@ def test_values_inside_others_begin_later() -> None:
     """y[1:] = x[2:] * w, all three given by the caller."""
     x = Place("input", const(0), const(8))
     y = Place("output", const(0), N - N + 4)
-    call = KernelCall("scale", (x, place("weights", 4), y), ("N",))
+    call = KernelCall("scale", (x, place("weights", 4), y), (N,))
     linked = _Linked(ModelCode(("N",), (call,), ()))
     given, w, found = np.arange(7, dtype="f4"), np.arange(6, dtype="f4"), np.zeros(7, "f4")
     inputs = (ctypes.c_void_p * 1)(given.ctypes.data)
@@ -115,8 +115,8 @@ def _status(linked: _Linked, n: int, x: np.ndarray, y: np.ndarray, truth: bool) 
 def test_checks_and_branches() -> None:
     """N < 8; y = x * w where the third input says so, else y[:N - 1] = x * x, by a late size."""
     x, w, y = place("input", 0), place("input", 1), place("output", 0)
-    then = (KernelCall("scale", (x, w, y), ("N",)),)
-    other = (Require(const(0) < N, 2), KernelCall("scale", (x, x, y), ("N",)))
+    then = (KernelCall("scale", (x, w, y), (N,)),)
+    other = (Require(const(0) < N, 2), KernelCall("scale", (x, x, y), (N,)))
     late = (("L", N, N - 1),)
     actions = (Require(N < 8, 1), Choose(place("input", 2), then, other, late))
     linked = _Linked(ModelCode(("N",), actions, ((Var("L"),),), late=("L",)))
@@ -137,8 +137,8 @@ def test_checks_and_branches() -> None:
 
 def test_a_branch_by_sizes_and_its_clock() -> None:
     x, y = place("input", 0), place("output", 0)
-    then = (KernelCall("scale", (x, x, y), ("N",)),)
-    other = (KernelCall("scale", (y, x, y), ("N",)), *then)
+    then = (KernelCall("scale", (x, x, y), (N,)),)
+    other = (KernelCall("scale", (y, x, y), (N,)), *then)
     linked = _Linked(ModelCode(("N",), (Choose(N < 4, then, other),), ((N,),)))
     for n in (3, 6):
         dims, given, result = (ctypes.c_int64 * 1)(n), np.full(n, 2, "f4"), np.ones(n, "f4")

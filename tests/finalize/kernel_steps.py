@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import Expr
 from tilewright.core.dtypes import BOOL
 from tilewright.driver.build import build_model
 from tilewright.driver.compiler import Timings, lower_to_graph
@@ -25,10 +26,15 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel's scheduled function and the rule that scheduled it."""
+    """A kernel's scheduled function, the rule that scheduled it, and the sizes it is given."""
 
     func: Func
     rule: str
+    given: Mapping[str, Expr]
+
+    def sizes(self, model: Mapping[str, int]) -> dict[str, int]:
+        """Its sizes where the model has these."""
+        return {**model, **{name: evaluate(size, model) for name, size in self.given.items()}}
 
 
 def kernels(graph: Graph, target: Target = NAMED["aarch64"]) -> Iterator[Scheduled]:
@@ -36,7 +42,8 @@ def kernels(graph: Graph, target: Target = NAMED["aarch64"]) -> Iterator[Schedul
     build = build_model(lower_to_graph(graph, {}, Timings()), target)
     seen = {step.kernel.name: step.kernel for step in build.steps}
     for kernel in seen.values():
-        yield Scheduled(kernel.func, kernel.rule)
+        given = dict(zip(kernel.sizes, kernel.given, strict=True))
+        yield Scheduled(kernel.func, kernel.rule, given)
 
 
 def sample(func: Func, sizes: Mapping[str, int], seed: int = 0) -> Arrays:

@@ -41,7 +41,7 @@ def _sums(rows: int, limit: str = "N", note: str = "{edge=1}") -> Func:
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 6, 8])
 @pytest.mark.parametrize("limit", ["N", "N - 3", "5"])
-@pytest.mark.parametrize("least", [1, 2, 3])
+@pytest.mark.parametrize("least", [1, 2, 3, 5, 6])
 def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) -> None:
     before = _sums(rows, limit, f"{{edge={least}}}")
     after = edge_tiles(before)
@@ -68,7 +68,10 @@ def test_heights_double_from_the_least() -> None:
 
     assert heights(14, 7) == {7, 14}
     assert heights(6, 3) == {3, 6}
-    assert heights(2, 2) == {2}
+
+
+def test_whole_tiles_only() -> None:
+    assert _heights(_sums(6, note="{edge=6}")) == {1, 6}
 
 
 def test_every_height_from_one_on() -> None:
@@ -87,7 +90,7 @@ def test_tiles_that_are_more_than_their_rows_stay() -> None:
     """Where something depends on the tile besides its rows, the tile cannot start elsewhere."""
     text = print_func(_sums(6)).replace("y[o * 6 + j] = c[j]", "y[o * 6 + j] = c[j] + x[o, 0]")
     before = parse_func(text)
-    assert "min(" in print_func(edge_tiles(_sums(6)))
+    assert "min(" in print_func(edge_tiles(before))
     after = edge_tiles(before)
     for n in (1, 7, 13):
         x = np.arange(n * 4, dtype="f4").reshape(n, 4)

@@ -38,7 +38,7 @@ def test_symbolic_sizes(name: str) -> None:
         for sizes in ((3, 7, 18), (0, 2, 3), (2, 0, 1), (1, 5, 0)):
             if 0 in sizes and name in NEVER_EMPTY:
                 continue
-            check_steps(kernel.func, dict(zip("MNK", sizes, strict=True)))
+            check_steps(kernel.func, kernel.sizes(dict(zip("MNK", sizes, strict=True))))
 
 
 def test_steps_are_named_once() -> None:

@@ -56,7 +56,7 @@ class KernelCall:
 
     kernel: str
     buffers: tuple[Place, ...]
-    sizes: tuple[str, ...]
+    sizes: tuple[Expr, ...]
 
 
 @node
@@ -257,7 +257,7 @@ class _Main:
 
     def _call(self, call: KernelCall) -> None:
         args = [f"ptr {self._address(place)}" for place in call.buffers]
-        args += [f"i64 {self.em.values[s]}" for s in call.sizes]
+        args += [f"i64 {self.em.value(s)}" for s in call.sizes]
         self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
         self._note(self.number)
         self.number += 1

@@ -269,7 +269,7 @@ class _Placer:
         assert self.build.plan is not None
         for i in range(len(kernel.workspaces)):
             places.append(Place("arena", self.build.plan.offsets[_workspace(number, i)]))
-        return KernelCall(kernel.name, tuple(places), kernel.sizes)
+        return KernelCall(kernel.name, tuple(places), kernel.given)
 
 
 def _workspace(step: int, index: int) -> str:

@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, loads
+from tilewright.arith.walk import free_vars, loads, substitute
 from tilewright.core.errors import ConfigError, Error, Loc
+from tilewright.driver.kernel_sizes import SizeNames
 from tilewright.driver.traffic import param_bytes
 from tilewright.finalize.pipeline import finalize
+from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
 from tilewright.ir.loop.text import parse_func, print_func
@@ -35,7 +37,10 @@ LOOPS = ".loops"
 
 @dataclass(frozen=True)
 class Kernel:
-    """One compiled function of the model and everything `explain` says about it."""
+    """One compiled function of the model and everything `explain` says about it.
+
+    It has parameters called `sizes`, which are `given` as formulas of the model's sizes.
+    """
 
     name: str
     func: Func
@@ -43,6 +48,7 @@ class Kernel:
     trace: str
     rule: str
     sizes: tuple[str, ...]
+    given: tuple[Expr, ...]
     workspaces: tuple[Buffer, ...]
     layouts: dict[int, Layout]
     in_place: tuple[int, ...]
@@ -53,6 +59,22 @@ class Kernel:
     def bytes(self) -> Expr:
         """The bytes read and written; `traffic` has them by parameter."""
         return simplify(sum(self.traffic, start=const(0)))
+
+    def with_sizes(self, given: Mapping[str, Expr]) -> Kernel:
+        """The same function for a step of the model in which some of its sizes stand for others."""
+
+        def of_model(e: Expr) -> Expr:
+            return simplify(substitute(e, given))
+
+        return replace(
+            self,
+            given=tuple(of_model(e) for e in self.given),
+            workspaces=tuple(
+                replace(w, shape=tuple(map(of_model, w.shape))) for w in self.workspaces
+            ),
+            flops=of_model(self.flops),
+            traffic=tuple(map(of_model, self.traffic)),
+        )
 
 
 # Parameters with gaps between their rows, by number: the shapes by which they are laid out.
@@ -143,12 +165,17 @@ class KernelLibrary:
     ) -> Kernel:
         """The kernel of a node not met before; other formulas may have given the same loops."""
         assert node.regions or not rooms, f"{node.op} does not take values with gaps"
-        source = group_source(node.regions[0], rooms) if node.regions else loops_source(node, types)
+        names = SizeNames()
+        if node.regions:
+            group = names.named_group(node.regions[0])
+            source = group_source(group, map_exprs(rooms, names.known))
+        else:
+            source = loops_source(node, types)
         key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)
             self.made(self.kernels[key])
-        return self.kernels[key]
+        return self.kernels[key].with_sizes(names.given)
 
     def _build(self, source: KernelSource, packable: frozenset[int]) -> Kernel:
         func = replace(source.func, name=self._name(source.func.name))
@@ -156,13 +183,15 @@ class KernelLibrary:
         constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(self.schedule(func, constants, self.target))
         plain = finalize(_widened(scheduled.func, source.rooms), self.target)
+        sizes = _sizes(plain)
         return Kernel(
             func.name,
             scheduled.func,
             plain,
             str(scheduled.trace),
             scheduled.rule,
-            _sizes(plain),
+            sizes,
+            tuple(Var(name) for name in sizes),
             plain.params[len(func.params) :],
             {inputs.index(n): layout for n, layout in scheduled.func.layouts},
             source.in_place,

@@ -12,19 +12,27 @@ is worth a copy of the code. From 1 on there is one for every height, and rows a
       }                                            else { ... else { 6 rows: A(t * E + i) } }
     }                                            }
 
+Where the least height is that of a whole tile, all tiles are whole: the last one starts as far back
+as it must, and stores only what is its own. Fewer rows than that are computed one by one.
+
+    E = min(t * 6, N - 6)
+    if N < 6 { for r in serial(N) { A(r) } }
+    else { for i in unroll(6) { if t * 6 <= E + i { A(E + i) } } }
+
 Otherwise heights double from the least one on, and rows stay where they are. What a row holds is
 computed in the same order whichever tile it is in, so results do not depend on the tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 
 from tilewright.arith.affine import from_affine, stride_of, to_affine
 from tilewright.arith.expr import (
+    TRUE,
     Binary,
     Expr,
     Load,
@@ -102,7 +110,7 @@ def _guards(loop: For) -> Iterator[_Rows]:
             continue
         height = as_int(rows[-1].extent)
         for condition in conjuncts(stmt.cond):
-            left = _rows_left(condition, rows[-1].name)
+            left = rows_left(condition, rows[-1].name)
             inner = {s.name for s in around}
             if left is None or height is None or inner & free_vars(left):
                 continue
@@ -129,7 +137,7 @@ def _least(loop: For) -> int:
     return next((int(value) for key, value in loop.annotations if key == EDGE), 0)
 
 
-def _rows_left(condition: Expr, row: str) -> Expr | None:
+def rows_left(condition: Expr, row: str) -> Expr | None:
     """`b - a` for a guard `a + row < b`."""
     if not isinstance(condition, Binary) or condition.op != "lt" or condition.a.dtype != I64:
         return None
@@ -144,11 +152,13 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     if isinstance(body, Alloc):
         inner = _inside(body.body, rows, local | {body.buffer.name})
         return replace(body, body=inner)
-    even = _dealt_evenly(body, rows, local) if rows.least == 1 else None
-    if even is not None:
+    marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
+    movable = rows.least in (1, rows.height) and _only_rows_move(body, rows, marked, local)
+    if movable and rows.least == 1:
+        even = _start_at(rows.number * rows.even, unguarded(body, rows.left, marked), rows, local)
         left = simplify(minimum(rows.even, rows.count - rows.number * rows.even))
         return If(const(0) < left, _by_height(even, rows, left))
-    return _by_height(body, rows, rows.left)
+    return _laid_back(body, rows, marked, local) if movable else _by_height(body, rows, rows.left)
 
 
 def _by_height(body: Stmt, rows: _Rows, left: Expr) -> Stmt:
@@ -160,29 +170,59 @@ def _by_height(body: Stmt, rows: _Rows, left: Expr) -> Stmt:
     return result
 
 
-def _dealt_evenly(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt | None:
-    """The tile with just the rows that fall to it; `None` where it is not only rows that move."""
-    marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
+def _only_rows_move(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[str]) -> bool:
+    """Whether nothing depends on the number of a tile but its rows: then it may lie elsewhere."""
     start = rows.number * rows.height
-    fixed = _moved(body, dict.fromkeys(marked, Var(EDGE) - start), local)
-    if any(rows.number in set(subexpressions(simplify(e))) for e in expressions(fixed)):
-        return None
-    shift = simplify(rows.number * rows.even - start)
-    exact = rewrite_stmts(body, lambda s: _unguarded(s, rows, marked))
-    return _moved(exact, {row: Var(row) + shift for row in marked}, local)
+    fixed = moved(body, dict.fromkeys(marked, Var(EDGE) - start), local)
+    return not any(rows.number in set(subexpressions(simplify(e))) for e in expressions(fixed))
 
 
-def _unguarded(stmt: Stmt, rows: _Rows, marked: Sequence[str]) -> Stmt | None:
-    """A statement without the guard of its row."""
-    if not isinstance(stmt, If) or stmt.orelse is not None:
-        return None
-    kept = [
-        c for c in conjuncts(stmt.cond) if all(_rows_left(c, r) is not rows.left for r in marked)
-    ]
-    return replace(stmt, cond=reduce(and_, kept)) if kept else stmt.then
+def _laid_back(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[str]) -> Stmt:
+    """Whole tiles, the last one moved back; or single rows, where there are too few."""
+    own = rows.number * rows.height
+    exact = unguarded(body, rows.left, marked, lambda row: own <= own + Var(row))
+    start = simplify(minimum(own, rows.count - rows.height))
+    whole = _start_at(start, exact, rows, local)
+    single = Var(f"{marked[0]}.single")
+    alone = _start_at(single, unguarded(body, rows.left, marked), rows, local)
+    short = For(single.name, rows.count, "serial", _of_height(alone, rows.height, 1))
+    return If(rows.count < rows.height, short, whole)
 
 
-def _moved(body: Stmt, values: Mapping[str, Expr], local: frozenset[str]) -> Stmt:
+def _start_at(start: Expr, body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
+    """The tile whose first row is `start`."""
+    marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
+    shift = simplify(start - rows.number * rows.height)
+    return moved(body, {row: Var(row) + shift for row in marked}, local)
+
+
+def unguarded(
+    body: Stmt,
+    left: Expr,
+    marked: Sequence[str],
+    stored: Callable[[str], Expr] = lambda row: TRUE,
+) -> Stmt:
+    """A tile all of whose rows are there; `stored` says of a row whether it is written."""
+
+    def unclamped(e: Expr) -> Expr | None:
+        if not isinstance(e, Binary) or e.op != "min" or e.dtype != I64:
+            return None
+        return e.a if any(rows_left(e.a < e.b + 1, r) is left for r in marked) else None
+
+    def guarded(s: Stmt) -> Stmt | None:
+        if not isinstance(s, If) or s.orelse is not None:
+            return None
+        found = [[r for r in marked if rows_left(c, r) is left] for c in conjuncts(s.cond)]
+        pairs = zip(conjuncts(s.cond), found, strict=True)
+        kept = [stored(own[0]) if own else c for c, own in pairs]
+        kept = [c for c in kept if c is not TRUE]
+        return replace(s, cond=reduce(and_, kept)) if kept else s.then
+
+    exact = map_exprs(body, lambda e: rewrite(e, unclamped))
+    return rewrite_stmts(exact, guarded)
+
+
+def moved(body: Stmt, values: Mapping[str, Expr], local: Set[str]) -> Stmt:
     """The body with other rows; buffers of the tile's own are indexed as before."""
     own = {row: Var(f"{row}.own") for row in values}
 
@@ -203,14 +243,20 @@ def _of_height(body: Stmt, height: int, rows: int) -> Stmt:
     """A copy of the tile with fewer rows; its loops get names of their own."""
     if rows == height:
         return body
-    marked = [s for _, s in statements(body) if isinstance(s, For)]
-    names = {s.name: f"{s.name}.edge{rows}" for s in marked}
+    lower = {s.name for _, s in statements(body) if isinstance(s, For) and _least(s)}
+    return copied(body, f"edge{rows}", dict.fromkeys(lower, rows), height)
+
+
+def copied(body: Stmt, name: str, extents: Mapping[str, int], height: int) -> Stmt:
+    """A copy whose loops are named for it; those that are given, and `height` long, get shorter."""
+    names = {s.name: f"{s.name}.{name}" for _, s in statements(body) if isinstance(s, For)}
 
     def changed(s: Stmt) -> Stmt | None:
         if not isinstance(s, For):
             return None
-        extent = const(rows) if _least(s) and as_int(s.extent) == height else s.extent
+        fewer = s.name in extents and as_int(s.extent) == height
+        extent = const(extents[s.name]) if fewer else s.extent
         return replace(s, name=names[s.name], extent=extent)
 
-    copied = substitute_stmt(body, {old: Var(new) for old, new in names.items()})
-    return rewrite_stmts(copied, changed)
+    renamed = substitute_stmt(body, {old: Var(new) for old, new in names.items()})
+    return rewrite_stmts(renamed, changed)

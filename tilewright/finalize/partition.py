@@ -180,7 +180,8 @@ def _within(position: Expr, loop: For) -> Expr:
 def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
     """Some iterations of a loop, under names of their own."""
     name = f"{loop.name}.{part}"
-    body = _renamed(substitute_stmt(loop.body, {loop.name: start + Var(name)}), part)
+    at = start if prove(count <= 1) else start + Var(name)
+    body = _renamed(substitute_stmt(loop.body, {loop.name: at}), part)
     return For(name, count, "serial" if loop.kind == "parallel" else loop.kind, body)
 
 

@@ -11,6 +11,7 @@ from tilewright.finalize.edge_tiles import edge_tiles
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
+from tilewright.finalize.line_tiles import line_tiles
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.partition import partition
 from tilewright.finalize.transpose_loads import transpose_loads
@@ -25,6 +26,7 @@ STEPS: tuple[Step, ...] = (
     ("lower-blocks", lower_blocks),
     ("compact", compact),
     ("flatten", flatten),
+    ("line-tiles", line_tiles),
     ("edge-tiles", edge_tiles),
     ("partition", partition),
     ("vectorize", vectorize),

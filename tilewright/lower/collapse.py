@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tilewright.arith.expr import Binary, Cast, Expr, Load, Reduce, Var, const, product
+from tilewright.arith.expr import Binary, Cast, Expr, Load, Reduce, Var, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
@@ -153,9 +153,11 @@ class _Joiner:
         self, s: Stage, pair: tuple[str, str], read: Load, computed: Sequence[Load]
     ) -> bool:
         """Whether the joined axis may be taken apart for this read: only for the one computed read
-        of a reduction or of what is packed for it, and never for the innermost axis, which is the
-        one to vectorise."""
+        of a reduction or of what is packed for it, only by a number that is known, as each element
+        would be divided, and never for the innermost axis, which is the one to vectorise."""
         if [read] != list(computed) or pair[1] == s.axes[-1]:
+            return False
+        if as_int(s.shape[s.axes.index(pair[1])]) is None:
             return False
         others = [r for r in self.body[s.name] if r is not read]
         return not any(set(pair) & free_vars(r) for r in others)

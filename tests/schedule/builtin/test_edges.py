@@ -8,7 +8,7 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.ir.loop.nodes import Iter
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import loops
-from tilewright.schedule.builtin.edges import edge_height, mark_edges
+from tilewright.schedule.builtin.edges import are_pixels, edge_height, mark_edges
 from tilewright.schedule.schedule import Schedule
 
 
@@ -22,7 +22,18 @@ def _row(extent: Expr) -> Iter:
 )
 def test_a_lower_tile_only_where_rows_are_wasted(rows: Expr, height: int) -> None:
     assert edge_height(_row(rows), 8, 1) == height
-    assert edge_height(_row(rows), 8, 8) == 0, "there is nothing lower"
+    whole = 8 if rows is Var("N") else 0
+    assert edge_height(_row(rows), 8, 8) == whole, "there is nothing lower"
+
+
+def test_pixels_are_a_product_of_three_sizes() -> None:
+    n, h, w = Var("N"), Var("H"), Var("W")
+    assert are_pixels(_row(n * h * w))
+    assert are_pixels(_row(n * h * w * 64))
+    assert not are_pixels(_row(n * h))
+    assert not are_pixels(_row(n * h * w + 1))
+    assert not are_pixels(_row(const(4096)))
+    assert not are_pixels(None)
 
 
 def test_no_rows_need_no_edge() -> None:

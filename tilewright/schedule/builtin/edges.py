@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import as_int
+from tilewright.arith.affine import factors, to_affine
+from tilewright.arith.expr import Expr, as_int
 from tilewright.ir.loop.nodes import Iter
 from tilewright.schedule.schedule import Schedule
 
 # The share of rows that may be computed for nothing beside those that there are.
 MOST_WASTE = 0.05
+# Sizes that are multiplied to the number of pixels.
+IMAGE_AXES = 3
 
 
 def mark_edges(
@@ -24,8 +27,24 @@ def mark_edges(
 def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:
     """The least height of the last tile; 0 where it has all rows and wastes little.
 
-    That may be much of any number of rows that is not known.
+    That may be much of any number of rows that is not known. Where the least height is a tile's,
+    the last one of those shares rows with the one before.
     """
     rows = 0 if row is None else as_int(row.extent)
-    wasted = rows is None or -rows % tile_rows > rows * MOST_WASTE
-    return least if wasted and least < tile_rows else 0
+    if rows is None:
+        return least
+    return least if -rows % tile_rows > rows * MOST_WASTE and least < tile_rows else 0
+
+
+def are_pixels(row: Iter | None) -> bool:
+    """Whether rows are so many, unless all are none, that tiles need not be lower than they are.
+
+    That is what the pixels of images are whose number, height and width are not known.
+    """
+    return row is not None and sum(len(factors(a)) for a in _only(row)) >= IMAGE_AXES
+
+
+def _only(row: Iter) -> tuple[Expr, ...]:
+    """The product of sizes that the number of rows is a multiple of, if it is one."""
+    form = to_affine(row.extent)
+    return tuple(form.coeffs) if len(form.coeffs) == 1 and not form.constant else ()

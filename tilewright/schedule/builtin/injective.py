@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from tilewright.arith.affine import factors, to_affine
 from tilewright.arith.expr import Expr, Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
@@ -27,6 +30,8 @@ from tilewright.target.cpu import Target
 PARALLEL_WORK = 32_768
 # Iterations of the parallel loop for each core: evens out what threads get.
 CHUNKS_PER_CORE = 16
+# Sizes that are not known, of which one at least is more than a few.
+SEVERAL = 2
 # Iterations of short axes that may be written out one by one, all together.
 MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide the latency of long formulas.
@@ -135,14 +140,24 @@ def parallelize(sch: Schedule, loops: list[str], target: Target) -> list[str]:
     """Share the outermost loops among threads; as few of them as give every thread enough.
 
     Gives the loops as they are then. A loop that is fused costs a division in each iteration, so
-    the innermost ones stay apart. A size that is not known may be 1: a batch often is.
+    the innermost ones stay apart. A size that is not known may be 1, a batch often is; but where
+    several are multiplied, what is left of little work is not worth a division.
     """
-    sizes = {loop.name: least_extent(loop.extent) for loop in loops_of(sch.func.body)}
+    extents = {loop.name: loop.extent for loop in loops_of(sch.func.body)}
     enough = target.cores * CHUNKS_PER_CORE
-    count, taken = 1, 0
+    count, taken, unknown = 1, 0, 0
     while taken < len(loops) and count < enough:
-        count *= sizes[loops[taken]]
+        left = prod(as_int(extents[loop]) or enough for loop in loops[taken:])
+        if unknown >= SEVERAL and left < enough:
+            break
+        count *= least_extent(extents[loops[taken]])
+        unknown += _unknown_factors(extents[loops[taken]])
         taken += 1
     shared = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
     sch.parallel(shared)
     return [shared, *loops[max(taken, 1) :]]
+
+
+def _unknown_factors(extent: Expr) -> int:
+    """How many sizes that are not known the extent is at least a product of."""
+    return min((len(factors(atom)) for atom in to_affine(extent).coeffs), default=0)

@@ -24,7 +24,7 @@ from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
-from tilewright.schedule.builtin.edges import edge_height, mark_edges
+from tilewright.schedule.builtin.edges import are_pixels, edge_height, mark_edges
 from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
     PARALLEL_CHAINS,
@@ -44,6 +44,7 @@ from tilewright.schedule.builtin.structure import (
     reductions,
     spatial,
     summed_type,
+    sums_briefly,
     typical_extent,
     uses,
     work,
@@ -206,7 +207,8 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         chains=chains(block, target.lanes(bits), by_lane) if roles.panel is not None else 1,
         unknown=roles.row is not None
         and as_int(roles.row.extent) is None
-        and _single_rows(block, roles),
+        and _single_rows(block, roles)
+        and not _whole_tiles(block, roles),
     )
     return choose_tile(problem, target)
 
@@ -384,8 +386,15 @@ def _split_rows(
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:
     """Rows of a matrix may be one alone; those of an image are rarely few."""
     if roles.panel is None:
+        return 0
+    if _whole_tiles(block, roles):
         return tile.rows
     return 1 if _single_rows(block, roles) else -(-tile.rows // 2)
+
+
+def _whole_tiles(block: Block, roles: Roles) -> bool:
+    """Whether all tiles may be whole: there are always enough rows for one, or none."""
+    return not sums_briefly(block) and _single_rows(block, roles) and are_pixels(roles.row)
 
 
 def _single_rows(block: Block, roles: Roles) -> bool:

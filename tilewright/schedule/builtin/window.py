@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.arith.expr import Binary, Load, Var, as_int
+from tilewright.arith.expr import Binary, Expr, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.injective import PARALLEL_WORK, schedule_injective
-from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor
+from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor, nearest_divisor
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
@@ -48,12 +48,15 @@ MOST_ROWS = 8
 MOST_VECTORS = 8
 # Multiply-adds in flight that hide their latency, also while few steps start and end.
 PARALLEL_CHAINS = 14
+# Lengths of lines that a tile must be good at where it is not known.
+UNKNOWN_LINES = (7, 10, 14, 20, 28, 40, 56, 96, 160)
 
 
 @dataclass(frozen=True)
 class WindowRoles:
-    """The axes of windows: vectors along `column`, tiles along `row`; `line` is its length.
+    """The axes of windows: vectors along `column`, tiles along `row`.
 
+    `line` is the length of a line, 0 where that is not known.
     `data` is what the windows slide over; `padding` the block that pads it, if one does.
     """
 
@@ -78,14 +81,15 @@ def window_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Windo
     if not all(uses(data, it.name) for it in axes) or data.mask is not None:
         return None
     stride = flat_stride(data, facts.buffers[data.buffer], column.name)
-    line = _period(data, row) or as_int(row.extent)
     last = as_int(reductions(block)[-1].extent)
-    if stride is None or stride < 1 or not line or last is None or last > MOST_TAPS:
+    if stride is None or stride < 1 or last is None or last > MOST_TAPS:
         return None
     before = facts.blocks[: [b.name for b in facts.blocks].index(block.name)]
     if any(b.writes[0].buffer != data.buffer for b in before):
         return None
-    return WindowRoles(column, row, line, axes[:-2], data, before[0] if before else None)
+    line = _period(data, row) or as_int(row.extent) or 0
+    roles = WindowRoles(column, row, line, axes[:-2], data, before[0] if before else None)
+    return roles if line or not _along_lanes(roles, block) else None
 
 
 def _slides(load: Load, block: Block) -> bool:
@@ -127,16 +131,18 @@ def schedule_windows(
     _pack_weights(sch, block, roles, constants)
     if roles.padding is not None:
         _place_padding(sch, block, roles, roles.padding, tile, target)
-    line, at, row = sch.split(loop_of(roles.row), [None, roles.line // tile.rows, tile.rows])
+    images, lines, at, row = _split_line(sch, block, roles, tile)
     *strips, panel, vector, lane = sch.split(
         loop_of(roles.column), _column_parts(block, roles, along, tile, target)
     )
     *sums, last = (loop_of(it) for it in reductions(block))
-    outer = [*(loop_of(it) for it in roles.batch), *strips, line, panel]
+    outer = [*images, *strips, *lines, panel]
     # With the taps innermost, few of the pixels that are shared have to be kept in registers.
     inner = [last, row, vector] if along else [vector, row, last]
     sch.reorder(*outer, at, *sums, *inner, lane)
-    _write_out(sch, epilogue, at, tile)
+    written = _write_out(sch, epilogue, at, tile)
+    for loop in () if roles.line else (row, written):
+        sch.annotate(loop, "line", 1)
     for loop in (last, row, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -145,6 +151,23 @@ def schedule_windows(
     sch.decompose_reduction(block.name, (sums or [last])[0])
     sch.set_scope(block.writes[0].buffer, "register")
     _share(sch, block, roles, tile, outer, target)
+
+
+def _split_line(
+    sch: Schedule, block: Block, roles: WindowRoles, tile: RegisterTile
+) -> tuple[list[str], list[str], str, str]:
+    """The loops over images and lines, and those over the tiles of a line and over a tile's rows.
+
+    The last tile of a line of unknown length may reach beyond it, and is not stored there.
+    """
+    batch = [loop_of(it) for it in roles.batch]
+    if roles.line:
+        parts = [None, roles.line // tile.rows, tile.rows]
+        line, at, row = sch.split(loop_of(roles.row), parts)
+        return batch, [line], at, row
+    sch.pad(block.name, roles.row.name, tile.rows)
+    at, row = sch.split(loop_of(roles.row), [None, tile.rows])
+    return batch[:-1], batch[-1:], at, row
 
 
 def _column_parts(
@@ -161,13 +184,15 @@ def _column_parts(
     if along or columns is None or columns % tile.columns != 0:
         return parts
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
+    step, size = _row_step(roles), value_of(block).dtype.bytes * tile.columns
+    line = roles.line or UNKNOWN_LINES[len(UNKNOWN_LINES) // 2]
+    most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
+    if not roles.line:
+        return [None, nearest_divisor(columns // tile.columns, most), *parts[1:]]
     pixels = prod(typical_extent(it.extent) for it in (*roles.batch, roles.row))
-    step, element = _row_step(roles), value_of(block).dtype.bytes
-    if pixels * step * step * columns * element > target.l2:
+    if pixels * step * step * columns * value_of(block).dtype.bytes > target.l2:
         return parts
-    size = element * tile.columns
-    most = target.l1 // 4 // (lines * roles.line * step * size)
-    panels = largest_divisor(columns // tile.columns, max(most, -(-LINE_BYTES // size)))
+    panels = largest_divisor(columns // tile.columns, most)
     return parts if panels * tile.columns == columns else [None, panels, *parts[1:]]
 
 
@@ -187,6 +212,7 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
         for vectors in range(1, MOST_VECTORS + 1)
         if roles.line % rows == 0 and whole % vectors == 0
     ]
+    lengths = (roles.line,) if roles.line else UNKNOWN_LINES
 
     def loaded(rows: int, vectors: int) -> int:
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)
@@ -201,7 +227,9 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
         idle = max(1.0, chains / (rows * vectors))
         spilled = max(0, held + 2 - target.vector_registers)
         loads = loaded(rows, vectors) + taps * (1 if along else vectors)
-        return spilled, idle * max(1.0, loads / work) + 0.1 * loads / work, rows * vectors
+        wasted = sum(-(-n // rows) * rows / n for n in lengths) / len(lengths)
+        time = idle * max(1.0, loads / work) + 0.1 * loads / work
+        return spilled, wasted * time, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
     return RegisterTile(rows, vectors * lanes, lanes)
@@ -209,7 +237,9 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
 
 def _row_step(roles: WindowRoles) -> int:
     """By how many elements of a line the data moves from one row of a tile to the next."""
-    names = {Var(roles.row.name), Var(roles.row.name) % roles.line}
+    names: set[Expr] = {Var(roles.row.name)}
+    if roles.line:
+        names.add(Var(roles.row.name) % roles.line)
     for index in roles.data.indices:
         for e in subexpressions(index):
             if isinstance(e, Binary) and e.op == "mul" and e.a in names:
@@ -271,12 +301,14 @@ def _round_up(
         sch.pad(block.name, roles.column.name, tile.columns)
 
 
-def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> None:
+def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> str:
+    """Compute the epilogue on each finished tile; its loop over the rows of a tile."""
     loops = sch.reverse_compute_at(epilogue.name, at)
     vector, lane = sch.split(loops[-1], [None, tile.lanes])
     for loop in (*loops[:-1], vector):
         sch.unroll(loop)
     sch.vectorize(lane)
+    return str(loops[-2])
 
 
 def _share(
@@ -301,5 +333,7 @@ def _share(
         schedule_injective(sch, padding, target)
     elif as_int(simplify(roles.column.extent % tile.columns)) != 0:
         loops = loops[:-1]  # its last iteration differs
+    elif not roles.line and len(loops) > len(roles.batch) + 1:
+        loops = loops[:-1]  # where a line starts is found once for the panels of a strip
     if work(block) >= PARALLEL_WORK and loops:
         sch.parallel(sch.fuse(*loops) if len(loops) > 1 else loops[0])
