@@ -28,7 +28,7 @@ from tilewright.driver.stage_library import StageLibrary
 from tilewright.driver.stage_times import Clock, StageProfile, stage_profile
 from tilewright.driver.staged_file import save_staged
 from tilewright.frontends.onnx.constants import model_constants
-from tilewright.frontends.onnx.context import onnx_dtype
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.frontends.onnx.read import Model, Source, read_model
 from tilewright.frontends.onnx.stages import Pending, model_part
 from tilewright.runtime.executable import Executable

@@ -253,7 +253,7 @@ def _check_extent(type: TensorType) -> None:
     size = type.dtype.bytes
     for dim in type.shape:
         if isinstance(dim, Const):
-            size *= max(1, dim.value)
+            size *= max(1, int(dim.value))
             if dim.value < 0:
                 raise TypeCheckError("tensor.extent", f"{type} has a negative size")
     if size > MOST_BYTES or type.rank > MOST_AXES:

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto
 
 from tilewright.core.errors import FrontendError
-from tilewright.frontends.onnx.context import onnx_dtype
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.frontends.onnx.read import Model
 from tilewright.frontends.onnx.sparse import dense
 from tilewright.frontends.onnx.tensors import TensorReader

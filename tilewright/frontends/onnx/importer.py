@@ -19,8 +19,9 @@ from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Error, FrontendError, Loc
 from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.constants import model_constants
-from tilewright.frontends.onnx.context import Context, identifier, onnx_dtype
+from tilewright.frontends.onnx.context import Context, identifier
 from tilewright.frontends.onnx.dims import Dims
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.frontends.onnx.nodes import convert_node, nested_graph
 from tilewright.frontends.onnx.order import node_name, ordered
 from tilewright.frontends.onnx.read import Model, Source, read_model

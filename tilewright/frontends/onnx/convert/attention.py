@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import const
-from tilewright.frontends.onnx.context import Context, OnnxNode, onnx_dtype
+from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.ops.attention import SCORES, AttentionAttrs
 from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.rotary import RotaryAttrs

@@ -76,6 +76,7 @@ def _swapped(x: Formula) -> Formula:
 
 
 def _transpose(s: _Step) -> Formula:
+    assert isinstance(s.node.attrs, TransposeAttrs)
     perm = s.node.attrs.perm
     return s.g.apply("transpose", attrs=TransposeAttrs(tuple(map(perm.index, range(len(perm))))))
 
@@ -90,6 +91,7 @@ def _reshaped(x: Formula, shape: Sequence[Expr]) -> Formula:
 
 def _spread(s: _Step) -> Formula:
     """The gradient of a sum: the same for all that was added up."""
+    assert isinstance(s.node.attrs, ReduceAttrs)
     shape = _shape(s.x)
     axes = {normalize_axis("Gradient", a, len(shape)) for a in s.node.attrs.axes}
     kept = [const(1) if i in axes else d for i, d in enumerate(shape)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import as_int, const, product
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, onnx_dtype, simple
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
 from tilewright.ops.layout import ExpandAttrs, ReshapeAttrs
 from tilewright.ops.norm import (
