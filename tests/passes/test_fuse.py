@@ -222,3 +222,12 @@ def test_a_kernel_reads_a_bounded_number_of_values() -> None:
     after, _ = fuse_with_report(g.graph(g.add("concat", *halves, attrs=ConcatAttrs(0))))
     assert [len(n.inputs) for n in after.nodes] == [len(values) // 2, len(values) // 2, 2]
     verify_graph(after)
+
+
+def test_an_epilogue_reads_the_elements_that_it_writes() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 7, 33))
+    turned = g("reverse", g("reduce_sum", x, axes=(0,), keepdims=False), axes=(0,))
+    after, refusals = fuse_with_report(g.graph(turned))
+    assert len(after.nodes) == 2
+    assert reasons(refusals) == ["reverse reads other elements of reduce_sum than it writes"]

@@ -33,6 +33,8 @@ from tilewright.ops.window import WindowAttrs
 PACKED = {"matmul_wide": ("windows", "pad")}
 # Rearrangements that a matrix product or convolution reads through at no cost.
 LAYOUT_ONLY = ("transpose", "expand")
+# Operators that depend on where an element is, but read no other one.
+IN_PLACE = ("mask_scores", "trilu")
 FUSABLE = ("injective", "reduction", "complex")
 # Far more than models have between two anchors. A kernel's cost grows faster than its operators:
 # long chains are cut, and cross memory once in so many.
@@ -158,6 +160,8 @@ class _Fuser:
             return f"{n.op} would scatter the tiles of {producer.op}"
         if producer.type.shape != n.type.shape:
             return f"{n.op} changes the shape {producer.type} to {n.type}"
+        if not is_pointwise(op_row(n.op)) and n.op not in IN_PLACE:
+            return f"{n.op} reads other elements of {producer.op} than it writes"
         return None
 
     def _needed_elsewhere(self, source: _Group, n: Node) -> bool:
