@@ -220,7 +220,7 @@ def _numbers_of(rng: random.Random, a: AttributeProto) -> None:
 
 
 def _type_of(rng: random.Random, a: AttributeProto) -> None:
-    a.type = rng.choice(range(0, 15))
+    a.type = rng.choice(AttributeProto.AttributeType.values())
 
 
 def _text_of(rng: random.Random, a: AttributeProto) -> None:

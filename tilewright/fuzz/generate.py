@@ -96,8 +96,8 @@ def _with_open_sizes(d: Draft) -> Case:
 
 
 def _resized(run: Arrays, new: dict[int, int]) -> Arrays:
-    found = {}
+    found: Arrays = {}
     for name, array in run.items():
-        shape = tuple(new.get(size, size) for size in array.shape)
+        shape = tuple(new[size] if size in new else size for size in array.shape)
         found[name] = np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
     return found

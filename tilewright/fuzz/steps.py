@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import helper
@@ -260,7 +261,12 @@ def conv(d: Draft, x: str) -> list[str]:
     strides = [d.rng.choice((1, 1, 2, 3)) for _ in kernel]
     dilations = [d.rng.choice((1, 1, 2)) for _ in kernel]
     pads = [d.rng.randrange(3) for _ in range(2 * axes)]
-    options = {"strides": strides, "dilations": dilations, "pads": pads, "group": groups}
+    options: dict[str, Any] = {
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads,
+        "group": groups,
+    }
     return d.attempt(d.node("Conv", given, **options))
 
 
@@ -273,7 +279,10 @@ def pool(d: Draft, x: str) -> list[str]:
     if op.startswith("Global"):
         return d.attempt(d.node(op, [x]))
     kernel = [d.rng.choice((1, 2, 3)) for _ in range(axes)]
-    options = {"kernel_shape": kernel, "strides": [d.rng.choice((1, 2, 3)) for _ in kernel]}
+    options: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": [d.rng.choice((1, 2, 3)) for _ in kernel],
+    }
     options["pads"] = [d.rng.randrange(k) for k in (*kernel, *kernel)]
     options["dilations"] = [d.rng.choice((1, 1, 2)) for _ in kernel]
     ceil = {"ceil_mode": d.rng.randrange(2)}
@@ -288,7 +297,7 @@ def resize(d: Draft, x: str) -> list[str]:
     ]
     where_ = d.rng.choice(("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"))
     mode = d.rng.choice(("nearest", "linear", "cubic"))
-    options = {"mode": mode, "coordinate_transformation_mode": where_}
+    options: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": where_}
     return d.attempt(
         d.node("Resize", [x, "", "", d.give(np.array(sizes, np.int64), True)], **options)
     )
