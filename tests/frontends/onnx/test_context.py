@@ -14,7 +14,6 @@ from tilewright.frontends.onnx.context import (
     OnnxNode,
     axes_of,
     identifier,
-    onnx_dtype,
     simple,
 )
 from tilewright.ir.types import tensor
@@ -80,14 +79,6 @@ def test_absent_inputs() -> None:
     assert n.required(2) == "b"
     with pytest.raises(FrontendError, match="X has no input 1"):
         n.required(1)
-
-
-def test_dtypes() -> None:
-    assert onnx_dtype(TensorProto.FLOAT) == F32
-    with pytest.raises(UnsupportedError, match="FLOAT8E4M3FN"):
-        onnx_dtype(TensorProto.FLOAT8E4M3FN)
-    with pytest.raises(UnsupportedError, match="999"):
-        onnx_dtype(999)
 
 
 def test_known_values(c: Context) -> None:
