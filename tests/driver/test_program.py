@@ -36,7 +36,29 @@ def test_a_stage_serves_all_sizes() -> None:
         x = np.ones(shape.prod(), np.float32)
         (y,) = program.run({"x": x, "parts": np.array(parts)})
         assert y.shape == tuple(shape)
-    assert compiled.count == 4, "one for the first stage, one for each shape"
+    assert compiled.count == 2, "one for each stage"
+
+
+def test_numbers_of_elements_are_sizes() -> None:
+    m = parsed("""
+        g (float[n] x, int64[k] shape, int64 last) => (float[] y, int64[] r, float[] f) {
+            zero = Constant <value = int64 {0}> ()
+            one = Constant <value = int64 {1}> ()
+            y = Reshape (x, shape)
+            r = Range (zero, last, one)
+            f = ConstantOfShape (shape)
+        }
+    """)
+    compiled = Counting()
+    program = Program(model_part(read_model(m)), compiled)
+    x = np.arange(12, dtype=np.float32)
+    for shape, count in (([3, 4], 1), ([2, 6], 1), ([1, 12], 2), ([2, 2, 3], 3), ([6, 2], 3)):
+        given = {"x": x, "shape": np.array(shape), "last": np.array(sum(shape))}
+        y, r, f = program.run(given)
+        np.testing.assert_array_equal(y, x.reshape(shape))
+        np.testing.assert_array_equal(r, np.arange(sum(shape)))
+        assert f.shape == tuple(shape)
+        assert compiled.count == count, "0 and 1 are others than sizes above"
 
 
 def test_sizes_are_exact_where_symbols_do_not_do() -> None:

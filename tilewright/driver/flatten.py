@@ -17,7 +17,8 @@ from tilewright.core.errors import Loc
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
-from tilewright.ops.control import IfAttrs, checks_in_turn, late_pairs
+from tilewright.ops.control import IfAttrs, late_pairs
+from tilewright.ops.late import checks_in_turn
 from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as

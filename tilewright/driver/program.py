@@ -23,8 +23,8 @@ from tilewright.driver.texts import Texts
 from tilewright.frontends.onnx.context import OnnxNode, identifier
 from tilewright.frontends.onnx.host.call import HostCall
 from tilewright.frontends.onnx.read import DOMAINS
+from tilewright.frontends.onnx.sized import Sized, can_be_sizes, carrier
 from tilewright.frontends.onnx.stages import (
-    Count,
     Given,
     HostValue,
     Part,
@@ -37,9 +37,6 @@ from tilewright.frontends.onnx.stages import (
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.executable import Executable
-
-# The greatest number that is taken as a size: what has more elements is better known exactly.
-MOST_COUNTED = 1 << 24
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
@@ -64,7 +61,7 @@ class Program:
     part: Part
     compile_graph: CompileGraph
     pinned: set[str] = field(default_factory=set)
-    counted: set[str] = field(default_factory=set)
+    sized: set[str] = field(default_factory=set)
     exact: bool = False
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
     nested: dict[Pending, Program] = field(default_factory=dict)
@@ -95,8 +92,8 @@ class Program:
         """The results of a stage, by name; texts go in and out as their numbers in a table."""
         texts = Texts()
         known = {**stage.texts, **values}
-        for name, array in stage.counts.items():
-            known[array] = np.empty(int(values[name].reshape(())), np.bool_)
+        for name, (source, places) in stage.carriers.items():
+            known[name] = carrier(self._value(source, values), places)
         given = (texts.numbers(self._value(name, known)) for name in stage.inputs)
         found = native(*given)
         results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
@@ -127,16 +124,12 @@ class Program:
         """What a plan depends on: the type of an array up to its sizes, or its content."""
         if not isinstance(value, np.ndarray):
             return type(value)
-        if self._is_exact(name, value):
+        if self._is_pinned(name, value):
             return value.dtype.str, value.shape, value.tobytes()
+        if name in self.sized:
+            return value.dtype.str, value.shape, Sized(value).form()
         sizes = value.shape if self.exact else (s if s < 2 else -1 for s in value.shape)
         return value.dtype.str, tuple(sizes)
-
-    def _is_exact(self, name: str, value: np.ndarray) -> bool:
-        """Whether a plan is for the very content of an array."""
-        if name in self.pinned or name not in self.counted:
-            return name in self.pinned
-        return value.size != 1 or not 2 <= int(value.reshape(())) <= MOST_COUNTED
 
     def _make(self, present: Sequence[str], values: Values) -> _Plan:
         try:
@@ -169,21 +162,27 @@ class Program:
             given = {name: self._given(name, values[name]) for name in present}
             stage = import_stage(self.part, given)
             known = stage.wants & {*present} - self.pinned
-            counted = stage.wants_counts & {*present} - self.counted
-            if not known and not counted:
+            sizes = stage.sizes & {*present} - self.pinned - self.sized
+            if not known and not sizes:
                 return stage
             self.pinned |= known
-            self.counted |= counted
+            self.sized |= sizes
 
     def _given(self, name: str, value: Any) -> Given:
         if value is None:
             return None
         if not isinstance(value, np.ndarray):
             return HostValue()
-        if self._is_exact(name, value):
+        if self._is_pinned(name, value):
             return value
-        type = _type(name, value, self.exact)
-        return Count(type) if name in self.counted else type
+        if name in self.sized:
+            return Sized(value)
+        return _type(name, value, self.exact)
+
+    def _is_pinned(self, name: str, value: np.ndarray) -> bool:
+        """Whether a stage is made for just this value."""
+        as_size = not self.exact and can_be_sizes(value)
+        return name in self.pinned or (name in self.sized and not as_size)
 
     def _run_on_host(self, p: Pending, values: Values) -> None:
         op = host_op(p)
@@ -248,7 +247,7 @@ def _is_stuck(stage: Stage) -> bool:
 
 def _stuck(stage: Stage) -> UnsupportedError:
     p = stage.rest.nodes[0]
-    wants = ", ".join(sorted(stage.wants)) or ", ".join(sorted(p.reads))
+    wants = ", ".join(sorted(stage.wants | stage.sizes)) or ", ".join(sorted(p.reads))
     return UnsupportedError(
         "onnx.waiting", f"{p.proto.op_type} waits for {wants}, which nothing gives", loc=p.loc
     )

@@ -175,6 +175,10 @@ class GraphBuilder:
         """Let a tensor of one integer be known as an expression."""
         self._known[name] = _object_array([element], (1,) * self.type(name).rank)
 
+    def know_elements(self, name: str, elements: Sequence[Expr], shape: Sequence[int]) -> None:
+        """Let a tensor of integers be known as expressions."""
+        self._known[name] = _object_array(elements, shape)
+
     def type(self, name: str) -> TensorType:
         """The type of a value that must be a tensor."""
         found = self.equalities.of(self.types[name])

@@ -13,18 +13,16 @@ there on. Ranks and element types must agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from typing import Any, NoReturn
 
 from tilewright.arith.expr import Expr, Var, as_int, select
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL
 from tilewright.core.node import node
-from tilewright.ir.graph.nodes import Attrs, Check, Graph, Node
+from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.row import Op, fail
 
 CONTROL = "control"
@@ -117,25 +115,6 @@ def _check_if(attrs: IfAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -> N
 
 def _needs_regions(attrs: Attrs, ins: Sequence[Any]) -> NoReturn:
     raise fail("if", "it has no nested graphs", "give one for each branch")
-
-
-def late_sizes(n: Node) -> tuple[str, ...]:
-    """The names of sizes that are known once a node has run."""
-    if isinstance(n.attrs, LearnAttrs):
-        return (n.attrs.name,)
-    return tuple(filter(None, n.attrs.late)) if isinstance(n.attrs, IfAttrs) else ()
-
-
-def checks_in_turn(graph: Graph) -> Iterator[list[Check]]:
-    """The checks that can be made before the nodes run, then those that each node allows."""
-    unknown = {name for n in graph.nodes for name in late_sizes(n)}
-    late = [c for c in graph.checks if not unknown.isdisjoint(free_vars(c.condition))]
-    yield [c for c in graph.checks if c not in late]
-    for n in graph.nodes:
-        unknown -= {*late_sizes(n)}
-        ready = [c for c in late if unknown.isdisjoint(free_vars(c.condition))]
-        late = [c for c in late if c not in ready]
-        yield ready
 
 
 def is_control(n: Node) -> bool:

@@ -23,7 +23,8 @@ from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
-from tilewright.ops.control import IfAttrs, checks_in_turn
+from tilewright.ops.control import IfAttrs
+from tilewright.ops.late import checks_in_turn
 from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.row import Op

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tilewright.arith.expr import FALSE, Expr, as_int, cast, const, maximum, minimum, select
+from tilewright.arith.expr import FALSE, Const, Expr, as_int, cast, const, maximum, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, F64, I64, DType
 from tilewright.core.node import node
@@ -95,7 +95,13 @@ def _asymmetric(d: Axis) -> Grid:
 
 
 def _align_corners(d: Axis) -> Grid:
-    """First and last elements of both grids coincide."""
+    """First and last elements of both grids coincide.
+
+    The last element of the new grid lies at `size * scale - 1`, before its size is rounded down.
+    """
+    p, q = d.scale
+    if isinstance(q, Const) and simplify(d.size * p % q) is not const(0):
+        return Grid((d.size - 1) * q, const(0), maximum(d.size * p - q, 1))
     return Grid(d.size - 1, const(0), maximum(d.new_size - 1, 1))
 
 

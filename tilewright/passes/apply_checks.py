@@ -17,8 +17,8 @@ from dataclasses import replace
 from tilewright.arith.expr import Binary, Const, Expr, Var
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Check, Graph, Node, Value
-from tilewright.ops.control import late_sizes
 from tilewright.ops.equalities import Equalities
+from tilewright.ops.late import late_sizes
 from tilewright.passes.infer_types import infer_types, substitute_sizes
 
 

@@ -17,8 +17,8 @@ from tests.frontends.onnx.staged_models import (
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BOOL, F32, I64, STRING
 from tilewright.frontends.onnx.read import read_model
+from tilewright.frontends.onnx.sized import Sized
 from tilewright.frontends.onnx.stages import (
-    Count,
     HostValue,
     Stage,
     host_op,
@@ -47,7 +47,7 @@ def test_a_value_that_decides_about_ranks_is_waited_for() -> None:
     stage = import_stage(part, types)
     assert stage.graph is None
     assert waiting(stage) == ["ReduceSum", "Relu"]
-    assert stage.wants == {"axes"}
+    assert stage.sizes == {"axes"}
     known = import_stage(part, {**types, "axes": np.array([1])})
     assert known.graph is not None
     assert known.graph.tensor_type("y").shape == (N,)
@@ -61,7 +61,7 @@ def test_what_can_run_before_is_one_stage() -> None:
     first = import_stage(part, {"x": tensor(F32, N), "parts": tensor(I64, K)})
     assert set(first.outputs) == {"shape", "e"}
     assert waiting(first) == ["Reshape", "Neg"]
-    assert first.wants == {"shape"}
+    assert first.sizes == {"shape"}
     second = import_stage(first.rest, {"e": tensor(F32, N), "shape": np.array([2, 4])})
     assert second.outputs == ("y",)
     assert "neg" in operators(second)
@@ -114,12 +114,12 @@ def test_a_number_of_steps_is_a_size() -> None:
     part = model_part(read_model(ROWS))
     types = {"n": tensor(I64), "x": tensor(F32, M)}
     stage = import_stage(part, types)
-    assert (stage.wants, stage.wants_counts) == (set(), {"n"})
-    known = import_stage(part, {**types, "n": Count(tensor(I64))})
+    assert (stage.wants, stage.sizes) == (set(), {"n"})
+    known = import_stage(part, {**types, "n": Sized(np.array(5))})
     assert known.graph is not None
-    assert known.inputs == ("<count n>", "n", "x")
-    assert known.counts == {"n": "<count n>"}
-    assert known.graph.tensor_type("y").shape == (Var("n_count"), M)
+    assert known.inputs == ("n", "<sizes in n>", "x")
+    assert known.carriers == {"<sizes in n>": ("n", (0,))}
+    assert known.graph.tensor_type("y").shape == (Var("n_v0"), M)
 
 
 def test_nested_graphs_read_what_is_around_them() -> None:

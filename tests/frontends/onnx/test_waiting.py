@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.core.errors import Loc, UnsupportedError
-from tilewright.frontends.onnx.waiting import NeedsCount, NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
 
 
 def test_what_is_said() -> None:
@@ -15,6 +15,5 @@ def test_what_is_said() -> None:
 
 
 def test_whoever_cannot_wait_calls_it_unsupported() -> None:
-    assert issubclass(NeedsCount, NeedsValue)
     assert issubclass(NeedsValue, Waiting)
     assert issubclass(Waiting, UnsupportedError)

@@ -264,11 +264,14 @@ class Context:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
             return known.reshape(data.shape)
-        raise self.needs_value(n, index)
+        raise self.needs_value(n, index, sizes=True)
 
-    def needs_value(self, n: OnnxNode, index: int) -> NeedsValue:
-        """The error for an input that must be known before the node can be converted."""
-        return NeedsValue(n.op_type, str(n.proto.input[index]), f"input {index}", n.loc)
+    def needs_value(self, n: OnnxNode, index: int, sizes: bool = False) -> NeedsValue:
+        """The error for an input that must be known before the node can be converted.
+
+        `sizes` says that its elements may be symbols.
+        """
+        return NeedsValue(n.op_type, str(n.proto.input[index]), f"input {index}", n.loc, sizes)
 
     def known_ints(self, n: OnnxNode, index: int) -> tuple[Expr, ...]:
         """Input `index` as a flat list of index expressions."""

@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 from onnx import GraphProto, NodeProto
 
-from tilewright.arith.expr import Const, Var, const
-from tilewright.core.dtypes import BOOL, STRING
+from tilewright.arith.expr import Const, const
+from tilewright.core.dtypes import BOOL, STRING, from_numpy
 from tilewright.core.errors import Loc
 from tilewright.frontends.onnx.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.context import Context, identifier
@@ -33,9 +33,10 @@ from tilewright.frontends.onnx.importer import with_outputs
 from tilewright.frontends.onnx.nodes import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.order import node_name, ordered, reads
 from tilewright.frontends.onnx.read import DOMAINS, Model
+from tilewright.frontends.onnx.sized import Sized
 from tilewright.frontends.onnx.splice import branch_nodes, function_nodes
 from tilewright.frontends.onnx.table import converters
-from tilewright.frontends.onnx.waiting import NeedsCount, NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
@@ -75,14 +76,7 @@ class HostValue:
     """A value that is no tensor: a sequence, an optional, a map."""
 
 
-@dataclass(frozen=True)
-class Count:
-    """One number that is known when a stage begins; the stage has it as a size."""
-
-    type: TensorType
-
-
-Given = TensorType | np.ndarray | HostValue | Count | None
+Given = TensorType | np.ndarray | Sized | HostValue | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +84,7 @@ class Stage:
     """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
 
     `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
-    the rest must know, `wants_counts` those that they must know as sizes. For a value in `counts`
-    there is an input more, under the name given there: an array of as many elements.
+    the rest must know, `sizes` those that they must know as sizes.
     """
 
     graph: Graph | None
@@ -100,9 +93,9 @@ class Stage:
     hosts: tuple[Pending, ...]
     rest: Part
     wants: frozenset[str]
+    sizes: frozenset[str]
     texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
-    wants_counts: frozenset[str]
-    counts: Mapping[str, str]
+    carriers: Mapping[str, tuple[str, tuple[int, ...]]]  # inputs whose shapes are numbers of others
 
 
 def model_part(model: Model) -> Part:
@@ -152,13 +145,13 @@ class _StageImport:
     rest: list[Pending] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
     wants: set[str] = field(default_factory=set)
+    sizes: set[str] = field(default_factory=set)
     hosted: set[Pending] = field(default_factory=set)
     computed: list[str] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
     texts: dict[str, np.ndarray] = field(default_factory=dict)
-    wants_counts: set[str] = field(default_factory=set)
-    counts: dict[str, str] = field(default_factory=dict)
+    carriers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         model = self.part.model
@@ -183,9 +176,17 @@ class _StageImport:
         results = [name for name in self.computed if name in needed]
         after = replace(self.part, nodes=tuple(rest), constants=self.constants)
         graph, inputs = self._graph(results)
-        parts = graph, inputs, tuple(results), tuple(hosts), after
-        wants, counts = frozenset(self.wants), frozenset(self.wants_counts)
-        return Stage(*parts, wants, self.texts, counts, self.counts)
+        return Stage(
+            graph,
+            inputs,
+            tuple(results),
+            tuple(hosts),
+            after,
+            frozenset(self.wants),
+            frozenset(self.sizes),
+            self.texts,
+            self.carriers,
+        )
 
     def _take(self, p: Pending) -> list[Pending]:
         """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
@@ -202,8 +203,7 @@ class _StageImport:
             self.computed += p.writes
             self.read |= p.reads
         except NeedsValue as error:
-            wants = self.wants_counts if isinstance(error, NeedsCount) else self.wants
-            wants.add(error.value)
+            (self.sizes if error.sizes else self.wants).add(error.value)
             self._wait(p)
         except RunsOnHost:
             self.hosted.add(p)
@@ -234,27 +234,31 @@ class _StageImport:
                 self.texts[name] = value
                 value = TensorType(STRING, tuple(map(const, value.shape)))
             if isinstance(value, TensorType):
-                self._input(name, value)
-            elif isinstance(value, Count):
-                self._count(name, value)
+                self.c.values[name] = self.c.g.input(identifier(name), value)
+                self.inputs[self.c.values[name]] = name
             elif isinstance(value, np.ndarray):
                 self.c.values[name] = self.c.g.constant(value, identifier(name))
+            elif isinstance(value, Sized):
+                self.c.values[name] = self._sized_input(name, value)
             else:
                 self.c.values[name] = ""
 
-    def _input(self, name: str, type: TensorType) -> str:
-        ours = self.c.g.input(identifier(name), type)
-        self.c.values[name] = ours
+    def _sized_input(self, name: str, value: Sized) -> str:
+        """A tensor whose elements are numbers and symbols; see `sized`."""
+        g, shape = self.c.g, value.array.shape
+        elements = value.elements(identifier(name).replace(".", "_"))
+        type = TensorType(from_numpy(value.array.dtype), tuple(map(const, shape)))
+        ours = g.input(identifier(name), type)
         self.inputs[ours] = name
+        g.know_elements(ours, elements, shape)
+        places = value.places()
+        if places:
+            carrier = f"<sizes in {name}>"
+            symbols = (*(elements[i] for i in places), const(0))
+            self.inputs[g.input(identifier(carrier), TensorType(BOOL, symbols))] = carrier
+            self.carriers[carrier] = (name, places)
+            self.read.add(carrier)
         return ours
-
-    def _count(self, name: str, count: Count) -> None:
-        """A number as an input, and a size of an array that is an input for its size only."""
-        size = Var(f"{identifier(name).replace('.', '_')}_count")
-        self.counts[name] = f"<count {name}>"
-        self._input(self.counts[name], TensorType(BOOL, (size,)))
-        self.read.add(self.counts[name])
-        self.c.g.know(self._input(name, count.type), size)
 
     def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
         """Texts that a node has, as an input of the stage."""

@@ -22,10 +22,13 @@ class RunsOnHost(Waiting):
 class NeedsValue(Waiting):
     """A node whose meaning depends on the value of one of its inputs, which is not known yet.
 
-    `value` is the input's ONNX name where the node stands.
+    `value` is the input's ONNX name where the node stands; its elements may do as `sizes`, each a
+    symbol, or else they must be numbers.
     """
 
-    def __init__(self, op: str, value: str, what: str, loc: Loc = NOWHERE) -> None:
+    def __init__(
+        self, op: str, value: str, what: str, loc: Loc = NOWHERE, sizes: bool = False
+    ) -> None:
         super().__init__(
             "onnx.data-dependent",
             f"{op}: {what} ({value}) is known only when the model runs",
@@ -33,10 +36,4 @@ class NeedsValue(Waiting):
             help="compile the model with tw.compile, which does so in stages, or make it constant",
         )
         self.value = value
-
-
-class NeedsCount(NeedsValue):
-    """A node for which a number of an input must be known before memory is planned, as a size.
-
-    Any number does, so that what is compiled serves all of them.
-    """
+        self.sizes = sizes

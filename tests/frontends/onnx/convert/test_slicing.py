@@ -78,7 +78,7 @@ def test_slice_refusals() -> None:
     with pytest.raises(FrontendError, match="do not fit"):
         imported("Slice", {"x": x}, arrays(starts=[0], ends=[3], axes=[0], steps=[0]))
     with pytest.raises(UnsupportedError, match="known only when the model runs"):
-        imported("Slice", {"x": x, **arrays(starts=[0], ends=[3])})
+        imported("Slice", {"x": x, **arrays(starts=[0], ends=[3], axes=[0])})
 
 
 def test_concat() -> None:

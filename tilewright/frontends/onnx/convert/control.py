@@ -73,6 +73,8 @@ def _regions(
         except (TypeCheckError, UnsupportedError) as error:
             found.append(error.at(n.loc))
     then, other = found
+    if not c.whole and any(isinstance(result, Waiting) for result in found):
+        raise c.needs_value(n, 0)  # a stage that knows which branch is taken can wait within it
     if isinstance(then, Error):
         if isinstance(other, Error):
             raise c.needs_value(n, 0) if isinstance(then, Waiting) else then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.convert.late import elements, learnt
 from tilewright.frontends.onnx.convert.layout import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.ops.indexing import (
@@ -54,13 +55,24 @@ def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The greatest or least elements; always sorted."""
-    k = const(n.int_attr("k")) if n.has_attr("k") else n.only(c.known_ints(n, 1), 1)
-    x = n.required(0)
+    k, x = const(n.int_attr("k")) if n.has_attr("k") else _count(c, n), n.required(0)
     attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
     found = c.add_many(n, "topk", x, attrs=attrs)
     size = c.type(x).shape[attrs.axis]
     c.g.require((const(0) <= k) & (k <= size), f"TopK: {k} elements of {size}", n.loc)
     return found
+
+
+def _count(c: Context, n: OnnxNode) -> Expr:
+    """How many elements of a row are wanted; the model may compute it."""
+    is_known = c.g.known(n.required(1)) is not None
+    given = c.known_ints(n, 1) if is_known else elements(c, n, 1)
+    k = n.only(given, 1)
+    if isinstance(k, Expr):
+        return k
+    x = c.type(n.required(0))
+    axis = normalize_axis("TopK", n.int_attr("axis", -1), x.rank)
+    return learnt(c, n, k, x.shape[axis])
 
 
 def tensor_scatter(n: OnnxNode) -> TensorScatterAttrs:

@@ -20,7 +20,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.frontends.onnx.choices import Choices, first_working
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
-from tilewright.frontends.onnx.waiting import NeedsCount, NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.waiting import NeedsValue, RunsOnHost, Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.generate import DimsAttrs
@@ -147,15 +147,11 @@ def _count(c: Context, parts: _Loop, region: Graph, begin: str | None, early: bo
             raise RunsOnHost(n.op_type, n.loc)
         return count if prove(const(0) <= count) else simplify(maximum(count, const(0)))
     if parts.rows or _mentions(region, parts.counter):
-        raise _needs_count(n) if name else RunsOnHost(n.op_type, n.loc)
+        raise c.needs_value(n, 0, sizes=True) if name else RunsOnHost(n.op_type, n.loc)
     if not name:
         return ENDLESS
     zero = c.constant(np.zeros((1,) * c.type(name).rank), I64)
     return c.learn(n, c.add(n, "max", c.cast(n, name, I64), zero), ENDLESS)
-
-
-def _needs_count(n: OnnxNode) -> NeedsCount:
-    return NeedsCount(n.op_type, str(n.proto.input[0]), "the number of its steps", n.loc)
 
 
 def _mentions(region: Graph, size: str) -> bool:

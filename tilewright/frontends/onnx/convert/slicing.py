@@ -20,6 +20,7 @@ from tilewright.frontends.onnx.context import (
     axes_of,
     identifier,
 )
+from tilewright.frontends.onnx.convert.late import elements, learnt, sliced
 from tilewright.ops.padding import PadAttrs
 from tilewright.ops.row import normalize_axis
 from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
@@ -107,6 +108,8 @@ def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if n.has_attr("starts"):
         starts: Sequence[Expr] = [const(v) for v in n.ints_attr("starts")]
         stops: Sequence[Expr] = [const(v) for v in n.ints_attr("ends")]
+    elif any(c.g.known(n.required(i)) is None for i in (1, 2)):
+        return (_late_slice(c, n),)
     else:
         starts, stops = c.known_ints(n, 1), c.known_ints(n, 2)
     axes = axes_of(c, n, 3)
@@ -119,6 +122,21 @@ def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
         axis = normalize_axis("Slice", axis, len(shape))
         ranges[axis] = (*bounds(start, stop, step, shape[axis]), step)
     return (add_slice(c, x, ranges, n.outputs[0]),)
+
+
+def _late_slice(c: Context, n: OnnxNode) -> str:
+    """A slice between bounds that the model computes; along which axes must be known."""
+    x = n.required(0)
+    axes = axes_of(c, n, 3)
+    starts, stops = elements(c, n, 1), elements(c, n, 2)
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = c.static_ints(n, 4) if n.has_input(4) else (1,) * len(starts)
+    if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
+        raise n.invalid("starts, ends, axes and steps do not fit each other")
+    for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
+        axis = normalize_axis("Slice", axis, c.type(x).rank)
+        x = sliced(c, n, x, axis, (start, stop), step)
+    return x
 
 
 def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -146,6 +164,8 @@ def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
     if n.has_attr("split"):
         given: list[Expr] = [const(v) for v in n.ints_attr("split")]
+    elif n.has_input(1) and c.g.known(n.input(1)) is None:
+        given = [learnt(c, n, part, size) for part in elements(c, n, 1)]
     elif n.has_input(1):
         given = list(c.known_ints(n, 1))
     else:
