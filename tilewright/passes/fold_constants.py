@@ -7,7 +7,6 @@ Rearrangements of constants are NumPy views, whatever their size. Everything els
 what the operator's row says it means, unless the result is large and its operands are not: a big
 `expand` is better done where it is needed. Integers that are known because they come of sizes
 become constants too, or, where the sizes are symbolic, one `dims` node in place of the arithmetic.
-What has no elements is not computed at all.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import Const, as_int, const
+from tilewright.arith.expr import Const, as_int
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import I32, I64, STRING, from_numpy
+from tilewright.core.dtypes import I32, I64, from_numpy
 from tilewright.ir.graph.exprs import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.numpy_ops import quiet
-from tilewright.ir.types import Shape, TensorType, Type
+from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.evaluate import evaluate_node
-from tilewright.ops.generate import DimsAttrs, FullAttrs
+from tilewright.ops.generate import DimsAttrs
 from tilewright.ops.learn import LearnAttrs
 from tilewright.ops.table import op_row
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -55,14 +54,7 @@ def _fold(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
         results = _view(n, data) or _computed(g, n, data)
         if results is not None:
             return tuple(g.constant(r) for r in results)
-    if n.op != "full" and all(map(_is_empty, n.types)):
-        return tuple(g.add("full", attrs=FullAttrs(t.shape, 0, t.dtype)) for t in n.types)
     return _known(g, n)
-
-
-def _is_empty(type: Type) -> bool:
-    """Whether a value certainly has no elements; where it has none, nothing is computed."""
-    return isinstance(type, TensorType) and type.dtype != STRING and const(0) in type.shape
 
 
 def _sizes(dims: Shape) -> tuple[int, ...] | None:
