@@ -26,7 +26,8 @@ N, R, J = Var("N"), Var("r"), Var("j")
 
 def test_axes() -> None:
     assert [normalize_axis("f", a, 3) for a in (-3, -1, 0, 2)] == [0, 2, 0, 2]
-    assert normalize_axis("f", 0, 0) == 0
+    with pytest.raises(TypeCheckError, match="rank 0"):
+        normalize_axis("f", 0, 0)
     for axis in (3, -4):
         with pytest.raises(TypeCheckError, match="rank 3"):
             normalize_axis("f", axis, 3)
