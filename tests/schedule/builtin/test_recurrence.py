@@ -74,6 +74,16 @@ def test_sums_stay_in_registers() -> None:
     assert "parallel" not in kinds(result.func)
 
 
+def test_rows_of_an_unknown_batch_do_not_make_tiles_narrower() -> None:
+    rows = {}
+    for name, graph in (("lstm", _lstm(3, Var("B"), 32)), ("gru", _gru(3, Var("B"), 32))):
+        ((func, _),) = sources(graph)
+        text = print_func(schedule_func(func, frozenset({"x1", "x2"}), AARCH64).func)
+        rows[name] = [n for n in (2, 3, 4) if f"unroll({n}) {{edge=1}}" in text]
+    assert rows["lstm"] == [3]
+    assert 4 not in rows["gru"]
+
+
 def test_large_steps_are_shared_among_threads() -> None:
     (lstm,) = scheduled(_lstm(3, 1, 256))
     assert len(kinds(lstm.func)["parallel"]) == 1

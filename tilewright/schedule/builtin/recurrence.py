@@ -49,7 +49,7 @@ MAX_ROWS = 4
 WIDTHS = (8, 4, 2, 1)
 # What a tile costs besides its products, in vectors.
 TILE_COST = 0.25
-# Where the batch is not known, which is often 1: what the other row costs is hidden by the loads.
+# Rows where the batch is not known, which is often 1; more where a tile is as wide with them.
 SYMBOLIC_ROWS = 2
 
 
@@ -178,13 +178,18 @@ def _tile(block: Block, target: Target) -> _Tile:
     lanes = target.lanes(value_of(block).dtype.bits)
     gates = typical_extent(gate.extent)
     free = target.vector_registers - SPARE_REGISTERS - 2
-    batch = as_int(row.extent) or SYMBOLIC_ROWS
-    most = max(1, min(MAX_ROWS, free // gates))
-    rows = -(-batch // -(-batch // most))
     wanted = -(-typical_extent(column.extent) // lanes)
-    fitting = [n for n in WIDTHS if n * gates * rows <= free] or [1]
-    vectors = min(fitting, key=lambda n: -(-wanted // n) * (n + TILE_COST))
-    return _Tile(column, row, gate, rows, vectors * lanes, lanes)
+
+    def width(rows: int) -> int:
+        fitting = [n for n in WIDTHS if n * gates * rows <= free] or [1]
+        return min(fitting, key=lambda n: -(-wanted // n) * (n + TILE_COST))
+
+    most = max(1, min(MAX_ROWS, free // gates))
+    few = min(SYMBOLIC_ROWS, most)
+    alike = max(n for n in range(few, most + 1) if width(n) == width(few))
+    batch = as_int(row.extent) or alike
+    rows = -(-batch // -(-batch // most))
+    return _Tile(column, row, gate, rows, width(rows) * lanes, lanes)
 
 
 def _products(block: Block) -> int:
