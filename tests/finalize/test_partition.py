@@ -196,3 +196,23 @@ def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
     assert print_func(partition(plain)) == print_func(plain)
     assert [loop.name for loop in loops(partition(noted).body)] == ["i.head", "i", "i.tail"]
     _same(noted, partition(noted), {"x": 8, "y": 8}, {})
+
+
+@pytest.mark.parametrize("n", [1, 4, 6, 13])
+def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[B * N], out y: f32[B * ((N + 3) // 4) * 4]) {
+          for p in parallel(B * ((N + 3) // 4)) {whole=1} {
+            for i in vectorize(4) {
+              y[p * 4 + i] = x[p // ((N + 3) // 4) * N + p % ((N + 3) // 4) * 4 + i
+                ? p % ((N + 3) // 4) * 4 + i < N]
+            }
+          }
+        }"""
+    )
+    after = partition(before)
+    _same(before, after, {"x": 3 * n, "y": 3 * -(-n // 4) * 4}, {"B": 3, "N": n})
+    (test,) = (s for _, s in statements(after.body) if isinstance(s, If))
+    assert "?" not in str(test.then)
+    assert "?" in str(test.orelse)

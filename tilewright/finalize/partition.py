@@ -9,13 +9,16 @@ runs without the guard; so is one whose loads are masked in its first iterations
                                                     }
 
 Only guards that depend on a vectorised loop are worth a copy of the code, or on one that is marked
-`cut`: a guard on a scalar costs one predictable branch.
+`cut`: a guard on a scalar costs one predictable branch. Where loops were fused, iterations in need
+of a guard are not the last ones; one that is marked `whole` tests whether it is among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TypeGuard
 
 from tilewright.arith.affine import stride_of
@@ -48,6 +51,8 @@ from tilewright.ir.loop.walk import (
 Extents = Mapping[str, Expr]
 # The notes on a loop whose guards are worth a copy of the code, the second one in copies as well.
 CUT, CUT_AGAIN = ("cut", 1), ("cut", 2)
+# The note on a loop whose iterations test once whether they need any guards.
+WHOLE = ("whole", 1)
 
 
 def partition(func: Func) -> Func:
@@ -61,6 +66,8 @@ def _partition(stmt: Stmt) -> Stmt:
         if guards:
             guard = _tightest(guards)
             return _cut(stmt, guard) if guard.grows else _cut_head(stmt, guard)
+        if WHOLE in stmt.annotations:
+            return replace(stmt, body=_tested(stmt))
     return map_stmt(stmt, _partition)
 
 
@@ -96,6 +103,22 @@ def _guards(loop: For) -> Iterator[_Guard]:
                 guard = _guard(loop, condition, inner)
                 if guard is not None and (guard.grows or condition in masks):
                     yield guard
+
+
+def _tested(loop: For) -> Stmt:
+    """An iteration without guards where they all hold, else as it was."""
+    bare, holds = loop.body, []
+    for path, stmt in statements(loop.body):
+        inner = {s.name: s.extent for s in (*path, stmt) if isinstance(s, For)}
+        for condition in _conditions(stmt):
+            if _is_index_guard(condition) and free_vars(condition) & {*inner}:
+                greatest = upper(simplify(condition.a - condition.b), inner)
+                if greatest is not None and not free_vars(greatest) & {*inner}:
+                    bare = _without(bare, condition)
+                    holds.append(simplify(greatest < 0))
+    if not holds:
+        return map_stmt(loop.body, _partition)
+    return If(reduce(and_, dict.fromkeys(holds)), bare, _renamed(loop.body, "rest"))
 
 
 def _conditions(stmt: Stmt) -> Iterator[Expr]:

@@ -340,7 +340,9 @@ def _schedule_packing(
         sch.reorder(*batch, outer, *sums, inner)
         sch.vectorize(inner)
     if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*batch, outer) if batch else outer)
+        shared = sch.fuse(*batch, outer) if batch else outer
+        sch.parallel(shared)
+        sch.annotate(shared, "whole", 1)
 
 
 def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile) -> None:
