@@ -93,6 +93,16 @@ def _config(kind: type, sizes: Mapping[str, Any]) -> Any:
     return kind(**{k: v for k, v in sizes.items() if v is not None and hasattr(known, k)})
 
 
+def _shaken(model: Any) -> Any:
+    """The model with noise on what fresh weights leave at zero or one, where a mistake hides."""
+    import torch
+
+    for parameter in model.parameters():
+        if parameter.numel() and parameter.min() == parameter.max():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    return model
+
+
 def _build(model: str, sizes: Mapping[str, Any], inputs: Callable[[], Tensors]) -> Make:
     """The model as a module that takes its inputs in order and gives a tuple of tensors."""
 
@@ -101,7 +111,9 @@ def _build(model: str, sizes: Mapping[str, Any], inputs: Callable[[], Tensors]) 
         from torch import nn
 
         kind = getattr(hf, model)
-        instance = kind(_config(kind.config_class, {**sizes, "use_cache": False}))
+        config = _config(kind.config_class, {**sizes, "use_cache": False})
+        config._experts_implementation = "batched_mm"  # what torch can export
+        instance = _shaken(kind(config))
         given = inputs()
         names = list(given)
 
@@ -128,7 +140,7 @@ def _step(model: str, sizes: Mapping[str, Any]) -> Make:
         from torch import nn
 
         kind = getattr(hf, model)
-        instance = kind(_config(kind.config_class, sizes))
+        instance = _shaken(kind(_config(kind.config_class, sizes)))
         config = instance.config
         with torch.no_grad():
             filled = instance(_ids(PAST), use_cache=True).past_key_values
