@@ -13,7 +13,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import OPEN, Step, Trace, parse_trace
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.space.moves import crossover, enumerate_all, mutate, sample
-from tilewright.tune.space.space import Choose, Illegal, Site, Space, follow
+from tilewright.tune.space.space import Choose, Illegal, Site, Space, contains, follow
 
 SKETCHES = (
     """
@@ -61,6 +61,9 @@ class TraceSpace(Space):
     def text(self, candidate: Candidate) -> str:
         return str(self._schedule(lambda site: dict(candidate.decisions)[site.name]))
 
+    def parse(self, text: str) -> Candidate | None:
+        return next((c for c in enumerate_all(self) if self.text(c) == text), None)
+
 
 def test_every_candidate_is_a_trace_that_replays() -> None:
     space = TraceSpace()
@@ -99,5 +102,22 @@ def test_a_decision_without_options_is_illegal() -> None:
 def test_a_space_has_a_text_for_records() -> None:
     class Plain(TraceSpace):
         text = Space.text
+        parse = Space.parse
 
-    assert Plain().text(Candidate((("tile", (None, 8)), ("x", "a")))) == '{"tile":[null,8],"x":"a"}'
+        def build(self, choose: Choose) -> None:
+            choose(Site("tile", ((None, 8), (None, 4))))
+            choose(Site("x", ("a", "b")))
+
+    candidate = Candidate((("tile", (None, 8)), ("x", "a")))
+    text = '{"tile":[null,8],"x":"a"}'
+    assert Plain().text(candidate) == text
+    assert Plain().parse(text) == candidate
+    assert contains(Plain(), candidate)
+    for other in (
+        "",
+        "[]",
+        '{"tile":[null,8]}',
+        '{"tile":[null,2],"x":"a"}',
+        text[:-1] + ',"y":1}',
+    ):
+        assert Plain().parse(other) is None

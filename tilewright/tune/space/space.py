@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -64,6 +64,17 @@ class Space(ABC):
         """The candidate as records keep it, from which its program can be made again."""
         return json.dumps(dict(candidate.decisions), separators=(",", ":"))
 
+    def parse(self, text: str) -> Candidate | None:
+        """The candidate that `text` spells; None if it is none of this space."""
+        try:
+            decisions = json.loads(text)
+        except ValueError:
+            return None
+        if not isinstance(decisions, dict):
+            return None
+        candidate = Candidate(tuple((name, _value(v)) for name, v in decisions.items()))
+        return candidate if contains(self, candidate) else None
+
 
 def follow(space: Space, choose: Choose) -> Candidate | None:
     """The candidate that these choices make, or None if they are illegal."""
@@ -81,3 +92,20 @@ def follow(space: Space, choose: Choose) -> Candidate | None:
     except Illegal:
         return None
     return Candidate(tuple(made))
+
+
+def contains(space: Space, candidate: Candidate) -> bool:
+    """Whether the space offers all decisions of the candidate, and asks for no others."""
+    decisions = dict(candidate.decisions)
+
+    def choose(site: Site) -> Value:
+        if site.name not in decisions or decisions[site.name] not in site.options:
+            raise Illegal(site.name)
+        return decisions[site.name]
+
+    return follow(space, choose) == candidate
+
+
+def _value(parsed: Any) -> Value:
+    """JSON has lists where decisions have tuples."""
+    return tuple(map(_value, parsed)) if isinstance(parsed, list) else parsed
