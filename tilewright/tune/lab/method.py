@@ -32,11 +32,11 @@ class Method:
 
 def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Method]:
     """Every strategy with every cost model, if it uses one."""
+    models = {name: COST_MODELS.get(name) for name in cost_models}
     found: list[Method] = []
     for name in dict.fromkeys(strategies):
         uses_model = STRATEGIES.get(name).uses_model
-        found += [Method(name, m) for m in dict.fromkeys(cost_models)] if uses_model else []
-        found += [] if uses_model else [Method(name)]
-    for name in dict.fromkeys(cost_models):
-        COST_MODELS.get(name)(0)  # one that cannot be made is an error before hours are spent
+        found += [Method(name, model) for model in models] if uses_model else [Method(name)]
+    for name in {method.cost_model for method in found} - {""}:
+        models[name](0)  # one that cannot be made is an error before hours are spent
     return found
