@@ -19,6 +19,13 @@ def test_unknown_names() -> None:
         assert caught.value.code == "registry.unknown"
 
 
+@pytest.mark.parametrize("names", [([], ["ridge"]), (["evolutionary"], [])])
+def test_nothing_to_compare(names: tuple[list[str], list[str]]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        methods(*names)
+    assert caught.value.code == "lab.nothing"
+
+
 def test_methods_draw_differently_with_the_same_seed() -> None:
     first = Method("random").start(smooth(), 0).propose(8)
     assert Method("random").start(smooth(), 0).propose(8) == first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
 from tilewright.tune.cost.table import COST_MODELS
 from tilewright.tune.space.space import Space
@@ -37,6 +38,12 @@ def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Metho
     for name in dict.fromkeys(strategies):
         uses_model = STRATEGIES.get(name).uses_model
         found += [Method(name, model) for model in models] if uses_model else [Method(name)]
+    if not found:
+        raise ConfigError(
+            "lab.nothing",
+            "there is nothing to compare",
+            help="name strategies, and cost models if all of the strategies use one",
+        )
     for name in {method.cost_model for method in found} - {""}:
         models[name](0)  # one that cannot be made is an error before hours are spent
     return found
