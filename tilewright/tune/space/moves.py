@@ -115,8 +115,9 @@ def _first_legal(
 
 def _keeping(decisions: dict[str, Value], rng: Random) -> Choose:
     def choose(site: Site) -> Value:
-        old = decisions.get(site.name)
-        return old if old in site.options else draw(site, rng)
+        if site.name in decisions and decisions[site.name] in site.options:
+            return decisions[site.name]
+        return draw(site, rng)
 
     return choose
 
