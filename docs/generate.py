@@ -24,6 +24,10 @@ TITLES = {
     "targets": "Targets",
     "switches": "Switches",
     "errors": "Errors",
+    "strategies": "Search strategies",
+    "cost-models": "Cost models",
+    "task-schedulers": "Task schedulers",
+    "spaces": "Measured spaces",
 }
 INTRODUCTIONS = {
     "ops": "What a graph is made of. `kind` says how one fuses: see `tilewright/ops/row.py`.",
@@ -35,6 +39,12 @@ INTRODUCTIONS = {
     "targets": "Names for `tw.compile(..., target=...)` and `--target`.",
     "switches": "Environment variables, all read in `tilewright/core/config.py`.",
     "errors": "Every error has a class, a code and mostly a help. `{...}` is filled in.",
+    "strategies": "Names for `tilewright lab --strategies`; `model`: whether one uses a cost "
+    "model.",
+    "cost-models": "Names for `tilewright lab --cost-models`.",
+    "task-schedulers": "Which of several tasks gets the next trials.",
+    "spaces": "Spaces whose every configuration was measured, for `tilewright lab --space`. Where "
+    "they come from and under which licence is in `tilewright/tune/space/data`.",
 }
 NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing. -->"
 
@@ -64,7 +74,7 @@ def row_table(found: Sequence[Row]) -> str:
 
 
 def _cell(key: str, text: str) -> str:
-    prose = key in ("summary", "help", "kind", "runs", "class")
+    prose = key in ("summary", "help", "kind", "runs", "class", "model")
     return text.replace("<", "&lt;") if prose or not text else f"`{text}`"
 
 

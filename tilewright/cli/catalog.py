@@ -102,6 +102,40 @@ def engines() -> list[Row]:
     ]
 
 
+def strategies() -> list[Row]:
+    """Ways to search for a schedule."""
+    from tilewright.tune.strategy.table import STRATEGIES
+
+    return [
+        {"name": n, "summary": s, "model": "yes" if STRATEGIES.get(n).uses_model else "no"}
+        for n, s in STRATEGIES.describe()
+    ]
+
+
+def cost_models() -> list[Row]:
+    """What guesses how fast a candidate is."""
+    from tilewright.tune.cost.table import COST_MODELS
+
+    return [{"name": name, "summary": summary} for name, summary in COST_MODELS.describe()]
+
+
+def task_schedulers() -> list[Row]:
+    """What decides which of a model's kernels is tuned next."""
+    from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
+
+    return [{"name": name, "summary": summary} for name, summary in TASK_SCHEDULERS.describe()]
+
+
+def spaces() -> list[Row]:
+    """Measured spaces for `tilewright lab`."""
+    from tilewright.tune.space.table import SPACES, replay_space
+
+    return [
+        {"name": name, "summary": summary, "configurations": str(len(replay_space(name)))}
+        for name, summary in SPACES.items()
+    ]
+
+
 CATALOG: dict[str, Callable[[], list[Row]]] = {
     "ops": ops,
     "onnx": onnx,
@@ -111,6 +145,10 @@ CATALOG: dict[str, Callable[[], list[Row]]] = {
     "switches": switches,
     "errors": errors,
     "engines": engines,
+    "strategies": strategies,
+    "cost-models": cost_models,
+    "task-schedulers": task_schedulers,
+    "spaces": spaces,
 }
 
 

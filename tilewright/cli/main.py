@@ -32,6 +32,7 @@ COMMANDS = {
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",
     "fuzz": "tilewright.cli.fuzz:fuzz_command",
+    "lab": "tilewright.cli.lab:lab_command",
 }
 
 

@@ -1,0 +1,108 @@
+"""What every cost model must do."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tilewright.core.errors import ConfigError
+from tilewright.tune.cost import lightgbm
+from tilewright.tune.cost.cost_model import CostModel, throughputs
+from tilewright.tune.cost.table import COST_MODELS
+
+LEARNING = ["ridge", "lightgbm"]
+
+
+def _model(name: str, seed: int = 0) -> CostModel:
+    if name == "lightgbm":
+        pytest.importorskip("lightgbm")
+    return COST_MODELS.get(name)(seed)
+
+
+def _data(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    features = rng.integers(0, 8, (count, 4)).astype(float)
+    seconds = 1 + (features[:, 0] - 3) ** 2 + features[:, 1] * features[:, 2] / 4
+    return features, seconds
+
+
+def _concordance(one: np.ndarray, two: np.ndarray) -> float:
+    """Kendall's tau without ties of the second."""
+    signs = np.sign(one[:, None] - one) * np.sign(two[:, None] - two)
+    return float(signs.sum() / np.count_nonzero(two[:, None] - two))
+
+
+def test_all_are_tested() -> None:
+    assert set(COST_MODELS.names()) == {"random", *LEARNING}
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_learns_the_order(name: str) -> None:
+    model = _model(name)
+    features, seconds = _data(200, 0)
+    model.fit(features, throughputs(seconds))
+    unseen, truth = _data(100, 1)
+    assert _concordance(-model.predict(unseen), truth) > 0.7
+    order = model.rank(unseen)
+    assert sorted(order) == list(range(100))
+    assert truth[order[:10]].mean() < 0.5 * truth.mean()
+
+
+def test_random_knows_nothing_but_is_repeatable() -> None:
+    features, seconds = _data(200, 0)
+    one, two = _model("random", 3), _model("random", 3)
+    one.fit(features, throughputs(seconds))
+    first = one.predict(features)
+    assert abs(_concordance(-first, seconds)) < 0.2
+    np.testing.assert_array_equal(first, two.predict(features))
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_the_same_data_gives_the_same_scores(name: str) -> None:
+    features, seconds = _data(60, 0)
+    scores = []
+    for _ in range(2):
+        model = _model(name)
+        model.fit(features, throughputs(seconds))
+        scores.append(model.predict(features))
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("name", ["random", *LEARNING])
+def test_little_and_odd_data(name: str) -> None:
+    model = _model(name)
+    assert model.predict(np.zeros((3, 2))).shape == (3,)
+    for features, seconds in (
+        (np.ones((1, 2)), np.array([1.0])),
+        (np.ones((12, 2)), np.ones(12)),
+        (np.ones((12, 2)), np.full(12, np.inf)),
+        (np.arange(40.0).reshape(20, 2), np.r_[np.full(10, np.inf), np.ones(10)]),
+    ):
+        model.fit(features, throughputs(seconds))
+        assert np.isfinite(model.predict(np.ones((4, 2)))).all()
+        assert model.predict(np.empty((0, 2))).shape == (0,)
+
+
+def test_throughputs() -> None:
+    np.testing.assert_array_equal(
+        throughputs(np.array([2.0, 4.0, np.inf, 1.0])), [0.5, 0.25, 0.0, 1.0]
+    )
+    np.testing.assert_array_equal(throughputs(np.array([np.inf])), [0.0])
+
+
+@pytest.mark.parametrize(
+    "error", [ModuleNotFoundError("No module named 'lightgbm'"), OSError("libgomp.so.1")]
+)
+def test_a_missing_package_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def missing(name: str) -> ModuleType:
+        raise error
+
+    monkeypatch.setattr(lightgbm, "import_module", missing)
+    with pytest.raises(ConfigError) as caught:
+        lightgbm.LightGbmCost()
+    assert caught.value.code == "cost.missing-package"
+    assert "tilewright[tune]" in caught.value.help

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewright.core.errors import TuneError
+from tilewright.tune.records import Record, Records
+
+VERSIONS = (("llvm", "22.1"), ("tilewright", "0.1"))
+
+# Writes records one after the other, and says so on standard output once each is in the file.
+WRITER = """
+import sys
+from pathlib import Path
+from tests.tune.test_records import record
+from tilewright.tune.records import Records
+with Records(Path(sys.argv[1])) as records:
+    for number in range(int(sys.argv[3])):
+        records.add([record(number, sys.argv[2])])
+        print(number, flush=True)
+"""
+
+
+def record(number: int, workload: str = "w") -> Record:
+    return Record(workload, "cpu", f"split({number})", (0.1 / (number + 1),), "", 5.0, VERSIONS)
+
+
+def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=environment)
+
+
+def test_what_is_added_is_found(tmp_path: Path) -> None:
+    failed = Record("w", "cpu", "unroll()", (), "crash", 6.0, VERSIONS)
+    with Records(tmp_path / "r.db") as records:
+        assert records.add([record(1), failed, record(2, "other")]) == 3
+        assert records.of("w", "cpu") == [record(1), failed]
+        assert records.of("w", "gpu") == []
+    with Records(tmp_path / "r.db") as again:
+        assert list(again) == [record(1), failed, record(2, "other")]
+
+
+def test_nothing_is_added_twice(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.db") as records:
+        assert records.add([record(1), record(1)]) == 1
+        assert records.add([record(1), record(2)]) == 1
+        assert len(records) == 2
+
+
+def test_merging_twice_is_merging_once(tmp_path: Path) -> None:
+    with Records(tmp_path / "a.db") as a, Records(tmp_path / "b.db") as b:
+        a.add(map(record, range(5)))
+        b.add(map(record, range(3, 8)))
+        assert a.merge(b) == 3
+        assert a.merge(b) == 0
+        assert {r.id for r in a} == {record(n).id for n in range(8)}
+
+
+def test_lines_carry_everything(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with Records(tmp_path / "a.db") as a, Records(tmp_path / "b.db") as b:
+        a.add([record(1), Record("ü\n", "t", "", (), "timeout", 0.1 + 0.2, ())])
+        assert a.export_lines(lines.append) == 2
+        assert b.import_lines(lines[0].split("\n")) == 2
+        assert b.import_lines(lines[0].split("\n")) == 0
+        assert list(b) == list(a)
+        assert [r.id for r in b] == [r.id for r in a]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x",
+        "[]",
+        "3",
+        "{}",
+        record(1).as_json().replace('"cpu"', "7"),
+        record(1).as_json().replace("[0.05]", '["fast"]'),
+        record(1).as_json().replace("[0.05]", "3"),
+        json.dumps({**json.loads(record(1).as_json()), "more": 1}),
+        json.dumps({**json.loads(record(1).as_json()), "versions": []}),
+    ],
+)
+def test_other_lines_are_refused_and_nothing_is_added(tmp_path: Path, line: str) -> None:
+    with Records(tmp_path / "r.db") as records:
+        with pytest.raises(TuneError, match=r"line 2 of x\.jsonl") as caught:
+            records.import_lines([record(0).as_json(), line], "x.jsonl")
+        assert caught.value.code == "records.line"
+        assert len(records) == 0
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    path.write_bytes(b"no database at all, but long enough for one" * 100)
+    with pytest.raises(TuneError) as caught:
+        Records(path)
+    assert caught.value.code == "records.file"
+    with pytest.raises(TuneError):
+        Records(tmp_path / "nowhere" / "r.db")
+
+
+def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(TuneError) as caught:
+        Records(path)
+    assert caught.value.code == "records.version"
+
+
+def test_several_writers_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    writers = [_writer(path, name, 30) for name in "abc"]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    with Records(path) as records:
+        for name in "abc":
+            assert records.of(name, "cpu") == [record(n, name) for n in range(30)]
+
+
+def test_killed_at_any_moment_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    rng = random.Random(0)
+    for name in "abcd":
+        killed, other = _writer(path, name, 10**6), _writer(path, f"other-{name}", 20)
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        time.sleep(0.3 * rng.random())
+        os.kill(killed.pid, signal.SIGKILL)
+        told = 1 + len(killed.stdout.readlines())
+        killed.wait()
+        assert other.wait(120) == 0
+        with Records(path) as records:
+            kept = records.of(name, "cpu")
+            # What was told is there; at most the one in flight was written and not told.
+            assert len(kept) in (told, told + 1)
+            assert kept == [record(n, name) for n in range(len(kept))]
+            assert len(records.of(f"other-{name}", "cpu")) == 20
+            # Resuming: what is there already is not added again.
+            assert records.add(record(n, name) for n in range(len(kept) + 1)) == 1
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.db") as records:
+        records.add([record(1)])
+        (pages,) = records._db.execute("PRAGMA page_count").fetchone()
+        records._db.execute(f"PRAGMA max_page_count = {pages}")
+        long = Record("w", "cpu", "x" * 10**6, (), "", 0.0, ())
+        with pytest.raises(TuneError, match="full"):
+            records.add([record(2), long])
+        assert list(records) == [record(1)]
+        records._db.execute("PRAGMA max_page_count = 100000")
+        assert records.add([record(2)]) == 1

@@ -1,0 +1,1 @@
+"""Search over schedules: spaces, strategies, cost models, task schedulers, and their ring."""

@@ -1,0 +1,1 @@
+"""The ring: every method on the same spaces with many seeds, and the leaderboard."""

@@ -1,0 +1,49 @@
+"""A method of the ring: a strategy with its cost model, `evolutionary+lightgbm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from tilewright.core.errors import ConfigError
+from tilewright.core.node import node
+from tilewright.tune.cost.table import COST_MODELS
+from tilewright.tune.space.space import Space
+from tilewright.tune.strategy.strategy import Strategy
+from tilewright.tune.strategy.table import STRATEGIES
+
+
+@node
+class Method:
+    """Names of a strategy and of a cost model; a strategy that uses none has none."""
+
+    strategy: str
+    cost_model: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.strategy}+{self.cost_model}" if self.cost_model else self.strategy
+
+    def start(self, space: Space, seed: int) -> Strategy:
+        """The strategy ready to search, everything random in it coming from `seed`."""
+        # Spelled out, so that no two methods draw the same numbers.
+        rng = Random(f"{space.name} {self} {seed}")
+        model = COST_MODELS.get(self.cost_model)(seed) if self.cost_model else None
+        return STRATEGIES.get(self.strategy)(space, rng, model)
+
+
+def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Method]:
+    """Every strategy with every cost model, if it uses one."""
+    models = {name: COST_MODELS.get(name) for name in cost_models}
+    found: list[Method] = []
+    for name in dict.fromkeys(strategies):
+        uses_model = STRATEGIES.get(name).uses_model
+        found += [Method(name, model) for model in models] if uses_model else [Method(name)]
+    if not found:
+        raise ConfigError(
+            "lab.nothing",
+            "there is nothing to compare",
+            help="name strategies, and cost models if all of the strategies use one",
+        )
+    for name in {method.cost_model for method in found} - {""}:
+        models[name](0)  # one that cannot be made is an error before hours are spent
+    return found

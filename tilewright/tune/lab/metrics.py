@@ -1,0 +1,48 @@
+"""What a search is judged by, from the best time after each trial.
+
+`t95` is the number of trials until the best is within 5 % of the optimum, infinite if that never
+happened; `regret@n` is how much slower than the optimum the best of n trials is, as a share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tilewright.core.node import node
+from tilewright.tune.candidate import Result
+
+SLACK = 0.05
+
+
+@node
+class Quartiles:
+    """The median and the quartiles of a figure over the seeds."""
+
+    low: float
+    median: float
+    high: float
+
+
+def best_so_far(results: Sequence[Result]) -> tuple[float, ...]:
+    """The best time after each trial; infinite while everything failed."""
+    return tuple(accumulate((result.seconds for result in results), min))
+
+
+def trials_to_reach(best: Sequence[float], optimum: float, slack: float = SLACK) -> float:
+    """The trials after which the best is at most `slack` above the optimum."""
+    reached = (number for number, time in enumerate(best, 1) if time <= optimum * (1 + slack))
+    return float(next(reached, math.inf))
+
+
+def regret(best: Sequence[float], optimum: float, trials: int) -> float:
+    """How far above the optimum the best of the first `trials` is."""
+    return best[min(trials, len(best)) - 1] / optimum - 1 if best else math.inf
+
+
+def quartiles(figures: Sequence[float]) -> Quartiles:
+    """By the nearest rank, because some figures may be infinite."""
+    ordered = sorted(figures)
+    places = (math.ceil(share * len(ordered)) - 1 for share in (0.25, 0.5, 0.75))
+    return Quartiles(*(ordered[place] for place in places))

@@ -1,0 +1,1 @@
+"""What is searched: spaces of candidates, each a sequence of decisions."""

@@ -1,0 +1,106 @@
+"""Files of measured spaces: the T4 format of the auto-tuning community, and a small one of ours.
+
+T4 keeps everything that was measured of each configuration. Ours keeps one time:
+
+    {"name": ..., "source": ..., "licence": ..., "unit": "ms",
+     "knobs": {"tile": [1, 2, 4], ...},
+     "configurations": ["012", ...], "times": [1.25, "runtime", ...]}
+
+where a configuration is a string of one character a knob, the place of its value in base 36, and a
+text among the times says why there is none. Either may be compressed with gzip.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilewright.core.errors import TuneError
+from tilewright.tune.candidate import Value
+from tilewright.tune.space.replay import ReplaySpace
+
+# Seconds in what files call a unit of time.
+UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "miliseconds": 1e-3, "milliseconds": 1e-3}
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def read_space(path: Path) -> ReplaySpace:
+    """The space in a file of either format."""
+    raw = path.read_bytes()
+    try:
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+        data = json.loads(raw)
+        read = _read_t4 if "results" in data else _read_small
+        return read(data, path.name.split(".")[0])
+    except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError, IndexError) as error:
+        raise TuneError(
+            "space.file",
+            f"{path} is no file of a measured space: {type(error).__name__}: {error}",
+            help="give a file in the T4 format, or one that `write_space` wrote",
+        ) from error
+
+
+def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> None:
+    """Write a space in the small format, times in milliseconds to five digits."""
+    place = {k: {v: DIGITS[i] for i, v in enumerate(vs)} for k, vs in space.knobs.items()}
+    rows = sorted(
+        ("".join(place[knob][v] for knob, v in zip(space.knobs, key, strict=True)), time)
+        for key, time in space.rows()
+    )
+    data = {
+        "name": space.name,
+        "source": source,
+        "licence": licence,
+        "unit": "ms",
+        "knobs": space.knobs,
+        "configurations": [row for row, _ in rows],
+        "times": [t if isinstance(t, str) else float(f"{t * 1e3:.5g}") for _, t in rows],
+    }
+    path.write_text(json.dumps(data, separators=(",", ":")) + "\n")
+
+
+def _read_t4(data: Mapping[str, Any], name: str) -> ReplaySpace:
+    unit = UNITS[data.get("metadata", {}).get("timeunit", "ms")]
+    times: dict[tuple[Value, ...], float] = {}
+    failures: dict[tuple[Value, ...], str] = {}
+    names = tuple(data["results"][0]["configuration"])
+    for row in data["results"]:
+        key = tuple(row["configuration"][knob] for knob in names)
+        if row["invalidity"] != "correct":
+            failures[key] = row["invalidity"]
+            continue
+        measured = {m["name"]: m["value"] for m in row["measurements"]}
+        times[key] = _time(measured["time"] * unit)
+    keys = [*times, *failures]
+    knobs = {knob: sorted({key[i] for key in keys}, key=_order) for i, knob in enumerate(names)}
+    return ReplaySpace(name, knobs, times, failures)
+
+
+def _read_small(data: Mapping[str, Any], name: str) -> ReplaySpace:
+    unit = UNITS[data["unit"]]
+    knobs = {knob: tuple(values) for knob, values in data["knobs"].items()}
+    times: dict[tuple[Value, ...], float] = {}
+    failures: dict[tuple[Value, ...], str] = {}
+    for row, time in zip(data["configurations"], data["times"], strict=True):
+        key = tuple(vs[int(digit, 36)] for digit, vs in zip(row, knobs.values(), strict=True))
+        if isinstance(time, str):
+            failures[key] = time
+        else:
+            times[key] = _time(time * unit)
+    return ReplaySpace(data.get("name", name), knobs, times, failures)
+
+
+def _time(seconds: float) -> float:
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ValueError(f"a time of {seconds}")
+    return seconds
+
+
+def _order(value: Value) -> tuple[str, Value]:
+    """Numbers before texts, each in their order."""
+    return ("" if isinstance(value, int | float) else type(value).__name__, value)

@@ -1,0 +1,1 @@
+"""How a space is searched: one file a strategy."""

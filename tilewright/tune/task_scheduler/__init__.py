@@ -1,0 +1,1 @@
+"""Which of several tasks gets the next trials."""
