@@ -47,6 +47,18 @@ def read_case(path: Path) -> Case:
     return Case(model, runs, stored["notes"])
 
 
+def reads(node: onnx.NodeProto) -> set[str]:
+    """The names that a node reads, also in nested graphs."""
+    names = {name for name in node.input if name}
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            inner = set().union(*map(reads, graph.node), (v.name for v in graph.output))
+            own = {name for one in graph.node for name in one.output}
+            own |= {v.name for v in (*graph.input, *graph.initializer)}
+            names |= inner - own
+    return names
+
+
 def _to_json(array: np.ndarray) -> dict[str, Any]:
     data: list[Any]
     if array.dtype.kind == "c":

@@ -2,8 +2,8 @@
 
 What comes out is a `Verdict`: `right`, `refused` (the model cannot be read, which is no finding),
 or what is wrong: `wrong` results, an `error` where the interpreter has an answer, no error where it
-has one (`unchecked`), `threads` (another result on more threads), `internal` (an exception that is
-no Error).
+has one (`unchecked`), another `reading` of the model than ONNX's reference, `threads` (another
+result on more threads), `internal` (an exception that is no Error).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from tilewright.core.errors import Error
 from tilewright.driver.compile import compile
 from tilewright.fuzz.case_file import Arrays, Case
 from tilewright.fuzz.oracle import Expected, Interpreter, expect, interpreter, mismatch
+from tilewright.fuzz.reference import unlike_reference
 
 FINE = ("right", "refused")
 # How often a result is interpreted with other roundings before it is called wrong.
@@ -60,13 +62,13 @@ def _check(case: Case) -> Verdict:
         return Verdict("error", str(error))
     with executable:
         for inputs in case.runs:
-            verdict = _check_run(executable, run, inputs)
+            verdict = _check_run(executable, run, inputs, case.model)
             if verdict.kind != "right":
                 return verdict
     return Verdict("right")
 
 
-def _check_run(executable: Any, run: Interpreter, inputs: Arrays) -> Verdict:
+def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelProto) -> Verdict:
     names = {port.name for port in executable.inputs}
     given = {name: a.copy() for name, a in inputs.items() if name in names}
     try:
@@ -84,6 +86,10 @@ def _check_run(executable: Any, run: Interpreter, inputs: Arrays) -> Verdict:
         wrong = _mismatches(found, expect(run, inputs, MORE_TRIES))
         if wrong:
             return Verdict("wrong", wrong)
+    if unlike_reference(model, inputs, expected):
+        unlike = unlike_reference(model, inputs, expect(run, inputs, MORE_TRIES))
+        if unlike:
+            return Verdict("reading", unlike)
     return _check_threads(executable, given, found)
 
 

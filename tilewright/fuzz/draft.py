@@ -15,7 +15,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from tilewright.core.errors import Error
-from tilewright.fuzz.case_file import Arrays, Case
+from tilewright.fuzz.case_file import Arrays, Case, reads
 from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.values import random_array, random_shape
 from tilewright.ops.evaluate import evaluate_node
@@ -59,6 +59,10 @@ class Draft:
         shape = random_shape(self.rng) if shape is None else shape
         return self.give(random_array(self.rng, shape, dtype))
 
+    def setting(self, numbers: Any, late: float = 0.15) -> str:
+        """An operand that says how: a constant, or as likely as `late` known only in a run."""
+        return self.give(np.array(numbers, np.int64), self.rng.random() >= late)
+
     def node(
         self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any
     ) -> NodeProto:
@@ -69,7 +73,7 @@ class Draft:
 
     def attempt(self, *nodes: NodeProto) -> list[str]:
         """Add nodes if they are valid; the names of what they compute, none if they are not."""
-        read = dict.fromkeys(name for node in nodes for name in node.input if name)
+        read = dict.fromkeys(name for node in nodes for name in sorted(reads(node)))
         made = [name for node in nodes for name in node.output if name]
         given = {name: self.values[name] for name in read if name in self.values}
         fixed = [name for name in given if name in self.constants]
@@ -89,7 +93,7 @@ class Draft:
 
     def case(self, symbols: Mapping[int, str] | None = None) -> Case:
         """The whole as a model; `symbols` gives sizes of inputs names instead."""
-        used = {name for node in self.nodes for name in node.input}
+        used = {name for node in self.nodes for name in reads(node)}
         made = [name for node in self.nodes for name in node.output if name]
         ends = [name for name in made if name not in used]
         more = [name for name in made if name in used and self.rng.random() < 0.2]

@@ -15,8 +15,8 @@ from tilewright.fuzz.case_file import Arrays, Case
 from tilewright.fuzz.draft import Draft
 from tilewright.fuzz.seed_step import seed_step
 from tilewright.fuzz.seeds import Seed, modules_for, seeds_of
-from tilewright.fuzz.steps import STEPS
-from tilewright.fuzz.values import DTYPES, FLOATS, numpy_dtype
+from tilewright.fuzz.step_table import STEPS
+from tilewright.fuzz.values import any_dtype
 
 # Modules of test cases whose results are random numbers.
 RANDOM = ("bernoulli", "dropout")
@@ -30,7 +30,7 @@ def random_case(seed: str, operators: frozenset[str], save: Save) -> Case:
     rng, first = _start(seed, operators)
     d = Draft(rng, _opsets(first), save)
     for _ in range(rng.randrange(1, 3)):
-        d.fresh(numpy_dtype(rng.choice(FLOATS if rng.random() < 0.6 else DTYPES)))
+        d.fresh(any_dtype(rng))
     if rng.random() < 0.7:
         d.fresh(np.dtype(np.float32), [rng.choice((1, 2)), *rng.sample((1, 2, 3, 5, 8, 16), 3)])
     want = rng.choice((1, 2, 3, 4, 6, 8))

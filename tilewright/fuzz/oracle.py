@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
+from tilewright.core.dtypes import from_numpy
 from tilewright.driver.manifest import graph_ports
 from tilewright.driver.staged import StagedModel
 from tilewright.frontends.onnx.importer import import_onnx
@@ -36,6 +37,8 @@ EXACT = frozenset(
     max_pool_indices max_roi_pool reduce_max reduce_min argmax argmin topk hardmax scatter_nd
     learn true_positions tensor_scatter resize_nearest range""".split()
 )
+# Operators that compute integers in f32.
+BY_FLOATS = frozenset({"resize"})
 # Units in the last place by which an inexact result, or an operand of a sum, is moved.
 UNITS = 4.0
 # How often the largest movement seen may be exceeded.
@@ -97,6 +100,8 @@ class Moved:
         if not node.regions and op_row(node.op).kind not in ("injective", "view"):
             inputs = self._operands(node, inputs)
         results = [self._move(x) for x in evaluate_node(node, inputs, sizes, types)]
+        if node.op in BY_FLOATS:
+            results = [self._rounded(x) for x in results]
         self.count += any(is_float(x.dtype) or x.dtype.kind == "c" for x in results)
         return results
 
@@ -106,12 +111,26 @@ class Moved:
         }
         return [None if x is None else moved[n] for n, x in zip(node.inputs, inputs, strict=True)]
 
-    def _move(self, x: np.ndarray) -> np.ndarray:
-        if not is_float(x.dtype):
+    def _rounded(self, x: np.ndarray) -> np.ndarray:
+        """Integers moved as far as roundings in f32 may move them."""
+        if x.dtype.kind not in "iu":
             return x
-        eps = float(ml_dtypes.finfo(x.dtype).eps)
-        by = self.draw.uniform(-UNITS * eps, UNITS * eps, x.shape)
-        return np.asarray(x.astype(np.float64) * (1 + by)).astype(x.dtype)
+        moved = np.asarray(x.astype(np.float64) * (1 + self._by(np.float32, x.shape)))
+        info = np.iinfo(x.dtype)
+        low, high = np.nextafter(float(info.min), 0), np.nextafter(float(info.max), 0)
+        self.count += 1
+        return np.clip(moved, low, high).astype(x.dtype)
+
+    def _by(self, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+        eps = float(ml_dtypes.finfo(dtype).eps)
+        return self.draw.uniform(-UNITS * eps, UNITS * eps, shape)
+
+    def _move(self, x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "c":
+            return self._move(x.real) + np.asarray(1j * self._move(x.imag), x.dtype)
+        if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
+            return x
+        return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)
 
 
 @dataclass
@@ -182,10 +201,11 @@ def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) 
 
 
 def _allowed(expected: np.ndarray, spread: np.ndarray, exact: bool) -> np.ndarray:
-    if exact or not is_float(expected.dtype):
+    small = from_numpy(expected.dtype).is_small
+    if exact or small or not (is_float(expected.dtype) or expected.dtype.kind == "c"):
         return SLACK * spread
-    info = ml_dtypes.finfo(expected.dtype)
-    size = np.abs(expected.astype(np.float64))
+    info = ml_dtypes.finfo(expected.real.dtype)
+    size = np.abs(expected.astype(np.complex128))
     size = np.where(np.isfinite(size), size, 0.0)
     last = float(info.eps) * size + float(info.smallest_subnormal)
     return SLACK * (spread + last)

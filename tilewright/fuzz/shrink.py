@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from tilewright.fuzz.case_file import Arrays, Case
+from tilewright.fuzz.case_file import Arrays, Case, reads
 from tilewright.fuzz.values import is_float
 
 Fails = Callable[[Case], bool]
@@ -167,7 +167,7 @@ def with_graph(
 ) -> Case:
     """The case with these nodes, without what no output needs; `given` are further inputs."""
     kept = _needed(nodes, outputs)
-    used = {name for node in kept for name in _reads(node)} | set(outputs)
+    used = {name for node in kept for name in reads(node)} | set(outputs)
     model = _copy(case.model)
     graph = model.graph
     inputs = [v for v in graph.input if v.name in used]
@@ -191,18 +191,8 @@ def _needed(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeProt
     for node in reversed(nodes):
         if wanted & set(node.output):
             kept.insert(0, node)
-            wanted |= _reads(node)
+            wanted |= reads(node)
     return kept
-
-
-def _reads(node: NodeProto) -> set[str]:
-    """What a node reads, also in nested graphs."""
-    names = set(node.input)
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            names |= _reads(inner)
-        names |= {v.name for v in attribute.g.output}
-    return names
 
 
 def with_arrays(case: Case, arrays: Mapping[str, np.ndarray]) -> Case:

@@ -7,16 +7,13 @@ proposes may be invalid now and then: the draft takes that back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import helper
 
 from tilewright.fuzz.draft import Draft
-from tilewright.fuzz.values import DTYPES, FLOATS, is_float, numpy_dtype, random_shape
-
-Step = Callable[[Draft, str], list[str]]
+from tilewright.fuzz.values import is_float, random_shape
 
 UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
     HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not BitwiseNot Reciprocal Relu
@@ -69,19 +66,10 @@ def clip(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Clip", [x, *limits]))
 
 
-def cast(d: Draft, x: str) -> list[str]:
-    """Another element type."""
-    to = helper.np_dtype_to_tensor_dtype(numpy_dtype(d.rng.choice(DTYPES)))
-    if is_float(d.values[x].dtype) and not np.isfinite(d.values[x].astype("f8")).all():
-        # What becomes of NaN as an integer is nobody's promise.
-        to = helper.np_dtype_to_tensor_dtype(numpy_dtype(d.rng.choice(FLOATS)))
-    return d.attempt(d.node("Cast", [x], to=to))
-
-
 def reduction(d: Draft, x: str) -> list[str]:
     """Over some of the axes."""
-    axes = _axes(d, x)
-    given = [x, d.give(np.array(axes, np.int64), True)] if d.rng.random() < 0.8 else [x]
+    axes = some_axes(d, x)
+    given = [x, d.setting(axes)] if d.rng.random() < 0.8 else [x]
     return d.attempt(d.node(d.rng.choice(REDUCTIONS), given, keepdims=d.rng.randrange(2)))
 
 
@@ -89,17 +77,17 @@ def extreme(d: Draft, x: str) -> list[str]:
     """Where the largest or smallest element is."""
     options = {"keepdims": d.rng.randrange(2), "select_last_index": d.rng.randrange(2)}
     op = d.rng.choice(("ArgMax", "ArgMin"))
-    return d.attempt(d.node(op, [x], axis=_axis(d, x), **options))
+    return d.attempt(d.node(op, [x], axis=any_axis(d, x), **options))
 
 
 def rows(d: Draft, x: str) -> list[str]:
     """Softmax and its like."""
-    return d.attempt(d.node(d.rng.choice(ROWS), [x], axis=_axis(d, x)))
+    return d.attempt(d.node(d.rng.choice(ROWS), [x], axis=any_axis(d, x)))
 
 
 def layer_norm(d: Draft, x: str) -> list[str]:
     """Normalised over the last axes."""
-    axis = _axis(d, x)
+    axis = any_axis(d, x)
     shape = d.values[x].shape[axis:] if d.values[x].ndim else ()
     op = d.rng.choice(("LayerNormalization", "RMSNormalization"))
     return d.attempt(d.node(op, [x, d.fresh(d.values[x].dtype, shape)], axis=axis))
@@ -117,7 +105,7 @@ def reshape(d: Draft, x: str) -> list[str]:
     shape = _factored(d, d.values[x].size)
     if shape and d.values[x].size and d.rng.random() < 0.4:
         shape[d.rng.randrange(len(shape))] = -1
-    return d.attempt(d.node("Reshape", [x, d.give(np.array(shape, np.int64), True)]))
+    return d.attempt(d.node("Reshape", [x, d.setting(shape)]))
 
 
 def _factored(d: Draft, size: int) -> list[int]:
@@ -136,14 +124,14 @@ def squeeze(d: Draft, x: str) -> list[str]:
     """Axes of size 1 come and go."""
     ones = [i for i, size in enumerate(d.values[x].shape) if size == 1]
     if ones and d.rng.random() < 0.5:
-        return d.attempt(d.node("Squeeze", [x, d.give(np.array(ones[:1], np.int64), True)]))
+        return d.attempt(d.node("Squeeze", [x, d.setting(ones[:1])]))
     axis = d.rng.randrange(d.values[x].ndim + 1)
-    return d.attempt(d.node("Unsqueeze", [x, d.give(np.array([axis], np.int64), True)]))
+    return d.attempt(d.node("Unsqueeze", [x, d.setting([axis])]))
 
 
 def slice_(d: Draft, x: str) -> list[str]:
     """A part along one or two axes, also backwards and beyond the ends."""
-    axes = _axes(d, x)[:2]
+    axes = some_axes(d, x)[:2]
     limits = [[], [], []]  # type: list[list[int]]
     for axis in axes:
         size = d.values[x].shape[axis]
@@ -152,13 +140,13 @@ def slice_(d: Draft, x: str) -> list[str]:
         for numbers, one in zip(limits, (low, high, step), strict=True):
             numbers.append(one)
     starts, ends, steps = limits
-    given = [d.give(np.array(v, np.int64), True) for v in (starts, ends, axes, steps)]
+    given = [d.setting(v, 0.1) for v in (starts, ends, axes, steps)]
     return d.attempt(d.node("Slice", [x, *given]))
 
 
 def concat(d: Draft, x: str) -> list[str]:
     """Several values one after another, some of them the same."""
-    axis, array = _axis(d, x), d.values[x]
+    axis, array = any_axis(d, x), d.values[x]
     parts = [x]
     for _ in range(d.rng.randrange(3)):
         shape = [d.rng.choice((0, 1, 3)) if i == axis else s for i, s in enumerate(array.shape)]
@@ -169,10 +157,10 @@ def concat(d: Draft, x: str) -> list[str]:
 
 def split(d: Draft, x: str) -> list[str]:
     """Two parts of any sizes."""
-    axis, array = _axis(d, x), d.values[x]
+    axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
     first = d.rng.randint(0, size)
-    sizes = d.give(np.array([first, size - first], np.int64), True)
+    sizes = d.setting([first, size - first])
     return d.attempt(d.node("Split", [x, sizes], 2, axis=axis))
 
 
@@ -182,7 +170,7 @@ def pad(d: Draft, x: str) -> list[str]:
     mode = d.rng.choice(("constant", "constant", "edge", "reflect", "wrap"))
     low = -1 if mode == "constant" else 0
     pads = [d.rng.randint(low, 2) for _ in range(2 * array.ndim)]
-    given = [x, d.give(np.array(pads, np.int64), True)]
+    given = [x, d.setting(pads)]
     if mode == "constant" and d.rng.random() < 0.5:
         given.append(d.fresh(array.dtype, ()))
     return d.attempt(d.node("Pad", given, mode=mode))
@@ -194,14 +182,14 @@ def expand(d: Draft, x: str) -> list[str]:
     if d.rng.random() < 0.5:
         shape = [d.rng.choice((1, 2, 5)) if s == 1 else s for s in array.shape]
         shape = [d.rng.choice((1, 3)), *shape] if d.rng.random() < 0.3 else shape
-        return d.attempt(d.node("Expand", [x, d.give(np.array(shape, np.int64), True)]))
+        return d.attempt(d.node("Expand", [x, d.setting(shape)]))
     times = [d.rng.choice((0, 1, 1, 2, 3)) for _ in array.shape]
-    return d.attempt(d.node("Tile", [x, d.give(np.array(times, np.int64), True)]))
+    return d.attempt(d.node("Tile", [x, d.setting(times)]))
 
 
 def gather(d: Draft, x: str) -> list[str]:
     """Elements by their numbers, which count from the end where they are negative."""
-    axis, array = _axis(d, x), d.values[x]
+    axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
     op = d.rng.choice(("Gather", "GatherElements", "ScatterElements"))
     shape = (
@@ -223,14 +211,14 @@ def gather(d: Draft, x: str) -> list[str]:
 def running(d: Draft, x: str) -> list[str]:
     """Sums up to each element."""
     options = {"exclusive": d.rng.randrange(2), "reverse": d.rng.randrange(2)}
-    return d.attempt(d.node("CumSum", [x, d.give(np.array(_axis(d, x)), True)], **options))
+    return d.attempt(d.node("CumSum", [x, d.setting(any_axis(d, x))], **options))
 
 
 def top(d: Draft, x: str) -> list[str]:
     """The largest or smallest elements and where they are."""
-    axis, array = _axis(d, x), d.values[x]
+    axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
-    k = d.give(np.array([d.rng.randint(0, size)], np.int64), True)
+    k = d.setting([d.rng.randint(0, size)])
     return d.attempt(d.node("TopK", [x, k], 2, axis=axis, largest=d.rng.randrange(2)))
 
 
@@ -298,39 +286,23 @@ def resize(d: Draft, x: str) -> list[str]:
     where_ = d.rng.choice(("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"))
     mode = d.rng.choice(("nearest", "linear", "cubic"))
     options: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": where_}
-    return d.attempt(
-        d.node("Resize", [x, "", "", d.give(np.array(sizes, np.int64), True)], **options)
-    )
-
-
-def positions(d: Draft, x: str) -> list[str]:
-    """Sizes that are known only from the values."""
-    if d.rng.random() < 0.5:
-        return d.attempt(d.node("NonZero", [x]))
-    array = d.values[x]
-    chosen = d.fresh(np.dtype(bool), (max(1, array.size // 2),))
-    return d.attempt(d.node("Compress", [x, chosen]))
+    return d.attempt(d.node("Resize", [x, "", "", d.setting(sizes)], **options))
 
 
 def triangle(d: Draft, x: str) -> list[str]:
     """One side of a diagonal."""
-    k = d.give(np.array(d.rng.randint(-3, 3), np.int64), True)
+    k = d.setting(d.rng.randint(-3, 3))
     return d.attempt(d.node("Trilu", [x, k], upper=d.rng.randrange(2)))
 
 
-STEPS: Sequence[Step] = (
-    *(unary, unary, binary, binary, binary, where, clip, cast, reduction, reduction, extreme, rows),
-    *(layer_norm, transpose, transpose, reshape, reshape, squeeze, slice_, slice_, concat, split),
-    *(pad, expand, gather, running, top, matmul, matmul, conv, pool, resize, positions, triangle),
-)
-
-
-def _axis(d: Draft, x: str) -> int:
+def any_axis(d: Draft, x: str) -> int:
+    """One of the axes; 0 where there are none."""
     rank = d.values[x].ndim
     return d.rng.randrange(rank) if rank else 0
 
 
-def _axes(d: Draft, x: str) -> list[int]:
+def some_axes(d: Draft, x: str) -> list[int]:
+    """At least one of the axes, in any order; none where there are none."""
     rank = d.values[x].ndim
     return d.rng.sample(range(rank), d.rng.randint(min(1, rank), rank))
 
@@ -340,12 +312,12 @@ def fitted(d: Draft, x: str, shape: Sequence[int]) -> str:
     have, want = d.values[x].size, math.prod(shape)
     if have == 0 or tuple(shape) == d.values[x].shape:
         return x if tuple(shape) == d.values[x].shape else ""
-    nodes = [d.node("Reshape", [x, d.give(np.array([-1], np.int64), True)])]
+    nodes = [d.node("Reshape", [x, d.setting([-1], 0)])]
     if want > have:
-        times = d.give(np.array([-(-want // have)], np.int64), True)
+        times = d.setting([-(-want // have)], 0)
         nodes.append(d.node("Tile", [nodes[-1].output[0], times]))
-    ends = [d.give(np.array([v], np.int64), True) for v in (0, want)]
+    ends = [d.setting([v], 0) for v in (0, want)]
     nodes.append(d.node("Slice", [nodes[-1].output[0], *ends]))
-    nodes.append(d.node("Reshape", [nodes[-1].output[0], d.give(np.array(shape, np.int64), True)]))
+    nodes.append(d.node("Reshape", [nodes[-1].output[0], d.setting(shape, 0)]))
     made = d.attempt(*nodes)
     return made[-1] if made else ""

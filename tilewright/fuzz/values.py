@@ -8,17 +8,29 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
+from tilewright.core.dtypes import SMALL_FLOATS, SMALL_INTEGERS
+
 ODD_SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17)
 # How likely an array of floats has some values that are not finite, or far out.
 SPECIAL = 0.25
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 DTYPES = (*FLOATS, *INTEGERS, "bool")
+# What is moved, compared and converted, and never computed with.
+SMALL = tuple(d.numpy.name for d in (*SMALL_FLOATS, *SMALL_INTEGERS))
+COMPLEX = ("complex64", "complex128")
 
 
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy type called `name`, among them those of ml_dtypes."""
     return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def any_dtype(rng: random.Random) -> np.dtype:
+    """A type at random: mostly one that is computed with, and of these mostly a float."""
+    chance = rng.random()
+    kind = FLOATS if chance < 0.55 else DTYPES if chance < 0.85 else SMALL
+    return numpy_dtype(rng.choice(COMPLEX if chance > 0.96 else kind))
 
 
 def is_known(name: str) -> bool:
@@ -49,6 +61,7 @@ def random_array(rng: random.Random, shape: Sequence[int], dtype: np.dtype) -> n
         return (draw.standard_normal(shape) + 1j * draw.standard_normal(shape)).astype(dtype)
     if is_float(dtype):
         values = np.asarray(draw.standard_normal(shape) * rng.choice((0.1, 1, 1, 10)))
+        values = np.abs(values) if dtype.name == "float8_e8m0fnu" else values  # has no sign
         return _with_specials(rng, draw, values.astype(dtype))
     low, high = _range(rng, dtype)
     drawn = draw.integers(low, high, shape, np.int64 if low < 0 else np.uint64, endpoint=True)

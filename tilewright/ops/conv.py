@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilewright.arith.expr import TRUE, Expr, as_int, const, product
+from tilewright.arith.expr import TRUE, Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F16
 from tilewright.core.node import node
@@ -18,7 +18,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulate, short_product, wide_product
 from tilewright.ops.row import Op, fail, same_dtype
-from tilewright.ops.sizes import same_size
+from tilewright.ops.sizes import assume, same_size
 from tilewright.ops.window import (
     WindowAttrs,
     arrange,
@@ -49,8 +49,13 @@ class ConvTransposeAttrs(ConvAttrs):
 
 
 def _divides(groups: int, size: Expr) -> bool:
-    known = as_int(size)
-    return known is None or (groups > 0 and known % groups == 0)
+    """Whether a number of channels is a multiple of that of groups, or may turn out to be."""
+    if groups < 1:
+        return False
+    rest = simplify(size % const(groups))
+    return assume(
+        simplify(rest.eq(const(0))), f"conv: {groups} groups do not divide {size} channels"
+    )
 
 
 def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:

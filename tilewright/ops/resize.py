@@ -140,6 +140,8 @@ def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
     if not len(attrs.shape) == len(attrs.scales) == x.rank:
         raise fail("resize", f"{x} needs one size and one scale a dimension")
+    if x.dtype.kind == "complex" and attrs.mode != "nearest":
+        raise fail("resize", f"complex numbers are not interpolated: {x}")
     for given, table in (
         (attrs.mode, MODES),
         (attrs.transform, TRANSFORMS),

@@ -22,6 +22,7 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.row import Op, fail
 from tilewright.ops.scatter import nest, parameters, spatial_block
+from tilewright.ops.sizes import same_shape
 
 # Which boxes overlap with one that is picked, and how many of a class are picked.
 GONE, TAKEN = "gone", "taken"
@@ -42,6 +43,9 @@ def _type(attrs: SuppressAttrs, ins: Sequence[TensorType]) -> tuple[TensorType, 
         raise fail("suppress_boxes", f"{boxes} and {scores} are not boxes and scores by class")
     if any(t.dtype != F32 for t in (boxes, scores)):
         raise fail("suppress_boxes", f"{boxes} and {scores} are not both f32")
+    alike = (boxes.shape[0], boxes.shape[1]), (scores.shape[0], scores.shape[2])
+    if not same_shape("suppress_boxes", *alike):
+        raise fail("suppress_boxes", f"{boxes} and {scores} are not of the same boxes")
     rows = simplify(scores.shape[0] * scores.shape[1] * attrs.limit)
     return tensor(I64, rows, 3), tensor(I64, 1)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import TRUE, Const, Expr, as_int, const, minimum, select
+from tilewright.arith.expr import TRUE, Const, Expr, const, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -15,6 +15,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.row import fail
+from tilewright.ops.sizes import assume
 
 LAYOUTS = ("channels_first", "channels_last")
 
@@ -99,9 +100,9 @@ def window_count(
         last = (size + (attrs.before[axis] - 1)) // stride
         count = minimum((room + (stride - 1)) // stride, last) + 1
     count = simplify(count)
-    known = as_int(count)
-    if known is not None and known < 0:
-        raise fail(op, f"a kernel of {kernel} is larger than the padded input of {size}")
+    message = f"a kernel of {kernel} is larger than the padded input of {size}"
+    if not assume(simplify(const(0) <= count), f"{op}: {message}"):
+        raise fail(op, message)
     return count
 
 

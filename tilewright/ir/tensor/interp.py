@@ -66,6 +66,8 @@ def _check_input(t: Tensor, array: Array, sizes: Mapping[str, int]) -> None:
 
 def _run_stage(stage: Stage, tensors: Mapping[str, Array], sizes: Mapping[str, int]) -> Array:
     shape = tuple(evaluate(dim, sizes) for dim in stage.shape)
+    if any(size < 0 for size in shape):
+        raise ExecutionError("interp.shape", f"{stage.name!r} would have shape {list(shape)}")
     result = np.empty(shape, stage.dtype.numpy)
     spatial: Axes = list(zip(stage.axes, shape, strict=True))
     reduced: Axes = []

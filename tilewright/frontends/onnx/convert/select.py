@@ -10,15 +10,19 @@ from tilewright.ops.elementwise import CastAttrs, ModAttrs
 from tilewright.ops.generate import DimsAttrs
 from tilewright.ops.indexing import GatherAttrs
 from tilewright.ops.layout import ReshapeAttrs
+from tilewright.ops.row import normalize_axis
 from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
 
 
 def nonzero(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The positions of elements that are not zero, a row for each axis."""
     x = n.required(0)
-    shape = c.type(x).shape or (const(1),)
+    shape = c.type(x).shape
     mask = c.add(n, "cast", x, attrs=CastAttrs(BOOL))
     found, count = positions(c, n, reshaped(c, n, mask, product(shape)))
+    if not shape:  # a position has no numbers then
+        none = SliceAttrs((const(0), const(0)), (const(0), count), (1, 1), inside=True)
+        return (c.add(n, "slice", reshaped(c, n, found, const(1), count), attrs=none),)
     rows = [reshaped(c, n, row, const(1), count) for row in _unravelled(c, n, found, shape)]
     return (rows[0] if len(rows) == 1 else c.add(n, "concat", *rows, attrs=ConcatAttrs(0)),)
 
@@ -26,9 +30,14 @@ def nonzero(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def compress(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The slices along an axis for which a row of truth values says so; else the elements."""
     x = n.required(0)
-    axis = n.int_attr("axis") if n.has_attr("axis") else 0
+    rank = len(c.type(x).shape)
+    axis = normalize_axis("Compress", n.int_attr("axis"), rank) if n.has_attr("axis") else 0
     if not n.has_attr("axis"):
         x = reshaped(c, n, x, c.type(x).elements)
+    size, chosen = c.type(x).shape[axis], c.type(n.required(1)).elements
+    message = f"a condition of {chosen} for {size} elements"
+    if not c.g.require(chosen <= size, f"Compress: {message}", n.loc):
+        raise n.invalid(message)
     found, _ = positions(c, n, n.required(1))
     return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis)),)
 

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.fuzz.models import case_of
+from tilewright.fuzz.case_file import Case
+from tilewright.fuzz.oracle import Expected, expect, interpreter
+from tilewright.fuzz.reference import UNLIKE, unlike_reference
+
+
+def _case(op: str, x: np.ndarray) -> Case:
+    return case_of([helper.make_node(op, ["x"], ["y"])], {"x": x}, ["y"])
+
+
+def _said(case: Case, expected: Expected | None = None) -> str:
+    expected = expected or expect(interpreter(case.model), case.runs[0])
+    return unlike_reference(case.model, case.runs[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("op", ["Exp", "ReduceSum", "Softmax", "NonZero"])
+def test_the_same_reading(op: str, dtype: type) -> None:
+    x = np.linspace(-2, 3, 15, dtype=np.float64).reshape(3, 5).astype(dtype)
+    assert _said(_case(op, x)) == ""
+
+
+def test_another_reading_is_seen() -> None:
+    case = _case("Neg", np.arange(3, dtype=np.float32))
+    other = Expected([np.arange(3, dtype=np.float32)], [np.zeros(3)], True)
+    assert "in the reference" in _said(case, other)
+
+
+def test_what_the_reference_gets_wrong_is_not_compared() -> None:
+    case = _case("LpNormalization", -np.ones(3, np.float32))
+    assert "LpNormalization" in UNLIKE
+    assert _said(case, Expected([np.zeros(3, np.float32)], [np.zeros(3)], True)) == ""
+
+
+def test_types_beyond_onnx_are_not_compared() -> None:
+    case = _case("Softmax", np.ones((2, 3), np.int64))
+    assert _said(case, Expected([np.zeros((2, 3), np.int64)], [np.zeros((2, 3))], True)) == ""

@@ -1,0 +1,106 @@
+"""A second opinion: the same model in ONNX's own reference.
+
+The interpreter runs what the converters made of a model, so that it cannot see a converter that
+misreads an operator. The reference reads the model itself. It is slow and has mistakes of its own:
+what it cannot run is not compared, nor are models with an operator of `UNLIKE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from tilewright.fuzz.case_file import Arrays
+from tilewright.fuzz.oracle import Expected, mismatch
+from tilewright.fuzz.shrink import constants
+from tilewright.fuzz.values import is_float
+
+# Operators in which the reference is wrong, or which ONNX leaves open.
+UNLIKE: Mapping[str, str] = {
+    "CastLike": "a float outside the range of an integer type is nobody's promise",
+    "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
+}
+# The same for models with an input that is not finite.
+UNLIKE_NOT_FINITE: Mapping[str, str] = {
+    "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
+    "DFT": "in a fast transform infinities meet other factors",
+    "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
+    "STFT": "in a fast transform infinities meet other factors",
+}
+# How much further than roundings of the interpreter a result may lie from the reference's: it sums
+# in other orders, and half-precision steps by steps.
+ROOM = 16.0
+
+
+def unlike_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected) -> str:
+    """What the interpreter says otherwise than the reference, or nothing."""
+    if not _is_comparable(model, inputs):
+        return ""
+    theirs = _reference(model, inputs)
+    if theirs is None:
+        return ""
+    for number, (x, y) in enumerate(zip(expected.outputs, theirs, strict=True)):
+        wrong = _apart(x, y, expected.spread[number])
+        if wrong:
+            return f"output {number} {wrong} in the reference"
+    return ""
+
+
+def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
+    operators = {node.op_type for node in _nodes(model.graph)}
+    given = [*inputs.values(), *constants(model).values()]
+    floats = [x for x in given if is_float(x.dtype)]
+    unlike = dict(UNLIKE)
+    if not all(np.isfinite(x.astype(np.float64)).all() for x in floats):
+        unlike |= UNLIKE_NOT_FINITE
+    return not operators & unlike.keys() and _is_typed(model)
+
+
+def _is_typed(model: onnx.ModelProto) -> bool:
+    """Whether operands have types that ONNX allows; the compiler takes more."""
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError:
+        return False
+    return True
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g)
+
+
+def _reference(model: onnx.ModelProto, inputs: Arrays) -> list[Any] | None:
+    """What the reference gives; it raises whatever its NumPy code happens to raise."""
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(model).run(None, {n: a.copy() for n, a in inputs.items()})
+    except Exception:
+        return None
+    return list(found)
+
+
+def _apart(ours: Any, theirs: Any, spread: np.ndarray | None) -> str:
+    if not isinstance(ours, np.ndarray) or ours.dtype.kind in "OUS" or spread is None:
+        return ""
+    theirs = np.asarray(theirs)
+    if theirs.shape == ours.shape and theirs.dtype.kind == ours.dtype.kind:
+        theirs = theirs.astype(ours.dtype)
+    return mismatch(ours, theirs, ROOM * (spread + _last(theirs)), False)
+
+
+def _last(theirs: np.ndarray) -> np.ndarray:
+    """A unit in the last place of the largest element, of f32 at least: attributes have no more."""
+    if not is_float(theirs.dtype):
+        return np.zeros(theirs.shape)
+    size = np.abs(theirs.astype(np.float64))
+    eps = max(float(ml_dtypes.finfo(kind).eps) for kind in (theirs.dtype, np.float32))
+    most = float(np.max(size, initial=0.0, where=np.isfinite(size)))
+    return np.full(theirs.shape, eps * most)
