@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilewright.arith.expr import FALSE, Const, Expr, unary
+from tilewright.arith.expr import FALSE, Const, Expr, const, unary
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
@@ -20,6 +20,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.control import IfAttrs, late_names
 from tilewright.ops.generate import FullAttrs
+from tilewright.ops.sizes import lateness
 
 
 def if_(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -96,7 +97,9 @@ def _failing(c: Context, captured: Captured, like: Graph, error: Error) -> Graph
     results = []
     for name in like.outputs:
         t = like.tensor_type(name)
-        results.append(g.add("full", attrs=FullAttrs(t.shape, 0, t.dtype)))
+        # A size that the other branch learns has no value here; none is needed.
+        shape = tuple(const(0) if lateness(size) else size for size in t.shape)
+        results.append(g.add("full", attrs=FullAttrs(shape, 0, t.dtype)))
     return g.graph(*results)
 
 
