@@ -10,7 +10,7 @@ import sys
 def test_no_damaged_model_does_harm() -> None:
     command = [sys.executable, "-m", "tilewright", "fuzz", "--mutate", "--graphs", "120"]
     done = subprocess.run(
-        [*command, "--seconds", "30", "--json"], capture_output=True, text=True, timeout=300
+        [*command, "--seconds", "25", "--json"], capture_output=True, text=True, timeout=300
     )
     report = json.loads(done.stdout)
     assert report["findings"] == []

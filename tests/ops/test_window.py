@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tilewright.arith.expr import Var, as_int, const
+from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.types import tensor
+from tilewright.ops.sizes import assumptions
 from tilewright.ops.window import (
     WindowAttrs,
     arrange,
@@ -50,6 +52,19 @@ def test_same_size_is_the_same_expression() -> None:
         window_count("conv", n, const(1), window(2, 0, 0, 1), 0),
     }
     assert len(halved) == 1
+
+
+def test_windows_larger_than_an_open_size_are_checked_in_a_run() -> None:
+    n = Var("N")
+    with assumptions() as found:
+        window_count("conv", n, const(3), window(1, 1, 1, 1), 0)
+        window_count("conv", n, const(2), window(2, 0, 0, 1), 0)
+    assert not found, "these have windows at any size"
+    with assumptions() as found:
+        count = window_count("conv", n, const(3), window(1, 0, 0, 1), 0)
+    assert list(found) == [simplify(const(0) <= count)]
+    with pytest.raises(TypeCheckError, match="larger than the padded input"):
+        window_count("conv", const(1), const(3), window(1, 0, 0, 1), 0)
 
 
 def test_indices_round_trip() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import TRUE, Const, Expr, const, minimum, select
+from tilewright.arith.expr import TRUE, Const, Expr, as_int, const, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -94,12 +94,15 @@ def window_count(
     stride, dilation = attrs.strides[axis], attrs.dilations[axis]
     padding = attrs.before[axis] + attrs.after[axis]
     # One constant, so that equal sizes reached on different ways are the same expression.
-    room = size + (const(padding - 1) - (kernel - 1) * dilation)
+    spare = simplify(const(padding - 1) - (kernel - 1) * dilation)
+    room = size + spare
     count = room // stride + 1
     if ceil:
         last = (size + (attrs.before[axis] - 1)) // stride
         count = minimum((room + (stride - 1)) // stride, last) + 1
-    count = simplify(count)
+    count, least = simplify(count), as_int(spare)
+    if least is not None and least >= -stride:  # enough even for an input without elements
+        return count
     message = f"a kernel of {kernel} is larger than the padded input of {size}"
     if not assume(simplify(const(0) <= count), f"{op}: {message}"):
         raise fail(op, message)
