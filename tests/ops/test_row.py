@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tilewright.arith.expr import Var, const
-from tilewright.core.dtypes import F32, I64
+from tilewright.core.dtypes import C64, F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import NO_ATTRS
-from tilewright.ir.types import tensor
+from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.row import (
     KINDS,
     Op,
     broadcast_index,
     broadcast_shapes,
     normalize_axis,
+    product_dtype,
     same_dtype,
     same_type,
 )
@@ -62,3 +63,10 @@ def test_rows_are_complete() -> None:
     for row in op_table().values():
         assert row.kind in KINDS, row.name
         assert row.doc, f"{row.name} has no line that says what it is"
+
+
+def test_complex_numbers_are_not_multiplied() -> None:
+    real, other = TensorType(F32, ()), TensorType(C64, ())
+    assert product_dtype("f", [real, real]) == F32
+    with pytest.raises(TypeCheckError, match="c64"):
+        product_dtype("f", [other, other])

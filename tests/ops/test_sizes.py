@@ -11,6 +11,7 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.ops.sizes import (
     assume,
     assumptions,
+    divides,
     late_size,
     lateness,
     same_shape,
@@ -98,3 +99,14 @@ def test_when_a_size_is_known() -> None:
         1,
         2,
     ]
+
+
+def test_a_multiple_is_assumed_only_where_it_may_not_be_one() -> None:
+    with assumptions() as found:
+        assert divides("f", 2, const(6))
+        assert divides("f", 2, N * 4)
+        assert not divides("f", 2, const(7))
+        assert not divides("f", 0, N)
+        assert found == {}
+        assert divides("f", 2, N)
+    assert list(found.values()) == ["f: 2 does not divide N"]

@@ -44,7 +44,8 @@ def quantized(d: Draft, x: str) -> list[str]:
     if array.dtype not in (np.float32, np.float16) or not np.isfinite(array).all():
         return []
     dtype = numpy_dtype(d.rng.choice(QUANTIZED))
-    axis, shape, options = any_axis(d, x), (), dict[str, Any]()
+    axis, options = any_axis(d, x), dict[str, Any]()
+    shape: tuple[int, ...] = ()
     if array.ndim and d.rng.random() < 0.6:
         shape, options = (array.shape[axis],), {"axis": axis}
     draw = np.random.default_rng(d.rng.getrandbits(32))

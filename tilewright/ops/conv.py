@@ -17,8 +17,8 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulate, short_product, wide_product
-from tilewright.ops.row import Op, fail, same_dtype
-from tilewright.ops.sizes import assume, same_size
+from tilewright.ops.row import Op, fail, product_dtype
+from tilewright.ops.sizes import divides, same_size
 from tilewright.ops.window import (
     WindowAttrs,
     arrange,
@@ -48,21 +48,11 @@ class ConvTransposeAttrs(ConvAttrs):
     output_padding: tuple[int, ...] = ()
 
 
-def _divides(groups: int, size: Expr) -> bool:
-    """Whether a number of channels is a multiple of that of groups, or may turn out to be."""
-    if groups < 1:
-        return False
-    rest = simplify(size % const(groups))
-    return assume(
-        simplify(rest.eq(const(0))), f"conv: {groups} groups do not divide {size} channels"
-    )
-
-
 def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, w = ins
     check_window("conv", attrs, x, w.rank - 2)
     ic, oc = channels(attrs.layout, x.shape), w.shape[0]
-    if not _divides(attrs.groups, ic) or not _divides(attrs.groups, oc):
+    if not all(divides("conv", attrs.groups, size) for size in (ic, oc)):
         raise fail("conv", f"{attrs.groups} groups do not divide {ic} and {oc} channels")
     if same_size("conv", ic, w.shape[1] * attrs.groups) is None:
         raise fail("conv", f"weights {w} in {attrs.groups} groups do not fit {ic} input channels")
@@ -70,7 +60,7 @@ def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
         window_count("conv", n, w.shape[2 + axis], attrs, axis)
         for axis, n in enumerate(spatial(attrs.layout, x.shape))
     ]
-    dtype = same_dtype("conv", ins)
+    dtype = product_dtype("conv", ins)
     return TensorType(dtype, arrange(attrs.layout, x.shape[0], oc, sizes))
 
 
@@ -135,7 +125,9 @@ def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) ->
     x, w = ins
     check_window("conv_transpose", attrs, x, w.rank - 2)
     ic = channels(attrs.layout, x.shape)
-    if same_size("conv_transpose", ic, w.shape[0]) is None or not _divides(attrs.groups, ic):
+    if same_size("conv_transpose", ic, w.shape[0]) is None or not divides(
+        "conv_transpose", attrs.groups, ic
+    ):
         raise fail(
             "conv_transpose", f"weights {w} in {attrs.groups} groups do not fit {ic} input channels"
         )
@@ -146,7 +138,7 @@ def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) ->
         margin = attrs.output_padding[axis] - attrs.before[axis] - attrs.after[axis] + 1
         reach = const(margin - attrs.strides[axis]) + (kernel[axis] - 1) * attrs.dilations[axis]
         sizes.append(simplify(size * attrs.strides[axis] + reach))
-    dtype = same_dtype("conv_transpose", ins)
+    dtype = product_dtype("conv_transpose", ins)
     oc = w.shape[1] * attrs.groups
     return TensorType(dtype, arrange(attrs.layout, x.shape[0], oc, sizes))
 

@@ -80,7 +80,7 @@ def _pow_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
 
 
 def _pow(_: Attrs, x: Expr, y: Expr) -> Expr:
-    """The base's type decides; integers go through f64, which holds what does not overflow."""
+    """The base's type decides; integers go through f64, so they are exact up to 2^53."""
     working = x.dtype if x.dtype.is_float else F64
     return cast(x.dtype, call("pow", cast(working, x), cast(working, y)))
 

@@ -16,7 +16,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.row import Op, broadcast_index, fail, normalize_axis
-from tilewright.ops.sizes import assume, same_size
+from tilewright.ops.sizes import assume, divides, same_size
 
 if TYPE_CHECKING:
     from tilewright.ops.build import GraphBuilder
@@ -233,7 +233,7 @@ def _block_type(
         raise fail(op, f"{x} with blocks of {s} in mode {attrs.mode!r}; a rank of 4 is needed")
     n, c, h, w = x.shape
     parts = [(c, s * s)] if to_space else [(h, s), (w, s)]
-    if any((size := as_int(d)) is not None and size % step for d, step in parts):
+    if not all(divides(op, step, size) for size, step in parts):
         raise fail(op, f"{x} does not divide into blocks of {s}")
     shape = (n, c // (s * s), h * s, w * s) if to_space else (n, c * (s * s), h // s, w // s)
     return TensorType(x.dtype, tuple(simplify(d) for d in shape))

@@ -12,7 +12,14 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.precision import accumulate, short_product, wide_product
-from tilewright.ops.row import Op, broadcast_index, broadcast_shapes, fail, same_dtype
+from tilewright.ops.row import (
+    Op,
+    broadcast_index,
+    broadcast_shapes,
+    fail,
+    product_dtype,
+    same_dtype,
+)
 from tilewright.ops.sizes import same_size
 
 
@@ -27,7 +34,7 @@ def _product_shape(op: str, ins: Sequence[TensorType]) -> Shape:
 
 
 def _matmul_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
-    return TensorType(same_dtype("matmul", ins), _product_shape("matmul", ins))
+    return TensorType(product_dtype("matmul", ins), _product_shape("matmul", ins))
 
 
 def _integer_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:

@@ -125,3 +125,11 @@ def same_dtype(op: str, types: Sequence[TensorType]) -> DType:
             op, f"operands have types {', '.join(map(str, dtypes))}", help="cast them to one"
         )
     return types[0].dtype
+
+
+def product_dtype(op: str, types: Sequence[TensorType]) -> DType:
+    """The one element type of operands that are multiplied; complex numbers are only moved."""
+    dtype = same_dtype(op, types)
+    if dtype.kind == "complex":
+        raise fail(op, f"is not defined on {dtype}")
+    return dtype

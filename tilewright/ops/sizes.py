@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var
+from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
 
@@ -45,6 +45,14 @@ def assume(condition: Expr, message: str) -> bool:
     if condition is not TRUE and condition is not FALSE:
         found.setdefault(condition, message)
     return condition is not FALSE
+
+
+def divides(op: str, step: int, size: Expr) -> bool:
+    """Whether a size is a multiple of `step`, or may turn out to be."""
+    if step < 1:
+        return False
+    rest = simplify(simplify(size % const(step)).eq(const(0)))
+    return assume(rest, f"{op}: {step} does not divide {size}")
 
 
 def same_size(op: str, a: Expr, b: Expr) -> Expr | None:
