@@ -128,7 +128,7 @@ def answer(name: str, folder: Path) -> Answer:
         try:
             export(name, folder)
         except Exception as error:
-            return Answer(name, FAMILIES[name], f"export: {type(error).__name__}: {_line(error)}")
+            return Answer(name, FAMILIES[name], f"torch cannot export it: {type(error).__name__}")
     return compare(name, folder)
 
 
