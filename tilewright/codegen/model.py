@@ -296,9 +296,12 @@ class _Main:
             ends.append((self.fn.block, sizes))
             self.fn.emit(f"br label %{after}")
         self.fn.start(after)
-        for index, (name, _, _) in enumerate(action.late):
-            merged = ", ".join(f"[ {sizes[index]}, %{block} ]" for block, sizes in ends)
-            self._define_late(name, self.fn.let(f"phi i64 {merged}", "late"))
+        merged = [
+            self.fn.let(f"phi i64 [ {one}, %{ends[0][0]} ], [ {two}, %{ends[1][0]} ]", "late")
+            for one, two in zip(ends[0][1], ends[1][1], strict=True)
+        ]  # all of them first: nothing may stand before them in a block
+        for (name, _, _), value in zip(action.late, merged, strict=True):
+            self._define_late(name, value)
 
     def _repeat(self, action: Repeat) -> None:
         buffers = [self._buffers(c) for c in action.carried]

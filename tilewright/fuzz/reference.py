@@ -25,6 +25,7 @@ UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
     "Loop": "rows that are scalars become rows of one element",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
+    "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
 }
 # The same for models with an input that is not finite.

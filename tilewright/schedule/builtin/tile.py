@@ -22,6 +22,7 @@ from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
 from tilewright.schedule.builtin.edges import are_pixels, edge_height, mark_edges
@@ -54,6 +55,8 @@ from tilewright.target.cpu import Target
 
 # Row tiles that a block of the panel must serve for it to be worth keeping near.
 LEAST_REUSE = 4
+# No register tile has as many rows or vectors as this.
+LONGEST_TILE = 65
 
 
 @dataclass(frozen=True)
@@ -410,7 +413,10 @@ def _write_out(
     """Compute the epilogue on each finished tile, row by row in vectors; the loops over rows."""
     loops = sch.reverse_compute_at(epilogue.name, at)
     vector, lane = sch.split(loops[-1], [None, tile.lanes])
+    extents = {f.name: as_int(f.extent) for f in loops_above(sch.func, epilogue.name)}
     for loop in (*loops[:-1], vector):
-        sch.unroll(loop)
+        # an epilogue over what was summed up goes on for longer than a tile
+        if (extents[str(loop)] or LONGEST_TILE) < LONGEST_TILE:
+            sch.unroll(loop)
     sch.vectorize(lane)
     return [str(loop) for loop in loops[:-1]]
