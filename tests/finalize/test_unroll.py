@@ -72,16 +72,3 @@ def test_neighbours_share_a_guard() -> None:
     run_func(before, {"x": np.zeros(8, "f4"), "y": expected})
     run_func(after, {"x": np.zeros(8, "f4"), "y": found})
     np.testing.assert_array_equal(found, expected)
-
-
-def test_masked_copies_stay_a_loop() -> None:
-    text = """
-    func @f(x: f32[N * 4], out y: f32[N * 4]) {
-      for o in serial(N) {
-        for i in unroll(4) { y[i + o * 4 ? LIMIT] = x[i + o * 4] }
-      }
-    }"""
-    known = unroll(parse_func(text.replace("LIMIT", "i < 3")))
-    assert [loop.name for loop in loops(known.body)] == ["o"], "a copy may know its mask"
-    after = unroll(parse_func(text.replace("LIMIT", "o * 4 + i < N")))
-    assert [loop.kind for loop in loops(after.body)] == ["serial", "serial"]

@@ -1,8 +1,4 @@
-"""Unrolled loops → their bodies, one copy an iteration.
-
-A loop that only moves elements, with masks that are known when it runs, stays a loop: copies share
-nothing then, and a masked vector of bytes is long code. The last tiles of a transposition are such.
-"""
+"""Unrolled loops → their bodies, one copy an iteration."""
 
 from __future__ import annotations
 
@@ -10,45 +6,34 @@ from dataclasses import replace
 
 from tilewright.arith.expr import TRUE, Const, Expr, Load, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, loads, rewrite
-from tilewright.ir.loop.nodes import Alloc, For, Func, If, Seq, Stmt, Store
-from tilewright.ir.loop.walk import accesses, loops, map_stmt, seq, statements, substitute_stmt
+from tilewright.arith.walk import loads, rewrite
+from tilewright.ir.loop.nodes import For, Func, If, Seq, Stmt, Store
+from tilewright.ir.loop.walk import map_stmt, seq, substitute_stmt
 
 NOTHING = Seq(())
 
 
 def unroll(func: Func) -> Func:
     """`func` with every unrolled loop of constant extent written out."""
-    return replace(func, body=_Unroller(func).stmt(func.body))
+    return replace(func, body=_Unroller().stmt(func.body))
 
 
 class _Unroller:
     """Writes loops out; indices that occur in many copies are simplified once."""
 
-    def __init__(self, func: Func) -> None:
+    def __init__(self) -> None:
         self.memo: dict[Expr, Expr] = {}
-        self.local: set[str] = set()
-        self.unrolled = {loop.name for loop in loops(func.body) if loop.kind == "unroll"}
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """A statement with its unrolled loops written out."""
-        if isinstance(stmt, Alloc):
-            self.local.add(stmt.buffer.name)
         if not (isinstance(stmt, For) and stmt.kind == "unroll"):
             return map_stmt(stmt, self.stmt)
         extent = as_int(stmt.extent)
-        if extent is None or self._moves_masked(stmt):
+        if extent is None:
             return map_stmt(replace(stmt, kind="serial"), self.stmt)
         body = self.stmt(stmt.body)
         copies = (substitute_stmt(body, {stmt.name: const(i)}) for i in range(extent))
         return _joined(seq(*map(self._tidy, copies)))
-
-    def _moves_masked(self, loop: For) -> bool:
-        """Whether a loop touches nothing of the tile's own, and no copy knows what it stores."""
-        stores = (s for _, s in statements(loop.body) if isinstance(s, Store))
-        if not all(s.mask is not None and free_vars(s.mask) - self.unrolled for s in stores):
-            return False
-        return not any(access.buffer in self.local for access in accesses(loop.body))
 
     def _tidy(self, stmt: Stmt) -> Stmt:
         """Simplify indices and guards after substitution; a guard that is constant disappears."""
