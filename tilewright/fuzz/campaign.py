@@ -82,11 +82,16 @@ def run_campaign(settings: Settings, progress: Progress = lambda text: None) -> 
     return report
 
 
-def _jobs(settings: Settings, folder: Path, start: float) -> Iterator[Job]:
-    numbers = itertools.count() if settings.graphs is None else range(settings.graphs)
-    for number in numbers:
+def numbers(settings: Settings, start: float) -> Iterator[int]:
+    """The numbers of what is tried, until there are enough or the time is up."""
+    for number in itertools.count() if settings.graphs is None else range(settings.graphs):
         if settings.seconds is not None and time.monotonic() - start > settings.seconds:
             return
+        yield number
+
+
+def _jobs(settings: Settings, folder: Path, start: float) -> Iterator[Job]:
+    for number in numbers(settings, start):
         seed, path = f"{settings.seed}:{number}", _path(folder, number)
         prepare(seed, settings.operators)
         yield partial(_try, seed, settings.operators, path)

@@ -6,7 +6,6 @@ the files that were compiled.
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import time
@@ -19,7 +18,7 @@ from typing import Any
 
 import onnx
 
-from tilewright.fuzz.campaign import Progress, Report, Settings, verdict_of
+from tilewright.fuzz.campaign import Progress, Report, Settings, numbers, verdict_of
 from tilewright.fuzz.damage_files import damaged, write_damaged
 from tilewright.fuzz.hostile import check_hostile
 from tilewright.fuzz.isolate import Job, preload, run_all
@@ -47,10 +46,7 @@ def run_mutations(settings: Settings, progress: Progress = lambda text: None) ->
 
 
 def _jobs(settings: Settings, root: Path, start: float) -> Iterator[Job]:
-    numbers = itertools.count() if settings.graphs is None else range(settings.graphs)
-    for number in numbers:
-        if settings.seconds is not None and time.monotonic() - start > settings.seconds:
-            return
+    for number in numbers(settings, start):
         seed = f"{settings.seed}:{number}"
         _valid(random.Random(seed), settings.operators)  # kept in this process, not in the next
         yield partial(_try, seed, settings.operators, root / str(number))

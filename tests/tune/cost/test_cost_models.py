@@ -16,8 +16,6 @@ LEARNING = ["ridge", "lightgbm"]
 
 
 def _model(name: str, seed: int = 0) -> CostModel:
-    if name == "lightgbm":
-        pytest.importorskip("lightgbm")
     return COST_MODELS.get(name)(seed)
 
 

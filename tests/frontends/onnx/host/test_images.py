@@ -7,6 +7,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.frontends.onnx.host.host_calls import run_host
 from tilewright.core.errors import ExecutionError
@@ -15,7 +16,7 @@ PIXELS = np.arange(60, dtype=np.uint8).reshape(4, 5, 3) * 4
 
 
 def encoded(kind: str) -> np.ndarray:
-    image = pytest.importorskip("PIL.Image").fromarray(PIXELS)
+    image = Image.fromarray(PIXELS)
     file = BytesIO()
     image.save(file, format=kind)
     return np.frombuffer(file.getvalue(), np.uint8)
