@@ -187,7 +187,7 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-# What tuners are compared on: the twelve operators, ResNet-18's convolutions by their usual numbers.
+# What tuners are compared on; ResNet-18's convolutions have their usual numbers.
 TUNED: dict[str, Kernel] = {
     kernel.name: kernel
     for kernel in (
