@@ -20,7 +20,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail, normalize_axis
-from tilewright.ops.sizes import same_shape
+from tilewright.ops.sizes import assume, same_shape
 
 
 @node
@@ -120,9 +120,9 @@ def check_fits(op: str, data: TensorType, indices: TensorType, axis: int) -> Non
     if data.rank != indices.rank:
         raise fail(op, f"data {data} and indices {indices} differ in rank")
     for d, (n, m) in enumerate(zip(data.shape, indices.shape, strict=True)):
-        size, used = as_int(n), as_int(m)
-        if d != axis and size is not None and used is not None and used > size:
-            raise fail(op, f"indices {indices} reach beyond data {data} in dimension {d}")
+        beyond = f"indices {indices} reach beyond data {data} in dimension {d}"
+        if d != axis and not assume(simplify(m <= n), f"{op}: {beyond}"):
+            raise fail(op, beyond)
 
 
 def _gather_elements(
