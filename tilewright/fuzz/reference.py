@@ -24,6 +24,7 @@ from tilewright.fuzz.values import is_float
 UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
     "Loop": "rows that are scalars become rows of one element",
+    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
     "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",

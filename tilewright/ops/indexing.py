@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, cast, const, maximum, minimum, select
+from tilewright.arith.expr import Expr, as_int, cast, maximum, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.node import node
@@ -20,7 +20,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail, normalize_axis
-from tilewright.ops.sizes import assume, same_shape
+from tilewright.ops.sizes import assume, has_elements, same_shape
 
 
 @node
@@ -65,7 +65,7 @@ def check_indices(op: str, data: TensorType, indices: TensorType, axes: Sequence
     """Raise TypeCheckError unless `indices` can select along `axes` of `data`."""
     if not indices.dtype.is_integer:
         raise fail(op, f"the indices are {indices}", "cast them to i32 or i64")
-    if any(data.shape[a] is const(0) for a in axes) and const(0) not in indices.shape:
+    if not all(has_elements(op, data.shape[a], indices.shape) for a in axes):
         raise fail(op, f"{data} has no elements to select along its axis")
 
 
