@@ -23,9 +23,10 @@ from tilewright.fuzz.values import is_float
 # Operators in which the reference is wrong, or which ONNX leaves open.
 UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
+    "GlobalMaxPool": "the last two axes are reduced, however many there are",
     "Loop": "rows that are scalars become rows of one element",
-    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
+    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
     "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
 }
