@@ -24,6 +24,7 @@ from tilewright.fuzz.values import is_float
 UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
     "GlobalMaxPool": "the last two axes are reduced, however many there are",
+    "LogSoftmax": "the logarithm of what has been rounded, or has become 0",
     "Loop": "rows that are scalars become rows of one element",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
     "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
