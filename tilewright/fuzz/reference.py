@@ -29,6 +29,7 @@ UNLIKE: Mapping[str, str] = {
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
     "LpPool": "windows with padding are averaged over what is inside, then multiplied by all",
     "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
+    "QuantizeLinear": "numbers beyond 32 bits wrap before they saturate",
     "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
 }
