@@ -4,17 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.tune.measure.fake_builder import ARGV
+from tests.tune.measure.processes import PATIENCE, is_alive, until
 from tilewright.core.errors import TuneError
 from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, wait
-
-PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -29,22 +27,6 @@ def ask(worker: WorkerProcess, trace: str, seconds: float = PATIENCE) -> Answer:
 
 def script(text: str) -> WorkerProcess:
     return WorkerProcess([sys.executable, "-c", text])
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not collected yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def until(condition: object, seconds: float = PATIENCE) -> bool:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return bool(condition())
 
 
 def test_one_process_answers_many_requests(worker: WorkerProcess) -> None:
@@ -160,3 +142,10 @@ time.sleep(600)
         assert all(map(is_alive, pids))
         tuner.kill()
     assert until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_worker_that_starts_after_the_tuner_is_gone() -> None:
+    """The request that was sent before is not begun."""
+    process = subprocess.Popen(ARGV, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, said = process.communicate(b'{"trace": "hang"}\n', timeout=PATIENCE)
+    assert b"the tuner is gone" in said

@@ -14,6 +14,7 @@ import ctypes
 import errno
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -77,3 +78,8 @@ def _die_with_parent() -> None:
     """Be killed when the tuner goes, also in the middle of native code that never ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have gone before; its last request would still be in the pipe.
+    pipe = select.poll()
+    pipe.register(sys.stdin, 0)
+    if any(event & select.POLLHUP for _, event in pipe.poll(0)):
+        raise SystemExit("the tuner is gone")
