@@ -12,7 +12,8 @@ import pytest
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.processes import PATIENCE, is_alive, until
 from tilewright.core.errors import TuneError
-from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, wait
+from tilewright.tune.measure import process
+from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, check_started
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def ask(worker: WorkerProcess, trace: str, seconds: float = PATIENCE) -> Answer:
 
 
 def script(text: str) -> WorkerProcess:
-    return WorkerProcess([sys.executable, "-c", text])
+    return WorkerProcess([sys.executable, "-c", f"print('ready', flush=True)\n{text}"])
 
 
 def test_one_process_answers_many_requests(worker: WorkerProcess) -> None:
@@ -69,11 +70,11 @@ def test_last_words_about_memory(words: str) -> None:
 
 
 def test_a_process_killed_from_outside(worker: WorkerProcess) -> None:
+    ask(worker, "noise")
     worker.begin({"trace": "hang"}, PATIENCE)
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGKILL)
-    wait([worker])
-    assert worker.take().failure == "crashed: SIGKILL"
+    assert worker.finish().failure == "crashed: SIGKILL"
 
 
 def test_one_that_went_while_idle_is_nobodys_failure(worker: WorkerProcess) -> None:
@@ -119,6 +120,28 @@ def test_what_a_worker_starts_ends_with_it() -> None:
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(TuneError, match=r"measure\.start"):
         WorkerProcess(["/nonexistent/program"]).ask({}, 1)
+
+
+def test_a_worker_that_does_not_start() -> None:
+    with WorkerProcess([sys.executable, "-c", "import missing_package"]) as worker:
+        answer = worker.ask({}, PATIENCE)
+    assert answer.failure.startswith("start: crashed: exit status 1: ModuleNotFoundError")
+    with pytest.raises(TuneError, match=r"measure\.start.*ModuleNotFoundError"):
+        check_started(answer)
+
+
+def test_an_interrupted_request_is_dropped(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(workers: object) -> None:
+        raise KeyboardInterrupt
+
+    ask(worker, "noise")
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ask(worker, "hang")
+    assert ask(worker, "noise").reply["pid"] == worker.pid
 
 
 def test_workers_go_with_the_tuner(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@
         serve(build)
 
 A handler's exception is the answer to that request: `refused` for what the compiler or the runtime
-says cannot be, `memory`, `disk`, and `crashed` for the rest.
+says cannot be, `memory`, `disk`, and `crashed` for the rest. A worker goes with the thread that
+started it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def serve(handle: Handler) -> None:
 
 
 def answer_lines(handle: Handler, requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer every line until there are no more."""
+    """Say that requests may come, and answer every line until there are no more."""
+    answers.write(b"{}\n")
+    answers.flush()
     for line in requests:
         answers.write(json.dumps(_answer(handle, json.loads(line))).encode() + b"\n")
         answers.flush()
