@@ -94,16 +94,18 @@ def narrowed(whole: Space, limit: int) -> NarrowedSpace:
     """The widest part with at most `limit` candidates, all decisions about equally wide."""
     part = NarrowedSpace(whole, {})
     full: set[str] = set()
-    _size(part, limit)
+    size = _size(part, limit)
     while waiting := [name for name in part.seen if name not in full]:
         name = min(waiting, key=lambda one: part.widths.get(one, 1))
         width = part.widths.get(name, 1) + 1
+        # Not even tried where it would be too large if the decision came up every time.
+        expected = size * width // (width - 1)
         wider = NarrowedSpace(whole, {**part.widths, name: width}, part.questions)
-        size = _size(wider, limit) if width <= part.seen[name] else limit + 1
-        if size > limit:
-            full.add(name)
+        found = _size(wider, limit) if width <= part.seen[name] and expected <= limit else 0
+        if 0 < found <= limit:
+            part, size = wider, found
         else:
-            part = wider
+            full.add(name)
     return part
 
 
