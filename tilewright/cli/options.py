@@ -31,6 +31,15 @@ threads_option = click.option(
 no_cache_option = click.option(
     "--no-cache", is_flag=True, help="Compile anew; neither read nor write the cache."
 )
+tuned_option = click.option(
+    "--tuned",
+    type=click.Path(path_type=Path),
+    metavar="RECORDS",
+    help="Use the schedules of this file that are faster than the built-in ones.",
+)
+nearest_option = click.option(
+    "--nearest", is_flag=True, help="With --tuned: also schedules for kernels of other sizes."
+)
 overrides_option = click.option(
     "--override-loops",
     "overrides",

@@ -44,6 +44,8 @@ def open_model(
     if is_saved(path):
         from tilewright.driver.load import load
 
+        if options.get("tuned") is not None:
+            raise ConfigError("tuned.saved", f"{path} is compiled", help="give the .onnx file")
         saved = load(path)
         if threads is not None:
             saved.set_threads(threads)

@@ -49,17 +49,22 @@ RULES = {
     "attention": "a loop of independent iterations, each several nests with sums",
     "recurrence": "a loop of dependent iterations, each several nests with sums",
     "opaque": "blocks that are not one store: rows in parallel",
+    "tuned": "measured to be faster than the built-in schedule",
     "override": "its loops were given in a file",
 }
 
 
 @dataclass(frozen=True)
 class ScheduledFunc:
-    """A scheduled function, the trace that made it, and the rule that was chosen."""
+    """A scheduled function, the trace that made it, and the rule that was chosen.
+
+    `note` is what else `explain` has to say of the choice.
+    """
 
     func: Func
     trace: Trace
     rule: str
+    note: str = ""
 
     def __post_init__(self) -> None:
         """Every rule is described."""
