@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.invoke import succeed
 from tests.frontends.onnx.staged_models import AXES
-from tilewright.cli.source import is_saved, model_ports, open_model, read_source, write_graph
+from tilewright.cli.source import is_saved, model_ports, open_model, read_source
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
 from tilewright.driver.staged import StagedModel
@@ -35,30 +35,6 @@ def test_a_model_that_is_compiled_while_it_runs(tmp_path: Path) -> None:
         assert [port.shape for port in model_ports(path, {"n": 2})[0]] == [(2, "m"), ("k",)]
         saved = model.save(tmp_path / "axes.tw")
     assert [str(port) for port in model_ports(saved, {})[1]] == ["y: f32[...]"]
-
-
-def _graph() -> Graph:
-    g = GraphBuilder("g")
-    x = g.input("x", tensor(F32, 32))
-    w = g.constant(np.arange(32, dtype=np.float32), "file")
-    return g.graph(g.add("add", g.add("mul", x, w), g.constant(np.float32(2))))
-
-
-def test_graphs_with_their_constants() -> None:
-    graph = _graph()
-    assert write_graph(Path("g.graph"), graph) == [Path("g.graph"), Path("g.npz")]
-    read = read_source(Path("g.graph"))
-    assert isinstance(read, Graph)
-    assert print_graph(read) == print_graph(graph)
-    with open_model(Path("g.graph"), cache=False) as model:
-        np.testing.assert_array_equal(model(np.ones(32, np.float32)), np.arange(32) + 2)
-
-
-def test_damaged_constants() -> None:
-    write_graph(Path("g.graph"), _graph())
-    Path("g.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(ConfigError, match=r"cannot read g\.npz"):
-        read_source(Path("g.graph"))
 
 
 def test_ports_are_known_without_compiling(mlp_file: Path) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.source import GRAPH, write_graph
+from tilewright.cli.source import GRAPH
+from tilewright.driver.graph_file import write_graph
 from tilewright.codegen.llvm import compile_assembly
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
