@@ -198,7 +198,7 @@ def summarize(entries: Sequence[Entry], results: Sequence[Result]) -> list[dict[
 def _difference(one: Entry, other: Entry) -> float:
     import numpy as np
 
-    from tilewright.driver.difference import relative_error
+    from tilewright.core.difference import relative_error
 
     assert one.outputs is not None
     assert other.outputs is not None
