@@ -3,16 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.cli.invoke import succeed
 from tests.frontends.onnx.staged_models import AXES
 from tilewright.cli.source import is_saved, model_ports, open_model, read_source
 from tilewright.core.dtypes import F32
-from tilewright.core.errors import ConfigError
+from tilewright.driver.graph_file import write_graph
 from tilewright.driver.staged import StagedModel
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 
@@ -35,6 +33,15 @@ def test_a_model_that_is_compiled_while_it_runs(tmp_path: Path) -> None:
         assert [port.shape for port in model_ports(path, {"n": 2})[0]] == [(2, "m"), ("k",)]
         saved = model.save(tmp_path / "axes.tw")
     assert [str(port) for port in model_ports(saved, {})[1]] == ["y: f32[...]"]
+
+
+def test_graphs_are_read_from_their_text() -> None:
+    g = GraphBuilder("g")
+    x = g.input("x", tensor(F32, 32))
+    write_graph(Path("g.graph"), g.graph(g.add("add", x, g.constant(np.float32(2)))))
+    assert isinstance(read_source(Path("g.graph")), Graph)
+    with open_model(Path("g.graph"), cache=False) as model:
+        np.testing.assert_array_equal(model(np.ones(32, np.float32)), np.full(32, 3))
 
 
 def test_ports_are_known_without_compiling(mlp_file: Path) -> None:
