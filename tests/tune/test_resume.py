@@ -39,5 +39,5 @@ def test_failures_are_kept_too() -> None:
 def test_records_of_other_spaces_are_left_alone() -> None:
     (candidate,) = Evolutionary(SPACE, Random(0)).propose(1)
     record = _recorded(Result(candidate, (1.0,)))
-    other = [replace(record, candidate=text) for text in ("split(1)", "{}", '{"x0":3}')]
+    other = [replace(record, trace=text) for text in ("split(1)", "{}", '{"x0":3}')]
     assert earlier_results(SPACE, other) == []

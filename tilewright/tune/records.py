@@ -38,7 +38,6 @@ CREATE TABLE IF NOT EXISTS records (
   failure TEXT NOT NULL,
   measured_at REAL NOT NULL,
   versions TEXT NOT NULL,
-  candidate TEXT NOT NULL,
   conditions TEXT NOT NULL,
   rival TEXT NOT NULL,
   rival_times TEXT NOT NULL
@@ -48,10 +47,9 @@ CREATE INDEX IF NOT EXISTS comparisons ON records (target) WHERE rival != '';
 CREATE TABLE IF NOT EXISTS workloads (hash TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _COLUMNS = (
-    "workload, target, trace, times, failure, measured_at, versions, candidate, conditions, rival, "
-    "rival_times"
+    "workload, target, trace, times, failure, measured_at, versions, conditions, rival, rival_times"
 )
-_INSERT = f"INSERT OR IGNORE INTO records (id, {_COLUMNS}) VALUES ({','.join('?' * 12)})"
+_INSERT = f"INSERT OR IGNORE INTO records (id, {_COLUMNS}) VALUES ({','.join('?' * 11)})"
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -59,8 +57,8 @@ Pairs = tuple[tuple[str, str], ...]
 class Record:
     """One measurement; times in seconds, `measured_at` in seconds since 1970.
 
-    `candidate` is what was measured as its space spells it. `conditions` are what else the times
-    depend on, such as the number of threads: times under others are not comparable.
+    `conditions` are what else the times depend on, such as the number of threads: times under
+    others are not comparable.
     """
 
     workload: str
@@ -70,7 +68,6 @@ class Record:
     failure: str
     measured_at: float
     versions: Pairs
-    candidate: str = ""
     conditions: Pairs = ()
     rival: str = ""
     rival_times: tuple[float, ...] = ()
@@ -241,7 +238,6 @@ def _row(record: Record) -> tuple[str | float, ...]:
         record.failure,
         record.measured_at,
         json.dumps(dict(record.versions), sort_keys=True),
-        record.candidate,
         json.dumps(dict(record.conditions), sort_keys=True),
         record.rival,
         json.dumps(record.rival_times),
@@ -249,7 +245,7 @@ def _row(record: Record) -> tuple[str | float, ...]:
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    workload, target, trace, times, failure, when, versions, candidate, conditions, rival, its = row
+    workload, target, trace, times, failure, when, versions, conditions, rival, its = row
     return Record(
         workload,
         target,
@@ -258,14 +254,13 @@ def _record(row: tuple[Any, ...]) -> Record:
         failure,
         when,
         _pairs(json.loads(versions)),
-        candidate,
         _pairs(json.loads(conditions)),
         rival,
         tuple(json.loads(its)),
     )
 
 
-_TEXTS = ("workload", "target", "trace", "failure", "candidate", "rival")
+_TEXTS = ("workload", "target", "trace", "failure", "rival")
 
 
 def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
@@ -286,7 +281,6 @@ def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
             data["failure"],
             float(data["measured_at"]),
             _pairs(data["versions"]),
-            data["candidate"],
             _pairs(data["conditions"]),
             data["rival"],
             tuple(float(time) for time in data["rival_times"]),

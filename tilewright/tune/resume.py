@@ -12,7 +12,7 @@ from tilewright.tune.space.space import Space
 def earlier_results(space: Space, records: Iterable[Record]) -> list[Result]:
     """What records say of candidates that the space still has, for `Strategy.observe`."""
     measured = (record for record in records if not record.rival)
-    found = ((space.parse(record.candidate), record) for record in measured)
+    found = ((space.parse(record.trace), record) for record in measured)
     return [Result(c, record.times, record.failure) for c, record in found if c is not None]
 
 
@@ -23,9 +23,8 @@ def to_record(
     target: str,
     versions: Pairs,
     now: float,
-    trace: str = "",
     conditions: Pairs = (),
 ) -> Record:
-    """The record of a measurement that was made at `now`; schedules have a trace."""
-    times, failure, text = result.times, result.failure, space.text(result.candidate)
-    return Record(workload, target, trace, times, failure, now, versions, text, conditions)
+    """The record of a measurement that was made at `now`."""
+    trace = space.text(result.candidate)
+    return Record(workload, target, trace, result.times, result.failure, now, versions, conditions)

@@ -32,8 +32,8 @@ def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
     graph, precision = _task(request["workload"])
     target = _target(request["target"])
     schedule = None if request["trace"] is None else replaying(request["trace"])
-    parts = (graph, target, {}, precision, None, None, lambda stage: None, schedule)
-    Compiler(*parts).write(Path(request["out"]))
+    compiler = Compiler(graph, target, {}, precision, None, None, lambda stage: None, schedule)
+    compiler.write(Path(request["out"]))
     return {}
 
 

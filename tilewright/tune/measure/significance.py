@@ -22,13 +22,14 @@ LEAST_GAIN = 0.01
 class Verdict:
     """The median of first / second, and how likely a first no faster would look like this.
 
-    `failure` says why there is nothing to compare.
+    `failure` says why there is nothing to compare, else `times` has those of both.
     """
 
     ratio: float
     chance: float
     significant: bool
     failure: str = ""
+    times: tuple[tuple[float, ...], ...] = ()
 
     def __str__(self) -> str:
         if self.failure:
@@ -48,7 +49,8 @@ def faster(
     if not logs.size:
         return Verdict(1.0, 1.0, False)
     ratio, chance = float(np.exp(np.median(logs))), signed_rank(-logs)
-    return Verdict(ratio, chance, chance < 1 - confidence and ratio < 1 - least_gain)
+    significant = chance < 1 - confidence and ratio < 1 - least_gain
+    return Verdict(ratio, chance, significant, times=(tuple(first), tuple(second)))
 
 
 def signed_rank(differences: np.ndarray) -> float:
