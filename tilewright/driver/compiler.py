@@ -143,13 +143,14 @@ class Compiler:
         self.progress = progress
         self.schedule = schedule
 
-    def write(self, path: Path) -> None:
-        """Compile into a file."""
+    def write(self, path: Path) -> ModelBuild:
+        """Compile into a file; what was built."""
         build, objects, manifest = self._parts()
         start = time.perf_counter()
         self.progress("write")
         fill_container(path, manifest, objects, build.weights.items())
         self._finish("pack and write weights", start)
+        return build
 
     def container(self) -> Container:
         """Compile in memory."""

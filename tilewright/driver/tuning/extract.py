@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Scheduled:
     builtin: str
     rule: str
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The workload."""
         return workload_text(self.func, self.constants)
@@ -57,7 +58,7 @@ class TuningTask:
     sizes: Mapping[str, int]
     precision: str
 
-    @property
+    @cached_property
     def workload(self) -> str:
         """The hash by which records know it."""
         return workload_hash(self.scheduled.text)

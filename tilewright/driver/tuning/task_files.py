@@ -30,7 +30,7 @@ def write_task(
     folder: Path, task: TuningTask, target: Target, threads: int = 0, cold: bool = False
 ) -> Job:
     """Write a task into a folder of its own; the job that measures its candidates."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_graph(folder / GRAPH, task.graph)
     (folder / ABOUT).write_text(json.dumps({"precision": task.precision}))
     native = Native(target, task.precision)

@@ -118,20 +118,24 @@ class Measurer:
         A trace of None is the built-in schedule. A first that fails is not faster.
         """
         built = self._build(job, [first, second])
-        settings = self.settings
         try:
             failures = [answer.failure for _, answer in built if answer.failure]
             if failures:
                 return Verdict(math.inf, 1.0, False, failures[0])
-            answer = self._run(
-                job,
-                [path for path, _ in built],
-                settings.run_seconds + settings.rounds_seconds,
-                {"rounds": settings.rounds, "seconds": settings.rounds_seconds},
-            )
+            return self.compare(job, *(path for path, _ in built))
         finally:
             for path, _ in built:
                 path.unlink(missing_ok=True)
+
+    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+        """The same of two models that are built already; of the job its arrays count."""
+        settings = self.settings
+        answer = self._run(
+            job,
+            [first, second],
+            settings.run_seconds + settings.rounds_seconds,
+            {"rounds": settings.rounds, "seconds": settings.rounds_seconds},
+        )
         if answer.failure:
             return Verdict(math.inf, 1.0, False, answer.failure)
         return faster(*answer.reply["times"])
