@@ -7,7 +7,7 @@ from random import Random
 
 from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
-from tilewright.tune.cost.table import COST_MODELS
+from tilewright.tune.cost.table import cost_model_kind, make_cost_model
 from tilewright.tune.space.space import Space
 from tilewright.tune.strategy.strategy import Strategy
 from tilewright.tune.strategy.table import STRATEGIES
@@ -27,13 +27,13 @@ class Method:
         """The strategy ready to search, everything random in it coming from `seed`."""
         # Spelled out, so that no two methods draw the same numbers.
         rng = Random(f"{space.name} {self} {seed}")
-        model = COST_MODELS.get(self.cost_model)(seed) if self.cost_model else None
+        model = make_cost_model(self.cost_model, seed) if self.cost_model else None
         return STRATEGIES.get(self.strategy)(space, rng, model)
 
 
 def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Method]:
     """Every strategy with every cost model, if it uses one."""
-    models = {name: COST_MODELS.get(name) for name in cost_models}
+    models = {name: cost_model_kind(name) for name in cost_models}
     found: list[Method] = []
     for name in dict.fromkeys(strategies):
         uses_model = STRATEGIES.get(name).uses_model
@@ -45,5 +45,5 @@ def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Metho
             help="name strategies, and cost models if all of the strategies use one",
         )
     for name in {method.cost_model for method in found} - {""}:
-        models[name](0)  # one that cannot be made is an error before hours are spent
+        make_cost_model(name)  # one that cannot be made is an error before hours are spent
     return found
