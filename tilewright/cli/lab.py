@@ -113,7 +113,7 @@ def _as_json(standing: Standing) -> dict[str, Any]:
         "regret@64": _quartiles(standing.regret(64)),
         "wall_seconds": standing.wall,
         "runs": [
-            {"seed": r.job.seed, "failures": r.failures, "wall_seconds": r.wall, "best": r.best}
+            {"seed": r.seed, "failures": r.failures, "wall_seconds": r.wall, "best": r.best}
             for r in standing.runs
         ],
     }

@@ -15,18 +15,24 @@ from tilewright.tune.strategy.table import STRATEGIES
 
 @node
 class Method:
-    """Names of a strategy and of a cost model; a strategy that uses none has none."""
+    """Names of a strategy and of a cost model; a strategy that uses none has none.
+
+    For several tasks there is a task scheduler too.
+    """
 
     strategy: str
     cost_model: str = ""
+    task_scheduler: str = ""
 
     def __str__(self) -> str:
-        return f"{self.strategy}+{self.cost_model}" if self.cost_model else self.strategy
+        text = f"{self.strategy}+{self.cost_model}" if self.cost_model else self.strategy
+        return f"{text}, {self.task_scheduler}" if self.task_scheduler else text
 
     def start(self, space: Space, seed: int) -> Strategy:
         """The strategy ready to search, everything random in it coming from `seed`."""
-        # Spelled out, so that no two methods draw the same numbers.
-        rng = Random(f"{space.name} {self} {seed}")
+        # Spelled out, so that no two methods draw the same numbers, wherever a model's file lies.
+        alone = Method(self.strategy, self.cost_model.partition(":")[0])
+        rng = Random(f"{space.name} {alone} {seed}")
         model = make_cost_model(self.cost_model, seed) if self.cost_model else None
         return STRATEGIES.get(self.strategy)(space, rng, model)
 
