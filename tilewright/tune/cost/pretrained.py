@@ -78,7 +78,7 @@ def read_model(path: Path) -> LightGbmCost:
         raise ConfigError(
             "cost.file",
             f"no cost model can be read from {path}: {error}",
-            help="train one with `tilewright lab --pretrain`",
+            help="train one with `tilewright lab pretrain`",
         ) from error
     return model
 
