@@ -7,7 +7,12 @@ T4 keeps everything that was measured of each configuration. Ours keeps one time
      "configurations": ["012", ...], "times": [1.25, "runtime", ...]}
 
 where a configuration is a string of one character a knob, the place of its value in base 36, and a
-text among the times says why there is none. Either may be compressed with gzip.
+text among the times says why there is none. Spaces of programs also have
+
+     "flops": ..., "kind": ..., "workload": ...,
+     "features": {"program.flops": 27.1, "s0.runs": [18.2, ...], ...}
+
+with one number for a column that is the same for all. Either may be compressed with gzip.
 """
 
 from __future__ import annotations
@@ -15,13 +20,16 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Value
-from tilewright.tune.space.replay import ReplaySpace
+from tilewright.tune.space.replay import About, Key, ReplaySpace
+from tilewright.tune.space.space import as_value
 
 # Seconds in what files call a unit of time.
 UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "miliseconds": 1e-3, "milliseconds": 1e-3}
@@ -49,8 +57,11 @@ def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> No
     """Write a space in the small format, times in milliseconds to five digits."""
     place = {k: {v: DIGITS[i] for i, v in enumerate(vs)} for k, vs in space.knobs.items()}
     rows = sorted(
-        ("".join(place[knob][v] for knob, v in zip(space.knobs, key, strict=True)), time)
-        for key, time in space.rows()
+        (
+            ("".join(place[knob][v] for knob, v in zip(space.knobs, key, strict=True)), time, key)
+            for key, time in space.rows()
+        ),
+        key=lambda row: row[0],
     )
     data = {
         "name": space.name,
@@ -58,10 +69,34 @@ def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> No
         "licence": licence,
         "unit": "ms",
         "knobs": space.knobs,
-        "configurations": [row for row, _ in rows],
-        "times": [t if isinstance(t, str) else float(f"{t * 1e3:.5g}") for _, t in rows],
+        "configurations": [row for row, _, _ in rows],
+        "times": [t if isinstance(t, str) else _short(t * 1e3) for _, t, _ in rows],
+        **_about(space, [key for _, _, key in rows]),
     }
-    path.write_text(json.dumps(data, separators=(",", ":")) + "\n")
+    raw = (json.dumps(data, separators=(",", ":")) + "\n").encode()
+    path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
+
+
+def _about(space: ReplaySpace, keys: Sequence[Key]) -> dict[str, Any]:
+    """What a file says of programs; nothing for other spaces."""
+    about = space.about
+    if not about.columns:
+        return {}
+    table = np.vstack([space.row(key) for key in keys])
+    features = {
+        name: _short(column[0]) if (column == column[0]).all() else [*map(_short, column)]
+        for name, column in zip(about.columns, table.T, strict=True)
+    }
+    return {
+        "flops": about.flops,
+        "kind": about.kind,
+        "workload": about.workload,
+        "features": features,
+    }
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.5g}")
 
 
 def _read_t4(data: Mapping[str, Any], name: str) -> ReplaySpace:
@@ -83,16 +118,30 @@ def _read_t4(data: Mapping[str, Any], name: str) -> ReplaySpace:
 
 def _read_small(data: Mapping[str, Any], name: str) -> ReplaySpace:
     unit = UNITS[data["unit"]]
-    knobs = {knob: tuple(values) for knob, values in data["knobs"].items()}
+    knobs = {knob: tuple(map(as_value, values)) for knob, values in data["knobs"].items()}
     times: dict[tuple[Value, ...], float] = {}
     failures: dict[tuple[Value, ...], str] = {}
+    keys: list[Key] = []
     for row, time in zip(data["configurations"], data["times"], strict=True):
         key = tuple(vs[int(digit, 36)] for digit, vs in zip(row, knobs.values(), strict=True))
+        keys.append(key)
         if isinstance(time, str):
             failures[key] = time
         else:
             times[key] = _time(time * unit)
-    return ReplaySpace(data.get("name", name), knobs, times, failures)
+    features = data.get("features", {})
+    about = About(
+        float(data.get("flops", 1.0)), data.get("kind", ""), data.get("workload", ""), (*features,)
+    )
+    rows = _rows(features, keys) if features else None
+    return ReplaySpace(data.get("name", name), knobs, times, failures, rows, about)
+
+
+def _rows(features: Mapping[str, Any], keys: Sequence[Key]) -> dict[Key, np.ndarray]:
+    table = np.empty((len(keys), len(features)))
+    for place, column in enumerate(features.values()):
+        table[:, place] = column  # one number for all, or one for each
+    return dict(zip(keys, table, strict=True))
 
 
 def _time(seconds: float) -> float:
