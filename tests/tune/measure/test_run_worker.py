@@ -26,22 +26,27 @@ def request_(tmp_path: Path) -> dict[str, Any]:
     return {
         **described(job),
         "models": [str(tmp_path / "good.tw")],
-        "effort": asdict(Effort(least=2, most=3, epsilon=0)),
+        "effort": asdict(Effort(least=2, most=3, seconds=60, epsilon=0)),
         "incumbent": None,
     }
 
 
 def test_one_model_as_the_evaluator_has_it(request_: dict[str, Any]) -> None:
     reply = run(request_)
-    assert reply == {"times": [[FOUR] * 3], "stop": "repeats"}
-    assert run({**request_, "incumbent": 1e-7})["stop"] == "hopeless"
-    assert run({**request_, "threads": 2})["stop"] == "repeats"
+    assert reply["stop"] == "repeats"
+    assert reply["times"][0] == [FOUR] * len(reply["times"][0])
+    assert run({**request_, "threads": 1})["stop"] == "repeats"
+    hopeless = {**request_, "incumbent": 1e-7, "effort": asdict(Effort(most=10_000, seconds=60))}
+    assert run(hopeless)["stop"] == "hopeless"
 
 
 def test_several_models_in_turn(request_: dict[str, Any], tmp_path: Path) -> None:
     models = [str(tmp_path / f"{name}.tw") for name in ("good", "slow")]
     reply = run({**request_, "models": models, "rounds": 5, "seconds": 60})
-    assert reply == {"times": [[FOUR] * 5, [pytest.approx(5.003e-3)] * 5]}
+    fast, slow = reply["times"]
+    assert fast == [FOUR] * len(fast)
+    assert slow == [pytest.approx(5.003e-3)] * len(fast)
+    assert len(fast) >= 5
     reply = run({**request_, "models": models, "rounds": 5, "seconds": 0})
     assert [len(times) for times in reply["times"]] == [1, 1]
 
@@ -63,7 +68,7 @@ def test_types_that_numpy_has_not_are_stored_as_bytes(tmp_path: Path) -> None:
 
 def test_as_a_process(request_: dict[str, Any], tmp_path: Path) -> None:
     with WorkerProcess(RUN_WORKER) as worker:
-        assert worker.ask(request_, 30).reply["times"] == [[FOUR] * 3]
+        assert worker.ask(request_, 30).reply["stop"] == "repeats"
         missing = {**request_, "models": [str(tmp_path / "missing.tw")]}
         assert worker.ask(missing, 30).kind == "refused"
 

@@ -21,9 +21,12 @@ from tilewright.runtime.executable import Executable
 from tilewright.runtime.load import load
 from tilewright.runtime.memory import aligned_empty
 from tilewright.tune.measure.check import wrong
-from tilewright.tune.measure.evaluator import Effort, evaluate
+from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.serve import serve
 from tilewright.tune.measure.stopwatch import Stopwatch
+
+FEW_ROUNDS = 10
+"""With fewer undisturbed rounds than these, all of them count."""
 
 
 def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -59,15 +62,29 @@ def _check(
 
 
 def _in_turn(watches: Sequence[Stopwatch], rounds: int, seconds: float) -> list[list[float]]:
-    times: list[list[float]] = [[] for _ in watches]
+    """Times of the models side by side: of the undisturbed rounds, unless these are too few."""
+    least = min(watch.runs for watch in watches)
+    for watch in watches:
+        watch.runs = least
+    taken: list[list[Sample]] = []
+    clean: list[list[Sample]] = []
     end = time.perf_counter() + seconds
-    for number in range(rounds):
-        order = range(len(watches)) if number % 2 == 0 else range(len(watches))[::-1]
-        for which in order:
-            times[which].append(watches[which].sample())
-        if time.perf_counter() > end:
-            break
-    return times
+    while len(clean) < rounds and (not taken or time.perf_counter() < end):
+        row = _round(watches, backwards=len(taken) % 2 == 1)
+        taken.append(row)
+        if not any(sample.disturbed for sample in row):
+            clean.append(row)
+    kept = clean if len(clean) >= min(FEW_ROUNDS, rounds) else taken
+    return [[row[which].seconds for row in kept] for which in range(len(watches))]
+
+
+def _round(watches: Sequence[Stopwatch], backwards: bool) -> list[Sample]:
+    samples: dict[int, Sample] = {}
+    order = range(len(watches))
+    for which in reversed(order) if backwards else order:
+        watches[which].warm()
+        samples[which] = watches[which].sample()
+    return [samples[which] for which in order]
 
 
 def _arrays(paths: Sequence[str], ports: Sequence[Port]) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Times of a loaded model: the time between the native clocks, without what Python adds."""
+"""Times of a loaded model: between the native clocks, without what Python adds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from tilewright.core.caches import cache_sizes
 from tilewright.runtime.executable import Executable
+from tilewright.tune.measure.disturbance import counters, judge
+from tilewright.tune.measure.evaluator import Sample
 
 SHORTEST = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
@@ -25,16 +27,32 @@ class Stopwatch:
         self.model = model
         self.inputs = tuple(inputs)
         self.flush = CacheFlush() if cold else None
-        self._runs = 1 if cold else min(MOST_RUNS, math.ceil(SHORTEST / max(self._time(1), 1e-9)))
+        self.threads = model.threads
+        self.runs = 1 if cold else self._enough_runs()
 
-    def sample(self) -> float:
+    def warm(self) -> None:
+        """Run without timing: another model ran before."""
+        if self.flush is None:
+            self._time(1)
+
+    def sample(self) -> Sample:
         """Seconds of one run."""
         if self.flush is not None:
             self.flush()
-        return self._time(self._runs)
+        os.sched_yield()  # with a new time slice it is less likely to be interrupted
+        before = counters()
+        seconds = self._time(self.runs)
+        whole = judge(seconds, before, counters(), self.threads)
+        return Sample(whole.seconds / self.runs, whole.disturbed)
+
+    def _enough_runs(self) -> int:
+        least = self._time(1)
+        if least < 10 * SHORTEST:  # short ones may have been disturbed
+            least = min(least, self._time(1), self._time(1))
+        return max(1, min(MOST_RUNS, math.ceil(SHORTEST / max(least, 1e-9))))
 
     def _time(self, runs: int) -> float:
-        return float(self.model.kernel_times(*self.inputs, runs=runs).sum()) / runs * 1e-9
+        return float(self.model.kernel_times(*self.inputs, runs=runs).sum()) * 1e-9
 
 
 class CacheFlush:
