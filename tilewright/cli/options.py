@@ -49,7 +49,7 @@ overrides_option = click.option(
 )
 
 
-def _dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+def parse_dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
     """`("N=1", "S=128")` as a dictionary."""
     dims: dict[str, int] = {}
     for text in given:
@@ -66,6 +66,6 @@ dims_option = click.option(
     "dims",
     multiple=True,
     metavar="NAME=SIZE",
-    callback=_dims,
+    callback=parse_dims,
     help="Give a symbolic size a value; may be repeated.",
 )

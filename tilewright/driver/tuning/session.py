@@ -62,8 +62,8 @@ class Settings:
 class Report:
     """What came of a session."""
 
-    searches: list[TaskSearch]
-    skipped: list[str]
+    searches: list[TaskSearch] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
     latency: Latency | None = None
@@ -90,6 +90,7 @@ class Session:
         self.records = records
         self.settings = settings
         self.show = show
+        self.report = Report()
         self.doing = "finding the kernels of the model"
         self.start = time.monotonic()
         self.show(self)
@@ -99,7 +100,8 @@ class Session:
         conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
         versions = (("llvmlite", version("llvmlite")), ("tilewright", tilewright.__version__))
         self.ledger = Ledger(records, target_text(model.target), versions, tuple(conditions))
-        self.report = Report([self._search_of(task) for task in tasks.tasks], tasks.skipped)
+        self.report.searches = [self._search_of(task) for task in tasks.tasks]
+        self.report.skipped = tasks.skipped
         self.earlier = self.report.trials
         self._jobs: dict[str, Job] = {}
 
@@ -162,10 +164,10 @@ class Session:
         for number, search in enumerate(searches):
             if search.trials:
                 scheduler.observe(number, search.best, finished=bool(search.problem))
-        while (wanted := self._allowed()) > 0 and (number := scheduler.next_task()) is not None:
-            search = searches[number]
+        while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
+            search = searches[chosen]
             more = search.round(measurer, self._job(search, folder), wanted)
-            scheduler.observe(number, search.best, finished=not more)
+            scheduler.observe(chosen, search.best, finished=not more)
 
     def _allowed(self) -> int:
         """How many trials the next batch may have."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from tilewright.target.cpu import Target
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.measure.significance import Verdict, faster
-from tilewright.tune.verdicts import read_verdicts
+from tilewright.tune.verdicts import read_verdicts, typical
 
 # Rounding adds up over a model; each kernel was checked by itself.
 ANY_DIFFERENCE = dict.fromkeys(DTYPES, float("inf"))
@@ -70,7 +69,7 @@ def compare_models(model: Model, records: Path, measurer: Measurer, folder: Path
 def _latency(verdict: Verdict) -> Latency:
     ours, its = verdict.times
     slower = faster(its, ours).significant
-    return Latency(median(its), median(ours), verdict.significant, slower)
+    return Latency(typical(its), typical(ours), verdict.significant, slower)
 
 
 def _compiled(model: Model, schedule: MakeSchedule | None, path: Path) -> Graph:
@@ -97,9 +96,10 @@ def _job(model: Model, graph: Graph, plain: Path, folder: Path) -> Job:
         shape = [int(evaluate(d, sizes)) for d in value.type.shape]
         inputs.append(random_array(value.type.dtype, shape, rng))
     with load(plain) as loaded:
-        given = loaded(*inputs)
-    outputs = given if isinstance(given, tuple) else (given,)
-    files = [
-        write_arrays(folder, f"model-{word}", a) for word, a in (("in", inputs), ("out", outputs))
-    ]
-    return Job(folder, "", *files, model.threads, tolerance=ANY_DIFFERENCE)
+        result = loaded(*inputs)
+    outputs = result if isinstance(result, tuple) else (result,)
+    given, wanted = (
+        write_arrays(folder, f"model-{word}", arrays)
+        for word, arrays in (("in", inputs), ("out", outputs))
+    )
+    return Job(folder, "", given, wanted, model.threads, tolerance=ANY_DIFFERENCE)

@@ -24,11 +24,10 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.choose import ScheduledFunc
 from tilewright.schedule.schedule import Decide
-from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.features.program import program_features
-from tilewright.tune.space.space import Choose, Illegal, Site, Space, contains
+from tilewright.tune.space.space import Choose, Illegal, Site, Space
 
 # The comment above a trace that says by which decisions it was made.
 DECISIONS = "# decisions: "
