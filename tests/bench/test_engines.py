@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.bench.engines import ENGINES, REFUSED, Job
-from tilewright.driver.difference import named
+from tilewright.core.difference import named
 from tilewright.runtime.roofs import Level, Roofs
 
 # The others take long to load, and f32 is not what these promise.

@@ -205,6 +205,11 @@ def test_a_model_dies_with_its_last_reference() -> None:
     assert dead() is None
 
 
+def test_kernel_times(model: Executable) -> None:
+    assert model.kernel_times(*arguments(4), runs=3).tolist() == [[1000, 3000]] * 3
+    assert model.kernel_times(*arguments(4), runs=0).shape == (0, 2)
+
+
 def test_profile(model: Executable) -> None:
     roofs = Roofs(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
     profile = model.profile(*arguments(4), runs=5, roofs=roofs)

@@ -131,6 +131,14 @@ class Executable:
         known = roofs or known_roofs(self.threads)
         return make_profile(manifest, sizes, measured, footprint, known)
 
+    def kernel_times(self, /, *args: Any, runs: int = 1) -> np.ndarray:
+        """Nanoseconds of each kernel (a column) in each of `runs` runs (a row)."""
+        arrays, _ = self._bind(self._binder.in_order(args, {}))
+        times = np.zeros((runs, len(self._container.manifest["kernels"])), np.int64)
+        for row in times:
+            self._run(arrays, times=row)
+        return times
+
     def explain(self) -> str:
         """What the compiler did: passes, fusion, schedules, the memory plan."""
         return str(self._container.manifest.get("explain", ""))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.core.difference import array_error
 from tilewright.driver.bisect.finding import Finding, Report
 from tilewright.driver.bisect.kernels import find_kernel, find_overwritten
 from tilewright.driver.bisect.meanings import Meanings
@@ -23,7 +24,6 @@ from tilewright.driver.bisect.native import Native
 from tilewright.driver.bisect.passes import changes, find_pass
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
 from tilewright.driver.compiler import Progress, import_graph
-from tilewright.driver.difference import array_error
 from tilewright.driver.manifest import graph_ports
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.core.difference import array_error
 from tilewright.driver.bisect.finding import Finding, group_text, model_nodes
 from tilewright.driver.bisect.meanings import Meanings
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
-from tilewright.driver.difference import array_error
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.passes.manager import GraphPass, run_passes
 from tilewright.passes.rewrites import Rewrite, recorded

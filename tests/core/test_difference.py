@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.driver.difference import named, relative_error
+from tilewright.core.difference import named, relative_error
 
 
 def test_relative_to_the_largest_magnitude() -> None:

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tune.measure.fake_builder import ARGV
+from tilewright.core.errors import TuneError
+from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, wait
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    with WorkerProcess(ARGV, Limits(memory=1 << 30)) as made:
+        yield made
+
+
+def ask(worker: WorkerProcess, trace: str, seconds: float = PATIENCE) -> Answer:
+    return worker.ask({"trace": trace}, seconds)
+
+
+def script(text: str) -> WorkerProcess:
+    return WorkerProcess([sys.executable, "-c", text])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and is not collected yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def until(condition: object, seconds: float = PATIENCE) -> bool:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return bool(condition())
+
+
+def test_one_process_answers_many_requests(worker: WorkerProcess) -> None:
+    assert worker.pid is None  # it is started when it is needed
+    pids = {ask(worker, "noise").reply["pid"] for _ in range(3)}
+    assert pids == {worker.pid}
+    assert worker.served == 3
+
+
+@pytest.mark.parametrize(
+    ("trace", "failure"),
+    [
+        ("crash", "crashed: SIGSEGV: about to go"),
+        ("exit", "crashed: exit status 3"),
+    ],
+)
+def test_a_process_that_ends_is_replaced(worker: WorkerProcess, trace: str, failure: str) -> None:
+    assert ask(worker, trace).failure == failure
+    assert worker.pid is None
+    assert ask(worker, "noise").reply["pid"] == worker.pid
+
+
+def test_a_process_that_hangs_is_killed(worker: WorkerProcess) -> None:
+    assert not ask(worker, "noise").failure
+    pid = worker.pid
+    assert pid is not None
+    assert ask(worker, "hang", 0.3).failure == "timeout: no answer in 0.3 s"
+    assert not is_alive(pid)
+    assert not ask(worker, "noise").failure
+
+
+def test_memory_is_limited(worker: WorkerProcess) -> None:
+    assert ask(worker, "memory").kind == "memory"
+
+
+@pytest.mark.parametrize("words", ["LLVM ERROR: out of memory", "std::bad_alloc"])
+def test_last_words_about_memory(words: str) -> None:
+    with script(f"import os, sys; sys.stderr.write('{words}\\n'); os.abort()") as worker:
+        assert ask(worker, "").failure == f"memory: {words}"
+
+
+def test_a_process_killed_from_outside(worker: WorkerProcess) -> None:
+    worker.begin({"trace": "hang"}, PATIENCE)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    wait([worker])
+    assert worker.take().failure == "crashed: SIGKILL"
+
+
+def test_one_that_went_while_idle_is_nobodys_failure(worker: WorkerProcess) -> None:
+    ask(worker, "noise")
+    pid = worker.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: not is_alive(pid))
+    assert ask(worker, "noise").reply["pid"] not in (pid, None)
+
+
+@pytest.mark.parametrize("answer", ["nonsense", "[1]"])
+def test_what_is_no_reply(answer: str) -> None:
+    with script(f"input(); print('{answer}', flush=True); input()") as worker:
+        assert ask(worker, "").failure.startswith("crashed: it answered")
+
+
+def test_a_process_that_closes_its_pipes() -> None:
+    text = "import os, time; os.close(2); input(); print('{}', flush=True); os.close(1); input()"
+    with script(text) as worker:
+        assert not ask(worker, "").failure
+        assert ask(worker, "").kind == "crashed"
+
+
+def test_a_request_longer_than_a_pipe_holds(worker: WorkerProcess) -> None:
+    assert not ask(worker, "noise " + "x" * 1_000_000).failure
+    # to a process that does not listen
+    with script("import time; time.sleep(600)") as deaf:
+        assert ask(deaf, "x" * 1_000_000, 0.5).kind == "timeout"
+
+
+def test_what_a_worker_starts_ends_with_it() -> None:
+    text = (
+        "import subprocess, sys, json; input(); p = subprocess.Popen(['sleep', '600']); "
+        "print(json.dumps({'pid': p.pid}), flush=True); input()"
+    )
+    with script(text) as worker:
+        pid = ask(worker, "").reply["pid"]
+        assert is_alive(pid)
+    assert until(lambda: not is_alive(pid))
+
+
+def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(TuneError, match=r"measure\.start"):
+        WorkerProcess(["/nonexistent/program"]).ask({}, 1)
+
+
+def test_workers_go_with_the_tuner(tmp_path: Path) -> None:
+    """Killed at once: one worker waits for requests, one hangs in the middle of one."""
+    program = f"""
+import time
+from tilewright.tune.measure.process import WorkerProcess
+idle, busy = (WorkerProcess({ARGV!r}) for _ in range(2))
+idle.ask({{"trace": "noise"}}, 60)
+busy.ask({{"trace": "noise"}}, 60)
+busy.begin({{"trace": "hang"}}, 600)
+busy._write(busy._process.stdin)
+print(idle.pid, busy.pid, flush=True)
+time.sleep(600)
+"""
+    tuner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with tuner:
+        assert tuner.stdout is not None
+        pids = list(map(int, tuner.stdout.readline().split()))
+        assert len(pids) == 2
+        assert all(map(is_alive, pids))
+        tuner.kill()
+    assert until(lambda: not any(map(is_alive, pids)))

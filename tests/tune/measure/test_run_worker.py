@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tune.measure.models import write_job
+from tilewright.core.dtypes import BF16
+from tilewright.runtime.binding import Port
+from tilewright.tune.measure.evaluator import Effort
+from tilewright.tune.measure.measurer import RUN_WORKER, described
+from tilewright.tune.measure.process import WorkerProcess
+from tilewright.tune.measure.run_worker import _arrays, run
+
+FOUR = pytest.approx(4e-6)
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> dict[str, Any]:
+    job = write_job(tmp_path)
+    return {
+        **described(job),
+        "models": [str(tmp_path / "good.tw")],
+        "effort": asdict(Effort(least=2, most=3, seconds=60, epsilon=0)),
+        "incumbent": None,
+    }
+
+
+def test_one_model_as_the_evaluator_has_it(request_: dict[str, Any]) -> None:
+    reply = run(request_)
+    assert reply["stop"] == "repeats"
+    assert reply["times"][0] == [FOUR] * len(reply["times"][0])
+    assert run({**request_, "threads": 1})["stop"] == "repeats"
+    hopeless = {**request_, "incumbent": 1e-7, "effort": asdict(Effort(most=10_000, seconds=60))}
+    assert run(hopeless)["stop"] == "hopeless"
+
+
+def test_several_models_in_turn(request_: dict[str, Any], tmp_path: Path) -> None:
+    models = [str(tmp_path / f"{name}.tw") for name in ("good", "slow")]
+    reply = run({**request_, "models": models, "rounds": 5, "seconds": 60})
+    fast, slow = reply["times"]
+    assert fast == [FOUR] * len(fast)
+    assert slow == [pytest.approx(5.003e-3)] * len(fast)
+    assert len(fast) >= 5
+    reply = run({**request_, "models": models, "rounds": 5, "seconds": 0})
+    assert [len(times) for times in reply["times"]] == [1, 1]
+
+
+def test_every_model_is_checked(request_: dict[str, Any], tmp_path: Path) -> None:
+    models = [str(tmp_path / f"{name}.tw") for name in ("good", "wrong")]
+    reply = run({**request_, "models": models, "rounds": 5, "seconds": 60})
+    assert reply["failure"].startswith("wrong: y is off by")
+
+
+def test_types_that_numpy_has_not_are_stored_as_bytes(tmp_path: Path) -> None:
+    stored = np.arange(6).reshape(2, 3).astype(BF16.numpy)
+    np.save(tmp_path / "x.npy", stored)
+    (array,) = _arrays([str(tmp_path / "x.npy")], [Port("x", BF16, (2, 3))])
+    assert array.dtype == BF16.numpy
+    assert array.ctypes.data % 64 == 0
+    assert (array.astype(float) == stored.astype(float)).all()
+
+
+def test_as_a_process(request_: dict[str, Any], tmp_path: Path) -> None:
+    with WorkerProcess(RUN_WORKER) as worker:
+        assert worker.ask(request_, 30).reply["stop"] == "repeats"
+        missing = {**request_, "models": [str(tmp_path / "missing.tw")]}
+        assert worker.ask(missing, 30).kind == "refused"
+
+
+def test_it_imports_no_compiler() -> None:
+    program = (
+        "import sys, tilewright.tune.measure.run_worker\n"
+        "names = {name.split('.')[1] for name in sys.modules if name.startswith('tilewright.')}\n"
+        "assert names == {'core', 'runtime', 'tune'}, names\n"
+        "assert not {'llvmlite', 'onnx', 'islpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])

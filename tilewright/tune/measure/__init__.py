@@ -1,0 +1,1 @@
+"""Building and timing candidates in processes of their own, and judging what was timed."""

@@ -1,0 +1,209 @@
+"""Candidates and their traces in, results out: built in parallel, then run one at a time.
+
+    with Measurer(build_argv) as measurer:
+        results = measurer.measure(job, [(candidate, trace), ...])
+        verdict = measurer.head_to_head(job, trace, None)
+
+Nothing runs while something is built. Whatever happens to a candidate costs that candidate only. A
+full disk is no candidate's fault: what was built is measured and removed, the rest built again, and
+when not even one can be built the search cannot go on.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tilewright.core.errors import TuneError
+from tilewright.tune.candidate import Candidate, Result
+from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
+from tilewright.tune.measure.evaluator import Effort
+from tilewright.tune.measure.job import Job
+from tilewright.tune.measure.process import Answer, Limits, WorkerProcess
+from tilewright.tune.measure.scratch import scratch_folder
+from tilewright.tune.measure.significance import Verdict, faster
+
+RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
+# What a candidate that ran in the process before may have spoilt for the next.
+_DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
+Program = tuple[Candidate, str]
+OnResult = Callable[[Result, str], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Seconds that building and running a candidate may take, what workers may use, and so on."""
+
+    builders: int = 2
+    build_seconds: float = 60.0
+    run_seconds: float = 10.0
+    limits: Limits = field(default_factory=Limits)
+    effort: Effort = field(default_factory=Effort)
+    rounds: int = 40
+    rounds_seconds: float = 3.0
+
+
+class Measurer:
+    """The processes of a tuning session; `folder` is for its files, and goes with it."""
+
+    def __init__(
+        self,
+        build: Sequence[str],
+        settings: Settings | None = None,
+        *,
+        run: Sequence[str] = RUN_WORKER,
+        parent: Path | None = None,
+    ) -> None:
+        self.settings = settings = settings or Settings()
+        self._opened = ExitStack()
+        self.folder = self._opened.enter_context(scratch_folder(parent))
+        self._pool = BuildPool(build, settings.builders, settings.build_seconds, settings.limits)
+        self._opened.callback(self._pool.close)
+        self._runner = self._opened.enter_context(WorkerProcess(run, settings.limits))
+        self._built = 0
+
+    def __enter__(self) -> Measurer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes and remove the folder."""
+        self._opened.close()
+
+    def measure(
+        self,
+        job: Job,
+        programs: Sequence[Program],
+        incumbent: float = math.inf,
+        on_result: OnResult = lambda result, trace: None,
+    ) -> list[Result]:
+        """The result of each program, in order; `on_result` has each as soon as it is known.
+
+        `incumbent` is the best time so far: what is clearly slower is not timed any longer.
+        """
+        results: dict[int, Result] = {}
+        pending = dict(enumerate(programs))
+        while pending:
+            built = self._build(job, [trace for _, trace in pending.values()])
+            no_room: dict[int, Program] = {}
+            for (number, program), (path, answer) in zip(pending.items(), built, strict=True):
+                if answer.kind == "disk":
+                    no_room[number] = program
+                    continue
+                result = self._result(job, program[0], path, answer, incumbent)
+                incumbent = min(incumbent, result.seconds)
+                results[number] = result
+                on_result(result, program[1])
+            if len(no_room) == len(pending):
+                raise _disk_full(built[0][1])
+            pending = no_room
+        return [results[number] for number in range(len(programs))]
+
+    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
+        """Whether the first trace is faster than the second, timed in turn in one process.
+
+        A trace of None is the built-in schedule. A first that fails is not faster.
+        """
+        built = self._build(job, [first, second])
+        try:
+            failures = [answer.failure for _, answer in built if answer.failure]
+            if failures:
+                return Verdict(math.inf, 1.0, False, failures[0])
+            return self.compare(job, *(path for path, _ in built))
+        finally:
+            for path, _ in built:
+                path.unlink(missing_ok=True)
+
+    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+        """The same of two models that are built already; of the job its arrays count."""
+        settings = self.settings
+        answer = self._run(
+            job,
+            [first, second],
+            settings.run_seconds + settings.rounds_seconds,
+            {"rounds": settings.rounds, "seconds": settings.rounds_seconds},
+        )
+        if answer.failure:
+            return Verdict(math.inf, 1.0, False, answer.failure)
+        return faster(*answer.reply["times"])
+
+    def _build(self, job: Job, traces: Sequence[str | None]) -> list[tuple[Path, Answer]]:
+        paths = []
+        for _ in traces:
+            self._built += 1
+            paths.append(self.folder / f"{self._built}.tw")
+        answers = self._pool.build(
+            [
+                BuildRequest(str(job.workload), trace, job.target, str(path))
+                for trace, path in zip(traces, paths, strict=True)
+            ]
+        )
+        return list(zip(paths, answers, strict=True))
+
+    def _result(
+        self, job: Job, candidate: Candidate, path: Path, built: Answer, incumbent: float
+    ) -> Result:
+        if built.failure:
+            path.unlink(missing_ok=True)
+            return Result(candidate, (), built.failure)
+        effort = self.settings.effort
+        try:
+            answer = self._run(
+                job,
+                [path],
+                self.settings.run_seconds + effort.seconds,
+                {
+                    "effort": asdict(effort),
+                    "incumbent": None if math.isinf(incumbent) else incumbent,
+                },
+            )
+        finally:
+            path.unlink(missing_ok=True)
+        if answer.failure:
+            return Result(candidate, (), answer.failure)
+        return Result(candidate, tuple(answer.reply["times"][0]))
+
+    def _run(
+        self, job: Job, models: Sequence[Path], seconds: float, how: Mapping[str, Any]
+    ) -> Answer:
+        request = {**described(job), "models": list(map(str, models)), **how}
+        used = self._runner.served > 0
+        answer = self._runner.ask(request, seconds)
+        if answer.kind in _DOUBTFUL and used:
+            self._runner.close()
+            answer = self._runner.ask(request, seconds)
+        if answer.failure:
+            self._runner.close()
+        return answer
+
+
+def described(job: Job) -> Mapping[str, Any]:
+    """What a request to the run worker says of its job."""
+    return {
+        "inputs": list(map(str, job.inputs)),
+        "expected": list(map(str, job.expected)),
+        "threads": job.threads,
+        "cold": job.cold,
+        "tolerance": dict(job.tolerance),
+    }
+
+
+def _disk_full(answer: Answer) -> TuneError:
+    return TuneError(
+        "measure.disk-full",
+        f"candidates cannot be built: {answer.failure.removeprefix('disk: ')}",
+        help="free some space where temporary files go (TMPDIR); what was measured is kept",
+    )

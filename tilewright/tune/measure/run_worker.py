@@ -1,0 +1,103 @@
+"""The process in which candidates run: `python -m tilewright.tune.measure.run_worker`.
+
+It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
+of one task, and what `Job` says of it. Every model's outputs are checked before it is timed. One
+model is timed as the evaluator has it; several are timed in turn, one time each in a round, the
+order turning with the rounds. The reply has `times`, a list for each model.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from tilewright.runtime.binding import Port
+from tilewright.runtime.executable import Executable
+from tilewright.runtime.load import load
+from tilewright.runtime.memory import aligned_empty
+from tilewright.tune.measure.check import wrong
+from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
+from tilewright.tune.measure.serve import serve
+from tilewright.tune.measure.stopwatch import Stopwatch
+
+FEW_ROUNDS = 10
+"""With fewer undisturbed rounds than these, all of them count."""
+
+
+def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Load, check and time."""
+    with ExitStack() as opened:
+        models = [opened.enter_context(load(path)) for path in request["models"]]
+        inputs = _arrays(request["inputs"], models[0].inputs)
+        expected = _arrays(request["expected"], models[0].outputs)
+        for model in models:
+            if request["threads"]:
+                model.set_threads(request["threads"])
+            failure = _check(model, inputs, expected, request["tolerance"])
+            if failure:
+                return {"failure": f"wrong: {failure}"}
+        watches = [Stopwatch(model, inputs, request["cold"]) for model in models]
+        if len(watches) == 1:
+            incumbent = request["incumbent"] or math.inf
+            effort = Effort(**request["effort"])
+            times, stop = evaluate(watches[0].sample, time.perf_counter, effort, incumbent)
+            return {"times": [times], "stop": stop}
+        return {"times": _in_turn(watches, request["rounds"], request["seconds"])}
+
+
+def _check(
+    model: Executable,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    tolerance: Mapping[str, float],
+) -> str:
+    got = model(*inputs)
+    outputs = got if isinstance(got, tuple) else (got,)
+    return wrong(model.outputs, outputs, expected, tolerance)
+
+
+def _in_turn(watches: Sequence[Stopwatch], rounds: int, seconds: float) -> list[list[float]]:
+    """Times of the models side by side: of the undisturbed rounds, unless these are too few."""
+    least = min(watch.runs for watch in watches)
+    for watch in watches:
+        watch.runs = least
+    taken: list[list[Sample]] = []
+    clean: list[list[Sample]] = []
+    end = time.perf_counter() + seconds
+    while len(clean) < rounds and (not taken or time.perf_counter() < end):
+        row = _round(watches, backwards=len(taken) % 2 == 1)
+        taken.append(row)
+        if not any(sample.disturbed for sample in row):
+            clean.append(row)
+    kept = clean if len(clean) >= min(FEW_ROUNDS, rounds) else taken
+    return [[row[which].seconds for row in kept] for which in range(len(watches))]
+
+
+def _round(watches: Sequence[Stopwatch], backwards: bool) -> list[Sample]:
+    samples: dict[int, Sample] = {}
+    order = range(len(watches))
+    for which in reversed(order) if backwards else order:
+        watches[which].warm()
+        samples[which] = watches[which].sample()
+    return [samples[which] for which in order]
+
+
+def _arrays(paths: Sequence[str], ports: Sequence[Port]) -> list[np.ndarray]:
+    return [_array(np.load(path), port) for path, port in zip(paths, ports, strict=True)]
+
+
+def _array(stored: np.ndarray, port: Port) -> np.ndarray:
+    """A file's content where a model would have it: at the beginning of a cache line."""
+    dtype = port.dtype.numpy
+    array, _ = aligned_empty(stored.shape, dtype if stored.dtype.kind == "V" else stored.dtype)
+    array[...] = stored.view(array.dtype)
+    return array
+
+
+if __name__ == "__main__":
+    serve(run)
