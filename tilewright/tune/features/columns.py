@@ -77,17 +77,22 @@ def _intensity(s: Statement) -> Iterator[Column]:
 
 
 def _cost(s: Statement, cost: Cost, target: Target) -> Iterator[Column]:
-    yield "cycles.arithmetic", log(cost.arithmetic)
-    yield "cycles.moves", log(cost.moves)
-    yield "cycles.waiting", log(cost.waiting)
-    yield "cycles.spills", log(cost.spills)
-    yield "cycles.turns", log(cost.turns)
-    for level, cycles in enumerate(cost.fills, 1):
-        yield f"cycles.fill {level}", log(cycles)
+    """What each resource has to do, also as a share of all: that means the same for any size."""
+    alone = max(1.0, cost.total * cost.threads)
+    for name, cycles in zip(_RESOURCES, _resources(cost), strict=True):
+        yield f"cycles.{name}", log(cycles)
+        yield f"share.{name}", cycles / alone
     yield "cycles", log(cost.total)
     yield "threads", cost.threads / target.cores
     yield "registers", cost.registers / target.vector_registers
     yield "lanes", math.log2(target.lanes(s.bits))
+
+
+_RESOURCES = ("arithmetic", "moves", "waiting", "spills", "turns", "fill 1", "fill 2", "fill 3")
+
+
+def _resources(cost: Cost) -> tuple[float, ...]:
+    return (cost.arithmetic, cost.moves, cost.waiting, cost.spills, cost.turns, *cost.fills)
 
 
 def _buffer(s: Statement, a: Access) -> list[float]:
