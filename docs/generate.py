@@ -28,6 +28,7 @@ TITLES = {
     "cost-models": "Cost models",
     "task-schedulers": "Task schedulers",
     "spaces": "Measured spaces",
+    "schedule-spaces": "Spaces of schedules",
 }
 INTRODUCTIONS = {
     "ops": "What a graph is made of. `kind` says how one fuses: see `tilewright/ops/row.py`.",
@@ -43,6 +44,7 @@ INTRODUCTIONS = {
     "model.",
     "cost-models": "Names for `tilewright lab --cost-models`.",
     "task-schedulers": "Which of several tasks gets the next trials.",
+    "schedule-spaces": "Names for `tilewright tune --space`.",
     "spaces": "Spaces whose every configuration was measured, for `tilewright lab --space`. Where "
     "they come from and under which licence is in `tilewright/tune/space/data`.",
 }

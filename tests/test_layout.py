@@ -13,6 +13,8 @@ MAX_LINES = 500
 # Modules tested together rather than one by one: a pattern of modules, and the test that covers
 # them. A module needs no row here if it has its own `tests/<layer>/test_<module>.py`.
 COVERED_BY: dict[str, str] = {
+    "tilewright/cli/lab_*.py": "tests/cli/test_lab.py",
+    "tilewright/cli/standings.py": "tests/cli/test_lab.py",
     "tilewright/compat/onnxruntime/capi/*.py": "tests/compat/onnxruntime/capi/test_modules.py",
     "tilewright/tune/cost/*.py": "tests/tune/cost/test_cost_models.py",
     "tilewright/tune/strategy/*.py": "tests/tune/strategy/test_strategies.py",

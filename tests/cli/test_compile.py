@@ -132,7 +132,7 @@ def test_edits_that_cannot_be_used(mlp_file: Path) -> None:
 def test_a_missing_file() -> None:
     fail("compile", "no.onnx", code="onnx.unreadable")
     fail("compile", "no.onnx", "--no-cache", code="onnx.file")
-    fail("compile", "no.graph", code="cli.file")
+    fail("compile", "no.graph", code="graph.file")
     fail("compile", ".", code="onnx.unreadable")
 
 

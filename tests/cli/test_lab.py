@@ -2,10 +2,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.invoke import fail, succeed, succeed_json
+from tests.tune.lab.programs import files
 from tilewright.tune.space.table import DATA
 
 QUICK = ("--seeds", 2, "--trials", 32, "--cost-models", "ridge", "--space", "convolution-a100")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options for two measured spaces of programs."""
+    paths = files(tmp_path_factory.mktemp("spaces"), (24, 48))
+    return [word for path in paths for word in ("--space", path)]
 
 
 def _without_wall(rows: list) -> list:
@@ -44,3 +54,46 @@ def test_mistakes() -> None:
         "lab", "--strategies", "genetics", "--cost-models", "ridge", code="registry.unknown"
     )
     fail("lab", "--space", "nowhere", "--cost-models", "ridge", code="space.unknown")
+
+
+def test_accuracy(programs: list[str]) -> None:
+    rows = succeed_json("lab", "accuracy", *programs, "--train", 24, "--seeds", 2)
+    assert len(rows) == 8
+    assert all(row["within"] > 0.3 for row in rows if row["cost_model"] != "random")
+    assert "across" in succeed("lab", "accuracy", *programs[:2], "--cost-models", "analytical")
+
+
+def test_a_model_in_a_file_takes_part(programs: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "model.txt"
+    assert "52 programs of 1 tasks" in succeed("lab", "pretrain", file, *programs[:2])
+    quick = ("--trials", 8, "--batch", 4, "--seeds", 1, "--strategies", "annealing")
+    models = ("--cost-models", f"pretrained:{file},analytical")
+    rows = succeed_json("lab", *programs[2:], *quick, *models)
+    assert {row["cost_model"] for row in rows} == {f"pretrained:{file}", "analytical"}
+
+
+def test_transfer(programs: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "curves.html"
+    quick = ("--trials", 8, "--batch", 4, "--seeds", 1, "--html", page)
+    text = succeed("lab", "transfer", *programs, *quick)
+    assert "evolutionary+pretrained" in text
+    assert "as a share of those without" in text
+    assert page.read_text().count("<polyline") == 4
+    assert len(succeed_json("lab", "transfer", *programs, *quick)) == 4
+
+
+def test_tasks(programs: list[str]) -> None:
+    weighted = [*programs[:3], f"{programs[3]}=4"]
+    quick = ("--trials", 16, "--batch", 4, "--seeds", 2, "--strategy", "random")
+    rows = succeed_json("lab", "tasks", *weighted, *quick)
+    assert {row["task_scheduler"] for row in rows} == {"gradient", "round-robin"}
+    assert "random, gradient" in succeed("lab", "tasks", *weighted, *quick)
+    fail("lab", "tasks", "--space", f"{programs[1]}=many", *quick, code="lab.weight")
+    fail("lab", "tasks", *weighted, "--task-schedulers", "turns", code="registry.unknown")
+
+
+def test_programs_are_needed_where_one_teaches_another() -> None:
+    fail("lab", "transfer", "--space", "convolution-a100", code="lab.too-few")
+    fail("lab", "accuracy", "--space", "convolution-a100", code="lab.no-programs")
+    quick = ("--strategies", "evolutionary", "--cost-models", "analytical", "--seeds", 1)
+    fail("lab", "--space", "convolution-a100", *quick, code="cost.features")

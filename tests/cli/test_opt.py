@@ -68,7 +68,7 @@ def test_a_graph_that_is_wrong() -> None:
     fail("opt", _save(TEXT.replace("exp(%0)", "exp(%9)")), code="graph.undefined")
     fail("opt", _save(TEXT.replace("%1: f32[N, 4]", "%1: f32[4, N]")), code="graph.inferred")
     Path("small.graph").write_bytes(b"\xff\xfe")
-    fail("opt", "small.graph", code="cli.file")
+    fail("opt", "small.graph", code="graph.file")
 
 
 def test_texts_parse(mlp_file: Path) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,47 @@ def test_merging_twice_is_merging_once(tmp_path: Path) -> None:
         assert a.merge(b) == 3
         assert a.merge(b) == 0
         assert {r.id for r in a} == {record(n).id for n in range(8)}
+
+
+def test_comparisons_and_workloads_are_found_and_travel(tmp_path: Path) -> None:
+    won = replace(
+        record(1), rival="built in", rival_times=(0.2, 0.3), conditions=(("threads", "2"),)
+    )
+    lines: list[str] = []
+    names = [tmp_path / f"{name}.db" for name in "abc"]
+    with Records(names[0]) as a, Records(names[1]) as b, Records(names[2]) as c:
+        a.add([record(1), won], {"w": "the text"})
+        assert a.add([], {"w": "another text never counts"}) == 0
+        assert a.comparisons("cpu") == a.comparisons() == [won]
+        assert a.comparisons("gpu") == []
+        b.merge(a)
+        a.export_lines(lines.append)
+        assert c.import_lines("".join(lines).splitlines()) == 2
+        for other in (b, c):
+            assert list(other) == [record(1), won]
+            assert other.workloads() == {"w": "the text"}
+
+
+def test_reading_makes_no_file_and_needs_no_writable_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    path = folder / "r.db"
+    with pytest.raises(TuneError) as caught:
+        Records(path, read_only=True)
+    assert caught.value.code == "records.missing"
+    assert not path.exists()
+    with Records(path) as writer:
+        writer.add([record(1)])
+        with Records(path, read_only=True) as reader:
+            assert list(reader) == [record(1)]  # still in the log
+    folder.chmod(0o500)
+    try:
+        with Records(path, read_only=True) as reader:
+            assert list(reader) == [record(1)]
+            with pytest.raises(TuneError):
+                reader.add([record(2)])
+    finally:
+        folder.chmod(0o700)
 
 
 def test_lines_carry_everything(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ Arrays = Mapping[str, np.ndarray]
 class Job:
     """What every engine is given: a model, its inputs, the values of symbolic sizes if fixed.
 
-    `roofs` are those of the machine as plain data, for an engine that tells of its kernels.
+    `roofs` are those of the machine as plain data, for an engine that tells of its kernels;
+    `tuned` is a file of records for ours.
     """
 
     model: Path
@@ -37,6 +38,7 @@ class Job:
     threads: int
     dims: Mapping[str, int] = field(default_factory=dict)
     roofs: Mapping[str, Any] | None = None
+    tuned: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def tilewright(job: Job, **options: Any) -> Session:
         model = tw.load(path)
         model.set_threads(job.threads)
     else:
-        model = tw.compile(path, threads=job.threads, dims=job.dims, **options)
+        options |= {"threads": job.threads, "dims": job.dims, "tuned": job.tuned}
+        model = tw.compile(path, **options)
 
     ordered = [job.inputs[port.name] for port in model.inputs]
 

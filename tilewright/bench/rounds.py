@@ -39,6 +39,7 @@ class Entry:
     `outputs` is a file for what the model answers, by `output_names`; `expected` one that it is
     compared with. `worker` is how an interpreter is told to start the engine's process. With the
     machine's `roofs` (plain data) an engine that tells of its kernels says how near they come.
+    `tuned` is a file of records for our own engine.
     """
 
     label: str
@@ -54,6 +55,7 @@ class Entry:
     worker: tuple[str, ...] = WORKER
     keeps: bool = False
     roofs: Mapping[str, Any] | None = None
+    tuned: str | None = None
 
 
 @dataclass(frozen=True)

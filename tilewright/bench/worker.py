@@ -52,7 +52,8 @@ def load(engine: Engine, given: Mapping[str, Any]) -> tuple[Session, dict[str, A
     """Load the model, run it once; the session, and what there is to report."""
     inputs = dict(np.load(given["inputs"]))
     roofs = given.get("roofs")
-    job = Job(Path(given["model"]), inputs, given["threads"], given["dims"], roofs)
+    parts = (given["threads"], given["dims"], roofs, given.get("tuned"))
+    job = Job(Path(given["model"]), inputs, *parts)
     expected = dict(np.load(given["expected"])) if given.get("expected") else None
     importlib.import_module(engine.package)  # what importing costs is not the model's
     idle = memory_mb("VmRSS")

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from tilewright.core.dtypes import F8E8M0, STRING
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
+from tilewright.driver.random_arrays import random_array
 
 if TYPE_CHECKING:
     from tilewright.driver.staged import ValuePort
     from tilewright.runtime.binding import Port
 
     AnyPort = Port | ValuePort
-
-# What random texts are made of.
-TEXTS = ("", "a", "b", "ab", "tile wright")
 
 
 def parse_assignments(given: Sequence[str]) -> dict[str, Path]:
@@ -85,7 +82,7 @@ def given_inputs(
 def random_inputs(
     ports: Sequence[AnyPort], dims: Mapping[str, int], seed: int
 ) -> dict[str, np.ndarray]:
-    """Normally distributed numbers; integers are 0 or 1, valid indices almost anywhere."""
+    """Inputs drawn at random, by name."""
     rng = np.random.default_rng(seed)
     return {port.name: _random(port, dims, rng) for port in ports}
 
@@ -105,12 +102,7 @@ def _random(port: AnyPort, dims: Mapping[str, int], rng: np.random.Generator) ->
             help=f"say --dim {unknown[0]}=1, or give the input as a file",
         )
     shape = [dims[d] if isinstance(d, str) else d for d in port.shape]
-    if port.dtype.is_float:
-        values = rng.standard_normal(shape)
-        return (np.abs(values) if port.dtype == F8E8M0 else values).astype(port.dtype.numpy)
-    if port.dtype == STRING:
-        return np.array(TEXTS, object)[rng.integers(0, len(TEXTS), shape)]
-    return rng.integers(0, 2, shape).astype(port.dtype.numpy)
+    return random_array(port.dtype, shape, rng)
 
 
 def summary(name: str, array: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tilewright.cli.options import (
     model_argument,
     seed_option,
     threads_option,
+    tuned_option,
 )
 from tilewright.cli.output import print_json, print_table, progress
 
@@ -47,6 +48,7 @@ ALL = "all"
 )
 @seed_option
 @dims_option
+@tuned_option
 @json_option
 def bench_command(
     model: Path,
@@ -58,6 +60,7 @@ def bench_command(
     patience: float,
     seed: int,
     dims: Mapping[str, int],
+    tuned: Path | None,
     as_json: bool,
 ) -> None:
     """Measure the latency of MODEL; inputs that are not given are drawn at random."""
@@ -72,6 +75,8 @@ def bench_command(
     files, count = parse_assignments(given), threads or host().cores
     with TemporaryDirectory() as folder:
         entries = _entries(names, model, files, count, dims, seed, Path(folder))
+        if tuned is not None:
+            entries.insert(1, tuned_entry(entries[0], tuned))
         with progress() as show:
             results = measure(entries, Settings(rounds, seconds, patience), show)
         rows = summarize(entries, results)
@@ -155,6 +160,20 @@ def _entries(
         )
         for name in names
     ]
+
+
+def tuned_entry(ours: Entry, records: Path) -> Entry:
+    """Our engine a second time, with the schedules of a file of records."""
+    from dataclasses import replace
+
+    from tilewright.core.errors import ConfigError
+    from tilewright.tune.records import Records
+
+    if ours.model.endswith(".tw"):
+        raise ConfigError("tuned.saved", f"{ours.model} is compiled", help="give the .onnx file")
+    Records(records, read_only=True).close()  # a bad file is an error before anything is started
+    label, outputs = f"{OURS} tuned", f"{ours.outputs}.tuned.npz"
+    return replace(ours, label=label, outputs=outputs, tuned=str(records.resolve()))
 
 
 def summarize(entries: Sequence[Entry], results: Sequence[Result]) -> list[dict[str, Any]]:

@@ -136,6 +136,13 @@ def spaces() -> list[Row]:
     ]
 
 
+def schedule_spaces() -> list[Row]:
+    """Spaces of schedules for `tilewright tune`."""
+    from tilewright.tune.space.schedules import SCHEDULE_SPACES
+
+    return [{"name": name, "summary": summary} for name, summary in SCHEDULE_SPACES.describe()]
+
+
 CATALOG: dict[str, Callable[[], list[Row]]] = {
     "ops": ops,
     "onnx": onnx,
@@ -149,6 +156,7 @@ CATALOG: dict[str, Callable[[], list[Row]]] = {
     "cost-models": cost_models,
     "task-schedulers": task_schedulers,
     "spaces": spaces,
+    "schedule-spaces": schedule_spaces,
 }
 
 

@@ -19,10 +19,12 @@ from tilewright.cli.options import (
     dims_option,
     json_option,
     model_argument,
+    nearest_option,
     no_cache_option,
     overrides_option,
     precision_option,
     target_option,
+    tuned_option,
 )
 from tilewright.cli.output import print_json, progress, size_text
 
@@ -49,6 +51,8 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 @precision_option
 @dims_option
 @overrides_option
+@tuned_option
+@nearest_option
 @click.option("--time-passes", is_flag=True, help="Say how long each stage and pass took.")
 @no_cache_option
 @json_option
@@ -60,6 +64,8 @@ def compile_command(
     precision: str,
     dims: Mapping[str, int],
     overrides: Path | None,
+    tuned: Path | None,
+    nearest: bool,
     time_passes: bool,
     no_cache: bool,
     as_json: bool,
@@ -70,7 +76,7 @@ def compile_command(
 
     timings = Timings()
     options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
-    options |= {"precision": precision, "timings": timings}
+    options |= {"precision": precision, "timings": timings, "tuned": tuned, "nearest": nearest}
     start = time.perf_counter()
     with progress() as show:
         options["progress"] = show

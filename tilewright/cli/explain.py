@@ -13,10 +13,12 @@ from tilewright.cli.options import (
     inputs_option,
     json_option,
     model_argument,
+    nearest_option,
     precision_option,
     seed_option,
     target_option,
     threads_option,
+    tuned_option,
 )
 from tilewright.cli.output import print_json, progress
 
@@ -35,6 +37,8 @@ WHOLE = "1 stage, 0 operators on the host"
 @seed_option
 @target_option
 @precision_option
+@tuned_option
+@nearest_option
 @threads_option
 @dims_option
 @json_option
@@ -46,6 +50,8 @@ def explain_command(
     seed: int,
     target: str,
     precision: str,
+    tuned: Path | None,
+    nearest: bool,
     threads: int | None,
     dims: Mapping[str, int],
     as_json: bool,
@@ -75,6 +81,7 @@ def explain_command(
 
     timings = Timings()
     options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
+    options |= {"tuned": tuned, "nearest": nearest}
     try:
         with progress() as show:
             build = lower(read_source(model), **options, timings=timings, progress=show)

@@ -2,28 +2,50 @@
 
 tilewright lab --seeds 100 --trials 512 --html curves.html
 tilewright lab --space my-space.json --strategies random,evolutionary --cost-models ridge
+tilewright lab transfer
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from tilewright.cli.options import json_option
-from tilewright.cli.output import print_json, print_table, progress
-
-if TYPE_CHECKING:
-    from tilewright.tune.lab.metrics import Quartiles
-    from tilewright.tune.lab.ring import Standing
+from tilewright.cli.output import progress
+from tilewright.cli.standings import names, show_standings
 
 COUNT = click.IntRange(min=1)
+# What else can be asked of the ring.
+COMMANDS = {
+    "accuracy": "tilewright.cli.lab_accuracy:accuracy_command",
+    "live": "tilewright.cli.lab_live:live_command",
+    "pretrain": "tilewright.cli.lab_pretrain:pretrain_command",
+    "record": "tilewright.cli.lab_record:record_command",
+    "refresh": "tilewright.cli.lab_record:refresh_command",
+    "tasks": "tilewright.cli.lab_tasks:tasks_command",
+    "transfer": "tilewright.cli.lab_transfer:transfer_command",
+}
 
 
-@click.command("lab")
+class LabGroup(click.Group):
+    """The ring's commands by name, imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command called `cmd_name`, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+
+@click.command("lab", cls=LabGroup, invoke_without_command=True)
 @click.option(
     "--space",
     "spaces",
@@ -42,7 +64,9 @@ COUNT = click.IntRange(min=1)
 @click.option("--jobs", type=COUNT, default=1, show_default=True, help="Runs at once.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write curves to this file.")
 @json_option
+@click.pass_context
 def lab_command(
+    ctx: click.Context,
     spaces: tuple[str, ...],
     strategies: str,
     cost_models: str,
@@ -54,70 +78,18 @@ def lab_command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Run strategies with cost models on measured spaces and print the leaderboard."""
-    from tilewright.tune.lab.chart import html_page
+    """Run strategies with cost models on measured spaces and print the leaderboard.
+
+    Without a command: strategies and cost models against each other.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
     from tilewright.tune.lab.method import methods
     from tilewright.tune.lab.ring import Settings, compete
     from tilewright.tune.space.table import SPACES
 
-    chosen = methods(_names(strategies), _names(cost_models))
+    chosen = methods(names(strategies), names(cost_models))
     settings = Settings(trials, batch, seeds, seed, jobs)
     with progress() as show:
         standings = compete(spaces or tuple(SPACES), chosen, settings, show)
-    if html is not None:
-        html.write_text(html_page(standings))
-    if as_json:
-        print_json([_as_json(standing) for standing in standings])
-    else:
-        _print(standings, trials)
-
-
-def _names(given: str) -> list[str]:
-    return [name for name in (part.strip() for part in given.split(",")) if name]
-
-
-def _print(standings: Sequence[Standing], trials: int) -> None:
-    columns = ["space", "method", "t95", "reached", "regret@64", "at the end", "wall s"]
-    rows = [
-        [
-            one.space,
-            str(one.method),
-            _text(one.t95, ".0f"),
-            f"{one.reached:.0%}",
-            _text(one.regret(64), ".1%"),
-            _text(one.regret(trials), ".1%"),
-            one.wall,
-        ]
-        for one in standings
-    ]
-    print_table(columns, rows)
-    click.echo("median (quartiles); t95: trials to within 5 % of the optimum; wall s: a run")
-
-
-def _text(figures: Quartiles, form: str) -> str:
-    low, median, high = (
-        format(figure, form) if math.isfinite(figure) else "never"
-        for figure in (figures.low, figures.median, figures.high)
-    )
-    return f"{median} ({low}, {high})"
-
-
-def _as_json(standing: Standing) -> dict[str, Any]:
-    return {
-        "space": standing.space,
-        "strategy": standing.method.strategy,
-        "cost_model": standing.method.cost_model,
-        "optimum_seconds": standing.optimum,
-        "t95": _quartiles(standing.t95),
-        "reached": standing.reached,
-        "regret@64": _quartiles(standing.regret(64)),
-        "wall_seconds": standing.wall,
-        "runs": [
-            {"seed": r.job.seed, "failures": r.failures, "wall_seconds": r.wall, "best": r.best}
-            for r in standing.runs
-        ],
-    }
-
-
-def _quartiles(figures: Quartiles) -> dict[str, float]:
-    return {"low": figures.low, "median": figures.median, "high": figures.high}
+    show_standings(standings, trials, html, as_json)

@@ -32,6 +32,8 @@ COMMANDS = {
     "list": "tilewright.cli.list:list_command",
     "doctor": "tilewright.cli.doctor:doctor_command",
     "fuzz": "tilewright.cli.fuzz:fuzz_command",
+    "tune": "tilewright.cli.tune:tune_command",
+    "records": "tilewright.cli.records:records_command",
     "lab": "tilewright.cli.lab:lab_command",
 }
 

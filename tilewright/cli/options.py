@@ -31,6 +31,15 @@ threads_option = click.option(
 no_cache_option = click.option(
     "--no-cache", is_flag=True, help="Compile anew; neither read nor write the cache."
 )
+tuned_option = click.option(
+    "--tuned",
+    type=click.Path(path_type=Path),
+    metavar="RECORDS",
+    help="Use the schedules of this file that are faster than the built-in ones.",
+)
+nearest_option = click.option(
+    "--nearest", is_flag=True, help="With --tuned: also schedules for kernels of other sizes."
+)
 overrides_option = click.option(
     "--override-loops",
     "overrides",
@@ -40,7 +49,7 @@ overrides_option = click.option(
 )
 
 
-def _dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+def parse_dims(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
     """`("N=1", "S=128")` as a dictionary."""
     dims: dict[str, int] = {}
     for text in given:
@@ -57,6 +66,6 @@ dims_option = click.option(
     "dims",
     multiple=True,
     metavar="NAME=SIZE",
-    callback=_dims,
+    callback=parse_dims,
     help="Give a symbolic size a value; may be repeated.",
 )

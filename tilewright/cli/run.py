@@ -14,10 +14,12 @@ from tilewright.cli.options import (
     inputs_option,
     json_option,
     model_argument,
+    nearest_option,
     no_cache_option,
     precision_option,
     seed_option,
     threads_option,
+    tuned_option,
 )
 from tilewright.cli.output import print_json, print_table
 
@@ -36,6 +38,8 @@ from tilewright.cli.output import print_json, print_table
 )
 @click.option("--profile", is_flag=True, help="Also time each kernel.")
 @precision_option
+@tuned_option
+@nearest_option
 @no_cache_option
 @json_option
 def run_command(
@@ -48,6 +52,8 @@ def run_command(
     output_dir: Path | None,
     profile: bool,
     precision: str,
+    tuned: Path | None,
+    nearest: bool,
     no_cache: bool,
     as_json: bool,
 ) -> None:
@@ -56,7 +62,8 @@ def run_command(
     from tilewright.cli.source import open_model
 
     files = parse_assignments(given)
-    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, precision=precision)
+    options = {"precision": precision, "tuned": tuned, "nearest": nearest}
+    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, **options)
     with opened as executable:
         inputs = given_inputs(executable.inputs, files, dims if random else None, seed)
         start = time.perf_counter()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 SAVED_MAGIC = b"TILEWRT"
 GRAPH = ".graph"
-"""The ending of a file with the text of a graph; its large constants lie beside it, in `.npz`."""
+"""The ending of a file with the text of a graph, see `driver/graph_file.py`."""
 
 
 def is_saved(path: Path) -> bool:
@@ -44,6 +43,8 @@ def open_model(
     if is_saved(path):
         from tilewright.driver.load import load
 
+        if options.get("tuned") is not None:
+            raise ConfigError("tuned.saved", f"{path} is compiled", help="give the .onnx file")
         saved = load(path)
         if threads is not None:
             saved.set_threads(threads)
@@ -93,54 +94,6 @@ def read_source(path: Path) -> Path | Graph:
     """What `compile` takes: a graph from its text, anything else as the path it is."""
     if path.suffix != GRAPH:
         return path
-    from tilewright.ir.graph.text import parse_graph
-    from tilewright.ir.graph.verify import verify_graph
-    from tilewright.ops.attrs import make_attrs
-    from tilewright.ops.check import check_types
+    from tilewright.driver.graph_file import read_graph
 
-    text = _readable(path, path.read_text)
-    graph = parse_graph(text, make_attrs, read_constants(path), str(path))
-    verify_graph(graph)
-    check_types(graph)
-    return graph
-
-
-def read_constants(path: Path) -> dict[str, Any]:
-    """The large constants of a graph's text, by name."""
-    import numpy as np
-
-    beside = path.with_suffix(".npz")
-    if not beside.is_file():
-        return {}
-    return _readable(beside, lambda: dict(np.load(beside, allow_pickle=False)))
-
-
-def _readable(path: Path, read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        what = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ConfigError("cli.file", f"cannot read {path}: {what}") from error
-
-
-def write_graph(path: Path, graph: Graph) -> list[Path]:
-    """Write a graph's text, and the constants that it names by hash only beside it."""
-    import numpy as np
-
-    from tilewright.core.files import atomic_write
-    from tilewright.ir.graph.text import INLINE_LIMIT, print_graph
-
-    text = print_graph(graph)
-    written = [atomic_write(path, lambda file: file.write_text(text))]
-    large = {c.name: c.data for c in graph.constants if c.data.size > INLINE_LIMIT}
-    if large:
-
-        def save(file: Path) -> None:
-            # Not with np.savez, whose keyword arguments exclude some names.
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, data in large.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                        np.lib.format.write_array(stream, data, allow_pickle=False)
-
-        written.append(atomic_write(path.with_suffix(".npz"), save))
-    return written
+    return read_graph(path)

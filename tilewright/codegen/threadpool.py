@@ -36,7 +36,7 @@ from tilewright.codegen.clock import CLOCK_IR
 from tilewright.codegen.threadpool_jobs import OFFERS, PARALLEL
 from tilewright.codegen.threadpool_workers import WORKER, WORKERS
 from tilewright.core.errors import UnsupportedError
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.threads import PARALLEL_WORK
 
 MAX_THREADS = 256
 CHUNKS = 4

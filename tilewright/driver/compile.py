@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
     from tilewright.driver.staged import StagedModel
     from tilewright.ir.graph.nodes import Graph
+    from tilewright.target.cpu import Target
+    from tilewright.tune.verdicts import Verdicts
 
 Progress = Callable[[str], None]
 
@@ -33,6 +36,8 @@ def compile(
     precision: str = "f32",
     cache: bool = True,
     overrides: Path | None = None,
+    tuned: str | os.PathLike[str] | None = None,
+    nearest: bool = False,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> Executable | StagedModel:
@@ -45,14 +50,19 @@ def compile(
 
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
-    TW_OVERRIDE_DIR) is taken from there. A model in which something is known only when it runs is
-    compiled in stages, while it runs.
+    TW_OVERRIDE_DIR) is taken from there. `tuned` is a file of records, as `tilewright tune` makes
+    it: kernels for which it has a faster schedule than the built-in one are scheduled by it; with
+    `nearest`, also those for which it has one of other sizes, faster there.
+
+    A model in which something is known only when it runs is compiled in stages, while it runs.
     """
     options: dict[str, Any] = {
         "target": target,
         "precision": precision,
         "cache": cache,
         "overrides": overrides,
+        "tuned": tuned,
+        "nearest": nearest,
         "timings": timings,
         "progress": progress,
     }
@@ -117,6 +127,8 @@ def compile_container(
     precision: str = "f32",
     cache: bool = True,
     overrides: Path | None = None,
+    tuned: str | os.PathLike[str] | None = None,
+    nearest: bool = False,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> Container:
@@ -125,15 +137,19 @@ def compile_container(
     check_precision(precision)
     sizes = dict(dims or {})
     folder = overrides or config().override_dir
+    verdicts = _verdicts(tuned, nearest, machine)
 
     def compiler() -> Compiler:
         # The stages are imported only here: what is in the cache is ready without them.
         from tilewright.driver.compiler import Compiler
+        from tilewright.driver.tuning.tuned import TunedSchedules
 
-        return Compiler(source, machine, sizes, precision, folder, timings, progress)
+        schedule = None if verdicts is None else TunedSchedules(verdicts)
+        return Compiler(source, machine, sizes, precision, folder, timings, progress, schedule)
 
     store = open_cache() if cache and folder is None else None
-    key = None if store is None else model_key(source, machine, sizes, precision, store)
+    identity = "" if verdicts is None else verdicts.identity
+    key = None if store is None else model_key(source, machine, sizes, precision, store, identity)
     if store is None or key is None:
         made = compiler().container()
         release_memory()
@@ -144,3 +160,14 @@ def compile_container(
         release_memory()
 
     return read_container(store.get_or_put(key, write))
+
+
+def _verdicts(
+    tuned: str | os.PathLike[str] | None, nearest: bool, target: Target
+) -> Verdicts | None:
+    """What the records that were named say, if any were."""
+    if tuned is None:
+        return None
+    from tilewright.tune.verdicts import read_verdicts
+
+    return read_verdicts(Path(tuned), target, nearest)

@@ -5,6 +5,7 @@ Importing this imports every stage, so a model that is in the cache already neve
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
 from tilewright.driver.step_rows import step_rows
+from tilewright.driver.tuning.tuned import TunedSchedules
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.infer_types import bind_dims
@@ -35,6 +37,7 @@ from tilewright.runtime.container import (
     fill_container,
 )
 from tilewright.target.cpu import Target, host, resolve
+from tilewright.tune.verdicts import read_verdicts
 
 Progress = Callable[[str], None]
 # The stage that takes turns with the lowering of kernels.
@@ -65,6 +68,8 @@ def lower(
     dims: Mapping[str, int] | None = None,
     precision: str = "f32",
     overrides: Path | None = None,
+    tuned: str | os.PathLike[str] | None = None,
+    nearest: bool = False,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> ModelBuild:
@@ -72,7 +77,11 @@ def lower(
     folder = overrides or config().override_dir
     machine, sizes = resolve(target), dict(dims or {})
     check_precision(precision)
-    return Compiler(source, machine, sizes, precision, folder, timings, progress).build()
+    schedule = None
+    if tuned is not None:
+        schedule = TunedSchedules(read_verdicts(Path(tuned), machine, nearest))
+    parts = (source, machine, sizes, precision, folder, timings, progress, schedule)
+    return Compiler(*parts).build()
 
 
 def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
@@ -134,13 +143,14 @@ class Compiler:
         self.progress = progress
         self.schedule = schedule
 
-    def write(self, path: Path) -> None:
-        """Compile into a file."""
+    def write(self, path: Path) -> ModelBuild:
+        """Compile into a file; what was built."""
         build, objects, manifest = self._parts()
         start = time.perf_counter()
         self.progress("write")
         fill_container(path, manifest, objects, build.weights.items())
         self._finish("pack and write weights", start)
+        return build
 
     def container(self) -> Container:
         """Compile in memory."""

@@ -19,7 +19,7 @@ def schedule_data(kernel: Kernel) -> dict[str, Any]:
     """The rule that scheduled a kernel, why it was that one, and what it decided."""
     return {
         "rule": kernel.rule,
-        "why": RULES[kernel.rule],
+        "why": "; ".join(filter(None, (RULES[kernel.rule], kernel.note))),
         "decisions": [*_loops(kernel.func), *_tiles(kernel.func), *_memory(kernel)],
     }
 

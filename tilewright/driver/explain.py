@@ -49,7 +49,9 @@ def _refusals(refusals: Sequence[Refusal]) -> str:
 def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) -> str:
     by_kernel = rows_by_kernel(rows)
     kernels = {step.kernel.name: step.kernel for step in build.steps}
-    lines = [f"{len(build.steps)} kernel calls, {len(by_kernel)} distinct kernels"]
+    tuned = sum(kernel.rule == "tuned" for kernel in kernels.values())
+    counted = f"{len(build.steps)} kernel calls, {len(by_kernel)} distinct kernels"
+    lines = [f"{counted}, {tuned} of them tuned" if tuned else counted]
     footprint = float(build.weights.size + (build.plan.peak if build.plan else 0))
     for name, places in by_kernel.items():
         kernel = kernels[name]

@@ -21,9 +21,17 @@ from tilewright.target.cpu import Target
 
 
 def model_key(
-    source: Any, target: Target, dims: Mapping[str, int], precision: str, store: DiskCache
+    source: Any,
+    target: Target,
+    dims: Mapping[str, int],
+    precision: str,
+    store: DiskCache,
+    tuned: str = "",
 ) -> str | None:
-    """The key of a compilation; `None` for sources that have no stable identity."""
+    """The key of a compilation; `None` for sources that have no stable identity.
+
+    `tuned` is the identity of the verdicts by which it is scheduled.
+    """
     content: str | None
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
@@ -37,8 +45,8 @@ def model_key(
         content = None
     if content is None:
         return None
-    options = json.dumps([repr(target), sorted(dims.items()), precision, compiler_fingerprint()])
-    return fingerprint(content, options)
+    options = [repr(target), sorted(dims.items()), precision, compiler_fingerprint(), tuned]
+    return fingerprint(content, json.dumps(options))
 
 
 @cache

@@ -54,6 +54,7 @@ class Kernel:
     in_place: tuple[int, ...]
     flops: Expr
     traffic: tuple[Expr, ...]
+    note: str = ""
 
     @cached_property
     def bytes(self) -> Expr:
@@ -197,6 +198,7 @@ class KernelLibrary:
             source.in_place,
             source.flops,
             param_bytes(source.func),
+            scheduled.note,
         )
 
     def _overridden(self, scheduled: ScheduledFunc) -> ScheduledFunc:

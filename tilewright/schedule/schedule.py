@@ -6,15 +6,18 @@
     sch.func, sch.trace
 
 Methods are the primitives of `primitives/table.py` and the samplings of `sample.py`, by name.
+
+Code that makes schedules *chooses*: it has a default for every decision, and says what else it
+could take. A search decides otherwise; the trace then holds the steps that follow, not the choices.
 """
 
 from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from tilewright.core.config import config
 from tilewright.core.errors import Error, ScheduleError
@@ -24,6 +27,10 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.primitives.table import PRIMITIVES, names_of, rewrite_of
 from tilewright.schedule.sample import SAMPLINGS
 from tilewright.schedule.trace import Arg, Open, Ref, Step, Trace
+
+T = TypeVar("T")
+# Answers a question: its name, what is taken by default, and all that may be.
+Decide: TypeAlias = Callable[[str, Any, tuple[Any, ...]], Any]
 
 
 @node
@@ -46,11 +53,22 @@ class _StepNote:
 
 
 class Schedule:
-    """Applies steps to `func`; with `legality`, each that moves code is checked with isl."""
+    """Applies steps to `func`; with `legality`, each that moves code is checked with isl.
 
-    def __init__(self, func: Func, *, legality: bool = False, seed: int | None = None) -> None:
+    Who makes the schedule takes its own defaults, unless there is a `decide` to ask.
+    """
+
+    def __init__(
+        self,
+        func: Func,
+        *,
+        legality: bool = False,
+        seed: int | None = None,
+        decide: Decide | None = None,
+    ) -> None:
         self.func = func
         self.legality = legality
+        self._decide = decide
         self._steps: list[Step] = []
         self._values: dict[str, Arg] = {}
         self._rng = random.Random(config().seed if seed is None else seed)
@@ -59,6 +77,17 @@ class Schedule:
     def trace(self) -> Trace:
         """The steps so far."""
         return Trace(tuple(self._steps))
+
+    def choose(self, name: str, default: T, options: Callable[[], Iterable[T]]) -> T:
+        """One of `options`, which are only listed if somebody decides; else the default.
+
+        A default that is no option is one nevertheless.
+        """
+        if self._decide is None:
+            return default
+        listed = tuple(options())
+        choice: T = self._decide(name, default, listed if default in listed else (default, *listed))
+        return choice
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The primitive or sampling called `name`, to be applied to this schedule."""

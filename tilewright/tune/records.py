@@ -1,10 +1,13 @@
 """What was measured, kept in a file of SQLite: append-only, for several writers at once.
 
 A record says which workload was measured on which target, the trace, the times or why there are
-none, when, and by which versions. It is written in one transaction and with the log written ahead,
-so that a process killed at any moment loses what it was measuring and nothing else. A record is
-known by a hash of all that it says; adding one a second time changes nothing, which is what makes
-merging and importing safe to repeat.
+none, when, and by which versions. A record with a `rival` is a comparison: both ran in turns, and
+`rival_times` are those of the rival. It is written in one transaction and with the log written
+ahead, so that a process killed at any moment loses what it was measuring and nothing else. A record
+is known by a hash of all that it says; adding one a second time changes nothing, which is what
+makes merging and importing safe to repeat.
+
+Records name workloads by hashes; the texts lie in the file as well, each once.
 """
 
 from __future__ import annotations
@@ -12,15 +15,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tilewright.core.errors import TuneError
 
-FORMAT = 1
+FORMAT = 2
 # Seconds that a writer waits for others.
 PATIENCE = 60.0
 _SCHEMA = """
@@ -33,16 +37,29 @@ CREATE TABLE IF NOT EXISTS records (
   times TEXT NOT NULL,
   failure TEXT NOT NULL,
   measured_at REAL NOT NULL,
-  versions TEXT NOT NULL
+  versions TEXT NOT NULL,
+  conditions TEXT NOT NULL,
+  rival TEXT NOT NULL,
+  rival_times TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS by_task ON records (workload, target);
+CREATE INDEX IF NOT EXISTS comparisons ON records (target) WHERE rival != '';
+CREATE TABLE IF NOT EXISTS workloads (hash TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
-_COLUMNS = "workload, target, trace, times, failure, measured_at, versions"
+_COLUMNS = (
+    "workload, target, trace, times, failure, measured_at, versions, conditions, rival, rival_times"
+)
+_INSERT = f"INSERT OR IGNORE INTO records (id, {_COLUMNS}) VALUES ({','.join('?' * 11)})"
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; times in seconds, `measured_at` in seconds since 1970."""
+    """One measurement; times in seconds, `measured_at` in seconds since 1970.
+
+    `conditions` are what else the times depend on, such as the number of threads: times under
+    others are not comparable.
+    """
 
     workload: str
     target: str
@@ -50,7 +67,10 @@ class Record:
     times: tuple[float, ...]
     failure: str
     measured_at: float
-    versions: tuple[tuple[str, str], ...]
+    versions: Pairs
+    conditions: Pairs = ()
+    rival: str = ""
+    rival_times: tuple[float, ...] = ()
 
     @property
     def id(self) -> str:
@@ -60,24 +80,51 @@ class Record:
 
     def as_json(self) -> str:
         """One line."""
-        return json.dumps({**asdict(self), "versions": dict(self.versions)}, sort_keys=True)
+        pairs = {"versions": dict(self.versions), "conditions": dict(self.conditions)}
+        return json.dumps({**asdict(self), **pairs}, sort_keys=True)
 
 
 class Records:
-    """The records in one file; a context manager, as it keeps the file open."""
+    """The records in one file; a context manager, as it keeps the file open.
 
-    def __init__(self, path: Path) -> None:
+    The file is made if there is none, unless it is only to be read.
+    """
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
+        if read_only and not path.is_file():
+            raise TuneError(
+                "records.missing", f"there is no file {path}", help="`tilewright tune` makes one"
+            )
         with self._explained():
-            self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            self._prepare()
+            self._db = self._connected()
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _connected(self) -> sqlite3.Connection:
+        """The file opened; a reader whose folder cannot be written reads it as it is."""
+        address = self.path.absolute().as_uri()
+        if not self._read_only:
+            return _opened(address)
+        db = _opened(f"{address}?mode=ro")
+        try:
+            db.execute("PRAGMA user_version")
+        except sqlite3.OperationalError:
+            db.close()
+            return _opened(f"{address}?immutable=1")
+        return db
 
     def _prepare(self) -> None:
         """Make the tables; several processes may come here at once with a new file."""
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
+        if not self._read_only:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, FORMAT):
+        if version not in (0, FORMAT) or (self._read_only and version != FORMAT):
             raise TuneError(
                 "records.version",
                 f"{self.path} has format {version}, this tilewright reads {FORMAT}",
@@ -103,26 +150,38 @@ class Records:
         """Close the file."""
         self._db.close()
 
-    def add(self, records: Iterable[Record]) -> int:
-        """Write records, all or none of them; how many were new."""
+    def add(self, records: Iterable[Record], workloads: Mapping[str, str] | None = None) -> int:
+        """Write records and texts of workloads, all or none; how many records were new."""
         rows = [(record.id, *_row(record)) for record in records]
+        texts = list((workloads or {}).items())
         with self._explained():
-            before = self._db.total_changes
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.executemany(
-                    f"INSERT OR IGNORE INTO records (id, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows
-                )
+                self._db.executemany("INSERT OR IGNORE INTO workloads VALUES (?,?)", texts)
+                before = self._db.total_changes
+                self._db.executemany(_INSERT, rows)
+                new = self._db.total_changes - before
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # after some errors SQLite has rolled back itself
                     self._db.execute("ROLLBACK")
                 raise
-            return self._db.total_changes - before
+            return new
 
     def of(self, workload: str, target: str) -> list[Record]:
         """All records of a task in the order in which they were written: where to resume from."""
         return self._select("WHERE workload = ? AND target = ?", workload, target)
+
+    def comparisons(self, target: str | None = None) -> list[Record]:
+        """The records that have a rival, of one target or of all."""
+        if target is None:
+            return self._select("WHERE rival != ''")
+        return self._select("WHERE rival != '' AND target = ?", target)
+
+    def workloads(self) -> dict[str, str]:
+        """The texts of workloads by their hashes."""
+        with self._explained():
+            return dict(self._db.execute("SELECT hash, text FROM workloads ORDER BY hash"))
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._select(""))
@@ -134,19 +193,20 @@ class Records:
 
     def merge(self, other: Records) -> int:
         """Take over what another file has and this one has not; how many that were."""
-        return self.add(other)
+        return self.add(other, other.workloads())
 
     def export_lines(self, write: Callable[[str], object]) -> int:
-        """Write every record as a line of JSON; how many there are."""
+        """Write the texts of workloads, then every record, as lines of JSON; how many records."""
+        texts = [json.dumps({"workload": key, "text": t}) for key, t in self.workloads().items()]
         lines = [record.as_json() for record in self]
-        write("".join(f"{line}\n" for line in lines))
+        write("".join(f"{line}\n" for line in (*texts, *lines)))
         return len(lines)
 
     def import_lines(self, lines: Iterable[str], source: str = "") -> int:
         """Add records from lines of JSON, all or none; how many were new."""
-        return self.add(
-            [_parsed(line, n, source) for n, line in enumerate(lines, 1) if line.strip()]
-        )
+        found = [_parsed(line, n, source) for n, line in enumerate(lines, 1) if line.strip()]
+        records = [one for one in found if isinstance(one, Record)]
+        return self.add(records, dict(one for one in found if not isinstance(one, Record)))
 
     def _select(self, where: str, *values: str) -> list[Record]:
         with self._explained():
@@ -165,6 +225,10 @@ class Records:
             ) from error
 
 
+def _opened(address: str) -> sqlite3.Connection:
+    return sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+
+
 def _row(record: Record) -> tuple[str | float, ...]:
     return (
         record.workload,
@@ -174,11 +238,14 @@ def _row(record: Record) -> tuple[str | float, ...]:
         record.failure,
         record.measured_at,
         json.dumps(dict(record.versions), sort_keys=True),
+        json.dumps(dict(record.conditions), sort_keys=True),
+        record.rival,
+        json.dumps(record.rival_times),
     )
 
 
-def _record(row: tuple[str, str, str, str, str, float, str]) -> Record:
-    workload, target, trace, times, failure, when, versions = row
+def _record(row: tuple[Any, ...]) -> Record:
+    workload, target, trace, times, failure, when, versions, conditions, rival, its = row
     return Record(
         workload,
         target,
@@ -187,17 +254,25 @@ def _record(row: tuple[str, str, str, str, str, float, str]) -> Record:
         failure,
         when,
         _pairs(json.loads(versions)),
+        _pairs(json.loads(conditions)),
+        rival,
+        tuple(json.loads(its)),
     )
 
 
-def _parsed(line: str, number: int, source: str) -> Record:
+_TEXTS = ("workload", "target", "trace", "failure", "rival")
+
+
+def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
+    """A record, or the hash and the text of a workload."""
     try:
         data = json.loads(line)
-        texts = [data[name] for name in ("workload", "target", "trace", "failure")]
-        if {*data} != {f.name for f in fields(Record)} or not all(
-            isinstance(t, str) for t in texts
-        ):
+        if {*data} == {"workload", "text"}:
+            return str(data["workload"]), str(data["text"])
+        if {*data} != {f.name for f in fields(Record)}:
             raise ValueError("not the fields of a record")
+        if not all(isinstance(data[name], str) for name in _TEXTS):
+            raise ValueError("numbers where there should be text")
         return Record(
             data["workload"],
             data["target"],
@@ -206,6 +281,9 @@ def _parsed(line: str, number: int, source: str) -> Record:
             data["failure"],
             float(data["measured_at"]),
             _pairs(data["versions"]),
+            _pairs(data["conditions"]),
+            data["rival"],
+            tuple(float(time) for time in data["rival_times"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TuneError(
@@ -215,5 +293,5 @@ def _parsed(line: str, number: int, source: str) -> Record:
         ) from error
 
 
-def _pairs(versions: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(name), str(text)) for name, text in versions.items()))
+def _pairs(pairs: dict[str, str]) -> Pairs:
+    return tuple(sorted((str(name), str(text)) for name, text in pairs.items()))

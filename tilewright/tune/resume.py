@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewright.tune.candidate import Result
-from tilewright.tune.records import Record
+from tilewright.tune.records import Pairs, Record
 from tilewright.tune.space.space import Space
 
 
 def earlier_results(space: Space, records: Iterable[Record]) -> list[Result]:
     """What records say of candidates that the space still has, for `Strategy.observe`."""
-    found = ((space.parse(record.trace), record) for record in records)
+    measured = (record for record in records if not record.rival)
+    found = ((space.parse(record.trace), record) for record in measured)
     return [Result(c, record.times, record.failure) for c, record in found if c is not None]
 
 
@@ -20,9 +21,10 @@ def to_record(
     result: Result,
     workload: str,
     target: str,
-    versions: tuple[tuple[str, str], ...],
+    versions: Pairs,
     now: float,
+    conditions: Pairs = (),
 ) -> Record:
     """The record of a measurement that was made at `now`."""
     trace = space.text(result.candidate)
-    return Record(workload, target, trace, result.times, result.failure, now, versions)
+    return Record(workload, target, trace, result.times, result.failure, now, versions, conditions)

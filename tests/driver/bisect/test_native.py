@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from tests.driver.bisect.deep_model import deep_input, deep_model
+from tilewright.driver.alone import alone
 from tilewright.driver.bisect.meanings import Meanings
-from tilewright.driver.bisect.native import Native, alone, unscheduled
+from tilewright.driver.bisect.native import Native, unscheduled
 from tilewright.driver.compiler import Timings, lower_to_graph
 from tilewright.target.cpu import host
 

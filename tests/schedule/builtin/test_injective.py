@@ -11,7 +11,7 @@ from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.layout import TransposeAttrs
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.threads import PARALLEL_WORK
 
 
 def _negated(*shape: int, dtype=F32) -> Graph:

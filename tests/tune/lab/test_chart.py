@@ -5,11 +5,11 @@ from xml.etree import ElementTree
 
 from tilewright.tune.lab.chart import html_page
 from tilewright.tune.lab.method import Method
-from tilewright.tune.lab.ring import Job, Run, Standing
+from tilewright.tune.lab.ring import Run, Standing
 
 
 def _standing(space: str, method: Method, best: tuple[float, ...]) -> Standing:
-    runs = tuple(Run(Job(space, method, s, len(best), 4), best, 0, 0.1) for s in range(3))
+    runs = tuple(Run(s, best, 0, 0.1) for s in range(3))
     return Standing(space, method, 1.0, runs)
 
 

@@ -2,8 +2,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
+
 from tilewright.tune.candidate import Candidate, Result
-from tilewright.tune.lab.metrics import Quartiles, best_so_far, quartiles, regret, trials_to_reach
+from tilewright.tune.lab.metrics import (
+    Quartiles,
+    best_so_far,
+    kendall,
+    quartiles,
+    regret,
+    trials_to_reach,
+)
 
 BEST = (math.inf, 3.0, 3.0, 1.05, 1.0)
 
@@ -31,3 +41,12 @@ def test_quartiles_bear_infinite_figures() -> None:
     assert quartiles([4.0, 1.0, math.inf, 2.0]) == Quartiles(1.0, 2.0, 4.0)
     assert quartiles([5.0]) == Quartiles(5.0, 5.0, 5.0)
     assert quartiles([1.0, math.inf, math.inf]).median == math.inf
+
+
+def test_kendall() -> None:
+    seconds = np.array([1.0, 2.0, 2.0, 4.0, np.inf])
+    assert kendall(-np.arange(5.0), seconds) == 1.0
+    assert kendall(np.arange(5.0), seconds) == -1.0
+    assert kendall(np.zeros(5), seconds) == 0.0
+    assert kendall(np.array([4.0, 3.0, 2.0, 0.0, 1.0]), seconds) == pytest.approx(7 / 9)
+    assert kendall(np.zeros(3), np.ones(3)) == 0.0

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import Var
-from tilewright.core.dtypes import BOOL
+from tilewright.driver.alone import alone
 from tilewright.driver.compiler import Compiler, Progress
 from tilewright.driver.kernels import MakeSchedule
-from tilewright.ir.graph.nodes import Constant, Graph, Node, Value
+from tilewright.ir.graph.nodes import Node
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.types import TensorType, Type
+from tilewright.ir.types import Type
 from tilewright.runtime.executable import Executable
 from tilewright.schedule.builtin.choose import ScheduledFunc
 from tilewright.schedule.trace import Trace
@@ -62,34 +61,3 @@ class Native:
 def unscheduled(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
     """The loops as they are."""
     return ScheduledFunc(func, Trace(), "opaque")
-
-
-def alone(
-    node: Node,
-    arrays: Sequence[np.ndarray | None],
-    types: Sequence[Type | None],
-    sizes: Mapping[str, int],
-    constants: frozenset[str],
-) -> tuple[Graph, dict[str, np.ndarray]]:
-    """A graph of just this node, and its inputs; those named in `constants` are constants of it.
-
-    Each symbolic size is the length of an input that nothing reads.
-    """
-    given = {
-        name: (x, t)
-        for name, x, t in zip(node.inputs, arrays, types, strict=True)
-        if name and x is not None
-    }
-    fixed, inputs, values = [], [], {}
-    for name, (x, t) in given.items():
-        assert isinstance(t, TensorType)
-        if name in constants:
-            fixed.append(Constant(name, t, x))
-        else:
-            inputs.append(Value(name, t))
-            values[name] = np.ascontiguousarray(x)
-    for size, length in sizes.items():
-        inputs.append(Value(f"size.{size}", TensorType(BOOL, (Var(size),))))
-        values[f"size.{size}"] = np.zeros(length, bool)
-    graph = Graph(node.op, tuple(inputs), tuple(fixed), (node,), node.outputs, node.loc)
-    return graph, values

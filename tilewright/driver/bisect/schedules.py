@@ -15,9 +15,10 @@ import numpy as np
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import Error
+from tilewright.driver.alone import alone
 from tilewright.driver.bisect.finding import Finding, group_text, model_nodes
 from tilewright.driver.bisect.meanings import INTERPRETED
-from tilewright.driver.bisect.native import Native, alone
+from tilewright.driver.bisect.native import Native
 from tilewright.driver.bisect.search import first_wrong
 from tilewright.driver.bisect.tolerance import Tolerance
 from tilewright.driver.kernels import KernelSource, MakeSchedule, group_source, loops_source

@@ -80,8 +80,13 @@ def _reference(name: str, sign: str = "%") -> str:
     return sign + (name if _REFERENCE.fullmatch(name) else json.dumps(name))
 
 
+def is_inline(c: Constant) -> bool:
+    """Whether the text of a graph holds the data of a constant."""
+    return c.data.size <= INLINE_LIMIT and c.type.dtype.kind in _INLINE_KINDS
+
+
 def _constant(c: Constant) -> str:
-    if c.data.size > INLINE_LIMIT or c.type.dtype.kind not in _INLINE_KINDS:
+    if not is_inline(c):
         return f'const "{content_hash(c.data)}"'
     items = [_element(x) for x in np.asarray(c.data).reshape(-1)]
     return f"const {items[0]}" if c.data.ndim == 0 else f"const [{', '.join(items)}]"
@@ -233,7 +238,7 @@ class _Parser:
         token = self.cursor.now
         if token.kind == "string" and token.text.startswith('"sha1:'):
             self.cursor.position += 1
-            return self.stored(name, json.loads(token.text), token.line, token.column)
+            return self.stored(name, type, json.loads(token.text), token.line, token.column)
         shape = type.static_shape
         if shape is None:
             self.cursor.fail(f"constant {name!r} has a symbolic shape")
@@ -243,9 +248,13 @@ class _Parser:
         stored = np.dtype(object) if type.dtype == STRING else type.dtype.numpy
         return np.array(items, stored).reshape(shape)
 
-    def stored(self, name: str, wanted: str, line: int, column: int) -> np.ndarray:
+    def stored(
+        self, name: str, type: TensorType, wanted: str, line: int, column: int
+    ) -> np.ndarray:
         """The array of a constant that the text only names by its hash."""
         found = self.arrays.get(name)
+        if found is not None and found.dtype.kind == "V":  # files have no names for small types
+            found = found.view(type.dtype.numpy)
         if found is not None and content_hash(found) == wanted:
             return found
         what = "is not given" if found is None else "is given with other contents"

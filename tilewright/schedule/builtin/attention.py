@@ -21,11 +21,10 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
 from tilewright.ir.loop.walk import blocks, loops, loops_above
-from tilewright.schedule.builtin.injective import PARALLEL_WORK, UNROLL
+from tilewright.schedule.builtin.injective import UNROLL
 from tilewright.schedule.builtin.lanes import combine_lanes
 from tilewright.schedule.builtin.register_tile import RegisterTile, TileProblem, choose_tile
 from tilewright.schedule.builtin.structure import (
-    Facts,
     facts_of,
     flat_stride,
     loop_of,
@@ -38,6 +37,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.builtin.unit_product import is_unit_product, schedule_unit_product
 from tilewright.schedule.intrin.amx import COLUMNS, DEPTH
 from tilewright.schedule.schedule import Schedule
@@ -45,6 +45,8 @@ from tilewright.target.cpu import Target
 
 # Batches for each core that even out what threads get.
 BATCHES_PER_CORE = 4
+# Vectors of a row that may be computed at once.
+WIDTHS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
             _reduce_rows(sch, block, target)
     around = [loop for loop in loops_above(sch.func, inside[0].name) if loop.name in shared]
     outer = around[: [loop.name for loop in around].index(tasks.name) + 1]
-    parallel = sum(work(b) for b in inside) >= PARALLEL_WORK
+    parallel = is_shared(sch, tasks.name, sum(work(b) for b in inside))
     copies = [(block, panels[block.writes[0].buffer]) for block in before]
     above = _above_copies(outer[:-1], [panel for _, panel in copies])
-    if _enough(above, target):
+    enough = _enough(above, target)
+    if sch.choose(f"{tasks.name}.copies", enough, lambda: (False, True) if above else (False,)):
         for block, panel in copies:
             _copy_at(sch, block, outer[:-1], panel)
         outer = above
@@ -111,8 +114,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
         for block, panel in copies:
             _copy_all(sch, block, panel)
     if parallel:
-        fused = [loop.name for loop in outer]
-        sch.parallel(sch.fuse(*fused) if len(fused) > 1 else fused[0])
+        share(sch, tasks.name, [loop.name for loop in outer])
 
 
 def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
@@ -175,7 +177,7 @@ def _schedule_product(
     facts = facts_of(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
     steps = _step(sch, block, _own(row, shared)), _step(sch, block, loop_of(column))
-    tile = _choose(block, facts, steps, column, panel, target)
+    tile = _choose(sch, block, steps, column, panel, target)
     found: dict[str, _Panel] = {}
     if not _is_parameter(sch.func, panel.buffer):
         _lay_out(sch, panel, block, column, tile)
@@ -205,8 +207,8 @@ def _is_parameter(func: Func, buffer: str) -> bool:
 
 
 def _choose(
+    sch: Schedule,
     block: Block,
-    facts: Facts,
     steps: tuple[int, int],
     column: Iter,
     panel: Load,
@@ -217,6 +219,7 @@ def _choose(
     lanes = target.lanes(bits)
     last = reductions(block)[-1]
     scalars = [r for r in reads_of(block) if r is not panel]
+    facts = facts_of(sch.func)
     by_lane = (
         target.multiplies_by_lane
         and as_int(simplify(last.extent % lanes)) == 0
@@ -230,7 +233,7 @@ def _choose(
         shared=True,
         by_lane=by_lane,
     )
-    tile = choose_tile(problem, target)
+    tile = choose_tile(sch, block.name, problem, target)
     height = max(n for n in range(1, tile.rows + 1) if steps[0] % n == 0)
     columns = tile.columns
     if not all(i is Var(column.name) for i in panel.indices if column.name in free_vars(i)):
@@ -289,7 +292,7 @@ def _reduce_rows(sch: Schedule, block: Block, target: Target) -> None:
     if extent % lanes:
         sch.decompose_reduction(block.name, loop_of(reductions(block)[0]))
         return
-    factor = lanes * gcd(UNROLL, extent // lanes)
+    factor = lanes * _vectors(sch, block, extent // lanes)
     _, inner = sch.split(loop_of(axis), [None, factor])
     partial = sch.rfactor(block.name, inner)
     final = [f.name for f in loops_above(sch.func, block.name)]
@@ -309,8 +312,15 @@ def _vectorize(sch: Schedule, block: Block, shared: set[str], target: Target) ->
     lanes = target.lanes(value_of(block).dtype.bits)
     extent = _step(sch, block, last)
     if extent >= lanes:
-        _, inner = sch.split(last, [None, lanes * gcd(UNROLL, max(1, extent // lanes))])
+        _, inner = sch.split(last, [None, lanes * _vectors(sch, block, max(1, extent // lanes))])
         sch.vectorize(inner)
+
+
+def _vectors(sch: Schedule, block: Block, count: int) -> int:
+    """How many vectors of a row of `count` a block takes at once; none is left over."""
+    return sch.choose(
+        f"{block.name}.width", gcd(UNROLL, count), lambda: [n for n in WIDTHS if count % n == 0]
+    )
 
 
 def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> None:
@@ -323,8 +333,8 @@ def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> 
 def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
     """Copy an operand for all batches, in parallel."""
     outer = _into_panels(sch, block, {it.name: loop_of(it) for it in spatial(block)}, panel)
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
 
 
 def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Panel) -> list[str]:

@@ -21,7 +21,6 @@ from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.ops.precision import short_sum
 from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import RegisterTile
 from tilewright.schedule.builtin.structure import (
     facts_of,
@@ -31,6 +30,7 @@ from tilewright.schedule.builtin.structure import (
     sums_briefly,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 
 # Sums that take turns, so that half as many terms are added to each; registers hold no more.
@@ -105,8 +105,8 @@ def schedule_brief(
     _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
     sch.set_scope(block.writes[0].buffer, "register" if whole else "local")
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
 
 
 def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.arith.expr import Call
@@ -32,7 +33,7 @@ from tilewright.schedule.builtin.structure import (
 )
 from tilewright.schedule.builtin.tile import copies_for_one_row, schedule_tile, tile_roles
 from tilewright.schedule.builtin.window import schedule_windows, window_roles
-from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 
@@ -49,26 +50,36 @@ RULES = {
     "attention": "a loop of independent iterations, each several nests with sums",
     "recurrence": "a loop of dependent iterations, each several nests with sums",
     "opaque": "blocks that are not one store: rows in parallel",
+    "tuned": "measured to be faster than the built-in schedule",
     "override": "its loops were given in a file",
 }
 
 
 @dataclass(frozen=True)
 class ScheduledFunc:
-    """A scheduled function, the trace that made it, and the rule that was chosen."""
+    """A scheduled function, the trace that made it, and the rule that was chosen.
+
+    `note` is what else `explain` has to say of the choice.
+    """
 
     func: Func
     trace: Trace
     rule: str
+    note: str = ""
 
     def __post_init__(self) -> None:
         """Every rule is described."""
         assert self.rule in RULES, self.rule
 
 
-def schedule_func(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
-    """Schedule a function; `constants` are parameters whose layout it may choose."""
-    sch = Schedule(func)
+def schedule_func(
+    func: Func, constants: frozenset[str], target: Target, decide: Decide | None = None
+) -> ScheduledFunc:
+    """Schedule a function; `constants` are parameters whose layout it may choose.
+
+    With `decide`, this is a program that asks: every schedule that the rules can make is an answer.
+    """
+    sch = Schedule(func, decide=decide)
     facts = facts_of(func)
     if not all(is_simple(b) for b in facts.blocks):
         schedule_opaque(sch, facts, target)
@@ -100,33 +111,57 @@ def _schedule_reductions(
     facts = facts_of(sch.func)
     if len(sums) == 1 and len(facts.outputs) == 1:
         matrix = matrix_roles(sums[0], facts, constants, target)
-        if matrix is not None:
+        if matrix is not None and sch.choose("matrix", True, lambda: (False, True)):
             schedule_matrix(sch, sums[0].name, matrix, target)
             return "matrix"
     staged = staged_blocks(facts)
     _inline_copies(sch, facts, staged)
-    facts = facts_of(sch.func)
+    possible = _possible_rules(facts_of(sch.func), [b.name for b in sums], constants)
+    best = next(possible)
+    rule = sch.choose("rule", best, lambda: (best, *possible))
+    return _SCHEDULES[rule](sch, sums[0].name, staged, constants, target)
+
+
+def _possible_rules(facts: Facts, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
+    """The rules for a function with sums, the best first."""
     if len(facts.outputs) == 1:  # else some block in the middle is wanted whole
         rows = row_axes(facts)
-        if len(sums) == 1 and _schedule_windows(sch, sums[0].name, constants, target):
-            return "windows"
-        roles = tile_roles(facts.block(sums[0].name), facts, constants)
+        one = facts.block(sums[0]) if len(sums) == 1 else None
+        if one is not None and window_roles(one, facts, constants) is not None:
+            yield "windows"
+        roles = None if one is None else tile_roles(one, facts, constants)
         if roles is not None and rows is not None and copies_for_one_row(roles, facts, constants):
-            roles = None
-        if len(sums) == 1 and roles is not None:
-            return _schedule_tiled(sch, sums[0].name, staged, constants, target)
+            yield "rows"
+            rows = None
+        if roles is not None:
+            yield "tile"
         if rows is not None:
-            schedule_rows(sch, facts, rows, target)
-            return "rows"
-    schedule_nests(sch, facts, staged, target)
+            yield "rows"
+    yield "nests"
+
+
+def _schedule_rows(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+) -> str:
+    facts = facts_of(sch.func)
+    rows = row_axes(facts)
+    assert rows is not None
+    schedule_rows(sch, facts, rows, target)
+    return "rows"
+
+
+def _schedule_nests(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+) -> str:
+    schedule_nests(sch, facts_of(sch.func), staged, target)
     return "nests"
 
 
-def _schedule_windows(sch: Schedule, name: str, constants: frozenset[str], target: Target) -> bool:
-    """Schedule windows of single channels, if that is what a function computes."""
+def _schedule_windows(
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+) -> str:
+    """Windows of single channels, and what is computed of them on each tile."""
     facts = facts_of(sch.func)
-    if window_roles(facts.block(name), facts, constants) is None:
-        return False
     position = [b.name for b in facts.blocks].index(name)
     depth = brief_depth(facts.block(name))
     if depth is not None and depth.part == 0:
@@ -139,7 +174,7 @@ def _schedule_windows(sch: Schedule, name: str, constants: frozenset[str], targe
     roles = window_roles(facts.block(name), facts, constants)
     assert roles is not None
     schedule_windows(sch, facts.block(name), roles, facts.blocks[-1], constants, target)
-    return True
+    return "windows"
 
 
 def _schedule_tiled(
@@ -159,13 +194,21 @@ def _schedule_tiled(
     epilogue = facts.blocks[[b.name for b in facts.blocks].index(name) + 1]
     block = facts.block(name)
     pairs = pair_roles(block, facts, constants, target)
-    if pairs is not None:
+    if pairs is not None and sch.choose("pairs", True, lambda: (False, True)):
         schedule_pairs(sch, block, pairs, epilogue, target)
         return "pairs"
     roles = tile_roles(block, facts, constants)
     assert roles is not None
     schedule_tile(sch, block, roles, epilogue, constants, target)
     return "tile"
+
+
+_SCHEDULES = {
+    "windows": _schedule_windows,
+    "tile": _schedule_tiled,
+    "rows": _schedule_rows,
+    "nests": _schedule_nests,
+}
 
 
 def _inline_into_last(sch: Schedule, facts: Facts) -> None:
@@ -183,7 +226,7 @@ def _inline_copies(sch: Schedule, facts: Facts, staged: frozenset[str]) -> None:
         if reads_staged(b, facts, staged) and any(map(reductions, readers)):
             continue
         cheap = len(readers) == 1 and not _calls(b) and not reductions(readers[0])
-        if is_copy(b) or cheap:
+        if sch.choose(f"{b.name}.inline", is_copy(b) or cheap, lambda: (False, True)):
             sch.inline(b.name)
 
 

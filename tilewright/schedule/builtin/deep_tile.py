@@ -19,18 +19,21 @@ from math import prod
 
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.register_tile import (
     RegisterTile,
+    divisors,
     largest_divisor,
     nearest_divisor,
 )
 from tilewright.schedule.builtin.structure import loop_of, reductions, spatial, value_of, work
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
 # Shorter blocks would spend more on loading and storing the sums than they save.
 LEAST_DEPTH = 384
+# Blocks shorter than this are never any good.
+SHORTEST = 32
 # Column panels that share a block of rows; more would leave too little work for other threads.
 PANELS_TOGETHER = 4
 TASKS_PER_CORE = 4
@@ -74,6 +77,36 @@ def block_depth(block: Block, tile: RegisterTile, target: Target) -> Depth | Non
     return Depth(0, part, part) if part > most // 2 and part % tile.lanes == 0 else None
 
 
+def choose_depth(
+    sch: Schedule, block: Block, tile: RegisterTile, target: Target, reused: bool
+) -> Depth | None:
+    """How to cut a reduction, `None` for not at all; by default only where blocks are `reused`."""
+    depth = block_depth(block, tile, target) if reused else None
+    default = (0, 0) if depth is None else (depth.inner, depth.part)
+    inner, part = sch.choose(f"{block.name}.depth", default, lambda: _depths(block, tile))
+    return Depth(inner, part, _steps(block, inner, part)) if part else None
+
+
+def _depths(block: Block, tile: RegisterTile) -> list[tuple[int, int]]:
+    """All ways to cut, `(inner, part)` each: whole inner loops, and equal parts of the next."""
+    extents = [as_int(it.extent) or 0 for it in reductions(block)]
+    total = prod(extents)
+    found = [
+        (inner, part)
+        for inner in range(len(extents))
+        for part in divisors(extents[len(extents) - 1 - inner])
+        if total and SHORTEST <= _steps(block, inner, part) < total
+    ]
+    whole = [c for c in found if c[0] or c[1] % (tile.lanes if tile.by_lane else 1) == 0]
+    return [(0, 0), *sorted(whole, key=lambda c: _steps(block, *c))]
+
+
+def _steps(block: Block, inner: int, part: int) -> int:
+    """Steps of `part` iterations of a loop with so many loops inside it."""
+    extents = [as_int(it.extent) or 0 for it in reductions(block)]
+    return part * prod(extents[len(extents) - inner :])
+
+
 def schedule_deep(
     sch: Schedule,
     block: Block,
@@ -88,20 +121,25 @@ def schedule_deep(
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     assert axes.row is not None
-    tiles, panels = _together(axes, axes.row, tile, depth, value_of(block).dtype.bytes, target)
+    tiles, panels = _together(sch, block, axes, tile, depth, target)
     row_group, row_tile, rows = sch.split(loops[axes.row.name], [None, tiles, tile.rows])
     panel_group, panel, columns = sch.split(loops[axes.column.name], [None, panels, tile.columns])
     vector, lane = sch.split(columns, [None, tile.lanes])
-    outer = [*(loops[it.name] for it in axes.batch), row_group, panel_group]
-    sch.reorder(*outer, blocks, panel, row_tile, rows, vector, lane)
-    schedule_partial(sch, block, partial, row_tile, axes, tile)
+    groups, order = [row_group, panel_group], [panel, row_tile]
+    if sch.choose(f"{block.name}.groups", "rows", lambda: ("rows", "panels")) == "panels":
+        groups.reverse()
+    if sch.choose(f"{block.name}.kept", "panel", lambda: ("panel", "rows")) == "rows":
+        order.reverse()
+    outer = [*(loops[it.name] for it in axes.batch), *groups]
+    sch.reorder(*outer, blocks, *order, rows, vector, lane)
+    schedule_partial(sch, block, partial, order[-1], axes, tile)
     in_vectors(sch, rows, vector, lane)
     written = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *sch.split(written[-1], [None, tile.lanes]))
     sch.decompose_reduction(block.name, blocks)
     sch.set_scope(block.writes[0].buffer, "global")
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer))
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
 
 
 def in_vectors(sch: Schedule, *loops: str) -> None:
@@ -122,19 +160,22 @@ def cut(sch: Schedule, block: Block, depth: Depth) -> str:
 
 
 def _together(
-    axes: TileAxes, row: Iter, tile: RegisterTile, depth: Depth, size: int, target: Target
+    sch: Schedule, block: Block, axes: TileAxes, tile: RegisterTile, depth: Depth, target: Target
 ) -> tuple[int, int]:
     """How many row tiles and column panels make a group.
 
     A block of the group's rows takes a quarter of the second cache; its sums are far smaller.
     """
-    tiles = -(-(as_int(row.extent) or 1) // tile.rows)
+    assert axes.row is not None
+    tiles = -(-(as_int(axes.row.extent) or 1) // tile.rows)
     panels = -(-(as_int(axes.column.extent) or 1) // tile.columns)
-    room = target.l2 // 4 // (depth.steps * size * tile.rows)
+    room = target.l2 // 4 // (depth.steps * value_of(block).dtype.bytes * tile.rows)
     together = nearest_divisor(tiles, max(1, room))
+    together = sch.choose(f"{block.name}.together", together, lambda: divisors(tiles))
     tasks = prod(as_int(it.extent) or 1 for it in axes.batch) * (tiles // together) * panels
     most = min(PANELS_TOGETHER, max(1, tasks // (TASKS_PER_CORE * target.cores)))
-    return together, largest_divisor(panels, most)
+    default = largest_divisor(panels, most)
+    return together, sch.choose(f"{block.name}.panels", default, lambda: divisors(panels))
 
 
 def schedule_partial(

@@ -16,12 +16,20 @@ IMAGE_AXES = 3
 
 
 def mark_edges(
-    sch: Schedule, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
+    sch: Schedule, name: str, row: Iter | None, tile_rows: int, least: int, loops: Sequence[str]
 ) -> None:
-    """Let the last tile have fewer rows where the others would be much for nothing."""
-    edge = edge_height(row, tile_rows, least)
+    """Let the last tile of a block have fewer rows where the others would be much for nothing."""
+    edge = choose_edge(sch, name, row, tile_rows, least)
     for loop in loops if edge else ():
         sch.annotate(loop, "edge", edge)
+
+
+def choose_edge(sch: Schedule, name: str, row: Iter | None, tile_rows: int, least: int) -> int:
+    """The least height of the last tile of a block; 0 where it has all rows."""
+    edge = edge_height(row, tile_rows, least)
+    rows = 0 if row is None else as_int(row.extent)
+    other = 0 if rows is None or rows % tile_rows == 0 or least >= tile_rows else least
+    return sch.choose(f"{name}.edge", edge, lambda: sorted({0, edge, other}))
 
 
 def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:

@@ -22,12 +22,11 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared
 from tilewright.schedule.builtin.transpose import crossing_axis, schedule_transposed
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
-# Fewer steps than this are not worth waking another thread for.
-PARALLEL_WORK = 32_768
 # Iterations of the parallel loop for each core: evens out what threads get.
 CHUNKS_PER_CORE = 16
 # Sizes that are not known, of which one at least is more than a few.
@@ -36,6 +35,8 @@ SEVERAL = 2
 MAX_CHOICES = 16
 # Vectors in one iteration: independent chains hide the latency of long formulas.
 UNROLL = 4
+# How many there may be.
+WIDTHS = (1, 2, 3, 4, 6, 8)
 
 
 def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
@@ -47,10 +48,10 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
     extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
     crossing = crossing_axis(block, facts_of(sch.func), lanes)
-    if crossing is not None:
+    if crossing is not None and sch.choose(f"{block.name}.squares", True, lambda: (False, True)):
         loops, extents = schedule_transposed(sch, block, crossing, target)
     elif extents[-1] >= lanes:
-        factor = _width(block, axes[-1].extent, lanes)
+        factor = lanes * _width(sch, block, axes[-1].extent, lanes)
         loops[-1], inner = sch.split(loops[-1], [None, factor])
         sch.vectorize(inner)
         extents[-1] = -(-extents[-1] // factor)
@@ -60,15 +61,21 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
         loops, extents = _interleave(sch, block, along, lanes)
     elif len(loops) > 1:
         loops.pop()  # too short for a vector, but a division in each iteration costs more
-    if work(block) >= PARALLEL_WORK:
-        parallelize(sch, loops, target)
+    if is_shared(sch, block.name, work(block)):
+        parallelize(sch, block.name, loops, target)
 
 
-def _width(block: Block, extent: Expr, lanes: int) -> int:
-    """Elements of one iteration: whole vectors, of a number that leaves no rest where one does."""
+def _width(sch: Schedule, block: Block, extent: Expr, lanes: int) -> int:
+    """Vectors of one iteration, of a number that leaves no rest where one does."""
     vectors = min(UNROLL if _keeps_width(block) else 1, typical_extent(extent) // lanes)
     exact = [n for n in range(2, vectors + 1) if as_int(simplify(extent % (n * lanes))) == 0]
-    return lanes * max(exact, default=vectors)
+    return vectors_together(sch, block.name, max(exact, default=vectors), extent, lanes)
+
+
+def vectors_together(sch: Schedule, name: str, default: int, extent: Expr, lanes: int) -> int:
+    """How many vectors of an axis the block `name` computes in one iteration."""
+    most = typical_extent(extent) // lanes
+    return sch.choose(f"{name}.vectors", default, lambda: [n for n in WIDTHS if n <= most])
 
 
 def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
@@ -136,8 +143,8 @@ def _write_out_choices(
         sch.unroll(loop)
 
 
-def parallelize(sch: Schedule, loops: list[str], target: Target) -> list[str]:
-    """Share the outermost loops among threads; as few of them as give every thread enough.
+def parallelize(sch: Schedule, name: str, loops: list[str], target: Target) -> list[str]:
+    """Share the outermost loops of a block among threads, by default as few as give all enough.
 
     Gives the loops as they are then. A loop that is fused costs a division in each iteration, so
     the innermost ones stay apart. A size that is not known may be 1, a batch often is; but where
@@ -153,9 +160,10 @@ def parallelize(sch: Schedule, loops: list[str], target: Target) -> list[str]:
         count *= least_extent(extents[loops[taken]])
         unknown += _unknown_factors(extents[loops[taken]])
         taken += 1
+    taken = sch.choose(f"{name}.loops", max(taken, 1), lambda: range(1, len(loops) + 1))
     shared = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
     sch.parallel(shared)
-    return [shared, *loops[max(taken, 1) :]]
+    return [shared, *loops[taken:]]
 
 
 def _unknown_factors(extent: Expr) -> int:

@@ -20,7 +20,6 @@ from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.product import ProductRoles, product_roles
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -31,6 +30,7 @@ from tilewright.schedule.builtin.structure import (
     typical_extent,
     work,
 )
+from tilewright.schedule.builtin.threads import PARALLEL_WORK, is_shared, share
 from tilewright.schedule.intrin.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
@@ -80,8 +80,11 @@ class _Matrix:
         self.row = roles.row
         self.target = target
         rows = as_int(roles.row.extent)
-        self.rows = ROWS if rows is not None and rows <= ROWS else 2 * ROWS
-        self.busy = work(self._block()) >= PARALLEL_WORK * SPEEDUP
+        few = rows is not None and rows <= ROWS
+        self.rows = sch.choose(
+            f"{name}.rows", ROWS if few else 2 * ROWS, lambda: (ROWS, 2 * ROWS)[: 1 if few else 2]
+        )
+        self.busy = is_shared(sch, name, work(self._block()), PARALLEL_WORK * SPEEDUP)
         self.packing = ""
         self.together = 0
 
@@ -110,7 +113,7 @@ class _Matrix:
         sch.set_scope(sums, "local")
         if self.busy:
             shared = outer[: len(roles.batch) + 1] if self.together else outer
-            sch.parallel(sch.fuse(*shared) if len(shared) > 1 else shared[0])
+            share(sch, self.name, shared)
 
     def _epilogue(self) -> str:
         """The block that reads the sums, all others after the product inlined into it."""
@@ -162,7 +165,8 @@ class _Matrix:
         cores = self.target.cores
         blocks = -(-typical_extent(self.row.extent) // self.rows)
         choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
-        return min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
+        best = min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
+        return self.sch.choose(f"{self.name}.together", best, lambda: (0, *choices))
 
     def _shares_columns(self, rows: int, depth: int) -> bool:
         """Whether cores share the columns: each then reads a part of the weights, not all of them.
@@ -196,7 +200,8 @@ class _Matrix:
             return [*batch, some, panel, tile], [row, column]
         tile, row = sch.split(loop_of(self.row), [None, self.rows])
         few_rows = typical_extent(self.row.extent) <= typical_extent(roles.column.extent)
-        return [*batch, *([panel, tile] if few_rows else [tile, panel])], [row, column]
+        first = sch.choose(f"{self.name}.panels_first", few_rows, lambda: (False, True))
+        return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
 
     def _place_packing(self, outer: list[str]) -> None:
         """Compute the left operand where its rows are used, or all of it before."""

@@ -7,7 +7,7 @@ share their rows or columns among threads. What is left runs as it is written.
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.injective import PARALLEL_WORK, UNROLL
+from tilewright.schedule.builtin.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.lanes import reduce_in_lanes
 from tilewright.schedule.builtin.rows import is_along_row
 from tilewright.schedule.builtin.staged import schedule_formula
@@ -24,6 +24,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -45,14 +46,14 @@ def _schedule_rows(sch: Schedule, block: Block, target: Target) -> None:
     """Each row into lanes of its own."""
     lanes = target.lanes(value_of(block).dtype.bits)
     axis = reductions(block)[-1]
-    extent = typical_extent(axis.extent)
-    factor = lanes * min(UNROLL, extent // lanes)
+    vectors = min(UNROLL, typical_extent(axis.extent) // lanes)
+    factor = lanes * vectors_together(sch, block.name, vectors, axis.extent, lanes)
     if spatial(block):
         copy = _copied_out(sch, block, "local")
         loops = [loop_of(it) for it in copy.iters]
         row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         sch.compute_at(block.name, row)
-        if work(block) >= PARALLEL_WORK:
+        if is_shared(sch, block.name, work(block)):
             sch.parallel(row)
     reduce_in_lanes(sch, block.name, axis.name, factor, lanes)
 
@@ -71,17 +72,19 @@ def _schedule_columns(sch: Schedule, block: Block, target: Target) -> None:
     """Sums of some columns in registers, while the rows go by."""
     lanes = target.lanes(value_of(block).dtype.bits)
     *outer, column = [loop_of(it) for it in spatial(block)]
-    extent = typical_extent(spatial(block)[-1].extent)
+    extent = spatial(block)[-1].extent
+    vectors = min(UNROLL, typical_extent(extent) // lanes)
+    factor = lanes * vectors_together(sch, block.name, vectors, extent, lanes)
     copy = _copied_out(sch, block, "local")
-    panel, lane = sch.split(column, [None, lanes * min(UNROLL, extent // lanes)])
+    panel, lane = sch.split(column, [None, factor])
     sums = [loop_of(it) for it in reductions(block)]
     sch.reorder(*outer, panel, *sums, lane)
     *_, written = sch.reverse_compute_at(copy.name, panel)
     sch.vectorize(written)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer, panel) if outer else panel)
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, [*outer, panel])
 
 
 def _copied_out(sch: Schedule, block: Block, scope: str) -> Block:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.walk import loops, loops_above
-from tilewright.schedule.builtin.injective import PARALLEL_WORK, schedule_injective
+from tilewright.schedule.builtin.injective import schedule_injective
 from tilewright.schedule.builtin.structure import UNKNOWN_WORK, Facts, is_copy, spatial
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -29,10 +30,10 @@ def _parallel_rows(sch: Schedule, block: Block) -> None:
     rows = {it.binding for it in spatial(block)}
     independent = [loop for loop in around if Var(loop.name) in rows]
     single = all(as_int(loop.extent) == 1 for loop in around)
-    if single or independent != list(around) or _work(around, block) < PARALLEL_WORK:
+    if single or independent != list(around):
         return
-    names = [loop.name for loop in around]
-    sch.parallel(sch.fuse(*names) if len(names) > 1 else names[0])
+    if is_shared(sch, block.name, _work(around, block)):
+        share(sch, block.name, [loop.name for loop in around])
 
 
 def _work(around: tuple[For, ...], block: Block) -> int:

@@ -15,10 +15,10 @@ from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
 from tilewright.schedule.builtin.product import ProductRoles, product_roles
 from tilewright.schedule.builtin.register_tile import RegisterTile, TileProblem, choose_tile
 from tilewright.schedule.builtin.structure import Facts, loop_of, typical_extent, work
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
@@ -49,7 +49,7 @@ def schedule_pairs(
     """Schedule a product and the block that writes its result out."""
     instruction = pair_instruction(target)
     assert instruction is not None
-    tile = _choose(roles, target)
+    tile = _choose(sch, block.name, roles, target)
     _pack(sch, roles, tile)
     sch.pad(block.name, roles.column.name, tile.columns)
     if roles.row is not None:
@@ -71,11 +71,11 @@ def schedule_pairs(
     start_in_vectors(sch, block.name, outer)
     sch.tensorize(sch.blockize(lane), instruction)
     sch.set_scope(block.writes[0].buffer, "register")
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
 
 
-def _choose(roles: ProductRoles, target: Target) -> RegisterTile:
+def _choose(sch: Schedule, name: str, roles: ProductRoles, target: Target) -> RegisterTile:
     problem = TileProblem(
         rows=1 if roles.row is None else typical_extent(roles.row.extent),
         columns=typical_extent(roles.column.extent),
@@ -83,7 +83,7 @@ def _choose(roles: ProductRoles, target: Target) -> RegisterTile:
         bits=F32.bits,
         shared=True,
     )
-    return choose_tile(problem, target)
+    return choose_tile(sch, name, problem, target)
 
 
 def _pack(sch: Schedule, roles: ProductRoles, tile: RegisterTile) -> None:

@@ -39,6 +39,7 @@ from tilewright.schedule.builtin.structure import (
     uses,
     value_of,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -110,7 +111,7 @@ def _schedule_sum(
 ) -> None:
     """A sum, and the formulas that use it."""
     facts = facts_of(sch.func)
-    tile = _tile(block, target)
+    tile = _tile(sch, block, target)
     instruction = _pair_instruction(block, tile, constants, target)
     _pack(sch, block, tile, constants, 2 if instruction else 1)
     for axis, multiple in ((tile.column, tile.columns), (tile.row, tile.rows)):
@@ -129,7 +130,7 @@ def _schedule_sum(
     sums = [*summed[:-1], steps[0]]
     sch.reorder(panel, outer, *sums, *inner, lane)
     written = [_write_out(sch, formula, outer, tile) for formula in after]
-    mark_edges(sch, tile.row, tile.rows, 1, [row, *written])
+    mark_edges(sch, block.name, tile.row, tile.rows, 1, [row, *written])
     for loop in inner:
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -139,8 +140,8 @@ def _schedule_sum(
 
 def _finish(sch: Schedule, block: Block, panel: str, outer: str) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
-    if _products(block) >= PARALLEL_PRODUCTS:
-        sch.parallel(sch.fuse(panel, outer))
+    if is_shared(sch, block.name, _products(block), PARALLEL_PRODUCTS):
+        share(sch, block.name, [panel, outer])
 
 
 def _pair_instruction(
@@ -172,7 +173,7 @@ def _sum_pairs(
     _finish(sch, block, loops.panel, loops.outer)
 
 
-def _tile(block: Block, target: Target) -> _Tile:
+def _tile(sch: Schedule, block: Block, target: Target) -> _Tile:
     """Rows that share what is loaded of the weights, then as many columns as registers allow."""
     row, gate, column = spatial(block)[-3:]
     lanes = target.lanes(value_of(block).dtype.bits)
@@ -180,16 +181,21 @@ def _tile(block: Block, target: Target) -> _Tile:
     free = target.vector_registers - SPARE_REGISTERS - 2
     wanted = -(-typical_extent(column.extent) // lanes)
 
+    def fitting(rows: int) -> list[int]:
+        return [n for n in WIDTHS if n * gates * rows <= free] or [1]
+
     def width(rows: int) -> int:
-        fitting = [n for n in WIDTHS if n * gates * rows <= free] or [1]
-        return min(fitting, key=lambda n: -(-wanted // n) * (n + TILE_COST))
+        return min(fitting(rows), key=lambda n: -(-wanted // n) * (n + TILE_COST))
 
     most = max(1, min(MAX_ROWS, free // gates))
     few = min(SYMBOLIC_ROWS, most)
     alike = max(n for n in range(few, most + 1) if width(n) == width(few))
     batch = as_int(row.extent) or alike
     rows = -(-batch // -(-batch // most))
-    return _Tile(column, row, gate, rows, width(rows) * lanes, lanes)
+    highest = min(most, as_int(row.extent) or most)
+    rows = sch.choose(f"{block.name}.rows", rows, lambda: range(1, highest + 1))
+    vectors = sch.choose(f"{block.name}.vectors", width(rows), lambda: sorted(fitting(rows)))
+    return _Tile(column, row, gate, rows, vectors * lanes, lanes)
 
 
 def _products(block: Block) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
 
+from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
 # Multiply-adds in flight that hide their latency: two units, four cycles each.
@@ -72,8 +73,8 @@ class TileProblem:
 Candidate = tuple[int, int]
 
 
-def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
-    """The tile with the least estimated time."""
+def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) -> RegisterTile:
+    """A tile for the sums of the block `name`: by default that with the least estimated time."""
     lanes = target.lanes(problem.bits)
     most = MAX_UNKNOWN if problem.unknown else MAX_ROWS
     candidates = [
@@ -84,7 +85,16 @@ def choose_tile(problem: TileProblem, target: Target) -> RegisterTile:
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
     cost = _regret(problem, candidates, lanes) if problem.unknown else _known(problem, lanes)
-    height, vectors = min(candidates, key=lambda c: (cost(c), -c[0] * c[1]))
+
+    def least(found: list[Candidate]) -> Candidate:
+        return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
+
+    height, vectors = least(candidates)
+    taken = sch.choose(f"{name}.vectors", vectors, lambda: sorted({v for _, v in candidates}))
+    if taken != vectors:
+        candidates = [c for c in candidates if c[1] == taken]
+        height, vectors = least(candidates)
+    height = sch.choose(f"{name}.rows", height, lambda: [h for h, v in candidates if v == vectors])
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
 
 
@@ -122,11 +132,15 @@ def largest_divisor(number: int, most: int) -> int:
     return next(d for d in range(min(number, most), 0, -1) if number % d == 0)
 
 
+def divisors(number: int) -> list[int]:
+    """All divisors of `number` in order."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
 def nearest_divisor(number: int, wanted: int) -> int:
     """The divisor of `number` whose ratio to `wanted` is nearest to one."""
-    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
-    divisors = sorted({*small, *(number // d for d in small)})
-    return min(divisors, key=lambda d: max(d / wanted, wanted / d))
+    return min(divisors(number), key=lambda d: max(d / wanted, wanted / d))
 
 
 def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:

@@ -12,7 +12,7 @@ A reduction along a row keeps one partial result a vector lane, combined at the 
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.injective import PARALLEL_WORK, UNROLL
+from tilewright.schedule.builtin.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.lanes import reduce_in_lanes
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -27,6 +27,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -69,7 +70,7 @@ def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: Target) -> Non
         row = sch.fuse(*loops) if rows > 1 else loops[0]
         for b in reversed(facts.blocks[:-1]):
             sch.compute_at(b.name, row)
-        if total >= PARALLEL_WORK:
+        if is_shared(sch, last.name, total):
             sch.parallel(row)
     for b in facts.blocks:
         _vectorize(sch, b, rows, target)
@@ -83,7 +84,8 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: Target) -> None:
         return
     extent = typical_extent(axes[-1].extent)
     wide = extent >= lanes
-    factor = lanes * min(UNROLL, max(1, extent // lanes))
+    vectors = min(UNROLL, max(1, extent // lanes))
+    factor = lanes * vectors_together(sch, before.name, vectors, axes[-1].extent, lanes)
     if reductions(before):
         reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0, lanes)
     elif wide:

@@ -20,7 +20,6 @@ from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.injective import (
     MAX_CHOICES,
-    PARALLEL_WORK,
     parallelize,
     schedule_injective,
 )
@@ -33,6 +32,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -159,10 +159,10 @@ def _schedule_chain(sch: Schedule, block: Block, sources: list[Block], target: T
     drivers = _drivers(block, sources)
     inner = {axis: period for found in reversed(drivers) for axis, period in found.items()}
     inner = {**inner, **choices(block)}
-    loops, short, lane = _split(sch, block, inner, _factor(block, sources, target))
+    loops, short, lane = _split(sch, block, inner, _factor(sch, block, sources, target))
     sch.reorder(*loops, *short.values(), lane)
-    if work(block) * len(sources) >= PARALLEL_WORK:
-        loops = parallelize(sch, loops, target)
+    if is_shared(sch, block.name, work(block) * len(sources)):
+        loops = parallelize(sch, block.name, loops, target)
     around = [loops[-1], *short.values()]
     for source, found in zip(sources, drivers, strict=True):
         driving = [short[axis] for axis in found] or [around[-1]]
@@ -191,14 +191,14 @@ def _drivers(block: Block, sources: list[Block]) -> list[dict[str, int]]:
     return found
 
 
-def _factor(block: Block, sources: list[Block], target: Target) -> int:
+def _factor(sch: Schedule, block: Block, sources: list[Block], target: Target) -> int:
     """How many elements of the last axis are computed together: whole vectors, none left over."""
     lanes = target.lanes(value_of(block).dtype.bits)
     most = max(len(list(loads(value_of(b)))) for b in (block, *sources))
-    vectors = max(1, min(MAX_VECTORS, target.vector_registers // (2 * most)))
+    most = max(1, min(MAX_VECTORS, target.vector_registers // (2 * most)))
     extent = spatial(block)[-1].extent
-    while vectors > 1 and as_int(simplify(extent % (vectors * lanes))) != 0:
-        vectors -= 1
+    exact = [n for n in range(1, most + 1) if as_int(simplify(extent % (n * lanes))) == 0]
+    vectors = sch.choose(f"{block.name}.vectors", max(exact, default=1), lambda: exact)
     return min(vectors * lanes, typical_extent(extent))
 
 

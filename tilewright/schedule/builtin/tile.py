@@ -24,14 +24,14 @@ from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
-from tilewright.schedule.builtin.deep_tile import TileAxes, block_depth, schedule_deep
-from tilewright.schedule.builtin.edges import are_pixels, edge_height, mark_edges
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.deep_tile import TileAxes, choose_depth, schedule_deep
+from tilewright.schedule.builtin.edges import are_pixels, choose_edge, mark_edges
 from tilewright.schedule.builtin.register_tile import (
     PARALLEL_CHAINS,
     RegisterTile,
     TileProblem,
     choose_tile,
+    divisors,
     nearest_divisor,
 )
 from tilewright.schedule.builtin.structure import (
@@ -50,6 +50,7 @@ from tilewright.schedule.builtin.structure import (
     uses,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -57,6 +58,8 @@ from tilewright.target.cpu import Target
 LEAST_REUSE = 4
 # No register tile has as many rows or vectors as this.
 LONGEST_TILE = 65
+# Steps of a reduction that may be written out where scalars come one by one.
+STEPS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def schedule_tile(
     target: Target,
 ) -> None:
     """Schedule a reduction and the block that writes its result out."""
-    tile = _choose(block, roles, facts_of(sch.func), target)
+    tile = _choose(sch, block, roles, target)
     if roles.panel is None:
         _pack_columns(sch, block, roles, constants)
     else:
@@ -130,13 +133,14 @@ def schedule_tile(
     if part is not None and part.part == 0 and tile.chains == 1:
         sch.narrow_sum(block.name)
     elif part is not None:
-        together = _tiles_together(block, tiles, tile, target)
+        together = _tiles_together(sch, block, tiles, tile, target)
         axes = TileAxes(roles.batch, roles.row, roles.column)
-        edge = edge_height(roles.row, tile.rows, _least_edge(block, roles, tile))
+        least = _least_edge(block, roles, tile)
+        edge = choose_edge(sch, block.name, roles.row, tile.rows, least)
         schedule_brief(sch, block, axes, tile, part, epilogue, together, edge)
         return
-    depth = block_depth(block, tile, target) if tiles >= LEAST_REUSE else None
-    if depth is not None and roles.row is not None:
+    depth = choose_depth(sch, block, tile, target, tiles >= LEAST_REUSE) if tiles else None
+    if depth is not None:
         axes = TileAxes(roles.batch, roles.row, roles.column)
         schedule_deep(sch, block, axes, tile, depth, epilogue, target)
         return
@@ -153,35 +157,42 @@ def _schedule_flat(
     target: Target,
 ) -> None:
     """Tiles that sum all steps at once: one after another, or shared among threads."""
-    together = _tiles_together(block, tiles, tile, target)
+    together = _tiles_together(sch, block, tiles, tile, target)
     row_group, row_tile, row_loops = _split_rows(sch, roles, tile, together)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
     # A shared panel stays in the cache for all rows; otherwise neighbouring columns share lines.
-    inner_order = [panel_loop, *row_tile] if roles.panel is not None else [*row_tile, panel_loop]
+    shared = roles.panel is not None
+    panels_first = sch.choose(f"{block.name}.panels_first", shared, lambda: (False, True))
+    inner_order = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
     outer = [*(loop_of(it) for it in roles.batch), *row_group, *inner_order]
     sums = [loop_of(it) for it in reductions(block)]
-    steps = _unrolled_steps(sch, block, roles, sums, tile)
+    steps = _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
     written = _write_out(sch, epilogue, outer[-1], roles, tile)
     least = _least_edge(block, roles, tile)
-    mark_edges(sch, roles.row, tile.rows, least, [*row_loops, *written])
+    mark_edges(sch, block.name, roles.row, tile.rows, least, [*row_loops, *written])
     for loop in (*steps, *row_loops, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
-    if work(block) >= PARALLEL_WORK:
-        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
 
 
-def _unrolled_steps(
-    sch: Schedule, block: Block, roles: Roles, sums: list[str], tile: RegisterTile
-) -> list[str]:
+def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: RegisterTile) -> list[str]:
     """Write out a vector's worth of steps of the reduction, where its scalars come as vectors."""
-    if not tile.by_lane:
+    last = reductions(block)[-1].extent
+    steps = tile.lanes if tile.by_lane else 1
+    steps = sch.choose(
+        f"{block.name}.steps",
+        steps,
+        lambda: [n * steps for n in STEPS if as_int(simplify(last % (n * steps))) == 0],
+    )
+    if steps == 1:
         return []
-    sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
+    sums[-1], inner = sch.split(sums[-1], [None, steps])
     return [inner]
 
 
@@ -196,9 +207,10 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
     return all(_unit(r, facts, innermost.name) for r in scalars)
 
 
-def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> RegisterTile:
+def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> RegisterTile:
     bits = summed_type(block).bits
-    by_lane = _by_lane(block, roles, facts, target.lanes(bits), target)
+    can = _by_lane(block, roles, facts_of(sch.func), target.lanes(bits), target)
+    by_lane = sch.choose(f"{block.name}.by_lane", can, lambda: (False, True) if can else (False,))
     problem = TileProblem(
         rows=_rows_at_once(roles, target.lanes(bits)),
         columns=typical_extent(roles.column.extent),
@@ -213,7 +225,7 @@ def _choose(block: Block, roles: Roles, facts: Facts, target: Target) -> Registe
         and _single_rows(block, roles)
         and not _whole_tiles(block, roles),
     )
-    return choose_tile(problem, target)
+    return choose_tile(sch, block.name, problem, target)
 
 
 def _rows_at_once(roles: Roles, lanes: int) -> int:
@@ -257,9 +269,11 @@ def _pack_panel(
         return
     facts = facts_of(sch.func)
     name = panel.buffer
+    pays = name in constants or not _reads_well(panel, block, roles, facts, tile, target)
+    unit = _unit(panel, facts, roles.column.name)
+    if not sch.choose(f"{block.name}.packed", pays, lambda: (False, True) if unit else (True,)):
+        return
     if name not in constants:
-        if _reads_well(panel, block, roles, facts, tile, target):
-            return
         name = sch.cache_read(block.name, panel.buffer, "global")
         # What lies past the last column is multiplied too: numbers left there may be subnormal,
         # which some machines take a hundred times as long for.
@@ -342,7 +356,7 @@ def _schedule_packing(
     else:
         sch.reorder(*batch, outer, *sums, inner)
         sch.vectorize(inner)
-    if work(block) >= PARALLEL_WORK:
+    if is_shared(sch, block.name, work(block)):
         shared = sch.fuse(*batch, outer) if batch else outer
         sch.parallel(shared)
         sch.annotate(shared, "whole", 1)
@@ -365,14 +379,17 @@ def _row_tiles(roles: Roles, tile: RegisterTile) -> int:
     return -(-(as_int(roles.row.extent) or 0) // tile.rows)
 
 
-def _tiles_together(block: Block, tiles: int, tile: RegisterTile, target: Target) -> int:
+def _tiles_together(
+    sch: Schedule, block: Block, tiles: int, tile: RegisterTile, target: Target
+) -> int:
     """How many row tiles take turns with one panel after another; 0 for all there are.
 
     Where all rows are more than the second cache holds, a part of them stays in it for all panels.
     """
     steps = prod(typical_extent(it.extent) for it in reductions(block))
     room = target.l2 // 2 // (steps * summed_type(block).bytes * tile.rows)
-    return nearest_divisor(tiles, max(1, room)) if tiles else 0
+    together = nearest_divisor(tiles, max(1, room)) if tiles else 0
+    return sch.choose(f"{block.name}.together", together, lambda: divisors(tiles))
 
 
 def _split_rows(

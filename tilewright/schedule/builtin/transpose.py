@@ -18,7 +18,7 @@ from tilewright.arith.expr import Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.builtin.register_tile import largest_divisor
+from tilewright.schedule.builtin.register_tile import divisors, largest_divisor
 from tilewright.schedule.builtin.structure import (
     Facts,
     flat_stride,
@@ -33,6 +33,8 @@ from tilewright.target.cpu import LINE_BYTES, Target
 
 # Rows of the output that are written in turn: each is in a page of its own.
 MOST_ROWS = 128
+# Vectors of a row that are written together.
+LINES = (1, 2, 4)
 
 
 def crossing_axis(block: Block, facts: Facts, lanes: int) -> Iter | None:
@@ -63,10 +65,16 @@ def schedule_transposed(
     dtype = value_of(block).dtype
     lanes = target.lanes(dtype.bits)
     vectors = max(1, min(LINE_BYTES // dtype.bytes, typical_extent(column.extent)) // lanes)
+    most = typical_extent(column.extent) // lanes
+    vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
     blocks = -(-typical_extent(rows.extent) // lanes)
     even = -(-blocks // -(-blocks * lanes // MOST_ROWS))
     whole = largest_divisor(blocks, even)
     squares = whole if 2 * whole >= even else even
+    longest = 2 * MOST_ROWS // lanes
+    squares = sch.choose(
+        f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
+    )
     line, vector, lane = sch.split(loop_of(column), [None, vectors, lanes])
     chunk, square, row = sch.split(loop_of(rows), [None, squares, lanes])
     others = [it for it in outer if it is not rows]

@@ -15,6 +15,7 @@ pixels innermost it is one on single lanes: a padded copy is made, of one channe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -22,8 +23,13 @@ from tilewright.arith.expr import Binary, Expr, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.builtin.injective import PARALLEL_WORK, schedule_injective
-from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor, nearest_divisor
+from tilewright.schedule.builtin.injective import schedule_injective
+from tilewright.schedule.builtin.register_tile import (
+    RegisterTile,
+    divisors,
+    largest_divisor,
+    nearest_divisor,
+)
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
@@ -39,6 +45,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
+from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import LINE_BYTES, Target
 
@@ -127,13 +134,13 @@ def schedule_windows(
 ) -> None:
     """Schedule a reduction over windows and the block that writes its result out."""
     along = _along_lanes(roles, block)
-    tile = _choose(block, roles, along, target)
+    tile = _choose(sch, block, roles, along, target)
     _pack_weights(sch, block, roles, constants)
     if roles.padding is not None:
         _place_padding(sch, block, roles, roles.padding, tile, target)
     images, lines, at, row = _split_line(sch, block, roles, tile)
     *strips, panel, vector, lane = sch.split(
-        loop_of(roles.column), _column_parts(block, roles, along, tile, target)
+        loop_of(roles.column), _column_parts(sch, block, roles, along, tile, target)
     )
     *sums, last = (loop_of(it) for it in reductions(block))
     outer = [*images, *strips, *lines, panel]
@@ -171,33 +178,53 @@ def _split_line(
 
 
 def _column_parts(
-    block: Block, roles: WindowRoles, along: bool, tile: RegisterTile, target: Target
+    sch: Schedule,
+    block: Block,
+    roles: WindowRoles,
+    along: bool,
+    tile: RegisterTile,
+    target: Target,
 ) -> list[int | None]:
-    """How the columns are cut: strips, if they are worth it, panels, vectors and lanes.
+    """How the columns are cut: strips, if they are worth it, panels, vectors and lanes."""
+    parts = [None, tile.columns // tile.lanes, tile.lanes]
+    columns = as_int(roles.column.extent)
+    if along or columns is None or columns % tile.columns != 0:
+        return parts
+    panels = columns // tile.columns
+    strip = sch.choose(
+        f"{block.name}.strip",
+        _strip(block, roles, panels, tile, target),
+        lambda: [*divisors(panels)[:-1], panels if not roles.line else 0],
+    )
+    return [None, strip, *parts[1:]] if strip else parts
+
+
+def _strip(
+    block: Block, roles: WindowRoles, panels: int, tile: RegisterTile, target: Target
+) -> int:
+    """How many panels make a strip; 0 where all columns are one.
 
     The lines of a strip that are under a window stay in the nearest cache. Wider ones would come
     from the next cache once for each row of the window. What is not even there is read whole, as
     narrow strips of it are no stream.
     """
-    parts = [None, tile.columns // tile.lanes, tile.lanes]
-    columns = as_int(roles.column.extent)
-    if along or columns is None or columns % tile.columns != 0:
-        return parts
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
     step, size = _row_step(roles), value_of(block).dtype.bytes * tile.columns
     line = roles.line or UNKNOWN_LINES[len(UNKNOWN_LINES) // 2]
     most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
     if not roles.line:
-        return [None, nearest_divisor(columns // tile.columns, most), *parts[1:]]
+        return nearest_divisor(panels, most)
     pixels = prod(typical_extent(it.extent) for it in (*roles.batch, roles.row))
-    if pixels * step * step * columns * value_of(block).dtype.bytes > target.l2:
-        return parts
-    panels = largest_divisor(columns // tile.columns, most)
-    return parts if panels * tile.columns == columns else [None, panels, *parts[1:]]
+    if pixels * step * step * panels * size > target.l2:
+        return 0
+    strip = largest_divisor(panels, most)
+    return 0 if strip == panels else strip
 
 
-def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> RegisterTile:
-    """The tile with the fewest loads a multiply-add among those that keep the units busy.
+def _choose(
+    sch: Schedule, block: Block, roles: WindowRoles, along: bool, target: Target
+) -> RegisterTile:
+    """By default the tile with the fewest loads a multiply-add that keeps the units busy.
 
     It is in registers with the taps of one window, in whose place pixels come and go.
     """
@@ -232,7 +259,20 @@ def _choose(block: Block, roles: WindowRoles, along: bool, target: Target) -> Re
         return spilled, wasted * time, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
+    vectors = sch.choose(f"{block.name}.vectors", vectors, lambda: _fitting(candidates, cost, 1))
+    candidates = [c for c in candidates if c[1] == vectors]
+    rows = min(candidates, key=cost)[0]
+    rows = sch.choose(f"{block.name}.rows", rows, lambda: _fitting(candidates, cost, 0))
     return RegisterTile(rows, vectors * lanes, lanes)
+
+
+def _fitting(
+    candidates: list[tuple[int, int]],
+    cost: Callable[[tuple[int, int]], tuple[int, float, int]],
+    place: int,
+) -> list[int]:
+    """The rows, or vectors, of the tiles of which nothing has to be kept in memory."""
+    return sorted({c[place] for c in candidates if cost(c)[0] == 0})
 
 
 def _row_step(roles: WindowRoles) -> int:
@@ -272,7 +312,9 @@ def _place_padding(
     """Read through the padding where whole vectors can; a copy that rearranges stands alone."""
     if _along_lanes(roles, block):
         _round_up(sch, block, roles, padding, tile)
-    elif _in_line(padding, facts_of(sch.func)):
+    elif _in_line(padding, facts_of(sch.func)) and sch.choose(
+        f"{padding.name}.through", True, lambda: (False, True)
+    ):
         sch.inline(padding.name)
     else:
         schedule_injective(sch, padding, target)
@@ -335,5 +377,5 @@ def _share(
         loops = loops[:-1]  # its last iteration differs
     elif not roles.line and len(loops) > len(roles.batch) + 1:
         loops = loops[:-1]  # where a line starts is found once for the panels of a strip
-    if work(block) >= PARALLEL_WORK and loops:
-        sch.parallel(sch.fuse(*loops) if len(loops) > 1 else loops[0])
+    if loops and is_shared(sch, block.name, work(block)):
+        share(sch, block.name, loops)

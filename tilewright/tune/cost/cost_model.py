@@ -1,4 +1,8 @@
-"""The interface of all cost models: rows of features in, scores out, higher for faster."""
+"""The interface of all cost models: rows of features in, scores out, higher for faster.
+
+What is learnt may come from several tasks at once: each row belongs to a group, only rows of one
+group are compared, and a throughput is a share of the best of its group.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,22 @@ import numpy as np
 class CostModel(ABC):
     """Learns from measured candidates to tell fast ones from slow ones."""
 
+    # Whether the scores mean something before anything was learnt of this task.
+    ready = False
+    # Whether it is made from a file, `NAME:FILE`.
+    takes_file = False
+
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     @abstractmethod
-    def fit(self, features: np.ndarray, throughputs: np.ndarray) -> None:
-        """Learn from all that was measured so far, forgetting what was learnt before."""
+    def fit(
+        self, features: np.ndarray, throughputs: np.ndarray, groups: np.ndarray | None = None
+    ) -> None:
+        """Learn from all that was measured so far, forgetting what was learnt before.
+
+        `groups` numbers the task of each row; without it all are of one.
+        """
 
     @abstractmethod
     def predict(self, features: np.ndarray) -> np.ndarray:
@@ -26,9 +40,18 @@ class CostModel(ABC):
         return np.argsort(-self.predict(features), kind="stable")
 
 
-def throughputs(seconds: np.ndarray) -> np.ndarray:
-    """How fast each is: 1 for the fastest, 0 for what failed, whatever the unit and the task."""
-    finite = seconds[np.isfinite(seconds)]
-    if not finite.size:
-        return np.zeros_like(seconds)
-    return finite.min() / seconds
+def throughputs(seconds: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """How fast each is: 1 for the fastest of its group, 0 for what failed, whatever the unit."""
+    found = np.zeros(len(seconds))
+    for rows in group_rows(groups, len(seconds)):
+        finite = seconds[rows][np.isfinite(seconds[rows])]
+        if finite.size:
+            found[rows] = finite.min() / seconds[rows]
+    return found
+
+
+def group_rows(groups: np.ndarray | None, count: int) -> list[np.ndarray]:
+    """The numbers of the rows of each group, in the order of the groups' numbers."""
+    if groups is None:
+        return [np.arange(count)] if count else []
+    return [np.flatnonzero(groups == group) for group in np.unique(groups)]

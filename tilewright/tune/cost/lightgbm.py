@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.cost.cost_model import CostModel
+from tilewright.tune.cost.cost_model import CostModel, group_rows
 
 # Ranking wants whole numbers for relevance: shares of the best throughput in as many steps.
 GRADES = 31
@@ -24,25 +24,53 @@ FEWEST = 8
 class LightGbmCost(CostModel):
     """LightGBM's trees with the lambdarank objective."""
 
-    def __init__(self, seed: int = 0, rounds: int = 60) -> None:
+    def __init__(self, seed: int = 0, rounds: int = 60, **parameters: object) -> None:
         super().__init__(seed)
         self.rounds = rounds
+        self.parameters = parameters
         self._lightgbm = _package()
         self._booster: Any = None
 
-    def fit(self, features: np.ndarray, throughputs: np.ndarray) -> None:
-        """Train anew on everything."""
+    def fit(
+        self, features: np.ndarray, throughputs: np.ndarray, groups: np.ndarray | None = None
+    ) -> None:
+        """Train anew on everything; the groups are the queries whose rows are ranked."""
         if len(features) < FEWEST:
             return
-        grades = np.rint(throughputs * GRADES).astype(np.int32)
-        data = self._lightgbm.Dataset(features, label=grades, group=[len(features)])
-        self._booster = self._lightgbm.train(self._parameters(len(features)), data, self.rounds)
+        rows = group_rows(groups, len(features))
+        order, sizes = np.concatenate(rows), [len(group) for group in rows]
+        known = self.known(features[order])
+        data = self._lightgbm.Dataset(
+            features[order],
+            label=np.rint(throughputs[order] * GRADES).astype(np.int32),
+            group=sizes,
+            init_score=known if known.any() else None,
+        )
+        self._booster = self._lightgbm.train(self._parameters(max(sizes)), data, self.rounds)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """The ranking score; all equal before anything was learnt."""
+        known = self.known(features)
         if self._booster is None or not len(features):
-            return np.zeros(len(features))
-        return np.asarray(self._booster.predict(features, num_threads=1))
+            return known
+        return known + np.asarray(self._booster.predict(features, num_threads=1))
+
+    def known(self, features: np.ndarray) -> np.ndarray:
+        """The scores before anything is learnt, to which what is learnt is added."""
+        return np.zeros(len(features))
+
+    def as_text(self) -> str:
+        """What was learnt, in LightGBM's own format."""
+        assert self._booster is not None, "nothing was learnt"
+        text: str = self._booster.model_to_string()
+        return text
+
+    def read_text(self, text: str) -> None:
+        """Know what another model has learnt; `ValueError` if the text is none of LightGBM's."""
+        try:
+            self._booster = self._lightgbm.Booster(model_str=text)
+        except self._lightgbm.basic.LightGBMError as error:
+            raise ValueError(str(error)) from error
 
     def _parameters(self, count: int) -> dict[str, object]:
         return {
@@ -58,6 +86,7 @@ class LightGbmCost(CostModel):
             "force_row_wise": True,
             "num_threads": 1,
             "verbosity": -1,
+            **self.parameters,
         }
 
 

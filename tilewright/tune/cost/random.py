@@ -14,7 +14,9 @@ class RandomCost(CostModel):
         super().__init__(seed)
         self._rng = np.random.default_rng(seed)
 
-    def fit(self, features: np.ndarray, throughputs: np.ndarray) -> None:
+    def fit(
+        self, features: np.ndarray, throughputs: np.ndarray, groups: np.ndarray | None = None
+    ) -> None:
         """Learn nothing."""
 
     def predict(self, features: np.ndarray) -> np.ndarray:

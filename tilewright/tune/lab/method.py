@@ -7,7 +7,7 @@ from random import Random
 
 from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
-from tilewright.tune.cost.table import COST_MODELS
+from tilewright.tune.cost.table import cost_model_kind, make_cost_model
 from tilewright.tune.space.space import Space
 from tilewright.tune.strategy.strategy import Strategy
 from tilewright.tune.strategy.table import STRATEGIES
@@ -15,25 +15,31 @@ from tilewright.tune.strategy.table import STRATEGIES
 
 @node
 class Method:
-    """Names of a strategy and of a cost model; a strategy that uses none has none."""
+    """Names of a strategy and of a cost model; a strategy that uses none has none.
+
+    For several tasks there is a task scheduler too.
+    """
 
     strategy: str
     cost_model: str = ""
+    task_scheduler: str = ""
 
     def __str__(self) -> str:
-        return f"{self.strategy}+{self.cost_model}" if self.cost_model else self.strategy
+        text = f"{self.strategy}+{self.cost_model}" if self.cost_model else self.strategy
+        return f"{text}, {self.task_scheduler}" if self.task_scheduler else text
 
     def start(self, space: Space, seed: int) -> Strategy:
         """The strategy ready to search, everything random in it coming from `seed`."""
-        # Spelled out, so that no two methods draw the same numbers.
-        rng = Random(f"{space.name} {self} {seed}")
-        model = COST_MODELS.get(self.cost_model)(seed) if self.cost_model else None
+        # Spelled out, so that no two methods draw the same numbers, wherever a model's file lies.
+        alone = Method(self.strategy, self.cost_model.partition(":")[0])
+        rng = Random(f"{space.name} {alone} {seed}")
+        model = make_cost_model(self.cost_model, seed) if self.cost_model else None
         return STRATEGIES.get(self.strategy)(space, rng, model)
 
 
 def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Method]:
     """Every strategy with every cost model, if it uses one."""
-    models = {name: COST_MODELS.get(name) for name in cost_models}
+    models = {name: cost_model_kind(name) for name in cost_models}
     found: list[Method] = []
     for name in dict.fromkeys(strategies):
         uses_model = STRATEGIES.get(name).uses_model
@@ -45,5 +51,5 @@ def methods(strategies: Sequence[str], cost_models: Sequence[str]) -> list[Metho
             help="name strategies, and cost models if all of the strategies use one",
         )
     for name in {method.cost_model for method in found} - {""}:
-        models[name](0)  # one that cannot be made is an error before hours are spent
+        make_cost_model(name)  # one that cannot be made is an error before hours are spent
     return found

@@ -1,7 +1,9 @@
 """What a search is judged by, from the best time after each trial.
 
 `t95` is the number of trials until the best is within 5 % of the optimum, infinite if that never
-happened; `regret@n` is how much slower than the optimum the best of n trials is, as a share.
+happened; `regret@n` is how much slower than the optimum the best of n trials is, as a share. A cost
+model is judged by Kendall's tau: of all pairs with different times, how many more it has in the
+right order than in the wrong one, as a share.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+
+import numpy as np
 
 from tilewright.core.node import node
 from tilewright.tune.candidate import Result
@@ -46,3 +50,13 @@ def quartiles(figures: Sequence[float]) -> Quartiles:
     ordered = sorted(figures)
     places = (math.ceil(share * len(ordered)) - 1 for share in (0.25, 0.5, 0.75))
     return Quartiles(*(ordered[place] for place in places))
+
+
+def kendall(scores: np.ndarray, seconds: np.ndarray) -> float:
+    """How well scores (higher for faster) agree with times; what failed is slower than all else."""
+    times = np.where(np.isfinite(seconds), seconds, np.finfo(np.float64).max)
+    pairs = np.triu_indices(len(times), 1)
+    truth = np.sign(times[pairs[1]] - times[pairs[0]])
+    guess = np.sign(scores[pairs[0]] - scores[pairs[1]])
+    different = np.count_nonzero(truth)
+    return float((truth * guess).sum() / different) if different else 0.0

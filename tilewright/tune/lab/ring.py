@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from tilewright.core.node import node
 from tilewright.tune.lab.method import Method
@@ -49,9 +51,9 @@ class Job:
 
 @node
 class Run:
-    """What came of a job: the best time after each trial, and the seconds that it took."""
+    """What came of a seed: the best time after each trial, and the seconds that it took."""
 
-    job: Job
+    seed: int
     best: tuple[float, ...]
     failures: int
     wall: float
@@ -70,6 +72,12 @@ class Standing:
     def t95(self) -> Quartiles:
         """Trials to within 5 % of the optimum."""
         return quartiles([trials_to_reach(run.best, self.optimum) for run in self.runs])
+
+    @property
+    def mean_t95(self) -> float:
+        """The mean of the same, a run that never came there counting as all of its trials."""
+        trials = [min(trials_to_reach(r.best, self.optimum), len(r.best)) for r in self.runs]
+        return sum(trials) / len(trials)
 
     @property
     def reached(self) -> float:
@@ -94,7 +102,7 @@ def run_one(job: Job) -> Run:
     strategy = job.method.start(space, job.seed)
     results = search(strategy, space.measure, job.trials, job.batch)
     wall = time.perf_counter() - start
-    return Run(job, best_so_far(results), sum(bool(r.failure) for r in results), wall)
+    return Run(job.seed, best_so_far(results), sum(bool(r.failure) for r in results), wall)
 
 
 def compete(
@@ -109,27 +117,36 @@ def compete(
     for space in spaces:
         optimum = replay_space(space).optimum
         jobs = [Job(space, m, s, settings.trials, settings.batch) for m in methods for s in seeds]
-        runs: list[Run] = []
-        for run in _run_all(jobs, settings.jobs):
-            runs.append(run)
-            show(f"{space}: {len(runs)} of {len(jobs)} runs, {run.job.method}")
-        found = [
-            Standing(space, m, optimum, tuple(r for r in runs if r.job.method == m))
-            for m in methods
-        ]
-        standings += sorted(found, key=_rank)
+        runs = _shown(run_all(run_one, jobs, settings.jobs), jobs, show)
+        found = [Standing(space, m, optimum, tuple(islice(runs, len(seeds)))) for m in methods]
+        standings += ranked(found)
     return standings
+
+
+def _shown(runs: Iterable[Run], jobs: Sequence[Job], show: Callable[[str], None]) -> Iterator[Run]:
+    for number, (run, job) in enumerate(zip(runs, jobs, strict=True), 1):
+        show(f"{job.space}: {number} of {len(jobs)} runs, {job.method}")
+        yield run
+
+
+def ranked(standings: Iterable[Standing]) -> list[Standing]:
+    """Standings of one space, the best first."""
+    return sorted(standings, key=_rank)
 
 
 def _rank(standing: Standing) -> tuple[float, float, float]:
     return (standing.t95.median, standing.regret(64).median, standing.regret(10**9).median)
 
 
-def _run_all(jobs: Iterable[Job], processes: int) -> Iterator[Run]:
+J = TypeVar("J")
+
+
+def run_all(run: Callable[[J], Run], jobs: Iterable[J], processes: int) -> Iterator[Run]:
+    """What came of each job, in their order, some going on at once."""
     if processes == 1:
-        yield from map(run_one, jobs)
+        yield from map(run, jobs)
         return
     # Spawned, not forked: LightGBM's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from pool.map(run_one, jobs)
+        yield from pool.map(run, jobs)

@@ -46,7 +46,7 @@ def knob_features(
     chosen = [dict(candidate.decisions) for candidate in candidates]
     for knob, values in knobs.items():
         numbers = _numbers(values)
-        columns.append([numbers[row[knob]] for row in chosen])
+        columns.append([numbers[row.get(knob)] for row in chosen])
         if min(numbers.values()) > 0:
             columns.append([math.log2(number) for number in columns[-1]])
     return np.array(columns, dtype=np.float64).reshape(len(columns), len(candidates)).T

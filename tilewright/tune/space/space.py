@@ -72,7 +72,7 @@ class Space(ABC):
             return None
         if not isinstance(decisions, dict):
             return None
-        candidate = Candidate(tuple((name, _value(v)) for name, v in decisions.items()))
+        candidate = Candidate(tuple((name, as_value(v)) for name, v in decisions.items()))
         return candidate if contains(self, candidate) else None
 
 
@@ -106,6 +106,6 @@ def contains(space: Space, candidate: Candidate) -> bool:
     return follow(space, choose) == candidate
 
 
-def _value(parsed: Any) -> Value:
+def as_value(parsed: Any) -> Value:
     """JSON has lists where decisions have tuples."""
-    return tuple(map(_value, parsed)) if isinstance(parsed, list) else parsed
+    return tuple(map(as_value, parsed)) if isinstance(parsed, list) else parsed

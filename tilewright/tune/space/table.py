@@ -19,7 +19,7 @@ SPACES = {
 @cache
 def replay_space(name: str) -> ReplaySpace:
     """The space called `name`, or that in the file `name`."""
-    path = DATA / f"{name}.json" if name in SPACES else Path(name)
+    path = next(DATA.glob(f"{name}.json*")) if name in SPACES else Path(name)
     if not path.is_file():
         raise ConfigError(
             "space.unknown",
@@ -27,3 +27,15 @@ def replay_space(name: str) -> ReplaySpace:
             help=f"known: {', '.join(SPACES)}",
         )
     return read_space(path)
+
+
+def program_spaces() -> tuple[str, ...]:
+    """Those that come with the package and are of programs, so that one can teach another."""
+    found = tuple(name for name in SPACES if replay_space(name).about.columns)
+    if not found:
+        raise ConfigError(
+            "space.no-programs",
+            "no measured space of programs comes with this package",
+            help="name files that `tilewright lab record` wrote with --space",
+        )
+    return found

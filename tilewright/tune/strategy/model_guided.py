@@ -47,10 +47,12 @@ class ModelGuided(Strategy):
         """The candidates looked at, with the scores that the model gives them."""
 
     def suggest(self, n: int) -> Iterable[Candidate]:
-        """The batch that `pick` makes of what `explore` found; nothing before any result."""
-        if not self.results:
+        """The batch that `pick` makes of what `explore` found; nothing while nothing is known."""
+        assert self.model is not None
+        if self.results:
+            self._fit()
+        elif not self.model.ready:
             return ()
-        self._fit()
         new = [(c, score) for c, score in self.explore().items() if c not in self.proposed]
         return self.pick(nlargest(POOL * n, new, key=lambda row: row[1]), n, self.rng)
 

@@ -2,10 +2,10 @@
 
 The gain of a batch for task i, with weight w and best time g after t batches, is estimated as
 
-    w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · min(g / t, max(0, g − β · C / V)))
+    w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · max(g / t, g − β · C / V))
 
-The first term is how it went lately, the second how it might go: as far as g over t, at most to
-the throughput V of the fastest task of its kind, C being its work.
+The first term is how it went lately, the second how it might go: by g over t, or, for a task that
+lags behind, nearly to the throughput V of the fastest task of its kind, C being its work.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class GradientScheduler(TaskScheduler):
         back = min(self.window, len(one.best) - 1)
         before = one.best[-1 - back] if back else one.now
         slope = (before - one.now) / back if back and math.isfinite(before) else 0.0
-        hope = min(one.now / len(one.best), max(0.0, one.now - self._reachable(one)))
+        hope = max(one.now / len(one.best), one.now - self._reachable(one))
         return one.task.weight * (self.recent * slope + (1 - self.recent) * hope)
 
     def _reachable(self, one: Progress) -> float:
         """The time at the throughput of the fastest task of the same kind, with some doubt."""
         alike = [other for other in self.tasks if other.task.kind == one.task.kind]
         if not one.task.kind or len(alike) == 1:
-            return 0.0
+            return math.inf
         fastest = max(other.task.flops / other.now for other in alike)
         return self.similar * one.task.flops / fastest

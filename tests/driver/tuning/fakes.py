@@ -1,0 +1,77 @@
+"""A measurer that measures by a formula, and sessions that use it: no process is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tests.models import mlp
+from tilewright.driver.tuning import session as session_module
+from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.whole_model import Latency, Model
+from tilewright.target.cpu import host
+from tilewright.tune.candidate import Result
+from tilewright.tune.lab.method import Method
+from tilewright.tune.measure.significance import Verdict, faster
+
+MODEL = Model(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
+RANDOM = Method("random")
+
+
+class FakeMeasurer:
+    """Each candidate is faster than the one before, every seventh fails; what was asked is kept."""
+
+    log: ClassVar[list[str]] = []
+    compared: ClassVar[list[str]] = []
+    gain = 0.5
+    interrupt_at: int | None = None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __enter__(self) -> FakeMeasurer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def measure(
+        self, job: Any, programs: Sequence[Any], incumbent: float, on_result: Any
+    ) -> list[Result]:
+        results = []
+        for candidate, trace in programs:
+            if self.interrupt_at == len(self.log):
+                type(self).interrupt_at = None
+                raise KeyboardInterrupt
+            self.log.append(trace)
+            failed = "crashed: on purpose" if len(self.log) % 7 == 6 else ""
+            times = () if failed else (1.0 / (1 + len(self.log)),)
+            results.append(Result(candidate, times, failed))
+            on_result(results[-1], trace)
+        return results
+
+    def head_to_head(self, job: Any, first: str, second: None) -> Verdict:
+        self.compared.append(first)
+        return faster([self.gain * (1 + 0.001 * i) for i in range(20)], [1.0] * 20)
+
+
+def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeasurer]:
+    """Sessions measure by the formula from now on; a fresh class, so that tests do not meet."""
+
+    class Fresh(FakeMeasurer):
+        log: ClassVar[list[str]] = []
+        compared: ClassVar[list[str]] = []
+
+    whole = latency or Latency(1.0, 0.5, True, False)
+    monkeypatch.setattr(session_module, "Measurer", Fresh)
+    monkeypatch.setattr(session_module, "compare_models", lambda *_: whole)
+    return Fresh
+
+
+def session(records: Any, show: Any = lambda session: None, **settings: Any) -> Session:
+    return Session(MODEL, records, Settings(**{"method": RANDOM, "batch": 4, **settings}), show)
+
+
+def database(folder: Path) -> Path:
+    return folder / "records.db"

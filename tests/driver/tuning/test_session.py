@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.driver.tuning.fakes import MODEL, database, session, use_fakes
+from tests.models import mlp, random_inputs, reference, save
+from tilewright.core.errors import ConfigError, TuneError
+from tilewright.driver.tuning.finals import winner
+from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.task_search import steps_of
+from tilewright.driver.tuning.whole_model import Latency
+from tilewright.target.cpu import host
+from tilewright.tune.machine import target_text
+from tilewright.tune.records import Record, Records
+from tilewright.tune.verdicts import read_verdicts
+
+
+def _measured(records: Records) -> list[Record]:
+    return [record for record in records if not record.rival]
+
+
+def test_trials_are_spent_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, shown = use_fakes(monkeypatch), []
+    with Records(database(tmp_path)) as records:
+        report = session(records, lambda s: shown.append(s.doing), trials=20).run()
+        found = _measured(records)
+        assert report.trials == len(found) == len(fake.log) == 20
+        assert {r.target for r in found} == {target_text(host())}
+        assert {r.workload for r in found} == {s.task.workload for s in report.searches}
+        assert records.workloads().keys() == {r.workload for r in found}
+        assert [steps_of(r.trace) for r in found] == fake.log
+        assert sum(s.failures for s in report.searches) == sum(bool(r.failure) for r in found) > 0
+    assert any("searching" in text for text in shown)
+    assert any("comparing" in text for text in shown)
+
+
+def test_the_built_in_schedule_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=6, batch=2, scheduler="round-robin").run()
+    builtin = [search.task.scheduled.builtin for search in report.searches]
+    assert fake.log[::2] == builtin
+    assert all(search.builtin < 1 for search in report.searches)
+
+
+def test_the_same_session_again_measures_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records:
+        session(records, trials=20).run()
+        before, compared = len(records), len(fake.compared)
+        again = session(records, trials=20).run()
+        assert (len(records), len(fake.compared)) == (before, compared)
+        assert again.trials == 20
+        more = session(records, trials=26, seed=3).run()
+        assert more.trials == 26
+        assert len(fake.log) == 26
+        keys = [(r.workload, steps_of(r.trace)) for r in _measured(records)]
+        assert max(Counter(keys).values()) == 1
+
+
+def test_other_conditions_are_other_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records:
+        session(records, trials=9).run()
+        assert session(records, trials=9, cold=True).report.trials == 0
+
+
+def test_an_interrupt_ends_the_search_and_keeps_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = use_fakes(monkeypatch)
+    fake.interrupt_at = 10
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=100).run()
+        assert report.interrupted
+        assert report.trials == len(_measured(records)) == 10
+        assert fake.compared
+        assert any(winner(search) for search in report.searches)
+
+
+def test_a_budget_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records:
+        running = session(records, budget=3.0)
+        assert 0 < running.left <= 3.0
+        report = running.run()
+        assert not report.interrupted
+        assert len(fake.log) == report.trials > 3
+        assert report.seconds < 30
+
+
+def test_only_winners_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use_fakes(monkeypatch)
+    fake.gain = 1.5
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=20).run()
+        assert {r.failure for r in records.comparisons()} == {"slower"}
+        assert not any(map(winner, report.searches))
+        assert report.latency is None
+    assert len(read_verdicts(database(tmp_path), host())) == 0
+
+
+def test_what_makes_the_model_slower_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch, Latency(1.0, 1.5, False, True))
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=20).run()
+        assert report.latency is not None
+        assert not any(map(winner, report.searches))
+    assert len(read_verdicts(database(tmp_path), host())) == 0
+
+
+def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    with Records(database(tmp_path)) as records:
+        with pytest.raises(TuneError, match="neither trials nor a budget"):
+            Session(MODEL, records, Settings())
+        with pytest.raises(ConfigError, match="no space of schedules"):
+            session(records, trials=1, space="nowhere")
+
+
+TUNER = """
+import sys
+from pathlib import Path
+from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.whole_model import Model
+from tilewright.target.cpu import host
+from tilewright.tune.lab.method import Method
+from tilewright.tune.records import Records
+model = Model(sys.argv[1], host(), {}, "f32", {}, 1)
+settings = Settings(trials=8, batch=2, method=Method("random"))
+with Records(Path(sys.argv[2])) as records:
+    Session(model, records, settings).run()
+"""
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_resumed_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    model = save(mlp(8, 16, 64, 32), tmp_path / "model.onnx")
+    path = database(tmp_path)
+    command = [sys.executable, "-c", TUNER, str(model), str(path)]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    killed = subprocess.Popen(command, env=environment)
+    while not path.exists() or len(_all(path)) < 3:
+        assert killed.poll() is None
+        time.sleep(0.05)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    before = _all(path)
+    assert 3 <= len(before) < 8
+    subprocess.run(command, env=environment, check=True)
+    after = _all(path)
+    assert after[: len(before)] == before
+    measured = [record for record in after if not record.rival]
+    assert len(measured) == 8
+    assert len({(r.workload, steps_of(r.trace)) for r in measured}) == 8
+    inputs = random_inputs(mlp(8, 16, 64, 32))
+    with tw.compile(model, tuned=path) as tuned:
+        (expected,) = reference(mlp(8, 16, 64, 32), inputs).values()
+        np.testing.assert_allclose(tuned(**inputs), expected, rtol=1e-4, atol=1e-6)
+
+
+def _all(path: Path) -> list[Record]:
+    with Records(path, read_only=True) as records:
+        return list(records)

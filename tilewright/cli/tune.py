@@ -1,0 +1,236 @@
+"""`tilewright tune`: search for faster schedules of a model's kernels, and keep what was measured.
+
+tilewright tune model.onnx --trials 512 --db records.db
+tilewright tune model.onnx --budget 5m                      # the best that is found in that time
+tilewright compile model.onnx --tuned records.db
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    json_option,
+    model_argument,
+    parse_dims,
+    precision_option,
+    threads_option,
+)
+from tilewright.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from tilewright.driver.tuning.session import Report, Settings
+
+COUNT = click.IntRange(min=1)
+TRIALS = 512
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+
+
+def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float | None:
+    """`1h30m`, `5m`, `90s` or `90` in seconds."""
+    if given is None:
+        return None
+    match = _DURATION.fullmatch(given)
+    parts = [int(part or 0) for part in match.groups()] if match else [0]
+    if not sum(parts):
+        raise click.BadParameter(f"{given!r} is no time, for example 5m or 1h30m")
+    return float(sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=True)))
+
+
+@click.command("tune")
+@model_argument
+@click.option(
+    "--trials",
+    type=click.IntRange(min=0),
+    help="Measurements in all, earlier ones of the same kernels included; "
+    f"with --budget as many as fit. [default: {TRIALS}]",
+)
+@click.option("--budget", callback=seconds, metavar="TIME", help="For example 5m or 1h30m.")
+@click.option(
+    "--db",
+    type=click.Path(path_type=Path),
+    default=Path("records.db"),
+    show_default=True,
+    help="The file of records.",
+)
+@click.option("--strategy", default="evolutionary", show_default=True)
+@click.option("--cost", help="The cost model. [default: lightgbm, or ridge where that is missing]")
+@click.option("--scheduler", default="gradient", show_default=True, help="Of tasks.")
+@click.option("--space", default="constructed", show_default=True, help="Of schedules.")
+@click.option("--batch", type=COUNT, default=16, show_default=True, help="Measured at once.")
+@click.option("--cold", is_flag=True, help="Empty the caches before every run.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+@dims_option
+@click.option(
+    "--at",
+    "sizes",
+    multiple=True,
+    metavar="NAME=SIZE",
+    callback=parse_dims,
+    help="Measure where a size that stays symbolic has this value; may be repeated.",
+)
+@precision_option
+@threads_option
+@json_option
+def tune_command(
+    model: Path,
+    trials: int | None,
+    budget: float | None,
+    db: Path,
+    strategy: str,
+    cost: str | None,
+    scheduler: str,
+    space: str,
+    batch: int,
+    cold: bool,
+    seed: int,
+    dims: Mapping[str, int],
+    sizes: Mapping[str, int],
+    precision: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Search for schedules of MODEL's kernels that are faster on this machine.
+
+    What is measured goes into the file of records at once, and a later call goes on from there.
+    Ctrl-C ends the search, not what it has found. `--tuned` of other commands uses the schedules
+    that were compared with the built-in ones and are faster.
+    """
+    from tilewright.cli.source import read_source
+    from tilewright.cli.tune_view import watching
+    from tilewright.driver.precision import check_precision
+    from tilewright.driver.tuning.session import Session, Settings
+    from tilewright.driver.tuning.whole_model import Model
+    from tilewright.target.cpu import host
+    from tilewright.tune.records import Records
+
+    if trials is None and budget is None:
+        trials = TRIALS
+    settings = Settings(
+        trials, budget, batch, _method(strategy, cost), scheduler, space, seed, cold
+    )
+    _check_names(settings)
+    source, count = read_source(model), threads or host().cores
+    whole = Model(source, host(), dims, check_precision(precision), sizes, count)
+    with Records(db) as records:
+        with watching() as show:
+            report = Session(whole, records, settings, show).run()
+        if as_json:
+            print_json(_data(model, db, report))
+        else:
+            _print(model, db, report)
+
+
+def _method(strategy: str, cost: str | None) -> Any:
+    """The strategy with its cost model, if it uses one; both are checked."""
+    from tilewright.core.errors import ConfigError
+    from tilewright.tune.cost.table import make_cost_model
+    from tilewright.tune.lab.method import methods
+
+    if cost is None:
+        try:
+            make_cost_model("lightgbm")
+            cost = "lightgbm"
+        except ConfigError:  # an extra that need not be installed
+            cost = "ridge"
+    (method,) = methods([strategy], [cost])
+    return method
+
+
+def _check_names(settings: Settings) -> None:
+    """Names that are not known are an error before anything is done."""
+    from tilewright.tune.space.schedules import SCHEDULE_SPACES
+    from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
+
+    TASK_SCHEDULERS.get(settings.scheduler)
+    SCHEDULE_SPACES.get(settings.space)
+
+
+def _rows(report: Report) -> list[dict[str, Any]]:
+    from tilewright.driver.tuning.finals import winner
+
+    rows = []
+    for search in report.searches:
+        about, found = search.task.about, winner(search)
+        rows.append(
+            {
+                "kernel": about.name,
+                "calls": int(about.weight),
+                "schedule": about.kind,
+                "trials": search.trials,
+                "failed": search.failures,
+                "builtin_us": search.builtin * 1e6,
+                "best_us": search.best * 1e6,
+                "gain": None if found is None else found[1],
+                "problem": search.problem,
+                "workload": search.task.workload,
+            }
+        )
+    return rows
+
+
+def _data(model: Path, db: Path, report: Report) -> dict[str, Any]:
+    latency = report.latency
+    return {
+        "model": str(model),
+        "records": str(db),
+        "kernels": _rows(report),
+        "skipped": report.skipped,
+        "trials": report.trials,
+        "seconds": report.seconds,
+        "interrupted": report.interrupted,
+        "latency": None
+        if latency is None
+        else {
+            "before_ms": latency.before * 1e3,
+            "after_ms": latency.after * 1e3,
+            "faster": latency.faster,
+            "slower": latency.slower,
+            "failure": latency.failure,
+        },
+    }
+
+
+def _print(model: Path, db: Path, report: Report) -> None:
+    heads = ["kernel", "calls", "trials", "failed", "built-in µs", "best µs", "tuned"]
+    keys = ["kernel", "calls", "trials", "failed", "builtin_us", "best_us"]
+    rows = _rows(report)
+    print_table(heads, [[*(row[key] for key in keys), _gain(row)] for row in rows])
+    for name in report.skipped:
+        click.echo(f"{name} was left out: it cannot be measured alone")
+    how = ", interrupted" if report.interrupted else ""
+    click.echo(f"{report.trials} measurements, {report.seconds:.0f} s{how}")
+    click.echo(_latency(report))
+    if any(row["gain"] for row in rows):
+        click.echo(f"use them: tilewright compile {model} --tuned {db}")
+
+
+def _gain(row: Mapping[str, Any]) -> str:
+    if row["problem"]:
+        return f"built-in: {row['problem']}"
+    return "built-in" if row["gain"] is None else f"{row['gain']:.2f} times as fast"
+
+
+def _latency(report: Report) -> str:
+    latency = report.latency
+    if latency is None:
+        return "no kernel has a schedule that is faster than the built-in one"
+    if latency.failure:
+        return f"the model could not be measured: {latency.failure}"
+    if latency.slower:
+        return (
+            f"together they make the model slower, {latency.before * 1e3:.3f} to "
+            f"{latency.after * 1e3:.3f} ms: none of them will be used"
+        )
+    doubt = "" if latency.faster else ", which may be chance"
+    ratio = latency.before / latency.after
+    return (
+        f"the model: {latency.before * 1e3:.3f} ms before, {latency.after * 1e3:.3f} ms after, "
+        f"{ratio:.2f} times as fast{doubt}"
+    )

@@ -1,0 +1,56 @@
+"""The process in which candidates are compiled: `python -m tilewright.driver.tuning.build_worker`.
+
+It answers the requests of `tune/measure/build_pool.py`: a task's folder, a trace or null for the
+built-in schedule, the target, and the file to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tilewright.driver.compiler import Compiler
+from tilewright.driver.kernels import MakeSchedule
+from tilewright.driver.tuning.task_files import read_task
+from tilewright.driver.tuning.tuned import RULE
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func
+from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.trace import parse_trace
+from tilewright.target.cpu import Target
+from tilewright.tune.machine import parse_target
+from tilewright.tune.measure.serve import serve
+
+# The graphs of as many tasks stay in memory: candidates of one come together.
+_KEPT = 2
+
+
+def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compile one candidate."""
+    graph, precision = _task(request["workload"])
+    target = parse_target(request["target"])
+    schedule = None if request["trace"] is None else replaying(request["trace"])
+    compiler = Compiler(graph, target, {}, precision, None, None, lambda stage: None, schedule)
+    compiler.write(Path(request["out"]))
+    return {}
+
+
+def replaying(text: str) -> MakeSchedule:
+    """The schedule that a trace spells, whatever function it is asked for."""
+    trace = parse_trace(text, "candidate")
+
+    def schedule(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+        return ScheduledFunc(trace.replay(func), trace, RULE)
+
+    return schedule
+
+
+@lru_cache(_KEPT)
+def _task(folder: str) -> tuple[Graph, str]:
+    return read_task(Path(folder))
+
+
+if __name__ == "__main__":
+    serve(build)

@@ -1,0 +1,206 @@
+"""A tuning session: tasks, search, measurement and records, from a model to verdicts on schedules.
+
+    with Records(path) as records:
+        report = Session(model, records, Settings(trials=512)).run()
+
+What is in the records counts: the same session again measures nothing twice and goes on where the
+last one ended, however it ended. An interrupt ends the search; what it found is still compared with
+the built-in schedules. A second one ends that as well.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import tilewright
+from tilewright.core.errors import TuneError
+from tilewright.driver.tuning.extract import TuningTask, extract_tasks
+from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
+from tilewright.driver.tuning.task_files import write_task
+from tilewright.driver.tuning.task_search import Ledger, TaskSearch
+from tilewright.driver.tuning.whole_model import Latency, Model, compare_models
+from tilewright.tune.candidate import Result
+from tilewright.tune.lab.method import Method
+from tilewright.tune.machine import target_text
+from tilewright.tune.measure.job import Job
+from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.measure.measurer import Settings as MeasurerSettings
+from tilewright.tune.measure.scratch import scratch_folder
+from tilewright.tune.records import Records
+from tilewright.tune.space.schedules import SCHEDULE_SPACES
+from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
+
+BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
+# Seconds that the last comparison of a task takes, more or less; kept free of a budget.
+FINAL_SECONDS = 2.0
+# The share of a budget that comparisons may have at most.
+FINAL_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search: trials in all, those of earlier sessions included, or seconds, or both."""
+
+    trials: int | None = None
+    budget: float | None = None
+    batch: int = 16
+    method: Method = field(default_factory=lambda: Method("evolutionary", "ridge"))
+    scheduler: str = "gradient"
+    space: str = "constructed"
+    seed: int = 0
+    cold: bool = False
+
+
+@dataclass
+class Report:
+    """What came of a session."""
+
+    searches: list[TaskSearch] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+    latency: Latency | None = None
+
+    @property
+    def trials(self) -> int:
+        """All that was ever measured of these tasks under these conditions."""
+        return sum(search.trials for search in self.searches)
+
+
+class Session:
+    """One run of the tuner; `show` is told after everything that happens."""
+
+    def __init__(
+        self,
+        model: Model,
+        records: Records,
+        settings: Settings,
+        show: Callable[[Session], object] = lambda session: None,
+    ) -> None:
+        if settings.trials is None and settings.budget is None:
+            raise TuneError("tune.endless", "neither trials nor a budget of time is given")
+        self.model = model
+        self.records = records
+        self.settings = settings
+        self.show = show
+        self.report = Report()
+        self.doing = "finding the kernels of the model"
+        self.start = time.monotonic()
+        self.show(self)
+        tasks = extract_tasks(
+            model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
+        )
+        conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
+        versions = (("llvmlite", version("llvmlite")), ("tilewright", tilewright.__version__))
+        self.ledger = Ledger(records, target_text(model.target), versions, tuple(conditions))
+        self.report.searches = [self._search_of(task) for task in tasks.tasks]
+        self.report.skipped = tasks.skipped
+        self.earlier = self.report.trials
+        self._jobs: dict[str, Job] = {}
+
+    def _search_of(self, task: TuningTask) -> TaskSearch:
+        scheduled, settings = task.scheduled, self.settings
+        make = SCHEDULE_SPACES.get(settings.space)
+        space = make(scheduled.func, scheduled.constants, self.model.target)
+        strategy = settings.method.start(space, settings.seed)
+        return TaskSearch(task, space, strategy, self.ledger, self._told)
+
+    def _told(self, search: TaskSearch, result: Result) -> None:
+        self.doing = f"searching {search.task.about.name}"
+        self.show(self)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the session began."""
+        return time.monotonic() - self.start
+
+    @property
+    def left(self) -> float:
+        """Seconds until the search ends, as far as can be told."""
+        ends = [math.inf]
+        if self.settings.budget is not None:
+            ends.append(self.settings.budget - self.elapsed)
+        new = self.report.trials - self.earlier
+        if self.settings.trials is not None and new:
+            ends.append((self.settings.trials - self.report.trials) * self.elapsed / new)
+        return max(0.0, min(ends))
+
+    def run(self) -> Report:
+        """Search, compare, check the model as a whole."""
+        with ExitStack() as stack:
+            folder = stack.enter_context(scratch_folder())
+            try:
+                with self._measurer() as measurer:
+                    self._search(measurer, folder)
+            except KeyboardInterrupt:
+                self.report.interrupted = True
+            with self._measurer() as measurer:
+                self._decide(measurer, folder)
+                self._check_model(measurer, folder)
+        self.report.seconds = self.elapsed
+        return self.report
+
+    def _measurer(self) -> Measurer:
+        return Measurer(BUILD_WORKER, MeasurerSettings(builders=self.model.target.cores))
+
+    def _job(self, search: TaskSearch, folder: Path) -> Job:
+        task = search.task
+        if task.workload not in self._jobs:
+            place = folder / task.workload
+            threads, cold = self.model.threads, self.settings.cold
+            self._jobs[task.workload] = write_task(place, task, self.model.target, threads, cold)
+        return self._jobs[task.workload]
+
+    def _search(self, measurer: Measurer, folder: Path) -> None:
+        searches = self.report.searches
+        scheduler = TASK_SCHEDULERS.get(self.settings.scheduler)([s.task.about for s in searches])
+        for number, search in enumerate(searches):
+            if search.trials:
+                scheduler.observe(number, search.best, finished=bool(search.problem))
+        while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
+            search = searches[chosen]
+            more = search.round(measurer, self._job(search, folder), wanted)
+            scheduler.observe(chosen, search.best, finished=not more)
+
+    def _allowed(self) -> int:
+        """How many trials the next batch may have."""
+        settings, allowed = self.settings, self.settings.batch
+        if settings.trials is not None:
+            allowed = min(allowed, settings.trials - self.report.trials)
+        new = self.report.trials - self.earlier
+        if settings.budget is not None and new:
+            finals = FINAL_SECONDS * sum(bool(finalists(s)) for s in self.report.searches)
+            free = settings.budget - self.elapsed - min(finals, FINAL_SHARE * settings.budget)
+            allowed = min(allowed, int(free / (self.elapsed / new)))
+        return allowed
+
+    def _decide(self, measurer: Measurer, folder: Path) -> None:
+        """Compare the best of each task with the built-in schedule, what promises most first."""
+        open_searches = [search for search in self.report.searches if finalists(search)]
+        open_searches.sort(key=lambda s: s.task.about.weight * (s.best - s.builtin))
+        for search in open_searches:
+            self.doing = f"comparing {search.task.about.name} with the built-in schedule"
+            self.show(self)
+            decide(search, measurer, self._job(search, folder))
+        self.show(self)
+
+    def _check_model(self, measurer: Measurer, folder: Path) -> None:
+        """Measure the model before and after; what makes it slower is not used."""
+        won = [(search, winner(search)) for search in self.report.searches]
+        used = [(search, found[0]) for search, found in won if found is not None]
+        if not used:
+            return
+        self.doing = "comparing the model before and after"
+        self.show(self)
+        latency = compare_models(self.model, self.records.path, measurer, folder)
+        if latency.slower:
+            for search, trace in used:
+                self.ledger.add(search.task, rejected(search, trace, "in the whole model"))
+        self.report.latency = latency

@@ -1,0 +1,118 @@
+"""The search for one task's schedule: what is known of it, and rounds of measuring more.
+
+Everything that is measured is in the records before anything else is done with it, so that a
+session which is killed has lost what it was measuring and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from tilewright.driver.tuning.extract import TuningTask
+from tilewright.tune.candidate import Candidate, Result
+from tilewright.tune.measure.job import Job
+from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.records import Pairs, Record, Records
+from tilewright.tune.resume import earlier_results, to_record
+from tilewright.tune.space.schedule_space import ScheduleSpace
+from tilewright.tune.strategy.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where a session writes what it measures, and what it writes beside the times."""
+
+    records: Records
+    target: str
+    versions: Pairs
+    conditions: Pairs
+
+    def of(self, task: TuningTask) -> list[Record]:
+        """What is known of a task under the conditions of this session."""
+        found = self.records.of(task.workload, self.target)
+        wanted = self.of_task(task)
+        return [record for record in found if record.conditions == wanted]
+
+    def of_task(self, task: TuningTask) -> Pairs:
+        """The conditions of a task's measurements."""
+        sizes = ",".join(f"{name}={size}" for name, size in sorted(task.sizes.items()))
+        own = (("precision", task.precision), ("sizes", sizes))
+        return tuple(sorted((*self.conditions, *own)))
+
+    def add(self, task: TuningTask, record: Record) -> None:
+        """Write a record; from then on it is safe."""
+        self.records.add([record], {task.workload: task.scheduled.text})
+
+
+class TaskSearch:
+    """One task in a session; `best` and `builtin` are in seconds."""
+
+    def __init__(
+        self,
+        task: TuningTask,
+        space: ScheduleSpace,
+        strategy: Strategy,
+        ledger: Ledger,
+        told: Callable[[TaskSearch, Result], object] = lambda search, result: None,
+    ) -> None:
+        self.task = task
+        self.space = space
+        self.strategy = strategy
+        self.ledger = ledger
+        self.told = told
+        self.builtin = self.best = math.inf
+        self.trials = self.failures = 0
+        self.problem = ""
+        self._known: dict[str, Result] = {}
+        self._recall(ledger.of(task))
+
+    def _recall(self, records: Iterable[Record]) -> None:
+        """Go on from what was measured before, by whichever way it was found."""
+        measured = [record for record in records if not record.rival]
+        self.strategy.observe(earlier_results(self.space, measured))
+        nobody = Candidate(())
+        for record in measured:
+            self._count(steps_of(record.trace), Result(nobody, record.times, record.failure))
+
+    def _count(self, steps: str, result: Result) -> None:
+        self._known[steps] = result
+        self.trials += 1
+        self.failures += bool(result.failure)
+        self.best = min(self.best, result.seconds)
+        if steps == self.task.scheduled.builtin:
+            self.builtin = result.seconds
+            self.problem = result.failure
+
+    def round(self, measurer: Measurer, job: Job, n: int) -> bool:
+        """Measure up to `n` candidates; whether there may be more. The built-in one comes first."""
+        if self.task.scheduled.builtin not in self._known:
+            self._measure(measurer, job, [self.space.default()])
+            n -= 1
+        if self.problem:
+            return False  # what the compiler does by itself does not run: nothing can be compared
+        proposed = self.strategy.propose(n)
+        self._measure(measurer, job, proposed)
+        return len(proposed) == n
+
+    def _measure(self, measurer: Measurer, job: Job, candidates: list[Candidate]) -> None:
+        """Measure what is new among candidates; several may come to the same steps."""
+        steps = {candidate: self.space.trace(candidate) for candidate in candidates}
+        new = {text: c for c, text in reversed(steps.items()) if text not in self._known}
+        programs = [(candidate, text) for text, candidate in reversed(new.items())]
+        measurer.measure(job, programs, self.best, self._keep)
+        self.strategy.observe([replace(self._known[steps[c]], candidate=c) for c in candidates])
+
+    def _keep(self, result: Result, steps: str) -> None:
+        ledger, task, now = self.ledger, self.task, time.time()
+        about = (task.workload, ledger.target, ledger.versions, now, ledger.of_task(task))
+        ledger.add(task, to_record(self.space, result, *about))
+        self._count(steps, result)
+        self.told(self, result)
+
+
+def steps_of(trace: str) -> str:
+    """The steps of a trace without the comments above them."""
+    return "".join(line for line in trace.splitlines(True) if not line.startswith("#"))

@@ -1,0 +1,25 @@
+"""What threads share: whether a nest is worth it, and how many of its loops they run through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.schedule.schedule import Schedule
+
+# Fewer steps than this are not worth waking another thread for.
+PARALLEL_WORK = 32_768
+# So many times more or fewer steps, and it is clear whether they are.
+DOUBTFUL = 8
+
+
+def is_shared(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
+    """Whether threads share the nest of a block that takes so many steps."""
+    doubtful = least // DOUBTFUL <= steps <= least * DOUBTFUL
+    worth = steps >= least
+    return sch.choose(f"{name}.shared", worth, lambda: (False, True) if doubtful else (worth,))
+
+
+def share(sch: Schedule, name: str, loops: Sequence[str]) -> None:
+    """Let threads share the outermost of these loops, by default all of them as one."""
+    count = sch.choose(f"{name}.loops", len(loops), lambda: range(1, len(loops) + 1))
+    sch.parallel(sch.fuse(*loops[:count]) if count > 1 else loops[0])

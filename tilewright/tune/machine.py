@@ -1,0 +1,32 @@
+"""Targets as records name them: all properties, so that none of another machine is mistaken."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from tilewright.target.cpu import Target
+
+# What decides which schedules are good: equal on machines that can share them.
+_ALIKE = ("triple", "vector_bits", "vector_registers", "l1", "l2")
+
+
+def target_text(target: Target) -> str:
+    """The properties of a target, the same text for the same ones."""
+    return json.dumps(asdict(target), sort_keys=True)
+
+
+def parse_target(text: str) -> Target:
+    """The target that a text of records names."""
+    known = json.loads(text)
+    return Target(**{**known, "features": tuple(known["features"])})
+
+
+def is_similar(text: str, target: Target) -> bool:
+    """Whether what was measured on one machine may be tried on another: vectors, caches alike."""
+    try:
+        known = json.loads(text)
+    except ValueError:
+        return False
+    ours = json.loads(target_text(target))
+    return isinstance(known, dict) and all(known.get(name) == ours[name] for name in _ALIKE)

@@ -1,0 +1,144 @@
+"""Spaces of schedules of one function: code that makes a schedule, and asks for its decisions.
+
+    space = ConstructedSpace(func, constants, target)
+    candidate = sample(space, rng)
+    space.trace(candidate)          # plain steps; replaying them needs nothing of this space
+    space.text(candidate)           # the same, under a comment with the decisions
+
+How a schedule comes about (built-in rules, sketches, a template, a user's rules) is one method,
+`make`; it asks through `Schedule.choose`. A question with one answer is not asked.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.errors import Error, ScheduleError
+from tilewright.finalize.pipeline import finalize
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.schedule import Decide
+from tilewright.target.cpu import Target
+from tilewright.tune.candidate import Candidate, Value
+from tilewright.tune.features.program import program_features
+from tilewright.tune.space.space import Choose, Illegal, Site, Space
+
+# The comment above a trace that says by which decisions it was made.
+DECISIONS = "# decisions: "
+# Scheduled functions that are kept: what is drawn is often asked for again at once.
+KEPT = 256
+
+
+class ScheduleSpace(Space):
+    """All schedules of `func` that one way of making them can give.
+
+    `constants` are the parameters whose layout a schedule may choose.
+    """
+
+    def __init__(self, func: Func, constants: frozenset[str], target: Target) -> None:
+        self.func_before = func
+        self.constants = constants
+        self.target = target
+        self._made: dict[Candidate, ScheduledFunc] = {}
+
+    @abstractmethod
+    def make(self, decide: Decide) -> ScheduledFunc:
+        """The schedule that these decisions give; a `ScheduleError` if they give none."""
+
+    def build(self, choose: Choose) -> None:
+        """Make a schedule, asking for each decision."""
+        made: list[tuple[str, Value]] = []
+
+        def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
+            if len(options) == 1:
+                return options[0]
+            assert name not in dict(made), f"decision {name!r} is asked for twice"
+            value = choose(Site(name, options, _weights(default, options)))
+            made.append((name, value))
+            return value
+
+        try:
+            scheduled = self.make(decide)
+        except ScheduleError as error:
+            raise Illegal(error.code) from error
+        self._keep(Candidate(tuple(made)), scheduled)
+
+    def _keep(self, candidate: Candidate, scheduled: ScheduledFunc) -> None:
+        self._made[candidate] = scheduled
+        if len(self._made) > KEPT:
+            del self._made[next(iter(self._made))]
+
+    def default(self) -> Candidate:
+        """The candidate with nothing but defaults: where a search begins."""
+        made: list[tuple[str, Value]] = []
+
+        def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
+            if len(options) > 1:
+                made.append((name, default))
+            return default
+
+        scheduled = self.make(decide)
+        found = Candidate(tuple(made))
+        self._keep(found, scheduled)
+        return found
+
+    def scheduled(self, candidate: Candidate) -> ScheduledFunc:
+        """The function that a candidate's decisions make, with its trace and rule."""
+        if candidate not in self._made:
+            decisions = dict(candidate.decisions)
+            self.build(lambda site: decisions[site.name])
+        return self._made[candidate]
+
+    def func(self, candidate: Candidate) -> Func:
+        """The scheduled function."""
+        return self.scheduled(candidate).func
+
+    def trace(self, candidate: Candidate) -> str:
+        """The plain steps that make it."""
+        return str(self.scheduled(candidate).trace)
+
+    def text(self, candidate: Candidate) -> str:
+        """The trace, its decisions in a comment above."""
+        decisions = json.dumps(dict(candidate.decisions), separators=(",", ":"))
+        return f"{DECISIONS}{decisions}\n{self.trace(candidate)}"
+
+    def parse(self, text: str) -> Candidate | None:
+        """The candidate of a text; None if this space does not make the same trace of it."""
+        first, _, _ = text.partition("\n")
+        if not first.startswith(DECISIONS):
+            return None
+        candidate = super().parse(first.removeprefix(DECISIONS))
+        return candidate if candidate is not None and self.text(candidate) == text else None
+
+    def check(self, candidate: Candidate) -> None:
+        """Raise an error unless the schedule is sound: structure, dependences, plain loops."""
+        # Imported here because isl takes long to load and only what is measured is checked.
+        from tilewright.schedule.trace_legality import check_trace
+
+        scheduled = self.scheduled(candidate)
+        verify_func(scheduled.func)
+        check_trace(self.func_before, scheduled.trace)
+        finalize(scheduled.func, self.target)
+
+    def legal(self, candidate: Candidate) -> bool:
+        """Whether `check` has nothing against it."""
+        try:
+            self.check(candidate)
+        except Error:
+            return False
+        return True
+
+    def features(self, candidates: Sequence[Candidate]) -> np.ndarray:
+        """One row of the scheduled program's features a candidate."""
+        return np.vstack([program_features(self.func(c), self.target) for c in candidates])
+
+
+def _weights(default: Any, options: tuple[Any, ...]) -> tuple[float, ...]:
+    """The default is as likely as all others together."""
+    return tuple(float(len(options) - 1) if option == default else 1.0 for option in options)
