@@ -57,6 +57,26 @@ def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) ->
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("least", [1, 2, 4])
+def test_rows_stay_in_the_part_that_an_outer_loop_has(least: int) -> None:
+    """Dealt out evenly, the 7 rows from 0 on would leave some between two groups of two tiles."""
+    before = parse_func(
+        f"""
+        func @f(x: f32[N], out y: f32[N]) {{
+          for g in serial((N + 7) // 8) {{ for o in serial(2) {{
+            for i in unroll(4) {{edge={least}}} {{
+              if g * 8 + o * 4 + i < N {{ y[g * 8 + o * 4 + i] = x[g * 8 + o * 4 + i] }}
+            }}
+          }} }}
+        }}"""
+    )
+    after = edge_tiles(before)
+    for n in range(20):
+        x, found = np.arange(n, dtype="f4"), np.full(n, -1, "f4")
+        run_func(after, {"x": x, "y": found}, {"N": n})
+        np.testing.assert_array_equal(found, x)
+
+
 def _heights(func: Func) -> set[int]:
     unrolled = [loop for loop in loops(edge_tiles(func).body) if loop.kind == "unroll"]
     return {as_int(loop.extent) or 0 for loop in unrolled}

@@ -19,7 +19,8 @@ as it must, and stores only what is its own. Fewer rows than that are computed o
     if N < 6 { for r in serial(N) { A(r) } }
     else { for i in unroll(6) { if t * 6 <= E + i { A(E + i) } } }
 
-Otherwise heights double from the least one on, and rows stay where they are. What a row holds is
+Otherwise heights double from the least one on, and rows stay where they are. They also stay where
+an outer loop has a part of them: a tile that is moved could leave that part. What a row holds is
 computed in the same order whichever tile it is in, so results do not depend on the tile.
 """
 
@@ -62,13 +63,17 @@ EDGE = "edge"
 
 @dataclass(frozen=True)
 class _Rows:
-    """How many rows are left when tile `number` starts, of `count` in all, in tiles of `height`."""
+    """How many rows are left when tile `number` starts, of `count` in all, in tiles of `height`.
+
+    `together` says that one loop has all of them.
+    """
 
     left: Expr
     count: Expr
     number: Expr
     height: int
     least: int
+    together: bool
 
     @property
     def even(self) -> Expr:
@@ -78,10 +83,15 @@ class _Rows:
 
     @property
     def heights(self) -> list[int]:
-        """The heights of tiles, the greatest last."""
-        if self.least > 1:
-            doubled = [self.least << n for n in range(self.height.bit_length())]
-            return [*(n for n in doubled if n < self.height), self.height]
+        """The heights of tiles where rows stay where they are, the greatest last."""
+        if self.least == 1:
+            return list(range(1, self.height + 1))
+        doubled = [self.least << n for n in range(self.height.bit_length())]
+        return [*(n for n in doubled if n < self.height), self.height]
+
+    @property
+    def dealt_heights(self) -> list[int]:
+        """The heights of tiles where rows are dealt out evenly."""
         count, even = as_int(self.count), as_int(self.even)
         if count is None or even is None:
             return list(range(1, self.height + 1))
@@ -90,18 +100,19 @@ class _Rows:
 
 def edge_tiles(func: Func) -> Func:
     """`func` with tiles of other heights for the rows of loops that are marked so."""
-    return replace(func, body=_edges(func.body))
+    return replace(func, body=_edges(func.body, frozenset()))
 
 
-def _edges(stmt: Stmt) -> Stmt:
+def _edges(stmt: Stmt, outer: frozenset[str]) -> Stmt:
     if isinstance(stmt, For) and stmt.kind not in ("unroll", "vectorize"):
-        found = next(_guards(stmt), None)
+        found = next(_guards(stmt, outer), None)
         if found is not None:
             return replace(stmt, body=_inside(stmt.body, found, frozenset()))
-    return map_stmt(stmt, _edges)
+        outer |= {stmt.name}
+    return map_stmt(stmt, lambda s: _edges(s, outer))
 
 
-def _guards(loop: For) -> Iterator[_Rows]:
+def _guards(loop: For, outer: frozenset[str]) -> Iterator[_Rows]:
     """What the guards of rows in an iteration of the loop say."""
     for path, stmt in statements(loop.body):
         around = [s for s in path if isinstance(s, For)]
@@ -117,7 +128,8 @@ def _guards(loop: For) -> Iterator[_Rows]:
             if loop.name in free_vars(left):
                 count = _without(left, loop.name)
                 number = simplify((count - left) // height)
-                yield _Rows(left, count, number, height, _least(rows[-1]))
+                together = not outer & free_vars(count)
+                yield _Rows(left, count, number, height, _least(rows[-1]), together)
 
 
 def _without(left: Expr, loop: str) -> Expr:
@@ -153,17 +165,20 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
         inner = _inside(body.body, rows, local | {body.buffer.name})
         return replace(body, body=inner)
     marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
-    movable = rows.least in (1, rows.height) and _only_rows_move(body, rows, marked, local)
+    movable = rows.together and rows.least in (1, rows.height)
+    movable = movable and _only_rows_move(body, rows, marked, local)
     if movable and rows.least == 1:
         even = _start_at(rows.number * rows.even, unguarded(body, rows.left, marked), rows, local)
         left = simplify(minimum(rows.even, rows.count - rows.number * rows.even))
-        return If(const(0) < left, _by_height(even, rows, left))
-    return _laid_back(body, rows, marked, local) if movable else _by_height(body, rows, rows.left)
+        return If(const(0) < left, _by_height(even, rows, left, rows.dealt_heights))
+    if movable:
+        return _laid_back(body, rows, marked, local)
+    return _by_height(body, rows, rows.left, rows.heights)
 
 
-def _by_height(body: Stmt, rows: _Rows, left: Expr) -> Stmt:
+def _by_height(body: Stmt, rows: _Rows, left: Expr, heights: list[int]) -> Stmt:
     """A copy of the tile for each height, the lowest that has room for all rows is taken."""
-    *lower, full = rows.heights
+    *lower, full = heights
     result = _of_height(body, rows.height, full)
     for height in reversed(lower):
         result = If(left < height + 1, _of_height(body, rows.height, height), result)

@@ -44,6 +44,6 @@ def test_loops_are_marked() -> None:
     func = parse_func("func @f(out y: f32[9]) { for i in serial(9) { y[i] = 0.0 } }")
     for rows, marked in ((const(9), 1), (const(64), 0)):
         sch = Schedule(func)
-        mark_edges(sch, _row(rows), 8, 1, ["i"])
+        mark_edges(sch, "y", _row(rows), 8, 1, ["i"])
         (loop,) = loops(sch.func.body)
         assert dict(loop.annotations).get("edge", 0) == marked

@@ -4,8 +4,20 @@ from itertools import product
 
 import pytest
 
-from tilewright.schedule.builtin.register_tile import TileProblem, choose_tile, nearest_divisor
-from tilewright.target.cpu import NAMED
+from tests.schedule.programs import matmul
+from tilewright.schedule.builtin.register_tile import (
+    RegisterTile,
+    TileProblem,
+    choose_tile,
+    divisors,
+    nearest_divisor,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import NAMED, Target
+
+
+def _tile(problem: TileProblem, target: Target) -> RegisterTile:
+    return choose_tile(Schedule(matmul()), "y", problem, target)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -14,7 +26,7 @@ def test_the_tile_fits_the_registers(name: str) -> None:
     for rows, columns, steps in product((1, 3, 64), (1, 7, 64, 1000), (0, 1, 512)):
         for bits, shared, period in product((16, 32, 64), (True, False), (0, 14)):
             problem = TileProblem(rows, columns, steps, bits, shared, period)
-            tile = choose_tile(problem, target)
+            tile = _tile(problem, target)
             assert tile.lanes == target.lanes(bits)
             assert tile.columns % tile.lanes == 0
             assert 1 <= tile.rows <= rows
@@ -22,27 +34,27 @@ def test_the_tile_fits_the_registers(name: str) -> None:
 
 
 def test_large_products_keep_the_units_busy() -> None:
-    tile = choose_tile(TileProblem(1024, 1024, 1024, 32, True), NAMED["x86-64-v4"])
+    tile = _tile(TileProblem(1024, 1024, 1024, 32, True), NAMED["x86-64-v4"])
     assert tile.rows * tile.columns // tile.lanes >= 16
 
 
 @pytest.mark.parametrize(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
 def test_few_registers_are_left_over(name: str, sums: int) -> None:
     for rows in (96, 196, 1024):
-        tile = choose_tile(TileProblem(rows, 768, 768, 32, True), NAMED[name])
+        tile = _tile(TileProblem(rows, 768, 768, 32, True), NAMED[name])
         assert tile.rows * tile.columns // tile.lanes >= sums
 
 
 @pytest.mark.parametrize("rows", [49, 196, 197, 784])
 def test_few_rows_are_computed_for_nothing(rows: int) -> None:
     """The pixels of small images, and those and one more, on a machine with many registers."""
-    tile = choose_tile(TileProblem(rows, 768, 768, 32, True), NAMED["x86-64-v4"])
+    tile = _tile(TileProblem(rows, 768, 768, 32, True), NAMED["x86-64-v4"])
     assert -rows % tile.rows <= 0.03 * rows
 
 
 def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
-        tile = choose_tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])
+        tile = _tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])
         assert columns % tile.columns == 0
 
 
@@ -52,7 +64,7 @@ def test_rows_of_unknown_number(name: str) -> None:
     target = NAMED[name]
     by_lane = target.multiplies_by_lane
     problem = TileProblem(64, 768, 768, 32, True, by_lane=by_lane, unknown=True)
-    tile = choose_tile(problem, target)
+    tile = _tile(problem, target)
     vectors = tile.columns // tile.lanes
     assert 4 <= tile.rows <= 8
     assert vectors >= 2
@@ -62,3 +74,22 @@ def test_rows_of_unknown_number(name: str) -> None:
 @pytest.mark.parametrize(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])
 def test_nearest_divisor(number: int, wanted: int, found: int) -> None:
     assert nearest_divisor(number, wanted) == found
+
+
+def test_other_tiles_can_be_decided_for() -> None:
+    problem, target = TileProblem(64, 64, 64, 32, True), NAMED["aarch64"]
+    asked: dict[str, tuple[int, ...]] = {}
+
+    def decide(name: str, default: int, options: tuple[int, ...]) -> int:
+        asked[name] = options
+        return options[1]
+
+    tile = choose_tile(Schedule(matmul(), decide=decide), "y", problem, target)
+    assert (tile.rows, tile.columns) == (2, 2 * 4)
+    assert asked["y.vectors"] == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert max(asked["y.rows"]) * 2 + 2 + 2 <= target.vector_registers
+
+
+def test_divisors_come_in_order() -> None:
+    assert divisors(36) == [1, 2, 3, 4, 6, 9, 12, 18, 36]
+    assert divisors(0) == []

@@ -313,7 +313,7 @@ def _place_padding(
     if _along_lanes(roles, block):
         _round_up(sch, block, roles, padding, tile)
     elif _in_line(padding, facts_of(sch.func)) and sch.choose(
-        f"{padding.name}.inline", True, lambda: (False, True)
+        f"{padding.name}.through", True, lambda: (False, True)
     ):
         sch.inline(padding.name)
     else:

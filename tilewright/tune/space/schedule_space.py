@@ -83,7 +83,9 @@ class ScheduleSpace(Space):
                 made.append((name, default))
             return default
 
-        self._keep(found := Candidate(tuple(made)), self.make(decide))
+        scheduled = self.make(decide)
+        found = Candidate(tuple(made))
+        self._keep(found, scheduled)
         return found
 
     def scheduled(self, candidate: Candidate) -> ScheduledFunc:
@@ -116,7 +118,8 @@ class ScheduleSpace(Space):
 
     def check(self, candidate: Candidate) -> None:
         """Raise an error unless the schedule is sound: structure, dependences, plain loops."""
-        from tilewright.schedule.replay import check_trace
+        # Imported here because isl takes long to load and only what is measured is checked.
+        from tilewright.schedule.trace_legality import check_trace
 
         scheduled = self.scheduled(candidate)
         verify_func(scheduled.func)

@@ -1,0 +1,106 @@
+"""The kinds of kernels that spaces of schedules are tested on, and the check of drawn schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.differential.native import assert_close, outputs_of, random_inputs
+from tests.schedule.builtin.scheduled import sources
+from tilewright.core.dtypes import F32
+from tilewright.driver.compiler import Compiler
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.evaluate import run_graph
+from tilewright.runtime.executable import Executable
+from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.target.cpu import Target, host
+from tilewright.tune.space.moves import sample
+from tilewright.tune.space.schedule_space import ScheduleSpace
+
+MakeSpace = Callable[[Func, frozenset[str], Target], ScheduleSpace]
+
+
+def attention() -> Graph:
+    """Scores, softmax and weighted values in one kernel."""
+    g = GraphBuilder("attention")
+    q, v = g.input("q", tensor(F32, 2, 9, 16)), g.input("v", tensor(F32, 2, 37, 16))
+    k = g.input("k", tensor(F32, 2, 37, 16))
+    turned = g.add("transpose", k, attrs=make_attrs("transpose", {"perm": (0, 2, 1)}))
+    scores = g.add("mul", g.add("matmul", q, turned), g.constant(np.float32(0.25)))
+    return g.graph(g.add("matmul", g.add("softmax", scores), v))
+
+
+def elementwise() -> Graph:
+    g = GraphBuilder("elementwise")
+    x, y = g.input("x", tensor(F32, 37, 129)), g.input("y", tensor(F32, 129))
+    return g.graph(g.add("tanh", g.add("add", g.add("exp", g.add("neg", x)), y)))
+
+
+STRUCTURES: dict[str, Callable[[], Graph]] = {
+    "gemm": lambda: KERNELS["dense"](37, 53, 72),
+    "deep gemm": lambda: KERNELS["matmul"](24, 24, 1536),
+    "gemv": lambda: KERNELS["matmul"](1, 67, 96),
+    "conv": lambda: KERNELS["conv"](11, 12, 20),
+    "pointwise conv": lambda: KERNELS["pointwise_conv"](13, 24, 20),
+    "depthwise": lambda: KERNELS["depthwise"](12, 16, 0),
+    "bmm": lambda: KERNELS["batched_matmul"](19, 21, 32),
+    "softmax": lambda: KERNELS["softmax"](23, 77, 0),
+    "softmax columns": lambda: KERNELS["softmax_columns"](5, 9, 40),
+    "layernorm": lambda: KERNELS["layer_norm"](17, 96, 0),
+    "row sums": lambda: KERNELS["sum_rows"](9, 33, 130),
+    "column maxima": lambda: KERNELS["max_columns"](23, 7, 44),
+    "transpose": lambda: KERNELS["transposes"](6, 33, 50),
+    "elementwise": elementwise,
+    "pooling": lambda: KERNELS["max_pool"](9, 20, 0),
+    "attention": attention,
+}
+
+
+def func_of(name: str) -> tuple[Func, frozenset[str]]:
+    """The kernel of a structure, and which of its parameters are constants."""
+    return sources(STRUCTURES[name]())[-1]
+
+
+class Draws:
+    """Schedules of kernels drawn from spaces, each checked; what was drawn is kept for messages."""
+
+    def __init__(self, make: MakeSpace, seed: int, legality: bool) -> None:
+        self.make = make
+        self.legality = legality
+        self.rng = Random(seed)
+        self.drawn: list[str] = []
+
+    def __call__(self, func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+        space = self.make(func, constants, target)
+        candidate = sample(space, self.rng)
+        assert candidate is not None
+        if self.legality:
+            space.check(candidate)
+        text = space.text(candidate)
+        self.drawn.append(text)
+        assert space.parse(text) == candidate
+        return space.scheduled(candidate)
+
+
+def check_draws(name: str, make: MakeSpace, seeds: range, legality: bool = False) -> None:
+    """Drawn schedules of a structure, as machine code, compute what the interpreter does."""
+    graph = STRUCTURES[name]()
+    inputs = random_inputs(graph)
+    expected = run_graph(graph, inputs)
+    for seed in seeds:
+        draws = Draws(make, seed, legality)
+        compiler = Compiler(graph, host(), {}, "f32", None, None, lambda stage: None, draws)
+        with Executable(compiler.container(), threads=2) as model:
+            found = outputs_of(model, {k: v.copy() for k, v in inputs.items()})
+        for output, array in zip(graph.outputs, found, strict=True):
+            try:
+                assert_close(array, expected[output], graph.tensor_type(output).dtype, scale=8)
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}:\n" + "\n".join(draws.drawn)) from error

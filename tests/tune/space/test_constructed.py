@@ -1,0 +1,60 @@
+"""The built-in schedules as a space: its candidates compute the same, its default is the rule's."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.tune.space.structures import STRUCTURES, check_draws, func_of
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.trace import parse_trace
+from tilewright.target.cpu import NAMED, host
+from tilewright.tune.space.constructed import ConstructedSpace
+from tilewright.tune.space.moves import crossover, mutate, sample
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_drawn_schedules_compute_the_same(name: str) -> None:
+    check_draws(name, ConstructedSpace, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_many_drawn_schedules_are_legal_and_compute_the_same(name: str) -> None:
+    check_draws(name, ConstructedSpace, range(1, 7), legality=True)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("target", [host(), NAMED["x86-64-v4"]], ids=["native", "x86"])
+def test_defaults_are_what_is_compiled_without_a_space(name: str, target) -> None:
+    func, constants = func_of(name)
+    space = ConstructedSpace(func, constants, target)
+    default = space.default()
+    assert space.trace(default) == str(schedule_func(func, constants, target).trace)
+    assert space.parse(space.text(default)) == default
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_every_structure_has_something_to_decide(name: str) -> None:
+    func, constants = func_of(name)
+    space, rng = ConstructedSpace(func, constants, host()), Random(0)
+    found = {sample(space, rng) for _ in range(6)}
+    assert None not in found
+    assert len({space.trace(c) for c in found}) > 2
+
+
+def test_texts_are_traces_that_need_nothing_of_the_space() -> None:
+    func, constants = func_of("gemm")
+    space, rng = ConstructedSpace(func, constants, host()), Random(1)
+    one, two = sample(space, rng), sample(space, rng)
+    for _ in range(10):
+        one, two = mutate(space, one, rng), crossover(space, one, two, rng)
+        replayed = parse_trace(space.text(one)).replay(func)
+        assert replayed == space.func(one)
+
+
+def test_the_register_tile_and_more_is_asked_for() -> None:
+    func, constants = func_of("deep gemm")
+    asked = dict(ConstructedSpace(func, constants, host()).default().decisions)
+    assert {"matmul.vectors", "matmul.rows", "matmul.depth", "matmul.loops", "rule"} <= {*asked}
