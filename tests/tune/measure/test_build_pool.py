@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.tune.measure.fake_builder import ARGV
+from tilewright.core.errors import TuneError
 from tilewright.tune.measure import build_pool
 from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
 from tilewright.tune.measure.process import Limits
@@ -40,6 +42,29 @@ def test_a_full_disk_is_told_apart(pool: BuildPool, tmp_path: Path) -> None:
     """A limit on the size of files stands in for a disk."""
     kinds = [a.kind for a in pool.build(requests(tmp_path, "large 2000000", "large 1000"))]
     assert kinds == ["disk", ""]
+
+
+def test_what_one_spoilt_is_not_held_against_the_next(tmp_path: Path) -> None:
+    """A worker that fails at its second request, whatever that is."""
+    worker = (
+        "import os\n"
+        "from tilewright.tune.measure.serve import serve\n"
+        "served = []\n"
+        "def spoilt(request):\n"
+        "    served.append(1)\n"
+        "    return {} if len(served) == 1 else os.abort()\n"
+        "serve(spoilt)\n"
+    )
+    pool = BuildPool((sys.executable, "-c", worker), 1, seconds=30)
+    try:
+        assert not any(a.failure for a in pool.build(requests(tmp_path, *"abc")))
+    finally:
+        pool.close()
+
+
+def test_workers_that_do_not_start_end_the_search(tmp_path: Path) -> None:
+    with pytest.raises(TuneError, match=r"measure\.start"):
+        BuildPool((sys.executable, "-c", "import missing"), 2).build(requests(tmp_path, *"abc"))
 
 
 def test_workers_are_several_and_kept(pool: BuildPool, tmp_path: Path) -> None:

@@ -4,17 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.tune.measure.fake_builder import ARGV
+from tests.tune.measure.processes import PATIENCE, is_alive, until
 from tilewright.core.errors import TuneError
-from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, wait
-
-PATIENCE = 30.0
+from tilewright.tune.measure import process
+from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, check_started
 
 
 @pytest.fixture
@@ -28,23 +27,7 @@ def ask(worker: WorkerProcess, trace: str, seconds: float = PATIENCE) -> Answer:
 
 
 def script(text: str) -> WorkerProcess:
-    return WorkerProcess([sys.executable, "-c", text])
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not collected yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def until(condition: object, seconds: float = PATIENCE) -> bool:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return bool(condition())
+    return WorkerProcess([sys.executable, "-c", f"print('ready', flush=True)\n{text}"])
 
 
 def test_one_process_answers_many_requests(worker: WorkerProcess) -> None:
@@ -87,11 +70,11 @@ def test_last_words_about_memory(words: str) -> None:
 
 
 def test_a_process_killed_from_outside(worker: WorkerProcess) -> None:
+    ask(worker, "noise")
     worker.begin({"trace": "hang"}, PATIENCE)
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGKILL)
-    wait([worker])
-    assert worker.take().failure == "crashed: SIGKILL"
+    assert worker.finish().failure == "crashed: SIGKILL"
 
 
 def test_one_that_went_while_idle_is_nobodys_failure(worker: WorkerProcess) -> None:
@@ -139,6 +122,28 @@ def test_a_program_that_is_not_there() -> None:
         WorkerProcess(["/nonexistent/program"]).ask({}, 1)
 
 
+def test_a_worker_that_does_not_start() -> None:
+    with WorkerProcess([sys.executable, "-c", "import missing_package"]) as worker:
+        answer = worker.ask({}, PATIENCE)
+    assert answer.failure.startswith("start: crashed: exit status 1: ModuleNotFoundError")
+    with pytest.raises(TuneError, match=r"measure\.start.*ModuleNotFoundError"):
+        check_started(answer)
+
+
+def test_an_interrupted_request_is_dropped(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(workers: object) -> None:
+        raise KeyboardInterrupt
+
+    ask(worker, "noise")
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ask(worker, "hang")
+    assert ask(worker, "noise").reply["pid"] == worker.pid
+
+
 def test_workers_go_with_the_tuner(tmp_path: Path) -> None:
     """Killed at once: one worker waits for requests, one hangs in the middle of one."""
     program = f"""
@@ -160,3 +165,10 @@ time.sleep(600)
         assert all(map(is_alive, pids))
         tuner.kill()
     assert until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_worker_that_starts_after_the_tuner_is_gone() -> None:
+    """The request that was sent before is not begun."""
+    process = subprocess.Popen(ARGV, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, said = process.communicate(b'{"trace": "hang"}\n', timeout=PATIENCE)
+    assert b"the tuner is gone" in said

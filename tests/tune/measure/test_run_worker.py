@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
+import tilewright as tw
 from tests.tune.measure.models import write_job
+from tilewright.core.config import override
 from tilewright.core.dtypes import BF16
 from tilewright.runtime.binding import Port
 from tilewright.tune.measure.evaluator import Effort
+from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import RUN_WORKER, described
 from tilewright.tune.measure.process import WorkerProcess
 from tilewright.tune.measure.run_worker import _arrays, run
@@ -64,6 +68,35 @@ def test_types_that_numpy_has_not_are_stored_as_bytes(tmp_path: Path) -> None:
     assert array.dtype == BF16.numpy
     assert array.ctypes.data % 64 == 0
     assert (array.astype(float) == stored.astype(float)).all()
+
+
+@pytest.mark.parametrize(("element", "kind"), [("float32", 1), ("float16", 10)])
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_model_of_the_compiler(tmp_path: Path, element: str, kind: int, cold: bool) -> None:
+    a, b = (helper.make_tensor_value_info(n, kind, s) for n, s in (("a", [7, 33]), ("b", [33, 5])))
+    y = helper.make_tensor_value_info("y", kind, [7, 5])
+    graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["y"])], "g", [a, b], [y])
+    opset = [helper.make_opsetid("", 17)]
+    with override(cache=False):
+        tw.compile(helper.make_model(graph, opset_imports=opset)).save(tmp_path / "model.tw")
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(shape).astype(element) for shape in ((7, 33), (33, 5))]
+    product = (inputs[0].astype(float) @ inputs[1].astype(float)).astype(element)
+    for name, array in zip("aby", [*inputs, product], strict=True):
+        np.save(tmp_path / f"{name}.npy", array)
+    job = Job(
+        tmp_path, "", (tmp_path / "a.npy", tmp_path / "b.npy"), (tmp_path / "y.npy",), 1, cold
+    )
+    request = {
+        **described(job),
+        "models": [str(tmp_path / "model.tw")],
+        "effort": asdict(Effort(most=6)),
+        "incumbent": None,
+    }
+    (times,) = run(request)["times"]
+    assert 0 < min(times) <= max(times) < 1
+    np.save(tmp_path / "y.npy", -product)
+    assert run(request)["failure"].startswith("wrong: y is off by")
 
 
 def test_as_a_process(request_: dict[str, Any], tmp_path: Path) -> None:

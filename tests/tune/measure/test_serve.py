@@ -16,7 +16,9 @@ def answers(handle: Any, *requests: Mapping[str, Any]) -> list[Any]:
     sink = io.BytesIO()
     lines = b"".join(json.dumps(request).encode() + b"\n" for request in requests)
     answer_lines(handle, io.BytesIO(lines), sink)
-    return [json.loads(line) for line in sink.getvalue().splitlines()]
+    ready, *replies = map(json.loads, sink.getvalue().splitlines())
+    assert ready == {}
+    return replies
 
 
 def test_one_answer_a_request() -> None:

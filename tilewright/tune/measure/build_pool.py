@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, wait
+from tilewright.tune.measure.process import (
+    DOUBTFUL,
+    Answer,
+    Limits,
+    WorkerProcess,
+    check_started,
+    wait,
+)
 
 
 @dataclass(frozen=True)
@@ -34,25 +41,51 @@ class BuildPool:
 
     def build(self, requests: Sequence[BuildRequest]) -> list[Answer]:
         """What came of each request, in their order."""
-        answers: dict[int, Answer] = {}
-        waiting = list(enumerate(requests))[::-1]
-        free, busy = list(self._workers), dict[WorkerProcess, int]()
+        batch = _Batch(requests, self._workers, self.seconds)
         try:
-            while waiting or busy:
-                while waiting and free:
-                    number, request = waiting.pop()
-                    worker = free.pop()
-                    worker.begin(asdict(request), self.seconds)
-                    busy[worker] = number
-                for worker in wait(list(busy)):
-                    answers[busy.pop(worker)] = worker.take()
-                    free.append(worker)
+            return batch.run()
         except BaseException:
             self.close()  # what they are doing is of no use any more
             raise
-        return [answers[number] for number in range(len(requests))]
 
     def close(self) -> None:
         """End all workers."""
         for worker in self._workers:
             worker.close()
+
+
+class _Batch:
+    """Requests on their way; those waiting are taken from the end."""
+
+    def __init__(
+        self, requests: Sequence[BuildRequest], workers: Sequence[WorkerProcess], seconds: float
+    ) -> None:
+        self.requests = requests
+        self.seconds = seconds
+        self.free = list(workers)
+        self.busy: dict[WorkerProcess, tuple[int, bool]] = {}
+        self.waiting = list(range(len(requests)))[::-1]
+        self.answers: dict[int, Answer] = {}
+
+    def run(self) -> list[Answer]:
+        """What came of each request."""
+        while self.waiting or self.busy:
+            while self.waiting and self.free:
+                self._begin(self.free.pop(), self.waiting.pop())
+            for worker in wait(list(self.busy)):
+                self._finish(worker)
+        return [self.answers[number] for number in range(len(self.requests))]
+
+    def _begin(self, worker: WorkerProcess, number: int) -> None:
+        worker.begin(asdict(self.requests[number]), self.seconds)
+        self.busy[worker] = number, worker.served > 0
+
+    def _finish(self, worker: WorkerProcess) -> None:
+        (number, used), answer = self.busy.pop(worker), worker.take()
+        check_started(answer)
+        if used and answer.kind in DOUBTFUL:
+            worker.close()  # what was built before may be to blame: once more, in a new process
+            self._begin(worker, number)
+            return
+        self.answers[number] = answer
+        self.free.append(worker)

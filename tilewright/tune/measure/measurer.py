@@ -25,13 +25,17 @@ from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.process import Answer, Limits, WorkerProcess
+from tilewright.tune.measure.process import (
+    DOUBTFUL,
+    Answer,
+    Limits,
+    WorkerProcess,
+    check_started,
+)
 from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.measure.significance import Verdict, faster
 
 RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
-# What a candidate that ran in the process before may have spoilt for the next.
-_DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
 Program = tuple[Candidate, str]
 OnResult = Callable[[Result, str], object]
 
@@ -101,6 +105,7 @@ class Measurer:
             no_room: dict[int, Program] = {}
             for (number, program), (path, answer) in zip(pending.items(), built, strict=True):
                 if answer.kind == "disk":
+                    path.unlink(missing_ok=True)  # what could be written of it
                     no_room[number] = program
                     continue
                 result = self._result(job, program[0], path, answer, incumbent)
@@ -180,11 +185,13 @@ class Measurer:
         self, job: Job, models: Sequence[Path], seconds: float, how: Mapping[str, Any]
     ) -> Answer:
         request = {**described(job), "models": list(map(str, models)), **how}
+        self._runner.begin(request, seconds)
         used = self._runner.served > 0
-        answer = self._runner.ask(request, seconds)
-        if answer.kind in _DOUBTFUL and used:
+        answer = self._runner.finish()
+        if used and answer.kind in DOUBTFUL:
             self._runner.close()
             answer = self._runner.ask(request, seconds)
+        check_started(answer)
         if answer.failure:
             self._runner.close()
         return answer

@@ -1,8 +1,9 @@
 """A worker process as the tuner sees it: a request goes in, a reply or a failure comes out.
 
-Requests and replies are lines of JSON (`serve.py` is the other end). A process that is killed,
-ends, runs out of memory or out of time answers with a failure that says so, and the next request
-starts a new one. Nothing here blocks but `wait`, so that one thread serves many workers.
+Requests and replies are lines of JSON (`serve.py` is the other end); the first line of a process
+says that it is ready. One that is killed, ends, runs out of memory or out of time answers with a
+failure that says so, and the next request starts a new one. Nothing here blocks but `wait`, so that
+one thread serves many workers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ _ROOT = Path(__file__).resolve().parents[3]
 _LAST_WORDS = 4096
 _LONGEST_REASON = 300
 _CHUNK = 1 << 16
+_START_SECONDS = 60.0  # for a process to become ready
 _GRACE = 1.0  # seconds from the end of a process's output to its own
 _ERROR_LINE = re.compile(r"[\w.]*(Error|ERROR|Exception)\b")
 _NO_MEMORY = ("MemoryError", "out of memory", "bad_alloc", "Cannot allocate memory")
 # Libraries that would start threads beside those of the model.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
+"""Failures that what a worker did before may be to blame for."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a request: the reply, or a failure such as `crashed: SIGSEGV`."""
+    """What came of a request: the reply, or a failure such as `crashed: SIGSEGV`.
+
+    One that begins with `start` is no fault of the request: there is no worker to answer it.
+    """
 
     reply: Mapping[str, Any]
     failure: str = ""
@@ -73,6 +81,7 @@ class WorkerProcess:
         self._incoming = b""
         self._said = b""
         self._silent = False
+        self._starting = False
         self._kills = 0
 
     def __enter__(self) -> WorkerProcess:
@@ -94,7 +103,15 @@ class WorkerProcess:
     def ask(self, request: Mapping[str, Any], seconds: float) -> Answer:
         """Send a request and wait for what comes of it."""
         self.begin(request, seconds)
-        wait([self])
+        return self.finish()
+
+    def finish(self) -> Answer:
+        """Wait for what comes of the request."""
+        try:
+            wait([self])
+        except BaseException:
+            self.close()  # the answer would be taken for that of the next request
+            raise
         return self.take()
 
     def begin(self, request: Mapping[str, Any], seconds: float) -> None:
@@ -107,7 +124,8 @@ class WorkerProcess:
         self._outgoing = json.dumps(request).encode() + b"\n"
         self._incoming = self._said = b""
         self._kills = _killed_for_memory()
-        self._seconds, self.deadline = seconds, time.monotonic() + seconds
+        self._seconds = seconds
+        self.deadline = time.monotonic() + (_START_SECONDS if self._starting else seconds)
 
     def take(self) -> Answer:
         """What came of the request; the worker is free for the next."""
@@ -144,7 +162,8 @@ class WorkerProcess:
 
     def expire(self) -> None:
         """Give up: the time is over."""
-        self._fail(f"timeout: no answer in {self._seconds:.3g} s")
+        seconds = _START_SECONDS if self._starting else self._seconds
+        self._fail(f"timeout: no answer in {seconds:.3g} s")
 
     def _start(self) -> None:
         paths = inherited_environment().get("PYTHONPATH", "")
@@ -166,7 +185,8 @@ class WorkerProcess:
                 f"cannot start {self.argv[0]}: {error.strerror}",
                 help="see that it is there and that more processes may be started",
             ) from error
-        self._process, self.served, self._silent = process, 0, False
+        self._process, self.served = process, 0
+        self._silent, self._starting = False, True
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
@@ -200,10 +220,15 @@ class WorkerProcess:
         self._incoming += chunk
         if not chunk:
             self._ended()
-        elif b"\n" in chunk:
-            self._reply(self._incoming)
+        while b"\n" in self._incoming and self.answer is None:
+            line, _, self._incoming = self._incoming.partition(b"\n")
+            self._reply(line)
 
     def _reply(self, line: bytes) -> None:
+        if self._starting:
+            self._starting = False
+            self.deadline = time.monotonic() + self._seconds
+            return
         try:
             reply = json.loads(line)
             failure = reply.get("failure", "")
@@ -238,8 +263,18 @@ class WorkerProcess:
             pipe.close()
 
     def _fail(self, failure: str) -> None:
-        self.answer = Answer({}, failure)
+        self.answer = Answer({}, f"start: {failure}" if self._starting else failure)
         self._stop()
+
+
+def check_started(answer: Answer) -> None:
+    """Raise if there was no worker to answer: then there is none for other candidates either."""
+    if answer.kind == "start":
+        raise TuneError(
+            "measure.start",
+            f"a worker did not start: {answer.failure.removeprefix('start: ')}",
+            help="see that its interpreter has tilewright and what it needs, and memory enough",
+        )
 
 
 def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:

@@ -5,7 +5,8 @@
         serve(build)
 
 A handler's exception is the answer to that request: `refused` for what the compiler or the runtime
-says cannot be, `memory`, `disk`, and `crashed` for the rest.
+says cannot be, `memory`, `disk`, and `crashed` for the rest. A worker goes with the thread that
+started it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ctypes
 import errno
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -39,7 +41,9 @@ def serve(handle: Handler) -> None:
 
 
 def answer_lines(handle: Handler, requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer every line until there are no more."""
+    """Say that requests may come, and answer every line until there are no more."""
+    answers.write(b"{}\n")
+    answers.flush()
     for line in requests:
         answers.write(json.dumps(_answer(handle, json.loads(line))).encode() + b"\n")
         answers.flush()
@@ -77,3 +81,8 @@ def _die_with_parent() -> None:
     """Be killed when the tuner goes, also in the middle of native code that never ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have gone before; its last request would still be in the pipe.
+    pipe = select.poll()
+    pipe.register(sys.stdin, 0)
+    if any(event & select.POLLHUP for _, event in pipe.poll(0)):
+        raise SystemExit("the tuner is gone")
