@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from engines import ENGINES, QUICK
-from kernels import DEFAULT_OUT, KERNELS, prepare
+from kernels import CACHE, KERNELS, prepare
 
 import tilewright as tw
 from tilewright.bench.engines import Job
@@ -111,9 +111,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    prepare(KERNELS[NAME], DEFAULT_OUT)
+    prepare(KERNELS[NAME], CACHE / "kernels")
     rows = []
-    for one in (*from_c(DEFAULT_OUT / NAME), *from_python(DEFAULT_OUT / NAME)):
+    for one in (*from_c(CACHE / "kernels" / NAME), *from_python(CACHE / "kernels" / NAME)):
         print(f"{one['how']:28} {one['min_us']:8.2f} us (median {one['median_us']:.2f})")
         rows.append(one)
     if arguments.json:

@@ -2,6 +2,7 @@
 
     python benchmarks/kernels.py                  # all, into benchmarks/results/cache/kernels
     python benchmarks/latency.py kernels          # then measure them
+    python benchmarks/kernels.py --group tuned    # those that tuners are compared on
 
 `gemm`, `softmax` and `attention` take every operand at run time; `linear`, `conv` and `layernorm`
 hold their weights as constants, which an engine may pack in advance.
@@ -23,7 +24,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from operators import torch_kernel
 
-DEFAULT_OUT = Path(__file__).parent / "results" / "cache" / "kernels"
+CACHE = Path(__file__).parent / "results" / "cache"
 OPSET = 17
 
 Shape = Sequence[int]
@@ -38,6 +39,7 @@ class Kernel:
     output: Shape
     weights: dict[str, Shape] = field(default_factory=dict)
     scalars: dict[str, float] = field(default_factory=dict)
+    axes: dict[str, int] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
 
     def add(self, op: str, names: Sequence[str], result: str = "y", **attributes: Any) -> Kernel:
@@ -54,6 +56,7 @@ class Kernel:
         """The ONNX model, with weights that keep the output's scale."""
         rng = np.random.default_rng(1)
         constants = {n: np.float32(value).reshape(()) for n, value in self.scalars.items()}
+        constants |= {n: np.array([axis], np.int64) for n, axis in self.axes.items()}
         for name, shape in self.weights.items():
             values = rng.standard_normal(shape, dtype=np.float32)
             # A matrix sums over its rows, a convolution over all axes but the first.
@@ -135,6 +138,19 @@ def layernorm(rows: int, width: int) -> Kernel:
     return kernel.add("LayerNormalization", ("x", "scale", "bias"), axis=-1, epsilon=1e-5)
 
 
+def row_sums(rows: int, width: int) -> Kernel:
+    """The sum of each row."""
+    kernel = Kernel(f"rowsum_{rows}x{width}", {"x": (rows, width)}, (rows,))
+    kernel.axes = {"last": 1}
+    return kernel.add("ReduceSum", ("x", "last"), keepdims=0)
+
+
+def products(batch: int, m: int, k: int) -> Kernel:
+    """Products of small matrices, as attention has them: m x k by k x m."""
+    inputs = {"a": (batch, m, k), "b": (batch, k, m)}
+    return Kernel(f"bmm_{batch}x{m}x{k}", inputs, (batch, m, m)).add("MatMul", ("a", "b"))
+
+
 def attention(sequence: int, heads: int = 12, width: int = 64) -> Kernel:
     """Attention of all heads, keys coming transposed."""
     query, key = (1, heads, sequence, width), (1, heads, width, sequence)
@@ -171,6 +187,27 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
+# What tuners are compared on; ResNet-18's convolutions have their usual numbers.
+TUNED: dict[str, Kernel] = {
+    kernel.name: kernel
+    for kernel in (
+        gemm(512),
+        linear(128, 768, 3072),
+        linear(1, 4096, 4096),
+        conv(56, 64, 64, 3),  # C2
+        conv(28, 128, 128, 3),  # C6
+        conv(14, 256, 256, 3),  # C9
+        conv(14, 256, 512, 1, stride=2),  # C11
+        conv(112, 96, 96, 3, group=96),
+        products(12, 128, 64),
+        softmax(512, 1000),
+        layernorm(512, 768),
+        row_sums(4096, 4096),
+    )
+}
+GROUPS = {"kernels": KERNELS, "tuned": TUNED}
+
+
 def prepare(kernel: Kernel, out: Path) -> None:
     """Write model, inputs, what ONNX Runtime answers and what torch does in f64."""
     folder = out / kernel.name
@@ -187,23 +224,26 @@ def prepare(kernel: Kernel, out: Path) -> None:
 
 
 def main() -> None:
-    """Prepare the kernels named on the command line."""
+    """Prepare a group of kernels, or those of it that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help="kernels (default: all)")
-    parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    parser.add_argument("--group", choices=GROUPS, default="kernels")
+    parser.add_argument("--out", type=Path, help="default: the group's folder in the cache")
     parser.add_argument("--missing", action="store_true", help="only those not there yet")
     parser.add_argument("--list", action="store_true", help="print the names")
     arguments = parser.parse_args()
+    kernels = GROUPS[arguments.group]
     if arguments.list:
-        print("\n".join(KERNELS))
+        print("\n".join(kernels))
         return
-    unknown = [name for name in arguments.names if name not in KERNELS]
+    unknown = [name for name in arguments.names if name not in kernels]
     if unknown:
-        parser.error(f"unknown kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")
-    for name in arguments.names or KERNELS:
-        if arguments.missing and (arguments.out / name / "reference.npz").exists():
+        parser.error(f"unknown kernel {', '.join(unknown)}; there are {', '.join(kernels)}")
+    out = arguments.out or CACHE / arguments.group
+    for name in arguments.names or kernels:
+        if arguments.missing and (out / name / "reference.npz").exists():
             continue
-        prepare(KERNELS[name], arguments.out)
+        prepare(kernels[name], out)
         print(name, flush=True)
 
 

@@ -29,6 +29,7 @@ OPERATORS = {
     "Softmax": lambda x, axis: torch.softmax(x, axis),
     "Conv": conv,
     "LayerNormalization": layer_norm,
+    "ReduceSum": lambda x, axes, keepdims: torch.sum(x, axes.tolist(), keepdim=bool(keepdims)),
 }
 
 

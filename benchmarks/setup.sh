@@ -32,7 +32,9 @@ iree-base-compiler iree-base-runtime
 END
 
 "${PYTHON:-python3}" -m venv "$root/.venv-tvm"
-"$root/.venv-tvm/bin/pip" install --only-binary :all: numpy onnx apache-tvm \
+# Version 0.27 of TVM crashes with a newer apache-tvm-ffi than this one.
+"$root/.venv-tvm/bin/pip" install --only-binary :all: numpy onnx apache-tvm==0.27.0.post1 \
+    apache-tvm-ffi==0.1.14.post0 psutil tornado cloudpickle xgboost-cpu \
     || skipped="$skipped apache-tvm;"
 
 case $("$venv/bin/pip" list | grep -c '^nvidia-\|^torchvision ') in
