@@ -126,7 +126,9 @@ class Records:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version == 0 and self._read_only:
             raise TuneError(
-                "records.missing", f"{self.path} has no records", help="`tilewright tune` makes them"
+                "records.missing",
+                f"{self.path} has no records",
+                help="`tilewright tune` makes them",
             )
         if version not in (0, FORMAT):
             raise TuneError(

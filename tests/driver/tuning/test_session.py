@@ -22,7 +22,7 @@ from tilewright.driver.tuning.whole_model import Latency
 from tilewright.target.cpu import host
 from tilewright.tune.machine import target_text
 from tilewright.tune.records import Record, Records
-from tilewright.tune.verdicts import read_verdicts
+from tilewright.tune.verdicts import SLOWER, read_verdicts
 
 
 def _measured(records: Records) -> list[Record]:
@@ -117,7 +117,7 @@ def test_only_winners_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_makes_the_model_slower_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use_fakes(monkeypatch, Latency(1.0, 1.5, False, True))
+    use_fakes(monkeypatch, Latency(1.0, 1.5, SLOWER))
     with Records(database(tmp_path)) as records:
         report = session(records, trials=20).run()
         assert report.latency is not None

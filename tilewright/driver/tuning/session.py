@@ -36,6 +36,7 @@ from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.records import Records
 from tilewright.tune.space.schedules import SCHEDULE_SPACES
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
+from tilewright.tune.verdicts import SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
 # Seconds that the last comparison of a task takes, more or less; kept free of a budget.
@@ -200,7 +201,7 @@ class Session:
         self.doing = "comparing the model before and after"
         self.show(self)
         latency = compare_models(self.model, self.records.path, measurer, folder)
-        if latency.slower:
+        if latency.result == SLOWER:
             for search, trace in used:
                 self.ledger.add(search.task, rejected(search, trace, "in the whole model"))
         self.report.latency = latency

@@ -14,6 +14,7 @@ from tilewright.core.dtypes import DTYPES
 from tilewright.driver.compiler import Compiler
 from tilewright.driver.kernels import MakeSchedule
 from tilewright.driver.random_arrays import random_array
+from tilewright.driver.tuning.contest import contest
 from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.driver.tuning.tuned import TunedSchedules
 from tilewright.ir.graph.nodes import Graph
@@ -23,7 +24,7 @@ from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.verdicts import read_verdicts, typical
 
 # Rounding adds up over a model; each kernel was checked by itself.
@@ -44,13 +45,11 @@ class Model:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a whole run before and after, timed in turn; `failure` if they could not be."""
+    """Seconds of a whole run before and after, and what a contest of both came to."""
 
     before: float
     after: float
-    faster: bool
-    slower: bool
-    failure: str = ""
+    result: str
 
 
 def compare_models(model: Model, records: Path, measurer: Measurer, folder: Path) -> Latency:
@@ -60,16 +59,14 @@ def compare_models(model: Model, records: Path, measurer: Measurer, folder: Path
     graph = _compiled(model, None, plain)
     _compiled(model, schedules, tuned)
     job = _job(model, graph, plain, folder)
-    verdict = measurer.compare(job, tuned, plain)
-    if verdict.failure:
-        return Latency(float("nan"), float("nan"), False, False, verdict.failure)
-    return _latency(verdict)
 
+    def meet(plain_first: bool) -> Verdict:
+        return measurer.compare(job, *((plain, tuned) if plain_first else (tuned, plain)))
 
-def _latency(verdict: Verdict) -> Latency:
-    ours, its = verdict.times
-    slower = faster(its, ours).significant
-    return Latency(typical(its), typical(ours), verdict.significant, slower)
+    outcome = contest(meet)
+    if not outcome.times:
+        return Latency(float("nan"), float("nan"), outcome.result)
+    return Latency(typical(outcome.rival_times), typical(outcome.times), outcome.result)
 
 
 def _compiled(model: Model, schedule: MakeSchedule | None, path: Path) -> Graph:
