@@ -91,7 +91,7 @@ class Session:
         self.records = records
         self.settings = settings
         self.show = show
-        self.report = Report()
+        self.report, self.earlier = Report(), 0
         self.doing = "finding the kernels of the model"
         self.start = time.monotonic()
         self.show(self)
