@@ -89,3 +89,19 @@ def test_masked_lanes_stay() -> None:
         """
     )
     assert print_func(transpose_loads(func)) == print_func(func)
+
+
+def test_rows_whose_length_is_not_known() -> None:
+    stores = "".join(
+        f"c[ramp({4 * n}, 1, 4)] = a[N * i + N * ramp(0, 1, 4) + {n}]\n" for n in range(4)
+    )
+    func = transpose_loads(
+        parse_func(
+            f"func @f(a: f32[N * 8], out c: f32[16]) {{ for i in serial(2) {{ {stores} }} }}"
+        )
+    )
+    assert "a[ramp(N * 2 + N * i, 1, 4)]" in print_func(func)
+    a = np.arange(48, dtype=np.float32)
+    found, expected = both(func, {"a": a, "c": np.zeros(16, np.float32)}, {"N": 6})
+    np.testing.assert_array_equal(found["c"], expected["c"])
+    np.testing.assert_array_equal(found["c"], a.reshape(8, 6)[1:5, :4].T.ravel())

@@ -36,3 +36,12 @@ def test_memory_is_limited() -> None:
 
 def test_a_long_reply_comes_back() -> None:
     assert len(run_isolated(lambda: "x" * 1_000_000).value) == 1_000_000
+
+
+def test_only_computing_counts() -> None:
+    def endless() -> None:
+        while True:
+            pass
+
+    assert run_isolated(endless, Limits(seconds=1, patience=100)).kind == "hang"
+    assert run_isolated(lambda: time.sleep(1.5), Limits(seconds=1)).kind == "done"

@@ -41,3 +41,14 @@ def test_what_the_reference_gets_wrong_is_not_compared() -> None:
 def test_types_beyond_onnx_are_not_compared() -> None:
     case = _case("Softmax", np.ones((2, 3), np.int64))
     assert _said(case, Expected([np.zeros((2, 3), np.int64)], [np.zeros((2, 3))], True)) == ""
+
+
+@pytest.mark.parametrize(("dtype", "compared"), [(np.float32, True), (np.int32, False)])
+def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool) -> None:
+    nodes = [
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("Resize", ["a", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    given = {"x": np.array([0, 1], dtype), "sizes": np.array([3])}
+    expected = Expected([np.array([7, 7, 7], dtype)], [np.zeros(3)], True)
+    assert bool(_said(case_of(nodes, given, ["y"]), expected)) is compared

@@ -57,3 +57,13 @@ def test_an_operator_without_expressions_is_refused() -> None:
     y = g.add("cumsum", x, attrs=make_attrs("cumsum", {"axis": 0}))
     with pytest.raises(LoweringError, match=r"lower.no-expression.*cumsum"):
         group_program(g.graph(y))
+
+
+def test_a_masked_read_of_a_scalar_constant_is_zero_outside() -> None:
+    g = GraphBuilder("group")
+    w = g.input("w", tensor(F32, 1, 1, 1))
+    one = g.constant(np.ones((1, 1, 1), "f4"))
+    attrs = make_attrs("conv", {"strides": [1], "pads": [1, 2], "dilations": [1]})
+    program = group_program(g.graph(g.add("conv", one, w, attrs=attrs)))
+    found = run_program(program, {"w": np.full((1, 1, 1), 3, "f4")}, {})
+    np.testing.assert_array_equal(found[program.outputs[0]].ravel(), [0, 3, 0, 0])

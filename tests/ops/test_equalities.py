@@ -33,3 +33,8 @@ def test_what_says_nothing_of_one_size_is_left() -> None:
     assert equal.expr(N * 2) is N * 2
     t = tensor(F32, N, M)
     assert equal.of(t) is t
+
+
+def test_a_size_is_not_written_by_itself() -> None:
+    equal = Equalities([Check(N.eq(const(2) // N * N), ""), Check(M.eq(M // 2 * 2), "")])
+    assert (equal.expr(N), equal.expr(M)) == (N, M)

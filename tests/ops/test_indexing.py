@@ -5,7 +5,10 @@ import pytest
 
 from tests.ops.run_with_dims import exprs, run_op
 from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.generate import DimsAttrs
 from tilewright.ops.indexing import (
@@ -117,3 +120,14 @@ def test_refusals(op: str, attrs: object, arrays: tuple, message: str) -> None:
     with pytest.raises(TypeCheckError) as caught:
         run_op(op, *arrays, attrs=attrs)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["gather_elements", "scatter_elements"])
+def test_indices_of_open_sizes_are_assumed_to_lie_within_the_data(op: str) -> None:
+    g = GraphBuilder("t")
+    n, m = Var("N"), Var("M")
+    data, indices = g.input("x", tensor(F32, n, 4)), g.input("i", tensor(I64, m, 4))
+    more = [] if op == "gather_elements" else [g.input("u", tensor(F32, m, 4))]
+    graph = g.graph(g.add(op, data, indices, *more, attrs=make_attrs(op, {"axis": 1})))
+    (check,) = graph.checks
+    assert str(check.condition) == "M < N + 1"

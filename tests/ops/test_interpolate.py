@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.arith.expr import FALSE, cast, const
-from tilewright.core.dtypes import F32, F64, I64
+from tilewright.core.dtypes import F32, F64, I64, DType
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ops.interpolate import Tap, cubic_taps, linear_taps, weighted, whole_tap
@@ -50,3 +50,21 @@ def test_single_elements_keep_their_type_and_what_is_not_inside_is_zero() -> Non
     found = run_program(b.program(y, z), {"x": given}, {})
     np.testing.assert_array_equal(found["y"], given)
     np.testing.assert_array_equal(found["z"], np.zeros(4))
+
+
+def test_small_weights_of_a_cubic_are_as_exact_as_large_ones() -> None:
+    part = np.array([1e-3, 0.01, 0.5, 0.99], np.float32)
+
+    def weights(dtype: DType) -> np.ndarray:
+        b = Builder("t")
+        p = b.input("p", dtype, part.shape)
+        taps = [
+            b.compute(
+                f"w{k}", part.shape, lambda i, k=k: cubic_taps(const(0), p.at(i), -0.75)[k].weight
+            )
+            for k in range(4)
+        ]
+        found = run_program(b.program(*taps), {"p": part.astype(dtype.numpy)}, {})
+        return np.stack([found[t.name] for t in taps])
+
+    np.testing.assert_allclose(weights(F32), weights(F64), rtol=1e-6)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import FALSE, TRUE, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import Loc, TypeCheckError
@@ -12,6 +13,7 @@ from tilewright.ops.sizes import (
     assume,
     assumptions,
     divides,
+    has_elements,
     late_size,
     lateness,
     same_shape,
@@ -110,3 +112,18 @@ def test_a_multiple_is_assumed_only_where_it_may_not_be_one() -> None:
         assert found == {}
         assert divides("f", 2, N)
     assert list(found.values()) == ["f: 2 does not divide N"]
+
+
+def test_elements_are_needed_unless_none_are_taken() -> None:
+    with assumptions() as found:
+        assert has_elements("gather", const(3))
+        assert has_elements("gather", const(0), (N, const(0)))
+        assert has_elements("resize", N, (const(4), N * 2))  # nothing is made of nothing
+        assert not has_elements("gather", const(0), (const(2),))
+    assert found == {}
+    with assumptions() as found:
+        assert has_elements("gather", N, (M,))
+    ((condition, message),) = found.items()
+    cases = [(n, m) for n in (0, 2) for m in (0, 2) if not evaluate(condition, {"N": n, "M": m})]
+    assert cases == [(0, 2)]
+    assert "size N" in message

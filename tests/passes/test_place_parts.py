@@ -99,6 +99,21 @@ def test_what_a_reader_computes_itself_stays_there() -> None:
     assert "join" in ops(place_parts(g.graph(products)))
 
 
+def test_what_is_seen_through_a_view_is_stored_anyway() -> None:
+    g = _Maker("f")
+    turned = [g("transpose", g.input(f"y{i}", tensor(F32, 32, 6)), perm=(1, 0)) for i in range(3)]
+    rows = [g("reshape", t, shape=(6, 1, 32)) for t in turned]
+    stacked = g("concat", *rows, axis=1)
+    graph = g.graph(g("matmul", stacked, g("transpose", stacked, perm=(0, 2, 1))))
+    after = place_parts(graph)
+    assert ops(after).count("join") == 1
+    assert "concat" not in ops(after)
+    assert "identity" not in ops(after)
+    assert_same_results(graph, after)
+    plain = g("concat", *turned, axis=1)  # its kernel reads the inputs themselves
+    assert "concat" in ops(place_parts(g.graph(g.layer(plain), g.layer(plain))))
+
+
 def test_short_pieces_are_copied() -> None:
     g, x = start()
     narrow = g.layer(g("concat", g.layer(x, 8), g.layer(x), axis=1))

@@ -37,6 +37,7 @@ from tilewright.arith.expr import (
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import conjuncts, free_vars, loads, rewrite, subexpressions
 from tilewright.core.dtypes import I64
+from tilewright.finalize.exact_rest import CUT_AGAIN, cut_again, exact_rest, tile_loops
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
 from tilewright.ir.loop.walk import (
     map_exprs,
@@ -49,8 +50,8 @@ from tilewright.ir.loop.walk import (
 )
 
 Extents = Mapping[str, Expr]
-# The notes on a loop whose guards are worth a copy of the code, the second one in copies as well.
-CUT, CUT_AGAIN = ("cut", 1), ("cut", 2)
+# The note on a loop whose guards are worth a copy of the code; `CUT_AGAIN`: in copies as well.
+CUT = ("cut", 1)
 # The note on a loop whose iterations test once whether they need any guards.
 WHOLE = ("whole", 1)
 
@@ -173,10 +174,20 @@ def _cut(loop: For, guard: _Guard) -> Stmt:
     rest = simplify(loop.extent - count)
     if as_int(rest) == 0:
         return _partition(first)
-    tail = _copy(loop, "tail", count, rest)
+    tail = _tail(loop, guard, count, rest, body)
     if as_int(count) == 0:
         return map_stmt(tail, _partition)
     return seq(_partition(first), map_stmt(tail, _partition) if _has_cuts(tail) else tail)
+
+
+def _tail(loop: For, guard: _Guard, count: Expr, rest: Expr, bare: Stmt) -> For:
+    """The last iterations of a loop; of tiles, where `rest` is not known, what there is of them."""
+    assert isinstance(guard.condition, Binary)
+    tile = tile_loops(loop, guard.condition) if as_int(rest) is None else ()
+    if len(tile) == 1:
+        exact = exact_rest(loop, tile[0], guard.condition, count, bare)
+        return _copy(exact, "tail", const(0), exact.extent)
+    return _copy(cut_again(loop, tile[0]) if tile else loop, "tail", count, rest)
 
 
 def _cut_head(loop: For, guard: _Guard) -> Stmt:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.arith.affine import to_affine
-from tilewright.arith.expr import Expr, Load, const
+from tilewright.arith.affine import from_affine, split_by, to_affine
+from tilewright.arith.expr import Expr, Load, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.arith.walk import loads, rewrite
@@ -29,20 +29,16 @@ class _Square:
     """Vectors that are the columns of a square whose rows are contiguous, in their order."""
 
     columns: tuple[Load, ...]
+    base: Expr
+    stride: Expr
 
     @property
     def size(self) -> int:
         return len(self.columns)
 
-    @property
-    def first(self) -> Ramp:
-        index = self.columns[0].indices[0]
-        assert isinstance(index, Ramp)
-        return index
-
     def row(self, i: int) -> Load:
         """A row as it is loaded."""
-        base = simplify(self.first.base + i * self.first.stride)
+        base = simplify(self.base + i * self.stride)
         first = self.columns[0]
         return Load(first.buffer, (Ramp(base, 1, self.size),), first.dtype, first.mask)
 
@@ -100,36 +96,55 @@ class _Transposer:
 def _squares(stores: Sequence[Store]) -> Iterator[_Square]:
     """Runs of as many strided vectors as each has elements, one after the other in memory."""
     written = {s.buffer for s in stores}
-    groups: dict[tuple[object, ...], dict[int, Load]] = {}
+    groups: dict[tuple[object, ...], dict[int, _Strided]] = {}
     for load in (x for s in stores for x in loads(s.value)):
-        index = load.indices[0]
-        if _is_strided(load) and load.buffer not in written:
-            assert isinstance(index, Ramp)
-            form = to_affine(index.base)
-            shape = (index.stride, index.count, frozenset(form.coeffs.items()))
-            groups.setdefault((load.buffer, load.mask, *shape), {})[form.constant] = load
-    for (*_, size, _), members in groups.items():
-        assert isinstance(size, int)
-        yield from _runs(members, size)
+        column = _strided(load) if load.buffer not in written else None
+        if column is not None:
+            form = to_affine(column.base)
+            shape = (column.stride, load.lanes, frozenset(form.coeffs.items()))
+            groups.setdefault((load.buffer, load.mask, *shape), {})[form.constant] = column
+    for members in groups.values():
+        yield from _runs(members)
 
 
-def _is_strided(load: Load) -> bool:
-    index = load.indices[0]
-    if not isinstance(index, Ramp) or load.dtype == BOOL:
-        return False
+@dataclass(frozen=True)
+class _Strided:
+    """A vector of elements that lie equally far apart, not side by side."""
+
+    load: Load
+    base: Expr
+    stride: Expr
+
+
+def _strided(load: Load) -> _Strided | None:
+    lanes, index = load.lanes, load.indices[0]
+    if load.dtype == BOOL or lanes < 2 or lanes & (lanes - 1):
+        return None
     if load.mask is not None and load.mask.lanes > 1:
-        return False
-    return index.stride not in (0, 1) and index.count & (index.count - 1) == 0
+        return None
+    if isinstance(index, Ramp):
+        strided = index.stride not in (0, 1)
+        return _Strided(load, index.base, const(index.stride)) if strided else None
+    # Rows whose length is not known: a multiple of it for each lane.
+    lane = Ramp(const(0), 1, lanes)
+    of_lane = rewrite(index, lambda e: Var("lane") if e is lane else None)
+    parts = split_by(to_affine(of_lane), "lane")
+    if parts is None or of_lane.lanes > 1:
+        return None
+    stride, base = map(from_affine, parts)
+    return _Strided(load, base, stride)
 
 
-def _runs(members: dict[int, Load], size: int) -> Iterator[_Square]:
+def _runs(members: dict[int, _Strided]) -> Iterator[_Square]:
     offsets = sorted(members)
+    size = members[offsets[0]].load.lanes
     at = 0
     while at + size <= len(offsets):
         if offsets[at + size - 1] - offsets[at] != size - 1:
             at += 1
             continue
-        yield _Square(tuple(members[o] for o in offsets[at : at + size]))
+        columns = [members[o] for o in offsets[at : at + size]]
+        yield _Square(tuple(c.load for c in columns), columns[0].base, columns[0].stride)
         at += size
 
 

@@ -9,6 +9,7 @@ an endless loop, memory without bound, costs this one job. What the job returns 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -27,10 +28,14 @@ Job = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds a job may take, and bytes of address space that it may add."""
+    """Seconds of computing that a job may take, and bytes of address space that it may add.
+
+    It is given `patience` times as long on the clock, as other programs may keep it from computing.
+    """
 
     seconds: float = 30.0
     memory: int = 3 << 30
+    patience: float = 4.0
 
 
 USUAL = Limits()
@@ -95,7 +100,7 @@ def _start(key: int, job: Job, limits: Limits) -> _Child:
     if pid == 0:
         _work(job, theirs, errors, limits)
     theirs.close()
-    return _Child(key, pid, ours, errors, start, start + limits.seconds)
+    return _Child(key, pid, ours, errors, start, start + limits.patience * limits.seconds)
 
 
 def _work(job: Job, reply: Connection, errors: IO[bytes], limits: Limits) -> NoReturn:
@@ -107,6 +112,8 @@ def _work(job: Job, reply: Connection, errors: IO[bytes], limits: Limits) -> NoR
         used = _address_space() + limits.memory
         resource.setrlimit(resource.RLIMIT_AS, (used, used))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        most = math.ceil(time.process_time() + limits.seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
         reply.send_bytes(json.dumps(_result(job)).encode())
         reply.close()
     finally:
@@ -147,6 +154,8 @@ def _outcome(child: _Child) -> Outcome:
         return Outcome("hang", _tail(child), seconds)
     if not text:
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
+        if name == "SIGXCPU":
+            return Outcome("hang", _tail(child), seconds)
         return Outcome("crash", f"{name}\n{_tail(child)}", seconds)
     kind, value = json.loads(text)
     return Outcome(kind, value, seconds)

@@ -24,6 +24,7 @@ from tilewright.fuzz.values import is_float
 UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
     "Loop": "rows that are scalars become rows of one element",
+    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
     "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
@@ -35,9 +36,14 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "STFT": "in a fast transform infinities meet other factors",
 }
+# The same for nodes whose first operand is not of floats.
+UNLIKE_INTEGERS: Mapping[str, str] = {
+    "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
+}
 # How much further than roundings of the interpreter a result may lie from the reference's: it sums
 # in other orders, and half-precision steps by steps.
 ROOM = 16.0
+_FLOATS = [getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")]
 
 
 def unlike_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected) -> str:
@@ -61,16 +67,23 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     unlike = dict(UNLIKE)
     if not all(np.isfinite(x.astype(np.float64)).all() for x in floats):
         unlike |= UNLIKE_NOT_FINITE
-    return not operators & unlike.keys() and _is_typed(model)
+    floating = _floating(model)
+    return (
+        floating is not None
+        and not operators & unlike.keys()
+        and all(n.input[0] in floating for n in _nodes(model.graph) if n.op_type in UNLIKE_INTEGERS)
+    )
 
 
-def _is_typed(model: onnx.ModelProto) -> bool:
-    """Whether operands have types that ONNX allows; the compiler takes more."""
+def _floating(model: onnx.ModelProto) -> set[str] | None:
+    """The names of floats; `None` for types that ONNX does not allow: the compiler takes more."""
     try:
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        known = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph
     except onnx.shape_inference.InferenceError:
-        return False
-    return True
+        return None
+    types = {v.name: v.type.tensor_type.elem_type for v in (*known.input, *known.value_info)}
+    types |= {t.name: t.data_type for t in known.initializer}
+    return {name for name, number in types.items() if number in _FLOATS}
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -13,6 +13,9 @@ from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 
 from tilewright.fuzz.draft import Draft, value_info
 
+# A longer axis is not scanned, since each step is interpreted many times.
+MOST_STEPS = 32
+
 Grow = Callable[[Draft, str], list[str]]
 Maker = Callable[[Draft, str, Sequence[Grow]], list[str]]
 
@@ -129,7 +132,7 @@ def scan(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
     # ONNX's reference knows the first axis and the direction forwards only.
     plain = d.rng.random() < 0.6
     axis = 0 if plain else d.rng.randrange(array.ndim)
-    if not array.shape[axis]:
+    if not 0 < array.shape[axis] <= MOST_STEPS:
         return []
     state, element = d.name(), d.name()
     start = d.fresh(array.dtype, () if d.rng.random() < 0.4 else np.take(array, 0, axis).shape)

@@ -5,7 +5,7 @@ The group is a small graph; its inputs become the program's inputs, scalar const
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Load, const
+from tilewright.arith.expr import Expr, Load, const, select
 from tilewright.arith.walk import rewrite
 from tilewright.core.errors import Error, LoweringError
 from tilewright.ir.graph.nodes import Graph, Node
@@ -51,15 +51,13 @@ def _with_literals(program: Program, literals: dict[str, float]) -> Program:
     if not literals:
         return program
 
+    def literal(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer not in literals:
+            return None
+        number = const(literals[e.buffer], e.dtype)
+        return number if e.mask is None else select(e.mask, number, const(0, e.dtype))
+
     def stage(s: Stage) -> Stage:
-        body = rewrite(
-            s.body,
-            lambda e: (
-                const(literals[e.buffer], e.dtype)
-                if isinstance(e, Load) and e.buffer in literals
-                else None
-            ),
-        )
-        return Stage(s.name, s.shape, s.axes, body)
+        return Stage(s.name, s.shape, s.axes, rewrite(s.body, literal))
 
     return Program(program.name, program.inputs, tuple(map(stage, program.stages)), program.outputs)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tilewright.arith.expr import Binary, Const, Expr, Select, Var
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, rewrite
+from tilewright.arith.walk import free_vars, rewrite, subexpressions
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Check
 from tilewright.ops.sizes import lateness, simpler
@@ -48,7 +48,8 @@ class Equalities:
             return (a, b) if _is_single(a) else None
         # a size must not be spelt by one that is not known yet
         pairs = [(x, y) for x, y in ((a, b), (b, a)) if lateness(y) <= lateness(x)]
-        movable = [(x, y) for x, y in pairs if _is_single(x)]
+        # nor by one that it is part of: there would be no end to it
+        movable = [(x, y) for x, y in pairs if _is_single(x) and x not in subexpressions(y)]
         if len(movable) == 2:
             return (b, a) if simpler(a, b) is a else (a, b)
         return movable[0] if movable else None

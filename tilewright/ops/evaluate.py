@@ -9,15 +9,17 @@ function, or simpler operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Var, const
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import from_numpy
 from tilewright.core.errors import Error, ExecutionError
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.walk import map_exprs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
@@ -34,6 +36,8 @@ Sizes = Mapping[str, int]
 Arrays = Sequence[np.ndarray | None]
 # How one node is evaluated: from the node, its operands, the sizes and the types of the operands.
 Step = Callable[[Node, Arrays, Sizes, Sequence[Type | None]], list[np.ndarray]]
+# Puts another expression in the place of one that an operator computes.
+Edit = Callable[[Expr], Expr]
 
 
 def run_graph(
@@ -93,29 +97,38 @@ def bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) 
 
 
 def evaluate_node(
-    node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None] | None = None
+    node: Node,
+    inputs: Arrays,
+    sizes: Sizes,
+    types: Sequence[Type | None] | None = None,
+    step: Step | None = None,
+    edit: Edit | None = None,
 ) -> list[np.ndarray]:
-    """The outputs of one node; `types` are those of its inputs, by default what the arrays have."""
+    """The outputs of one node; `types` are those of its inputs, by default what the arrays have.
+
+    `step` evaluates the nodes of its nested graphs, or of what it decomposes into; `edit` changes
+    what it computes.
+    """
     if node.regions:
-        return _REGIONS[node.op](node, inputs, sizes)
+        return _REGIONS[node.op](node, inputs, sizes, step)
     row = op_row(node.op)
     if types is None:
         types = [None if x is None else _type_of(x) for x in inputs]
     if row.te is not None:
-        return _run_te(row, node, inputs, sizes, types)
+        return _run_te(row, node, inputs, sizes, types, edit)
     if row.loops is not None:
-        return _run_loops(row, node, inputs, sizes, types)
-    return _run_decomposed(row, node, inputs, sizes, types)
+        return _run_loops(row, node, inputs, sizes, types, edit)
+    return _run_decomposed(row, node, inputs, sizes, types, step)
 
 
-def _run_fused(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+def _run_fused(node: Node, inputs: Arrays, sizes: Sizes, within: Step | None) -> list[np.ndarray]:
     """A group of operators means what its graph means."""
     group = node.regions[0]
     given = {v.name: x for v, x in zip(group.inputs, inputs, strict=True) if x is not None}
-    return run_outputs(group, given, sizes)
+    return run_outputs(group, given, sizes, within)
 
 
-def _run_if(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+def _run_if(node: Node, inputs: Arrays, sizes: Sizes, within: Step | None) -> list[np.ndarray]:
     """The branch that the condition chooses."""
     attrs = node.attrs
     assert isinstance(attrs, IfAttrs)
@@ -126,10 +139,10 @@ def _run_if(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
         taken = bool(inputs[0].reshape(()))
     branch = node.regions[0 if taken else 1]
     given = {v.name: x for v, x in zip(branch.inputs, inputs[1:], strict=True) if x is not None}
-    return run_outputs(branch, given, sizes)
+    return run_outputs(branch, given, sizes, within)
 
 
-def _run_loop(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
+def _run_loop(node: Node, inputs: Arrays, sizes: Sizes, within: Step | None) -> list[np.ndarray]:
     """The graph, run while its conditions hold."""
     attrs, (body,) = node.attrs, node.regions
     assert isinstance(attrs, LoopAttrs)
@@ -140,7 +153,7 @@ def _run_loop(node: Node, inputs: Arrays, sizes: Sizes) -> list[np.ndarray]:
     rows: list[list[np.ndarray]] = [[] for _ in node.outputs[attrs.carried :]]
     while going and step < count:
         named = {v.name: x for v, x in zip(body.inputs, (*carried, *outer), strict=True)}
-        results = run_outputs(body, named, {**sizes, attrs.counter: step})
+        results = run_outputs(body, named, {**sizes, attrs.counter: step}, within)
         if attrs.conditional:
             going = bool(results.pop(0).reshape(()))
         carried = results[: attrs.carried]
@@ -161,7 +174,7 @@ def _stacked(type: Type, rows: list[np.ndarray], sizes: Sizes) -> np.ndarray:
 
 
 # What nodes with nested graphs mean.
-_REGIONS: dict[str, Callable[[Node, Arrays, Sizes], list[np.ndarray]]] = {
+_REGIONS: dict[str, Callable[[Node, Arrays, Sizes, Step | None], list[np.ndarray]]] = {
     "fused": _run_fused,
     "if": _run_if,
     "loop": _run_loop,
@@ -205,19 +218,34 @@ def _misfit(name: str, shape: Sequence[int], type: Type) -> ExecutionError:
 
 
 def _run_te(
-    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+    row: Op,
+    node: Node,
+    inputs: Arrays,
+    sizes: Sizes,
+    types: Sequence[Type | None],
+    edit: Edit | None,
 ) -> list[np.ndarray]:
     program = tensor_program(row, node, types)
+    if edit is not None:
+        stages = tuple(replace(s, body=edit(s.body)) for s in program.stages)
+        program = replace(program, stages=stages)
     given = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     found = run_program(program, given, sizes)
     return [found[name] for name in program.outputs]
 
 
 def _run_loops(
-    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+    row: Op,
+    node: Node,
+    inputs: Arrays,
+    sizes: Sizes,
+    types: Sequence[Type | None],
+    edit: Edit | None,
 ) -> list[np.ndarray]:
     assert row.loops is not None
     func = row.loops(node.attrs, types, node.types)
+    if edit is not None:
+        func = replace(func, body=map_exprs(func.body, edit))
     buffers = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     outputs: list[np.ndarray] = []
     for i, type in enumerate(node.types):
@@ -230,7 +258,12 @@ def _run_loops(
 
 
 def _run_decomposed(
-    row: Op, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+    row: Op,
+    node: Node,
+    inputs: Arrays,
+    sizes: Sizes,
+    types: Sequence[Type | None],
+    step: Step | None,
 ) -> list[np.ndarray]:
     assert row.decompose is not None, row.name
     g = GraphBuilder(node.op, node.loc)
@@ -238,8 +271,7 @@ def _run_decomposed(
     result = row.decompose(g, node.attrs, names)
     outputs = result if isinstance(result, tuple) else (result,)
     given = {name: x for name, x in zip(names, inputs, strict=True) if x is not None}
-    found = run_graph(g.graph(*outputs), given, sizes)
-    return [found[name] for name in outputs]
+    return run_outputs(g.graph(*outputs), given, sizes, step)
 
 
 def _type_of(x: np.ndarray) -> TensorType:

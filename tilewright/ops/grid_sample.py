@@ -17,7 +17,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.interpolate import MODES, Tap, cubic_taps, linear_taps, weighted, whole_tap
 from tilewright.ops.row import Op, fail
-from tilewright.ops.sizes import same_size
+from tilewright.ops.sizes import has_elements, same_size
 
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC_COEFFICIENT = -0.75
@@ -45,7 +45,12 @@ def _type(attrs: GridSampleAttrs, ins: Sequence[TensorType]) -> TensorType:
     batch = same_size("grid_sample", x.shape[0], grid.shape[0])
     if batch is None:
         raise fail("grid_sample", f"{x} and {grid} differ in batch size")
-    return TensorType(x.dtype, (batch, x.shape[1], *grid.shape[1:-1]))
+    shape = (batch, x.shape[1], *grid.shape[1:-1])
+    if attrs.padding != "zeros" and not all(
+        has_elements("grid_sample", size, shape) for size in x.shape[2:]
+    ):
+        raise fail("grid_sample", f"{x} has no elements at its border")
+    return TensorType(x.dtype, shape)
 
 
 @node

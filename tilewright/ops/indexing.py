@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import Expr, as_int, cast, const, maximum, minimum, select
+from tilewright.arith.expr import Expr, as_int, cast, maximum, minimum, select
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.node import node
@@ -20,7 +20,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail, normalize_axis
-from tilewright.ops.sizes import same_shape
+from tilewright.ops.sizes import assume, has_elements, same_shape
 
 
 @node
@@ -65,7 +65,7 @@ def check_indices(op: str, data: TensorType, indices: TensorType, axes: Sequence
     """Raise TypeCheckError unless `indices` can select along `axes` of `data`."""
     if not indices.dtype.is_integer:
         raise fail(op, f"the indices are {indices}", "cast them to i32 or i64")
-    if any(data.shape[a] is const(0) for a in axes) and const(0) not in indices.shape:
+    if not all(has_elements(op, data.shape[a], indices.shape) for a in axes):
         raise fail(op, f"{data} has no elements to select along its axis")
 
 
@@ -120,9 +120,9 @@ def check_fits(op: str, data: TensorType, indices: TensorType, axis: int) -> Non
     if data.rank != indices.rank:
         raise fail(op, f"data {data} and indices {indices} differ in rank")
     for d, (n, m) in enumerate(zip(data.shape, indices.shape, strict=True)):
-        size, used = as_int(n), as_int(m)
-        if d != axis and size is not None and used is not None and used > size:
-            raise fail(op, f"indices {indices} reach beyond data {data} in dimension {d}")
+        beyond = f"indices {indices} reach beyond data {data} in dimension {d}"
+        if d != axis and not assume(simplify(m <= n), f"{op}: {beyond}"):
+            raise fail(op, beyond)
 
 
 def _gather_elements(

@@ -40,20 +40,21 @@ def linear_taps(floor: Expr, part: Expr) -> list[Tap]:
 
 
 def cubic_taps(floor: Expr, part: Expr, coefficient: float) -> list[Tap]:
-    """Four elements weighted by Keys' cubic convolution."""
+    """Four elements weighted by Keys' cubic convolution.
 
-    def number(v: float) -> Expr:
-        return const(v, part.dtype)
+    Its polynomials as products, since as sums of powers small weights would be left over from
+    larger numbers that cancel.
+    """
+    a, one = const(coefficient, part.dtype), const(1, part.dtype)
+    steep, rest = const(coefficient + 2, part.dtype), one - part
 
-    a, one = coefficient, number(1)
+    def near(t: Expr, left: Expr) -> Expr:  # at a distance of t, 1 - left
+        return left * (one + t - steep * t * t)
 
-    def near(t: Expr) -> Expr:  # |distance| <= 1
-        return (number(a + 2) * t - number(a + 3)) * t * t + one
+    def far(t: Expr, left: Expr) -> Expr:  # at a distance of 1 + t
+        return a * t * left * left
 
-    def far(t: Expr) -> Expr:  # 1 < |distance| < 2
-        return ((number(a) * t - number(5 * a)) * t + number(8 * a)) * t - number(4 * a)
-
-    weights = [far(part + one), near(part), near(one - part), far(one - part + one)]
+    weights = [far(part, rest), near(part, rest), near(rest, part), far(rest, part)]
     return [Tap(floor + (k - 1), w) for k, w in enumerate(weights)]
 
 

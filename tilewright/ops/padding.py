@@ -12,6 +12,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.row import Op, fail
+from tilewright.ops.sizes import has_elements
 
 MODES = ("constant", "edge", "reflect", "wrap")
 
@@ -42,7 +43,7 @@ def _pad_type(attrs: PadAttrs, ins: Sequence[TensorType]) -> TensorType:
     for (old, _, _), new in zip(_dims(attrs, x), shape, strict=True):
         if (as_int(new) or 0) < 0:
             raise fail("pad", f"more than all of dimension {old} of {x} would be cut away")
-        if attrs.mode != "constant" and old is const(0) and new is not const(0):
+        if attrs.mode != "constant" and not has_elements("pad", old, shape):
             raise fail("pad", f"{x} has no elements to repeat", "use mode constant")
     return TensorType(x.dtype, tuple(shape))
 

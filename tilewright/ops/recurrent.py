@@ -23,7 +23,7 @@ from tilewright.ops import recurrent_cells
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.recurrent_cells import StepsAttrs
 from tilewright.ops.row import Op, fail, same_dtype
-from tilewright.ops.sizes import same_shape
+from tilewright.ops.sizes import has_elements, same_shape
 from tilewright.ops.slicing import ConcatAttrs, SliceAttrs
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def _type(
         count = cell.activations * attrs.directions
         raise fail(cell.name, f"it takes {count} activations, not {len(attrs.activations)}")
     batch, time = x.shape[:2] if attrs.batch_first else (x.shape[1], x.shape[0])
+    if not has_elements(cell.name, time):
+        raise fail(cell.name, f"the input is {x}", "give it at least one time step")
     units, many = r.shape[2], const(attrs.directions)
     front = (batch, time, many) if attrs.batch_first else (time, many, batch)
     state = (batch, many) if attrs.batch_first else (many, batch)

@@ -25,6 +25,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.interpolate import MODES, Tap, cubic_taps, linear_taps, weighted, whole_tap
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail
+from tilewright.ops.sizes import has_elements
 
 
 @node
@@ -151,6 +152,8 @@ def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
             raise fail("resize", f"no mode {given!r}", f"use one of {', '.join(table)}")
     if attrs.transform == "tf_crop_and_resize" and len(attrs.roi) != x.rank:
         raise fail("resize", "tf_crop_and_resize needs a region of interest")
+    if not all(has_elements("resize", size, attrs.shape) for size in x.shape):
+        raise fail("resize", f"{x} has no elements to sample")
     return TensorType(x.dtype, tuple(simplify(d) for d in attrs.shape))
 
 

@@ -29,7 +29,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.precision import accumulator
 from tilewright.ops.row import Op, fail, same_dtype
 from tilewright.ops.scatter import nest, parameters, spatial_block
-from tilewright.ops.sizes import same_size
+from tilewright.ops.sizes import has_elements, same_size
 
 # Sums where elements are narrow; where the neighbours of a sample lie, and their weights.
 RESULT, PLACES, WEIGHTS = "total", "places", "weights"
@@ -81,6 +81,8 @@ def _align_type(attrs: RoiAlignAttrs, ins: Sequence[TensorType]) -> TensorType:
 
 def _max_type(attrs: MaxRoiPoolAttrs, ins: Sequence[TensorType]) -> TensorType:
     count = _pooled("max_roi_pool", ins[0], ins[1], 5, attrs.size)
+    if not has_elements("max_roi_pool", ins[0].shape[0], (count,)):
+        raise fail("max_roi_pool", f"{ins[0]} has no image")
     return TensorType(ins[0].dtype, (count, ins[0].shape[1], *map(const, attrs.size)))
 
 

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.arith.walk import free_vars, subexpressions, substitute
 
 # What the names of sizes begin with that are known only when the model runs. They are numbered in
 # the order in which they become known, and no dimension of an input is called so.
@@ -53,6 +53,19 @@ def divides(op: str, step: int, size: Expr) -> bool:
         return False
     rest = simplify(simplify(size % const(step)).eq(const(0)))
     return assume(rest, f"{op}: {step} does not divide {size}")
+
+
+def has_elements(op: str, size: Expr, taken: Sequence[Expr] = ()) -> bool:
+    """Whether a dimension of `size` has elements, or may turn out to.
+
+    None are needed where one of the sizes `taken`, of what is made of them, is 0.
+    """
+    some = const(0) < size
+    for count in taken:
+        if isinstance(size, Var) and substitute(count, {size.name: const(0)}) is const(0):
+            return True
+        some = some | count.eq(const(0))
+    return assume(simplify(some), f"{op}: a dimension of size {size} has no elements to take")
 
 
 def same_size(op: str, a: Expr, b: Expr) -> Expr | None:

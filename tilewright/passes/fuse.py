@@ -203,7 +203,7 @@ class _Fuser:
         used = dict.fromkeys(
             i for m in group.nodes for i in m.inputs if i and i not in group.members
         )
-        inlined = [c for c in self._constants(used) if c.data.size == 1]
+        inlined = [c for c in self._constants(used) if _is_literal(c)]
         inputs = tuple(i for i in used if i not in {c.name for c in inlined})
         body = _canonical(group.nodes, inputs, inlined, outputs, self.graph)
         types = tuple(self.graph.types[o] for o in outputs)
@@ -217,6 +217,11 @@ class _Fuser:
     def _constants(self, names: Iterable[str]) -> list[Constant]:
         known = self.graph.constant_by_name
         return [known[n] for n in names if n in known]
+
+
+def _is_literal(c: Constant) -> bool:
+    """Whether a constant is one number that an expression can spell."""
+    return c.data.size == 1 and c.type.dtype.kind != "complex"
 
 
 def _is_cheap(n: Node, reader: str) -> bool:

@@ -40,11 +40,17 @@ def place_parts(graph: Graph) -> Graph:
 
 
 def _computed(graph: Graph) -> set[str]:
-    """The values that are results of arithmetic, or have such among their parts."""
+    """The values that are stored before they are joined, or have such among their parts.
+
+    These are results of arithmetic, and views of what some kernel computes: no other kernel can
+    compute what it sees only through a view.
+    """
     found: set[str] = set()
     for n in graph.nodes:
-        made = n.op != "identity" and op_row(n.op).flops != 0
-        if made or (n.op == "concat" and not found.isdisjoint(n.inputs)):
+        row = op_row(n.op)
+        made = n.op != "identity" and row.flops != 0
+        seen = row.kind == "view" and n.inputs[0] in graph.producer
+        if made or seen or (n.op == "concat" and not found.isdisjoint(n.inputs)):
             found.update(n.outputs)
     return found
 
@@ -213,7 +219,7 @@ class _Places:
     def _pays(self, n: Node, fitting: Sequence[str]) -> bool:
         """Whether joining saves a copy: of what is stored anyway any part, else all of them."""
         if self._is_stored(n.name):
-            return any(self._root(name) in self.computed for name in fitting)
+            return any(name in self.computed for name in fitting)
         return len(fitting) == len(n.inputs) and all(map(self._is_anchored, fitting))
 
     def _is_stored(self, name: str) -> bool:

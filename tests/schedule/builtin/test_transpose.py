@@ -56,6 +56,23 @@ def test_symbolic_sizes() -> None:
     check_native(graph, inputs).close()
 
 
+@pytest.mark.parametrize("dtype", [F32, I8, F64])
+@pytest.mark.parametrize("sizes", [("M", "N"), ("M", 37), (37, "N")])
+def test_symbolic_sizes_short_and_long(sizes: tuple[str | int, ...], dtype: DType) -> None:
+    rows, columns = (Var(s) if isinstance(s, str) else s for s in sizes)
+    graph = _transposed((rows, columns), (1, 0), dtype)
+    whole = {"M": 37, "N": 37}
+    model = check_native(graph, {"x": _random(tuple(whole.get(s, s) for s in sizes), dtype)})
+    for length in (0, 1, 3, 4, 15, 16, 18, 64, 129):
+        x = _random(tuple(length if isinstance(s, str) else s for s in sizes), dtype)
+        np.testing.assert_array_equal(model(x), x.T)
+    model.close()
+
+
+def _random(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    return (np.random.default_rng(0).random(shape) * 100).astype(dtype.numpy)
+
+
 def test_what_follows_is_computed_on_the_way() -> None:
     g = GraphBuilder("f")
     x, y = g.input("x", tensor(F32, 40, 24)), g.input("y", tensor(F32, 24, 40))

@@ -8,7 +8,8 @@
 
 A square of vectors is loaded by rows and transposed by shuffles (`finalize/transpose_loads`). One
 block of columns fills whole cache lines of what is written and takes as many lines of what is
-read, few enough for the nearest cache whatever the distance between them.
+read, few enough for the nearest cache whatever the distance between them. Where sizes are not known
+all loops of a square are cut to what there is (`finalize/exact_rest`), so short axes cost little.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def schedule_transposed(
     sch.reorder(*loops, square, vector, row, lane)
     sch.unroll(vector)
     sch.unroll(row)
-    for loop in (square, row):
+    for loop in (square, row, vector):
         sch.annotate(loop, "cut", 2)
     sch.vectorize(lane)
     sizes = (rows, squares * lanes), (column, vectors * lanes)

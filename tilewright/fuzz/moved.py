@@ -1,0 +1,114 @@
+"""The interpreter with other roundings: what is inexact is moved by a few units in its last place.
+
+Results and operands are moved element by element; within an operator each sum, product, quotient or
+function is scaled by a number of its own, so that what cancels there shows as well. Operators that
+only move elements, and all integers, move nothing: they have to agree exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.arith.expr import Binary, Call, Expr, Reduce, const
+from tilewright.arith.walk import rewrite
+from tilewright.core.dtypes import from_numpy
+from tilewright.fuzz.values import is_float
+from tilewright.ir.graph.nodes import Node
+from tilewright.ir.numpy_ops import FUNCTIONS
+from tilewright.ir.types import Type
+from tilewright.ops.evaluate import Arrays, Sizes, evaluate_node
+from tilewright.ops.table import op_row
+
+# Operators whose results are operands, or exact functions of them.
+EXACT = frozenset(
+    """identity reshape part join transpose expand tile reverse depth_to_space space_to_depth trilu
+    slice concat pad gather gather_elements gather_nd one_hot reverse_sequence full eye_like dims
+    where min max abs neg sign floor ceil round relu bitcast cast windows max_pool
+    max_pool_indices max_roi_pool reduce_max reduce_min argmax argmin topk hardmax scatter_nd
+    learn true_positions tensor_scatter resize_nearest range""".split()
+)
+# Operators that compute integers in f32.
+BY_FLOATS = frozenset({"resize"})
+# Units in the last place by which an inexact result, or an operand of a sum, is moved.
+UNITS = 4.0
+# The same for sums, products and quotients within an operator, each of which is rounded once.
+ROUNDED = 1.0
+_ARITHMETIC = ("add", "sub", "mul", "div")
+_INEXACT_CALLS = FUNCTIONS.keys() - {"floor", "ceil", "trunc", "round_even", "copysign"}
+
+
+class Moved:
+    """Evaluates nodes and moves what is inexact; `count` says how many results were."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = np.random.default_rng(seed)
+        self.count = 0
+        self._scaled: dict[Expr, Expr] = {}
+
+    def __call__(
+        self, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+    ) -> list[np.ndarray]:
+        """The results of a node, moved."""
+        if node.op in EXACT:
+            return evaluate_node(node, inputs, sizes, types)
+        if node.regions:
+            return evaluate_node(node, inputs, sizes, types, self)
+        if op_row(node.op).kind not in ("injective", "view"):
+            inputs = self._operands(node, inputs)
+        found = evaluate_node(node, inputs, sizes, types, self, self.scaled)
+        results = [self._move(x) for x in found]
+        if node.op in BY_FLOATS:
+            results = [self._rounded(x) for x in results]
+        self.count += any(is_float(x.dtype) or x.dtype.kind == "c" for x in results)
+        return results
+
+    def scaled(self, e: Expr) -> Expr:
+        """An expression with each inexact value in it scaled; the same for equal ones."""
+        match e:
+            case Reduce(op="sum", axes=axes, body=Binary(op="mul", a=a, b=b)):
+                # its operands are moved, and a sum of products is interpreted at once
+                return Reduce("sum", axes, self.scaled(a) * self.scaled(b))
+        return rewrite(e, self._scale, self._scaled)
+
+    def _scale(self, e: Expr) -> Expr | None:
+        if not e.dtype.is_float or e.dtype.is_small:
+            return None
+        if isinstance(e, Binary) and e.op in _ARITHMETIC:
+            units = ROUNDED
+        elif isinstance(e, Call) and e.fn in _INEXACT_CALLS:
+            units = UNITS
+        else:
+            return None
+        eps = float(ml_dtypes.finfo(e.dtype.numpy).eps)
+        return e * const(1 + eps * self.draw.uniform(-units, units), e.dtype)
+
+    def _operands(self, node: Node, inputs: Arrays) -> Arrays:
+        moved = {
+            n: self._move(x) for n, x in zip(node.inputs, inputs, strict=True) if x is not None
+        }
+        return [None if x is None else moved[n] for n, x in zip(node.inputs, inputs, strict=True)]
+
+    def _rounded(self, x: np.ndarray) -> np.ndarray:
+        """Integers moved as far as roundings in f32 may move them."""
+        if x.dtype.kind not in "iu":
+            return x
+        moved = np.asarray(x.astype(np.float64) * (1 + self._by(np.float32, x.shape)))
+        info = np.iinfo(x.dtype)
+        low, high = np.nextafter(float(info.min), 0), np.nextafter(float(info.max), 0)
+        self.count += 1
+        return np.clip(moved, low, high).astype(x.dtype)
+
+    def _by(self, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+        eps = float(ml_dtypes.finfo(dtype).eps)
+        return self.draw.uniform(-UNITS * eps, UNITS * eps, shape)
+
+    def _move(self, x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "c":
+            return self._move(x.real) + np.asarray(1j * self._move(x.imag), x.dtype)
+        if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
+            return x
+        return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)
