@@ -249,7 +249,8 @@ class WorkerProcess:
         while self._hear():
             pass
         words = self._said.decode(errors="replace")
-        self._fail(_failure(status, words, _killed_for_memory() > self._kills))
+        killed = status == -signal.SIGKILL and _killed_for_memory() > self._kills
+        self._fail(_failure(status, words, killed))
 
     def _stop(self) -> None:
         process, self._process = self._process, None
