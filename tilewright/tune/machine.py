@@ -16,6 +16,12 @@ def target_text(target: Target) -> str:
     return json.dumps(asdict(target), sort_keys=True)
 
 
+def parse_target(text: str) -> Target:
+    """The target that a text of records names."""
+    known = json.loads(text)
+    return Target(**{**known, "features": tuple(known["features"])})
+
+
 def is_similar(text: str, target: Target) -> bool:
     """Whether what was measured on one machine may be tried on another: vectors, caches alike."""
     try:

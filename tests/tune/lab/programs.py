@@ -13,9 +13,11 @@ from tilewright.target.cpu import NAMED, Target
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.features.program import ESTIMATE, feature_names, program_features
 from tilewright.tune.lab.record import record
+from tilewright.tune.machine import target_text
 from tilewright.tune.space.files import write_space
 from tilewright.tune.space.replay import About, ReplaySpace
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
+from tilewright.tune.workload import workload_text
 
 TARGET: Target = NAMED["aarch64"]
 
@@ -38,9 +40,13 @@ class ProductSpace(Space):
 
     def features(self, candidates: list[Candidate]) -> np.ndarray:  # type: ignore[override]
         """Those of the program."""
-        return np.vstack([program_features(self._program(c), TARGET) for c in candidates])
+        return np.vstack([program_features(self._scheduled(c).func, TARGET) for c in candidates])
 
-    def _program(self, candidate: Candidate):  # type: ignore[no-untyped-def]
+    def trace(self, candidate: Candidate) -> str:
+        """The steps that make the program."""
+        return str(self._scheduled(candidate).trace)
+
+    def _scheduled(self, candidate: Candidate) -> Schedule:
         chosen = dict(candidate.decisions)
         sch = Schedule(matmul(self.size, self.size, self.size))
         sch.split("y.i0", [None, chosen["rows"]])
@@ -50,7 +56,7 @@ class ProductSpace(Space):
         (sch.vectorize if chosen.get("vector") else sch.unroll)("y.i1.1")
         if chosen["parallel"]:
             sch.parallel("y.i0.0")
-        return sch.func
+        return sch
 
     def measure(self, candidates: list[Candidate]) -> list[Result]:
         """The estimate, made a little different by chance: a machine is never as in the books."""
@@ -70,8 +76,9 @@ class ProductSpace(Space):
 def recorded(size: int) -> ReplaySpace:
     """The space of a product of matrices of this size."""
     space = ProductSpace(size)
-    about = About(2.0 * size**3, "product", "", feature_names())
-    return record(space.name, space, space.measure, about)  # type: ignore[arg-type]
+    workload = workload_text(matmul(size, size, size), frozenset())
+    about = About(2.0 * size**3, "product", workload, target_text(TARGET), feature_names())
+    return record(space.name, space, space.measure, space.trace, about)  # type: ignore[arg-type]
 
 
 def files(folder: Path, sizes: tuple[int, ...]) -> list[str]:

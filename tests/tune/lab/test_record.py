@@ -20,12 +20,13 @@ def test_what_was_recorded_is_what_was_measured() -> None:
     assert len(space) == len(candidates) == 52
     assert space.measure(candidates) == live.measure(candidates)
     np.testing.assert_array_equal(space.features(candidates), live.features(candidates))
+    assert {one.trace for one in space.programs.values()} == {*map(live.trace, candidates)}
 
 
 def test_part_of_a_large_space() -> None:
     shown: list[str] = []
     part = narrowed(smooth(), 40)
-    space = record("smooth", part, measure, About(), show=shown.append)
+    space = record("smooth", part, measure, str, About(), shown.append)
     assert 20 < len(space) <= 40
     assert space.optimum == min(result.seconds for result in measure(list(enumerate_all(part))))
     assert "programs" in shown[-1]
@@ -43,8 +44,8 @@ def test_equal_programs_are_measured_once() -> None:
         "smooth",
         part,
         counting,  # type: ignore[arg-type]
+        lambda candidate: str(candidate.decisions[0]),
         About(),
-        program=lambda candidate: str(candidate.decisions[0]),
     )
     assert len(asked) < len(space)
     assert len(asked) == len({candidate.decisions[0] for candidate in enumerate_all(space)})
@@ -55,6 +56,6 @@ def test_a_space_in_which_nothing_runs_is_an_error() -> None:
         return [Result(candidate, failure="crashed") for candidate in candidates]
 
     with pytest.raises(TuneError) as caught:
-        record("smooth", narrowed(smooth(), 4), failing, About())  # type: ignore[arg-type]
+        record("smooth", narrowed(smooth(), 4), failing, str, About())  # type: ignore[arg-type]
     assert caught.value.code == "lab.record"
     assert "crashed" in caught.value.message

@@ -12,7 +12,7 @@ from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.space.files import read_space, write_space
 from tilewright.tune.space.moves import enumerate_all
-from tilewright.tune.space.replay import About, ReplaySpace
+from tilewright.tune.space.replay import About, Program, ReplaySpace
 from tilewright.tune.space.table import replay_space
 
 
@@ -63,13 +63,16 @@ def test_features_travel_with_programs(tmp_path: Path, ending: str) -> None:
     knobs = {"rule": ("rows", "tile"), "tile": (None, (4, 4), (8, 2))}
     times = {("rows", None): 0.002, ("tile", (4, 4)): 0.001}
     failures = {("tile", (8, 2)): "crashed"}
-    rows = {key: np.array([7.0, float(place)]) for place, key in enumerate([*times, *failures])}
-    about = About(1e6, "tile", "func @kernel() {}", ("flops", "place"))
-    write_space(
-        tmp_path / f"toy.{ending}", ReplaySpace("toy", knobs, times, failures, rows, about), "", ""
-    )
+    programs = {
+        key: Program(f"step({place % 2})\n", (7.0, float(place)))
+        for place, key in enumerate([*times, *failures])
+    }
+    about = About(1e6, "tile", "func @kernel() {}", "a machine", ("flops", "place"))
+    space = ReplaySpace("toy", knobs, times, failures, programs, about)
+    write_space(tmp_path / f"toy.{ending}", space, "", "")
     again = read_space(tmp_path / f"toy.{ending}")
     assert again.about == about
+    assert again.programs == programs
     assert dict(again.rows()) == pytest.approx({**times, **failures})
     candidates = [Candidate((("rule", "rows"),)), Candidate((("rule", "tile"), ("tile", (8, 2))))]
     np.testing.assert_array_equal(again.features(candidates), [[7.0, 0.0], [7.0, 2.0]])
@@ -99,6 +102,7 @@ def test_shipped_files_write_as_they_are(tmp_path: Path, name: str) -> None:
         '{"unit": "ms", "knobs": {"a": [1]}, "configurations": ["0"], "times": [-1]}',
         '{"unit": "ms", "knobs": {"a": [1]}, "configurations": ["0"], "times": ["failed"]}',
         '{"unit": "ms", "knobs": {"a": [1]}, "configurations": ["0"], "times": [1], '
+        '"flops": 1, "kind": "", "workload": "", "target": "", "traces": [""], "trace": [0], '
         '"features": {"a": [1, 2]}}',
         '{"unit": "hours", "knobs": {"a": [1]}, "configurations": ["0"], "times": [1]}',
     ],

@@ -6,7 +6,6 @@ built-in schedule, the target, and the file to write.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.choose import ScheduledFunc
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import Target
+from tilewright.tune.machine import parse_target
 from tilewright.tune.measure.serve import serve
 
 # The graphs of as many tasks stay in memory: candidates of one come together.
@@ -30,7 +30,7 @@ _KEPT = 2
 def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Compile one candidate."""
     graph, precision = _task(request["workload"])
-    target = _target(request["target"])
+    target = parse_target(request["target"])
     schedule = None if request["trace"] is None else replaying(request["trace"])
     compiler = Compiler(graph, target, {}, precision, None, None, lambda stage: None, schedule)
     compiler.write(Path(request["out"]))
@@ -50,11 +50,6 @@ def replaying(text: str) -> MakeSchedule:
 @lru_cache(_KEPT)
 def _task(folder: str) -> tuple[Graph, str]:
     return read_task(Path(folder))
-
-
-def _target(text: str) -> Target:
-    known = json.loads(text)
-    return Target(**{**known, "features": tuple(known["features"])})
 
 
 if __name__ == "__main__":

@@ -1,72 +1,65 @@
 """A space measured once, whole or the part of it that is small enough, so that it can be replayed.
 
-    space = record(part, measure, columns=feature_names(), ...)
+    space = record(name, part, measure, trace, about)
     write_space(path, space, source, licence)
 
-Programs that are spelled alike are measured once.
+Candidates with the same trace are measured once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Candidate, Result, Value
 from tilewright.tune.search import Measure
 from tilewright.tune.space.moves import enumerate_all
-from tilewright.tune.space.replay import About, Key, ReplaySpace
+from tilewright.tune.space.replay import About, Key, Program, ReplaySpace
 from tilewright.tune.space.space import Space
 
 BATCH = 16
+
+Item = TypeVar("Item")
 
 
 def record(
     name: str,
     space: Space,
     measure: Measure,
+    trace: Callable[[Candidate], str],
     about: About,
-    program: Callable[[Candidate], str] | None = None,
     show: Callable[[str], None] = lambda text: None,
 ) -> ReplaySpace:
-    """Measure every legal candidate of a space; `program` says which of them are the same."""
-    spelled = program or space.text
+    """Measure every legal candidate of a space of programs."""
     candidates = [c for c in enumerate_all(space) if space.legal(c)]
-    kinds: dict[str, list[Candidate]] = {}
-    for candidate in candidates:
-        kinds.setdefault(spelled(candidate), []).append(candidate)
-    first = [alike[0] for alike in kinds.values()]
-    results: list[Result] = []
-    for start in range(0, len(first), BATCH):
-        results.extend(measure(first[start : start + BATCH]))
+    traces = [trace(candidate) for candidate in candidates]
+    first = dict(zip(reversed(traces), reversed(candidates), strict=True))
+    results: dict[str, Result] = {}
+    for some in _batches([*first.items()]):
+        measured = measure([candidate for _, candidate in some])
+        results.update(zip([text for text, _ in some], measured, strict=True))
         show(f"{name}: {len(results)} of {len(first)} programs of {len(candidates)} candidates")
-    every = {
-        candidate: result
-        for result, alike in zip(results, kinds.values(), strict=True)
-        for candidate in alike
-    }
-    return replayed(name, every, space.features(candidates), about)
-
-
-def replayed(
-    name: str, results: dict[Candidate, Result], features: np.ndarray, about: About
-) -> ReplaySpace:
-    """The space of these candidates, in whose order the rows of features come."""
     if all(result.failure for result in results.values()):
         why = next((result.failure for result in results.values()), "there are no candidates")
         raise TuneError("lab.record", f"nothing of {name} could be measured: {why}")
-    knobs = _knobs([*results])
-    keys = [_key(candidate, knobs) for candidate in results]
-    by_key = dict(zip(keys, results.values(), strict=True))
+    knobs = _knobs(candidates)
+    keys = [_key(candidate, knobs) for candidate in candidates]
+    found = {key: results[text] for key, text in zip(keys, traces, strict=True)}
+    rows = space.features(candidates).tolist()
+    programs = [Program(text, tuple(row)) for text, row in zip(traces, rows, strict=True)]
     return ReplaySpace(
         name,
         knobs,
-        {key: result.seconds for key, result in by_key.items() if not result.failure},
-        {key: result.failure for key, result in by_key.items() if result.failure},
-        dict(zip(keys, features, strict=True)) if about.columns else None,
+        {key: result.seconds for key, result in found.items() if not result.failure},
+        {key: result.failure for key, result in found.items() if result.failure},
+        dict(zip(keys, programs, strict=True)),
         about,
     )
+
+
+def _batches(items: list[Item]) -> Iterator[list[Item]]:
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
 def _knobs(candidates: Sequence[Candidate]) -> dict[str, tuple[Value, ...]]:

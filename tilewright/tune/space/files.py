@@ -9,10 +9,12 @@ T4 keeps everything that was measured of each configuration. Ours keeps one time
 where a configuration is a string of one character a knob, the place of its value in base 36, and a
 text among the times says why there is none. Spaces of programs also have
 
-     "flops": ..., "kind": ..., "workload": ...,
+     "flops": ..., "kind": ..., "workload": ..., "target": ...,
+     "traces": ["...", ...], "trace": [0, ...],
      "features": {"program.flops": 27.1, "s0.runs": [18.2, ...], ...}
 
-with one number for a column that is the same for all. Either may be compressed with gzip.
+each trace once and then its place, and one number for a column that is the same for all. Either may
+be compressed with gzip.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Value
-from tilewright.tune.space.replay import About, Key, ReplaySpace
+from tilewright.tune.space.replay import About, Key, Program, ReplaySpace
 from tilewright.tune.space.space import as_value
 
 # Seconds in what files call a unit of time.
@@ -79,19 +81,22 @@ def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> No
 
 def _about(space: ReplaySpace, keys: Sequence[Key]) -> dict[str, Any]:
     """What a file says of programs; nothing for other spaces."""
-    about = space.about
-    if not about.columns:
+    if not space.programs:
         return {}
-    table = np.vstack([space.row(key) for key in keys])
-    features = {
-        name: _short(column[0]) if (column == column[0]).all() else [*map(_short, column)]
-        for name, column in zip(about.columns, table.T, strict=True)
-    }
+    about, programs = space.about, [space.programs[key] for key in keys]
+    traces = {text: place for place, text in enumerate(dict.fromkeys(p.trace for p in programs))}
+    columns = zip(*(program.features for program in programs), strict=True)
     return {
         "flops": about.flops,
         "kind": about.kind,
         "workload": about.workload,
-        "features": features,
+        "target": about.target,
+        "traces": [*traces],
+        "trace": [traces[program.trace] for program in programs],
+        "features": {
+            name: _short(column[0]) if len(set(column)) == 1 else [*map(_short, column)]
+            for name, column in zip(about.columns, columns, strict=True)
+        },
     }
 
 
@@ -129,19 +134,22 @@ def _read_small(data: Mapping[str, Any], name: str) -> ReplaySpace:
             failures[key] = time
         else:
             times[key] = _time(time * unit)
-    features = data.get("features", {})
-    about = About(
-        float(data.get("flops", 1.0)), data.get("kind", ""), data.get("workload", ""), (*features,)
-    )
-    rows = _rows(features, keys) if features else None
-    return ReplaySpace(data.get("name", name), knobs, times, failures, rows, about)
+    about, programs = _read_programs(data, keys) if "features" in data else (None, None)
+    return ReplaySpace(data.get("name", name), knobs, times, failures, programs, about)
 
 
-def _rows(features: Mapping[str, Any], keys: Sequence[Key]) -> dict[Key, np.ndarray]:
+def _read_programs(
+    data: Mapping[str, Any], keys: Sequence[Key]
+) -> tuple[About, dict[Key, Program]]:
+    features = data["features"]
     table = np.empty((len(keys), len(features)))
     for place, column in enumerate(features.values()):
         table[:, place] = column  # one number for all, or one for each
-    return dict(zip(keys, table, strict=True))
+    traces = [data["traces"][place] for place in data["trace"]]
+    programs = [Program(t, tuple(row)) for t, row in zip(traces, table.tolist(), strict=True)]
+    kind, workload, target = (str(data[field]) for field in ("kind", "workload", "target"))
+    about = About(float(data["flops"]), kind, workload, target, (*features,))
+    return about, dict(zip(keys, programs, strict=True))
 
 
 def _time(seconds: float) -> float:

@@ -27,20 +27,29 @@ class About:
     """What is known of a measured space beside its times, if it is one of programs.
 
     `flops` is the work of one run; tasks of one `kind` may be expected to reach the same speed;
-    `columns` names the features.
+    `workload` and `target` are as in records; `columns` names the features.
     """
 
     flops: float = 1.0
     kind: str = ""
     workload: str = ""
+    target: str = ""
     columns: tuple[str, ...] = ()
+
+
+@node
+class Program:
+    """What a configuration makes of the workload: its trace, and the features of the result."""
+
+    trace: str
+    features: tuple[float, ...]
 
 
 class ReplaySpace(Space):
     """Measured configurations: values of all knobs, to a time in seconds or to why it failed.
 
-    A knob that has only one value is left out. `rows` has features of programs; without them, the
-    values of the knobs are the features.
+    A knob that has only one value is left out. In a space of programs their features are the
+    candidates'; elsewhere these are the values of the knobs.
     """
 
     def __init__(
@@ -49,7 +58,7 @@ class ReplaySpace(Space):
         knobs: Mapping[str, Sequence[Value]],
         times: Mapping[Key, float],
         failures: Mapping[Key, str] | None = None,
-        rows: Mapping[Key, np.ndarray] | None = None,
+        programs: Mapping[Key, Program] | None = None,
         about: About | None = None,
     ) -> None:
         self.name = name
@@ -62,7 +71,7 @@ class ReplaySpace(Space):
 
         self._times = {short(key): time for key, time in times.items()}
         self._failures = {short(key): why for key, why in (failures or {}).items()}
-        self._rows = {short(key): row for key, row in (rows or {}).items()}
+        self.programs = {short(key): program for key, program in (programs or {}).items()}
         self.optimum = min(self._times.values())
         self._sites = _sites(self.knobs, [*self._times, *self._failures])
 
@@ -78,8 +87,9 @@ class ReplaySpace(Space):
 
     def features(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """Those of the programs, or the values of the knobs and their logarithms."""
-        if self._rows and candidates:
-            return np.vstack([self._rows[self._key(candidate)] for candidate in candidates])
+        if self.programs:
+            rows = [self.programs[self._key(candidate)].features for candidate in candidates]
+            return np.array(rows).reshape(len(rows), len(self.about.columns))
         return knob_features(self.knobs, candidates)
 
     def measure(self, candidates: Sequence[Candidate]) -> list[Result]:
@@ -96,14 +106,10 @@ class ReplaySpace(Space):
         decisions = dict(candidate.decisions)
         return tuple(decisions.get(knob) for knob in self.knobs)
 
-    def row(self, key: Key) -> np.ndarray:
-        """The features of a configuration's program."""
-        return self._rows[key]
-
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """The features of all programs, and their seconds: infinite for what failed."""
-        seconds = [self._times.get(key, math.inf) for key in self._rows]
-        return np.vstack([*self._rows.values()]), np.array(seconds)
+        seconds = [self._times.get(key, math.inf) for key in self.programs]
+        return np.array([one.features for one in self.programs.values()]), np.array(seconds)
 
     def rows(self) -> Iterator[tuple[Key, float | str]]:
         """Every configuration with its time, or why it has none."""
