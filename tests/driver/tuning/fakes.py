@@ -68,9 +68,18 @@ def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeas
         log: ClassVar[list[str]] = []
         compared: ClassVar[list[str]] = []
 
-    whole = latency or Latency(1.0, 0.5, WON)
+    class Whole:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def kernel_seconds(self) -> dict[str, float]:
+            return {}
+
+        def compare(self, *_: object) -> Latency:
+            return latency or Latency(1.0, 0.5, WON)
+
     monkeypatch.setattr(session_module, "Measurer", Fresh)
-    monkeypatch.setattr(session_module, "compare_models", lambda *_: whole)
+    monkeypatch.setattr(session_module, "WholeModel", Whole)
     return Fresh
 
 
