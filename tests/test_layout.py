@@ -15,6 +15,7 @@ MAX_LINES = 500
 COVERED_BY: dict[str, str] = {
     "tilewright/compat/onnxruntime/capi/*.py": "tests/compat/onnxruntime/capi/test_modules.py",
     "tilewright/tune/cost/*.py": "tests/tune/cost/test_cost_models.py",
+    "tilewright/tune/space/sketch/*.py": "tests/tune/space/sketch/test_rules.py",
     "tilewright/tune/strategy/*.py": "tests/tune/strategy/test_strategies.py",
     "tilewright/tune/task_scheduler/*.py": "tests/tune/task_scheduler/test_task_schedulers.py",
 }

@@ -51,6 +51,8 @@ RULES = {
     "recurrence": "a loop of dependent iterations, each several nests with sums",
     "opaque": "blocks that are not one store: rows in parallel",
     "override": "its loops were given in a file",
+    "sketch": "derived block by block, by the rules of a search",
+    "template": "written by hand, with knobs",
 }
 
 
