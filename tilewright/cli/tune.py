@@ -145,7 +145,7 @@ def _method(strategy: str, cost: str | None) -> Any:
 
 def _check_names(settings: Settings) -> None:
     """Names that are not known are an error before anything is done."""
-    from tilewright.tune.space.schedules import SCHEDULE_SPACES
+    from tilewright.tune.space.table import SCHEDULE_SPACES
     from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 
     TASK_SCHEDULERS.get(settings.scheduler)

@@ -38,7 +38,7 @@ class FakeMeasurer:
         pass
 
     def measure(
-        self, job: Any, programs: Sequence[Any], incumbent: float, on_result: Any
+        self, job: Any, programs: Sequence[Any], incumbent: float = 1.0, on_result: Any = None
     ) -> list[Result]:
         results = []
         for candidate, trace in programs:

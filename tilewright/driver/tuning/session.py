@@ -33,7 +33,7 @@ from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.records import Records
-from tilewright.tune.space.schedules import SCHEDULE_SPACES
+from tilewright.tune.space.table import SCHEDULE_SPACES
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import TaskScheduler
 from tilewright.tune.verdicts import SLOWER
