@@ -10,6 +10,7 @@ import pytest
 
 from tilewright.tune.measure.evaluator import (
     Effort,
+    Evaluation,
     Sample,
     counted,
     enough,
@@ -24,7 +25,7 @@ FIXED = 10  # repeats that the adaptive ones are compared with
 
 def run(times: list[float], incumbent: float = math.inf, effort: Effort = EFFORT) -> str:
     samples, clock = itertools.cycle(times), itertools.count(0, 1e-6)
-    return evaluate(lambda: Sample(next(samples)), lambda: next(clock), effort, incumbent)[1]
+    return evaluate(lambda: Sample(next(samples)), lambda: next(clock), effort, incumbent).reason
 
 
 def test_steady_times_are_soon_enough() -> None:
@@ -50,6 +51,10 @@ def test_disturbed_times_say_nothing() -> None:
     assert enough(spoilt, 0.1, EFFORT, 1.0) == ""
     assert enough([*spoilt, *[Sample(1.0)] * 4], 0.1, EFFORT, 1.0) == "stable"
     assert enough(spoilt * 4, 0.1, EFFORT, 1.0) == "repeats"
+    times = iter([*spoilt, *[Sample(1.0)] * 9])
+    clock = itertools.count()
+    found = evaluate(lambda: next(times), lambda: next(clock) * 1e-6, EFFORT)
+    assert found == Evaluation([1.0] * 4, "stable", 9, 5)
 
 
 def test_the_ends() -> None:
@@ -117,9 +122,9 @@ def test_less_time_than_fixed_repeats_and_the_best_is_not_lost(preempted: float)
                 walls.append(wall * time)  # noqa: B023
                 return Sample(one.seconds * time, one.disturbed)  # noqa: B023
 
-            times, reason = evaluate(sample, lambda: sum(walls), Effort(), incumbent)  # noqa: B023
-            rejected += time == true.min() and reason in ("worse", "hopeless")
-            found.append(median(times))
+            got = evaluate(sample, lambda: sum(walls), Effort(), incumbent)  # noqa: B023
+            rejected += time == true.min() and got.reason in ("worse", "hopeless")
+            found.append(median(got.times))
             incumbent = min(incumbent, found[-1])
             spent += sum(walls)
             rest = [next(source)[0] * time for _ in range(max(0, FIXED - len(walls)))]

@@ -99,18 +99,16 @@ def test_the_best_so_far_is_what_the_next_has_to_beat(tmp_path: Path, job: Job) 
     """A worker that says of every candidate that it takes half the incumbent's time."""
     worker = (
         "from tilewright.tune.measure.serve import serve\n"
-        "serve(lambda request: {'times': [[(request['incumbent'] or 8.0) / 2]]})\n"
+        "serve(lambda request: {'times': [[(request['incumbent'] or 8.0) / 2]],\n"
+        "                       'taken': 5, 'disturbed': 2})\n"
     )
     argv = (sys.executable, "-c", worker)
     with Measurer(ARGV, SETTINGS, run=argv, parent=tmp_path) as measurer:
+        assert measurer.disturbed == 0
         batch = programs("copy good", "refuse", "copy good", "copy good")
         assert [r.seconds for r in measurer.measure(job, batch)] == [4.0, math.inf, 2.0, 1.0]
-        assert [r.seconds for r in measurer.measure(job, batch, 1.0)] == [
-            0.5,
-            math.inf,
-            0.25,
-            0.125,
-        ]
+        assert [r.seconds for r in measurer.measure(job, batch[:3], 1.0)] == [0.5, math.inf, 0.25]
+        assert measurer.disturbed == 0.4
 
 
 def test_a_full_disk_is_nobodys_fault(tmp_path: Path, job: Job) -> None:

@@ -37,11 +37,11 @@ def request_(tmp_path: Path) -> dict[str, Any]:
 
 def test_one_model_as_the_evaluator_has_it(request_: dict[str, Any]) -> None:
     reply = run(request_)
-    assert reply["stop"] == "repeats"
+    assert reply["reason"] == "repeats"
     assert reply["times"][0] == [FOUR] * len(reply["times"][0])
-    assert run({**request_, "threads": 1})["stop"] == "repeats"
+    assert run({**request_, "threads": 1})["reason"] == "repeats"
     hopeless = {**request_, "incumbent": 1e-7, "effort": asdict(Effort(most=10_000, seconds=60))}
-    assert run(hopeless)["stop"] == "hopeless"
+    assert run(hopeless)["reason"] == "hopeless"
 
 
 def test_several_models_in_turn(request_: dict[str, Any], tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_model_of_the_compiler(tmp_path: Path, element: str, kind: int, cold: 
 
 def test_as_a_process(request_: dict[str, Any], tmp_path: Path) -> None:
     with WorkerProcess(RUN_WORKER) as worker:
-        assert worker.ask(request_, 30).reply["stop"] == "repeats"
+        assert worker.ask(request_, 30).reply["reason"] == "repeats"
         missing = {**request_, "models": [str(tmp_path / "missing.tw")]}
         assert worker.ask(missing, 30).kind == "refused"
 

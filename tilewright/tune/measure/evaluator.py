@@ -39,6 +39,15 @@ class Sample(NamedTuple):
     disturbed: bool = False
 
 
+class Evaluation(NamedTuple):
+    """Times that count, why there are no more, and how many were taken and were disturbed."""
+
+    times: list[float]
+    reason: str
+    taken: int
+    disturbed: int
+
+
 @dataclass(frozen=True)
 class Effort:
     """What timing a candidate may cost, and when it is enough.
@@ -61,15 +70,16 @@ def evaluate(
     clock: Callable[[], float],
     effort: Effort,
     incumbent: float = math.inf,
-) -> tuple[list[float], str]:
-    """Times that count, taken until they are enough, and why they are."""
+) -> Evaluation:
+    """Take times until they are enough."""
     samples: list[Sample] = []
     start = clock()
     while True:
         samples.append(sample())
         reason = enough(samples, clock() - start, effort, incumbent)
         if reason:
-            return counted(samples, reason), reason
+            disturbed = sum(one.disturbed for one in samples)
+            return Evaluation(counted(samples, reason), reason, len(samples), disturbed)
 
 
 def enough(samples: Sequence[Sample], spent: float, effort: Effort, incumbent: float) -> str:

@@ -70,7 +70,7 @@ class Measurer:
         self._pool = BuildPool(build, settings.builders, settings.build_seconds, settings.limits)
         self._opened.callback(self._pool.close)
         self._runner = self._opened.enter_context(WorkerProcess(run, settings.limits))
-        self._built = 0
+        self._built = self._taken = self._disturbed = 0
 
     def __enter__(self) -> Measurer:
         return self
@@ -86,6 +86,15 @@ class Measurer:
     def close(self) -> None:
         """End the processes and remove the folder."""
         self._opened.close()
+
+    @property
+    def disturbed(self) -> float:
+        """The share of all times so far during which a thread was taken off its core.
+
+        It says how busy the machine is with other things. For work on several threads, whose times
+        cannot be repaired, a large share means that they are not to be trusted.
+        """
+        return self._disturbed / self._taken if self._taken else 0.0
 
     def measure(
         self,
@@ -179,6 +188,8 @@ class Measurer:
             path.unlink(missing_ok=True)
         if answer.failure:
             return Result(candidate, (), answer.failure)
+        self._taken += answer.reply["taken"]
+        self._disturbed += answer.reply["disturbed"]
         return Result(candidate, tuple(answer.reply["times"][0]))
 
     def _run(

@@ -3,7 +3,8 @@
 It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
 of one task, and what `Job` says of it. Every model's outputs are checked before it is timed. One
 model is timed as the evaluator has it; several are timed in turn, one time each in a round, the
-order turning with the rounds. The reply has `times`, a list for each model.
+order turning with the rounds. The reply has `times`, a list for each model, and for one model what
+else `Evaluation` says.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
         if len(watches) == 1:
             incumbent = request["incumbent"] or math.inf
             effort = Effort(**request["effort"])
-            times, stop = evaluate(watches[0].sample, time.perf_counter, effort, incumbent)
-            return {"times": [times], "stop": stop}
+            found = evaluate(watches[0].sample, time.perf_counter, effort, incumbent)
+            return {**found._asdict(), "times": [found.times]}
         return {"times": _in_turn(watches, request["rounds"], request["seconds"])}
 
 
