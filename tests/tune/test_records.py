@@ -95,6 +95,9 @@ def test_reading_makes_no_file_and_needs_no_writable_folder(tmp_path: Path) -> N
         Records(path, read_only=True)
     assert caught.value.code == "records.missing"
     assert not path.exists()
+    path.touch()
+    with pytest.raises(TuneError, match="has no records"):
+        Records(path, read_only=True)
     with Records(path) as writer:
         writer.add([record(1)])
         with Records(path, read_only=True) as reader:

@@ -138,7 +138,7 @@ def spaces() -> list[Row]:
 
 def schedule_spaces() -> list[Row]:
     """Spaces of schedules for `tilewright tune`."""
-    from tilewright.tune.space.schedules import SCHEDULE_SPACES
+    from tilewright.tune.space.table import SCHEDULE_SPACES
 
     return [{"name": name, "summary": summary} for name, summary in SCHEDULE_SPACES.describe()]
 

@@ -145,7 +145,7 @@ def _method(strategy: str, cost: str | None) -> Any:
 
 def _check_names(settings: Settings) -> None:
     """Names that are not known are an error before anything is done."""
-    from tilewright.tune.space.schedules import SCHEDULE_SPACES
+    from tilewright.tune.space.table import SCHEDULE_SPACES
     from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 
     TASK_SCHEDULERS.get(settings.scheduler)
@@ -190,9 +190,7 @@ def _data(model: Path, db: Path, report: Report) -> dict[str, Any]:
         else {
             "before_ms": latency.before * 1e3,
             "after_ms": latency.after * 1e3,
-            "faster": latency.faster,
-            "slower": latency.slower,
-            "failure": latency.failure,
+            "result": latency.result or "faster",
         },
     }
 
@@ -218,17 +216,19 @@ def _gain(row: Mapping[str, Any]) -> str:
 
 
 def _latency(report: Report) -> str:
+    from tilewright.tune.verdicts import LEVEL, SLOWER
+
     latency = report.latency
     if latency is None:
         return "no kernel has a schedule that is faster than the built-in one"
-    if latency.failure:
-        return f"the model could not be measured: {latency.failure}"
-    if latency.slower:
+    if latency.result not in ("", LEVEL, SLOWER):
+        return f"the model could not be measured: {latency.result}"
+    if latency.result == SLOWER:
         return (
             f"together they make the model slower, {latency.before * 1e3:.3f} to "
             f"{latency.after * 1e3:.3f} ms: none of them will be used"
         )
-    doubt = "" if latency.faster else ", which may be chance"
+    doubt = ", which may be chance" if latency.result else ""
     ratio = latency.before / latency.after
     return (
         f"the model: {latency.before * 1e3:.3f} ms before, {latency.after * 1e3:.3f} ms after, "

@@ -37,7 +37,7 @@ def watching(console: Console | None = None) -> Iterator[Show]:
 
 
 class View:
-    """Remembers what the model's time was a while ago, to tell the gain per second."""
+    """Remembers what was saved a while ago, to tell the gain per second."""
 
     def __init__(self) -> None:
         self._past: list[tuple[float, float]] = []
@@ -54,18 +54,18 @@ class View:
         parts = [session.doing, f"{session.report.trials} measurements"]
         if now and before > now:
             parts.append(f"{before * 1e3:.3f} to {now * 1e3:.3f} ms")
-        rate = self._rate(session.elapsed, now)
+        rate = self._rate(session.pace.elapsed, before - now)
         if rate > 0:
             parts.append(f"{rate * 1e6:.2f} µs gained a second")
         if math.isfinite(session.left):
             parts.append(f"{_clock(session.left)} left")
         return ", ".join(parts)
 
-    def _rate(self, elapsed: float, now: float) -> float:
+    def _rate(self, elapsed: float, saved: float) -> float:
         self._past = [(t, s) for t, s in self._past if t > elapsed - RECENT]
-        self._past.append((elapsed, now))
+        self._past.append((elapsed, saved))
         start, then = self._past[0]
-        return (then - now) / (elapsed - start) if elapsed > start else 0.0
+        return (saved - then) / (elapsed - start) if elapsed > start else 0.0
 
 
 def _sums(searches: list[TaskSearch]) -> tuple[float, float]:

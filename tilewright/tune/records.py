@@ -124,7 +124,13 @@ class Records:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, FORMAT) or (self._read_only and version != FORMAT):
+        if version == 0 and self._read_only:
+            raise TuneError(
+                "records.missing",
+                f"{self.path} has no records",
+                help="`tilewright tune` makes them",
+            )
+        if version not in (0, FORMAT):
             raise TuneError(
                 "records.version",
                 f"{self.path} has format {version}, this tilewright reads {FORMAT}",

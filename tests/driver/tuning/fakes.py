@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from tests.models import mlp
 from tilewright.driver.tuning import session as session_module
+from tilewright.driver.tuning.contest import WON
 from tilewright.driver.tuning.session import Session, Settings
 from tilewright.driver.tuning.whole_model import Latency, Model
 from tilewright.target.cpu import host
@@ -37,7 +38,7 @@ class FakeMeasurer:
         pass
 
     def measure(
-        self, job: Any, programs: Sequence[Any], incumbent: float, on_result: Any
+        self, job: Any, programs: Sequence[Any], incumbent: float = 1.0, on_result: Any = None
     ) -> list[Result]:
         results = []
         for candidate, trace in programs:
@@ -51,9 +52,13 @@ class FakeMeasurer:
             on_result(results[-1], trace)
         return results
 
-    def head_to_head(self, job: Any, first: str, second: None) -> Verdict:
+    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Verdict:
+        if second is not None:
+            self.compared.append(second)
+            return faster([1.0] * 20, [self.gain * (1 + 1e-4 * i) for i in range(20)])
+        assert first is not None
         self.compared.append(first)
-        return faster([self.gain * (1 + 0.001 * i) for i in range(20)], [1.0] * 20)
+        return faster([self.gain * (1 + 1e-4 * i) for i in range(20)], [1.0] * 20)
 
 
 def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeasurer]:
@@ -63,9 +68,18 @@ def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeas
         log: ClassVar[list[str]] = []
         compared: ClassVar[list[str]] = []
 
-    whole = latency or Latency(1.0, 0.5, True, False)
+    class Whole:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def kernel_seconds(self) -> dict[str, float]:
+            return {}
+
+        def compare(self, *_: object) -> Latency:
+            return latency or Latency(1.0, 0.5, WON)
+
     monkeypatch.setattr(session_module, "Measurer", Fresh)
-    monkeypatch.setattr(session_module, "compare_models", lambda *_: whole)
+    monkeypatch.setattr(session_module, "WholeModel", Whole)
     return Fresh
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.driver.tuning.fakes import FakeMeasurer, database, session
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
 from tilewright.driver.tuning.task_search import TaskSearch, steps_of
-from tilewright.tune.measure.significance import Verdict
+from tilewright.tune.measure.significance import Verdict, faster
 from tilewright.tune.records import Records
 from tilewright.tune.verdicts import LEVEL, SLOWER
 
@@ -24,12 +24,13 @@ class Arena(FakeMeasurer):
         self.ratios = list(ratios)
         self.met: list[str] = []
 
-    def head_to_head(self, job: Any, first: str, second: None) -> Verdict:
-        from tilewright.tune.measure.significance import faster
-
+    def head_to_head(self, job: Any, first: str | None, second: str | None) -> Verdict:
+        if first is None:
+            return faster([1.0] * 20, self.times)
         self.met.append(first)
         ratio = self.ratios.pop(0)
-        return faster([ratio * (1 + 1e-4 * i) for i in range(20)], [1.0] * 20)
+        self.times = [ratio * (1 + 1e-4 * i) for i in range(20)]
+        return faster(self.times, [1.0] * 20)
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ JOB: Any = None
 class Failing(FakeMeasurer):
     """Nothing runs."""
 
-    def measure(self, job: Any, programs: Any, incumbent: float, on_result: Any) -> list[Result]:
+    def measure(
+        self, job: Any, programs: Any, incumbent: float = 1.0, on_result: Any = None
+    ) -> list[Result]:
         results = [Result(candidate, (), "wrong: off by 7") for candidate, _ in programs]
         for result, (_, trace) in zip(results, programs, strict=True):
             on_result(result, trace)
@@ -51,6 +53,18 @@ def test_a_task_whose_own_schedule_does_not_run_is_given_up(tmp_path: Path) -> N
         assert (search.trials, search.failures) == (1, 1)
         again = session(records, trials=1).report.searches[0]
         assert again.problem == search.problem
+
+
+def test_a_space_without_the_built_in_schedule_still_compares_with_it(tmp_path: Path) -> None:
+    with Records(database(tmp_path)) as records:
+        search = session(records, trials=1, space="sketches").report.searches[0]
+        assert search.space.trace(search.space.default()) != search.task.scheduled.builtin
+        search.round(FakeMeasurer(), JOB, 3)  # type: ignore[arg-type]
+        first, *others = records
+        assert first.trace == search.task.scheduled.builtin
+        assert search.builtin == first.times[0]
+        assert len(others) == 2
+        assert all(search.space.parse(record.trace) is not None for record in others)
 
 
 def test_what_other_spaces_measured_counts_too(tmp_path: Path) -> None:

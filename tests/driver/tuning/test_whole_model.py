@@ -2,14 +2,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 from tests.driver.tuning.test_tuned import _written, verdicts_of
-from tests.models import mlp
+from tests.models import mlp, transformer
+from tilewright.driver.tuning.contest import WON
+from tilewright.driver.tuning.extract import extract_tasks
 from tilewright.driver.tuning.session import BUILD_WORKER
-from tilewright.driver.tuning.whole_model import Model, compare_models
+from tilewright.driver.tuning.whole_model import Model, WholeModel
 from tilewright.target.cpu import host
 from tilewright.tune.measure.measurer import Measurer, Settings
+from tilewright.tune.verdicts import LEVEL, SLOWER
 
 
 @pytest.mark.parametrize("batch", [16, "N"])
@@ -17,8 +22,34 @@ def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
     records = _written(tmp_path / "r.db", verdicts_of(mlp(batch)))
     model = Model(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
     with Measurer(BUILD_WORKER, Settings(rounds=10, rounds_seconds=0.5)) as measurer:
-        latency = compare_models(model, records, measurer, tmp_path)
-    assert not latency.failure
+        latency = WholeModel(model, tmp_path).compare(records, measurer)
+    assert latency.result in (WON, LEVEL, SLOWER)
     assert 0 < latency.before < 1
     assert 0 < latency.after < 1
-    assert not (latency.faster and latency.slower)
+
+
+def test_every_kernel_of_a_run_is_timed(tmp_path: Path) -> None:
+    model = Model(transformer(1, 6), host(), {}, "f32", {}, 1)
+    seconds = WholeModel(model, tmp_path).kernel_seconds()
+    tasks = extract_tasks(model.source, host()).tasks
+    assert seconds.keys() == {name for task in tasks for name in task.kernels}
+    assert all(0 <= one < 1 for one in seconds.values())
+
+
+FOURS = """
+<ir_version: 10, opset_import: ["" : 17]>
+fours (float[N] x) => (float[M, 4] y) <int64[2] shape = {-1, 4}> {
+    rows = Reshape (x, shape)
+    y = Relu (rows)
+}
+"""
+
+
+def test_a_model_that_does_not_run_on_random_inputs_is_told(tmp_path: Path) -> None:
+    model = Model(onnx.parser.parse_model(FOURS), host(), {}, "f32", {"N": 3}, 1)
+    whole = WholeModel(model, tmp_path)
+    assert whole.kernel_seconds() == {}
+    with Measurer(BUILD_WORKER) as measurer:
+        assert whole.compare(tmp_path / "no.db", measurer).result
+    fitting = Model(model.source, host(), {}, "f32", {"N": 8}, 1)
+    assert len(WholeModel(fitting, tmp_path).kernel_seconds()) == 1

@@ -14,12 +14,14 @@ from tilewright.core.dtypes import F32
 from tilewright.driver.compiler import Compiler
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.walk import blocks
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.evaluate import run_graph
 from tilewright.runtime.executable import Executable
 from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.structure import work
 from tilewright.target.cpu import Target, host
 from tilewright.tune.space.moves import sample
 from tilewright.tune.space.schedule_space import ScheduleSpace
@@ -65,7 +67,8 @@ STRUCTURES: dict[str, Callable[[], Graph]] = {
 
 def func_of(name: str) -> tuple[Func, frozenset[str]]:
     """The kernel of a structure, and which of its parameters are constants."""
-    return sources(STRUCTURES[name]())[-1]
+    found = sources(STRUCTURES[name]())
+    return max(found, key=lambda source: sum(work(b) for b in blocks(source[0].body)))
 
 
 class Draws:

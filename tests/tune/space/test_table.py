@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
-from tilewright.tune.space.table import DATA, SPACES, replay_space
+from tilewright.target.cpu import host
+from tilewright.tune.space.table import DATA, SCHEDULE_SPACES, SPACES, replay_space
 
 # Figures of the data as it was published.
 PUBLISHED = {
@@ -41,3 +43,10 @@ def test_a_path_names_a_file(tmp_path: Path) -> None:
         replay_space("convolution")
     assert caught.value.code == "space.unknown"
     assert "convolution-a100" in caught.value.help
+
+
+@pytest.mark.parametrize("name", SCHEDULE_SPACES.names())
+def test_spaces_of_schedules_have_names(name: str) -> None:
+    space = SCHEDULE_SPACES.get(name)(matmul(16, 16, 16), frozenset("w"), host())
+    assert space.default().decisions
+    assert dict(SCHEDULE_SPACES.describe())[name]

@@ -49,9 +49,13 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class TuningTask:
-    """A kernel to tune; `graph` is a model of just this kernel, `inputs` are for a run of it."""
+    """A kernel to tune; `graph` is a model of just this kernel, `inputs` are for a run of it.
+
+    The model has it under the names `kernels`.
+    """
 
     about: Task
+    kernels: frozenset[str]
     scheduled: Scheduled
     graph: Graph
     inputs: Mapping[str, np.ndarray]
@@ -152,7 +156,8 @@ def _task(
     graph, values = alone(node, arrays, types, sizes, fixed)
     flops = float(evaluate(kernel.flops, sizes)) or 1.0
     about = Task(kernel.name, float(len(steps)), flops, scheduled.rule)
-    return TuningTask(about, scheduled, graph, values, sizes, build.precision)
+    names = frozenset(step.kernel.name for step in steps)
+    return TuningTask(about, names, scheduled, graph, values, sizes, build.precision)
 
 
 def _symbols(node: Node, types: list[Type | None]) -> frozenset[str]:

@@ -6,17 +6,16 @@ for `--tuned` is a comparison of its own, which goes into the records whatever c
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import replace
 from statistics import median
 
+from tilewright.driver.tuning.contest import Outcome, contest
 from tilewright.driver.tuning.task_search import TaskSearch, steps_of
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.records import Record
-from tilewright.tune.verdicts import LEVEL, SLOWER, Verdicts
+from tilewright.tune.verdicts import SLOWER, Verdicts
 
 # How many of a task's candidates are compared before the built-in schedule is left to it.
 FINALISTS = 2
@@ -42,26 +41,33 @@ def decide(search: TaskSearch, measurer: Measurer, job: Job) -> None:
     for record in finalists(search):
         known = _compared(search, record)
         if known is None:
-            verdict = measurer.head_to_head(job, steps_of(record.trace), None)
-            known = comparison(search, record.trace, verdict)
+            known = comparison(search, record.trace, _meeting(measurer, job, record.trace))
             search.ledger.add(search.task, known)
         if not known.failure:
             return
 
 
-def comparison(search: TaskSearch, trace: str, verdict: Verdict) -> Record:
+def _meeting(measurer: Measurer, job: Job, trace: str) -> Outcome:
+    steps = steps_of(trace)
+
+    def meet(rival_first: bool) -> Verdict:
+        pair = (None, steps) if rival_first else (steps, None)
+        return measurer.head_to_head(job, *pair)
+
+    return contest(meet)
+
+
+def comparison(search: TaskSearch, trace: str, outcome: Outcome) -> Record:
     """What a comparison of a trace with the built-in schedule came to, as a record."""
     ledger, task = search.ledger, search.task
-    ours, its = verdict.times or ((), ())
-    about = (task.workload, ledger.target, trace, ours, _failure(verdict), time.time())
-    rest = (ledger.versions, ledger.of_task(task), task.scheduled.builtin, its)
-    return Record(*about, *rest)
+    about = (task.workload, ledger.target, trace, outcome.times, outcome.result, time.time())
+    rival = (task.scheduled.builtin, outcome.rival_times)
+    return Record(*about, ledger.versions, ledger.of_task(task), *rival)
 
 
 def rejected(search: TaskSearch, trace: str, why: str) -> Record:
     """A record that a trace is not to be used, although it won alone."""
-    lost = comparison(search, trace, Verdict(math.inf, 1.0, False, "lost"))
-    return replace(lost, failure=f"{SLOWER}: {why}")
+    return comparison(search, trace, Outcome(f"{SLOWER}: {why}"))
 
 
 def winner(search: TaskSearch) -> tuple[str, float] | None:
@@ -85,12 +91,3 @@ def _compared(search: TaskSearch, record: Record) -> Record | None:
         if other.rival == builtin and steps_of(other.trace) == steps_of(record.trace)
     ]
     return max(found, key=lambda other: other.measured_at, default=None)
-
-
-def _failure(verdict: Verdict) -> str:
-    if verdict.significant:
-        return ""
-    if verdict.failure:
-        return verdict.failure
-    ours, its = verdict.times
-    return SLOWER if faster(its, ours).significant else LEVEL

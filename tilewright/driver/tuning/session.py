@@ -10,9 +10,7 @@ the built-in schedules. A second one ends that as well.
 
 from __future__ import annotations
 
-import math
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,9 +21,10 @@ import tilewright
 from tilewright.core.errors import TuneError
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
+from tilewright.driver.tuning.pace import Pace
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import Ledger, TaskSearch
-from tilewright.driver.tuning.whole_model import Latency, Model, compare_models
+from tilewright.driver.tuning.whole_model import Latency, Model, WholeModel
 from tilewright.tune.candidate import Result
 from tilewright.tune.lab.method import Method
 from tilewright.tune.machine import target_text
@@ -34,14 +33,12 @@ from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.records import Records
-from tilewright.tune.space.schedules import SCHEDULE_SPACES
+from tilewright.tune.space.table import SCHEDULE_SPACES
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
+from tilewright.tune.task_scheduler.task_scheduler import TaskScheduler
+from tilewright.tune.verdicts import SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
-# Seconds that the last comparison of a task takes, more or less; kept free of a budget.
-FINAL_SECONDS = 2.0
-# The share of a budget that comparisons may have at most.
-FINAL_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -91,9 +88,8 @@ class Session:
         self.settings = settings
         self.show = show
         self.report = Report()
-        self.doing = "finding the kernels of the model"
-        self.start = time.monotonic()
-        self.show(self)
+        self.pace = Pace(settings.trials, settings.budget, settings.batch)
+        self._now("finding the kernels of the model")
         tasks = extract_tasks(
             model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
         )
@@ -102,7 +98,6 @@ class Session:
         self.ledger = Ledger(records, target_text(model.target), versions, tuple(conditions))
         self.report.searches = [self._search_of(task) for task in tasks.tasks]
         self.report.skipped = tasks.skipped
-        self.earlier = self.report.trials
         self._jobs: dict[str, Job] = {}
 
     def _search_of(self, task: TuningTask) -> TaskSearch:
@@ -113,38 +108,32 @@ class Session:
         return TaskSearch(task, space, strategy, self.ledger, self._told)
 
     def _told(self, search: TaskSearch, result: Result) -> None:
-        self.doing = f"searching {search.task.about.name}"
-        self.show(self)
+        self._now(f"searching {search.task.about.name}")
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the session began."""
-        return time.monotonic() - self.start
+    def _now(self, doing: str) -> None:
+        self.doing = doing
+        self.show(self)
 
     @property
     def left(self) -> float:
         """Seconds until the search ends, as far as can be told."""
-        ends = [math.inf]
-        if self.settings.budget is not None:
-            ends.append(self.settings.budget - self.elapsed)
-        new = self.report.trials - self.earlier
-        if self.settings.trials is not None and new:
-            ends.append((self.settings.trials - self.report.trials) * self.elapsed / new)
-        return max(0.0, min(ends))
+        return self.pace.left(self.report.trials)
 
     def run(self) -> Report:
         """Search, compare, check the model as a whole."""
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder())
+            whole = WholeModel(self.model, folder)
             try:
+                scheduler = self._scheduler(whole)
                 with self._measurer() as measurer:
-                    self._search(measurer, folder)
+                    self._search(scheduler, measurer, folder)
             except KeyboardInterrupt:
                 self.report.interrupted = True
             with self._measurer() as measurer:
                 self._decide(measurer, folder)
-                self._check_model(measurer, folder)
-        self.report.seconds = self.elapsed
+                self._check_model(whole, measurer)
+        self.report.seconds = self.pace.elapsed
         return self.report
 
     def _measurer(self) -> Measurer:
@@ -158,12 +147,25 @@ class Session:
             self._jobs[task.workload] = write_task(place, task, self.model.target, threads, cold)
         return self._jobs[task.workload]
 
-    def _search(self, measurer: Measurer, folder: Path) -> None:
+    def _scheduler(self, whole: WholeModel) -> TaskScheduler:
+        """Who hands out batches; it is told how long each kernel takes, from a run of the model."""
         searches = self.report.searches
         scheduler = TASK_SCHEDULERS.get(self.settings.scheduler)([s.task.about for s in searches])
+        if self._allowed() <= 0:
+            return scheduler
+        self._now("timing the kernels in the model")
+        seconds = whole.kernel_seconds()
         for number, search in enumerate(searches):
+            about, names = search.task.about, search.task.kernels
             if search.trials:
                 scheduler.observe(number, search.best, finished=bool(search.problem))
+            elif names <= seconds.keys():
+                scheduler.observe(number, sum(seconds[name] for name in names) / about.weight)
+        return scheduler
+
+    def _search(self, scheduler: TaskScheduler, measurer: Measurer, folder: Path) -> None:
+        searches = self.report.searches
+        self.pace.begin(self.report.trials)
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
             search = searches[chosen]
             more = search.round(measurer, self._job(search, folder), wanted)
@@ -171,36 +173,26 @@ class Session:
 
     def _allowed(self) -> int:
         """How many trials the next batch may have."""
-        settings, allowed = self.settings, self.settings.batch
-        if settings.trials is not None:
-            allowed = min(allowed, settings.trials - self.report.trials)
-        new = self.report.trials - self.earlier
-        if settings.budget is not None and new:
-            finals = FINAL_SECONDS * sum(bool(finalists(s)) for s in self.report.searches)
-            free = settings.budget - self.elapsed - min(finals, FINAL_SHARE * settings.budget)
-            allowed = min(allowed, int(free / (self.elapsed / new)))
-        return allowed
+        waiting = sum(bool(finalists(search)) for search in self.report.searches)
+        return self.pace.allowed(self.report.trials, waiting)
 
     def _decide(self, measurer: Measurer, folder: Path) -> None:
         """Compare the best of each task with the built-in schedule, what promises most first."""
         open_searches = [search for search in self.report.searches if finalists(search)]
         open_searches.sort(key=lambda s: s.task.about.weight * (s.best - s.builtin))
         for search in open_searches:
-            self.doing = f"comparing {search.task.about.name} with the built-in schedule"
-            self.show(self)
+            self._now(f"comparing {search.task.about.name} with the built-in schedule")
             decide(search, measurer, self._job(search, folder))
-        self.show(self)
 
-    def _check_model(self, measurer: Measurer, folder: Path) -> None:
+    def _check_model(self, whole: WholeModel, measurer: Measurer) -> None:
         """Measure the model before and after; what makes it slower is not used."""
         won = [(search, winner(search)) for search in self.report.searches]
         used = [(search, found[0]) for search, found in won if found is not None]
         if not used:
             return
-        self.doing = "comparing the model before and after"
-        self.show(self)
-        latency = compare_models(self.model, self.records.path, measurer, folder)
-        if latency.slower:
+        self._now("comparing the model before and after")
+        latency = whole.compare(self.records.path, measurer)
+        if latency.result == SLOWER:
             for search, trace in used:
                 self.ledger.add(search.task, rejected(search, trace, "in the whole model"))
         self.report.latency = latency

@@ -16,9 +16,12 @@ from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.records import Pairs, Record, Records
-from tilewright.tune.resume import earlier_results, to_record
+from tilewright.tune.resume import earlier_results
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.strategy.strategy import Strategy
+
+# Stands for what no decisions of the space lead to.
+NOBODY = Candidate(())
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,8 @@ class TaskSearch:
         """Go on from what was measured before, by whichever way it was found."""
         measured = [record for record in records if not record.rival]
         self.strategy.observe(earlier_results(self.space, measured))
-        nobody = Candidate(())
         for record in measured:
-            self._count(steps_of(record.trace), Result(nobody, record.times, record.failure))
+            self._count(steps_of(record.trace), Result(NOBODY, record.times, record.failure))
 
     def _count(self, steps: str, result: Result) -> None:
         self._known[steps] = result
@@ -89,13 +91,21 @@ class TaskSearch:
     def round(self, measurer: Measurer, job: Job, n: int) -> bool:
         """Measure up to `n` candidates; whether there may be more. The built-in one comes first."""
         if self.task.scheduled.builtin not in self._known:
-            self._measure(measurer, job, [self.space.default()])
+            self._measure_builtin(measurer, job)
             n -= 1
         if self.problem:
             return False  # what the compiler does by itself does not run: nothing can be compared
         proposed = self.strategy.propose(n)
         self._measure(measurer, job, proposed)
         return len(proposed) == n
+
+    def _measure_builtin(self, measurer: Measurer, job: Job) -> None:
+        """Measure the built-in schedule, which the space need not have."""
+        builtin, default = self.task.scheduled.builtin, self.space.default()
+        if self.space.trace(default) == builtin:
+            self._measure(measurer, job, [default])
+        else:
+            measurer.measure(job, [(NOBODY, builtin)], on_result=self._keep)
 
     def _measure(self, measurer: Measurer, job: Job, candidates: list[Candidate]) -> None:
         """Measure what is new among candidates; several may come to the same steps."""
@@ -106,9 +116,10 @@ class TaskSearch:
         self.strategy.observe([replace(self._known[steps[c]], candidate=c) for c in candidates])
 
     def _keep(self, result: Result, steps: str) -> None:
-        ledger, task, now = self.ledger, self.task, time.time()
-        about = (task.workload, ledger.target, ledger.versions, now, ledger.of_task(task))
-        ledger.add(task, to_record(self.space, result, *about))
+        ledger, task = self.ledger, self.task
+        trace = steps if result.candidate == NOBODY else self.space.text(result.candidate)
+        about = (task.workload, ledger.target, trace, result.times, result.failure, time.time())
+        ledger.add(task, Record(*about, ledger.versions, ledger.of_task(task)))
         self._count(steps, result)
         self.told(self, result)
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.dtypes import DTYPES
+from tilewright.core.errors import Error
 from tilewright.driver.compiler import Compiler
 from tilewright.driver.kernels import MakeSchedule
 from tilewright.driver.random_arrays import random_array
+from tilewright.driver.tuning.contest import contest
 from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.driver.tuning.tuned import TunedSchedules
 from tilewright.ir.graph.nodes import Graph
@@ -23,11 +25,15 @@ from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
-from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.verdicts import read_verdicts, typical
 
 # Rounding adds up over a model; each kernel was checked by itself.
-ANY_DIFFERENCE = dict.fromkeys(DTYPES, float("inf"))
+ANY_DIFFERENCE: Mapping[str, float] = dict.fromkeys(DTYPES, float("inf"))
+
+
+# Runs whose fastest times say which kernels a search should begin with.
+RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -44,62 +50,80 @@ class Model:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a whole run before and after, timed in turn; `failure` if they could not be."""
+    """Seconds of a whole run before and after, and what a contest of both came to."""
 
     before: float
     after: float
-    faster: bool
-    slower: bool
-    failure: str = ""
+    result: str
 
 
-def compare_models(model: Model, records: Path, measurer: Measurer, folder: Path) -> Latency:
-    """Time the model as it is without records and with them."""
-    schedules = TunedSchedules(read_verdicts(records, model.target))
-    plain, tuned = folder / "plain.tw", folder / "tuned.tw"
-    graph = _compiled(model, None, plain)
-    _compiled(model, schedules, tuned)
-    job = _job(model, graph, plain, folder)
-    verdict = measurer.compare(job, tuned, plain)
-    if verdict.failure:
-        return Latency(float("nan"), float("nan"), False, False, verdict.failure)
-    return _latency(verdict)
+class WholeModel:
+    """A model in files: compiled as it is, and with records; its inputs are drawn at random."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self.model = model
+        self.folder = folder
+        self._plain = folder / "plain.tw"
+        self._job: Job | None = None
+
+    def kernel_seconds(self) -> dict[str, float]:
+        """Seconds of all calls of each kernel in one run, by its name; nothing if it cannot run."""
+        try:
+            job = self._prepared()
+        except Error:  # not every model takes inputs at random; the comparison tells of it
+            return {}
+        inputs = [np.load(path) for path in job.inputs]
+        with load(self._plain) as loaded:
+            loaded.set_threads(self.model.threads)
+            times = loaded.kernel_times(*inputs, runs=RUNS).min(axis=0) * 1e-9
+            names = [row["name"] for row in loaded.manifest["kernels"]]
+        found: dict[str, float] = {}
+        for name, seconds in zip(names, times.tolist(), strict=True):
+            found[name] = found.get(name, 0.0) + seconds
+        return found
+
+    def compare(self, records: Path, measurer: Measurer) -> Latency:
+        """Time the model as it is without records and with them."""
+        try:
+            job = self._prepared()
+        except Error as error:
+            return Latency(float("nan"), float("nan"), error.message)
+        plain, tuned = self._plain, self.folder / "tuned.tw"
+        self._compile(tuned, TunedSchedules(read_verdicts(records, self.model.target)))
+
+        def meet(plain_first: bool) -> Verdict:
+            return measurer.compare(job, *((plain, tuned) if plain_first else (tuned, plain)))
+
+        outcome = contest(meet)
+        if not outcome.times:
+            return Latency(float("nan"), float("nan"), outcome.result)
+        return Latency(typical(outcome.rival_times), typical(outcome.times), outcome.result)
+
+    def _compile(self, path: Path, schedule: MakeSchedule | None) -> Graph:
+        m = self.model
+        parts = (m.source, m.target, m.dims, m.precision, None, None)
+        return Compiler(*parts, lambda stage: None, schedule).write(path).graph
+
+    def _prepared(self) -> Job:
+        """The model compiled, inputs drawn at random, and what it gives for them."""
+        if self._job is None:
+            inputs = _inputs(self._compile(self._plain, None), self.model.sizes)
+            with load(self._plain) as loaded:
+                result = loaded(*inputs)
+            outputs = result if isinstance(result, tuple) else (result,)
+            given = write_arrays(self.folder, "model-in", inputs)
+            wanted = write_arrays(self.folder, "model-out", outputs)
+            threads = self.model.threads
+            self._job = Job(self.folder, "", given, wanted, threads, tolerance=ANY_DIFFERENCE)
+        return self._job
 
 
-def _latency(verdict: Verdict) -> Latency:
-    ours, its = verdict.times
-    slower = faster(its, ours).significant
-    return Latency(typical(its), typical(ours), verdict.significant, slower)
-
-
-def _compiled(model: Model, schedule: MakeSchedule | None, path: Path) -> Graph:
-    compiler = Compiler(
-        model.source,
-        model.target,
-        model.dims,
-        model.precision,
-        None,
-        None,
-        lambda stage: None,
-        schedule,
-    )
-    return compiler.write(path).graph
-
-
-def _job(model: Model, graph: Graph, plain: Path, folder: Path) -> Job:
-    """Inputs drawn at random, and what the model gives for them."""
+def _inputs(graph: Graph, given: Mapping[str, int]) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
-    sizes = {**dict.fromkeys(graph.symbols(), TYPICAL_SIZE), **model.sizes}
+    sizes = {**dict.fromkeys(graph.symbols(), TYPICAL_SIZE), **given}
     inputs = []
     for value in graph.inputs:
         assert isinstance(value.type, TensorType)
         shape = [int(evaluate(d, sizes)) for d in value.type.shape]
         inputs.append(random_array(value.type.dtype, shape, rng))
-    with load(plain) as loaded:
-        result = loaded(*inputs)
-    outputs = result if isinstance(result, tuple) else (result,)
-    given, wanted = (
-        write_arrays(folder, f"model-{word}", arrays)
-        for word, arrays in (("in", inputs), ("out", outputs))
-    )
-    return Job(folder, "", given, wanted, model.threads, tolerance=ANY_DIFFERENCE)
+    return inputs

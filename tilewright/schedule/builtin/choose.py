@@ -52,6 +52,8 @@ RULES = {
     "opaque": "blocks that are not one store: rows in parallel",
     "tuned": "measured to be faster than the built-in schedule",
     "override": "its loops were given in a file",
+    "sketch": "derived block by block, by the rules of a search",
+    "template": "written by hand, with knobs",
 }
 
 

@@ -1,13 +1,30 @@
-"""Measured spaces that come with the package, by name; a path names a file of one's own."""
+"""Spaces by name: of schedules of a function, and measured ones that come with the package."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from tilewright.core.errors import ConfigError
+from tilewright.core.registry import Registry
+from tilewright.ir.loop.nodes import Func
+from tilewright.target.cpu import Target
 from tilewright.tune.space.files import read_space
 from tilewright.tune.space.replay import ReplaySpace
+from tilewright.tune.space.schedule_space import ScheduleSpace
+
+MakeSpace: TypeAlias = Callable[[Func, frozenset[str], Target], ScheduleSpace]
+SCHEDULE_SPACES: Registry[MakeSpace] = Registry(
+    "space of schedules",
+    {
+        "union": "tilewright.tune.space.union:everything",
+        "constructed": "tilewright.tune.space.constructed:ConstructedSpace",
+        "sketches": "tilewright.tune.space.sketches:SketchSpace",
+    },
+)
+"""What can be searched: a function, its constants and a target make a space."""
 
 DATA = Path(__file__).parent / "data"
 SPACES = {
@@ -18,7 +35,7 @@ SPACES = {
 
 @cache
 def replay_space(name: str) -> ReplaySpace:
-    """The space called `name`, or that in the file `name`."""
+    """The measured space called `name`, or that in the file `name`."""
     path = next(DATA.glob(f"{name}.json*")) if name in SPACES else Path(name)
     if not path.is_file():
         raise ConfigError(

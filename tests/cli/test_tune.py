@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.cli.invoke import fail, invoke, succeed, succeed_json
+from tests.driver.tuning.fakes import use_fakes
+from tilewright.cli.tune import seconds
+from tilewright.driver.tuning.whole_model import Latency
+from tilewright.tune.records import Records
+from tilewright.tune.verdicts import LEVEL, SLOWER
+
+QUICK = ("--batch", 4, "--strategy", "random", "--at", "N=4")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5m", 300), ("90s", 90), ("90", 90), ("1h30m", 5400), ("1h1m1s", 3661), (None, None)],
+)
+def test_times_for_people(text: str | None, expected: float | None) -> None:
+    assert seconds(_NONE, _NONE, text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "0m", "-5m", "5 m", "m5", "1.5h"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        seconds(_NONE, _NONE, text)
+
+
+_NONE: Any = None
+
+
+def test_a_model_is_tuned_and_compiled(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_fakes(monkeypatch)
+    text = succeed("tune", mlp_file, "--trials", 12, "--db", "r.db", *QUICK)
+    assert "matmul_add_relu" in text
+    assert "12 measurements" in text
+    assert "1000.000 ms before, 500.000 ms after, 2.00 times as fast" in text
+    assert "tilewright compile" in text
+    data = succeed_json("tune", mlp_file, "--trials", 12, "--db", "r.db", *QUICK)
+    assert data["trials"] == 12
+    assert data["latency"] == {"before_ms": 1000, "after_ms": 500, "result": "faster"}
+    assert any(row["gain"] for row in data["kernels"])
+    assert {row["kernel"] for row in data["kernels"]} == {
+        "matmul_add_relu",
+        "matmul_add",
+        "softmax",
+    }
+
+
+@pytest.mark.parametrize(
+    ("latency", "words"),
+    [
+        (Latency(1.0, 1.5, SLOWER), "none of them will be used"),
+        (Latency(1.0, 0.99, LEVEL), "which may be chance"),
+        (Latency(0.0, 0.0, "timeout: no answer"), "could not be measured: timeout"),
+    ],
+)
+def test_what_is_said_of_the_model(
+    mlp_file: Path, monkeypatch: pytest.MonkeyPatch, latency: Latency, words: str
+) -> None:
+    use_fakes(monkeypatch, latency)
+    assert words in succeed("tune", mlp_file, "--trials", 9, *QUICK)
+
+
+def test_mistakes(mlp_file: Path) -> None:
+    Path("bad.db").write_text("no records at all" * 100)
+    fail("tune", mlp_file, "--db", "bad.db", "--trials", 1, code="records.file")
+    fail("tune", mlp_file, "--strategy", "luck", code="registry.unknown")
+    fail("tune", mlp_file, "--cost", "none", code="registry.unknown")
+    fail("tune", mlp_file, "--scheduler", "none", code="registry.unknown")
+    fail("tune", mlp_file, "--space", "none", code="registry.unknown")
+    fail("tune", mlp_file, "--precision", "f8", code="precision.unknown")
+    fail("tune", "nowhere.onnx", code="onnx.file")
+    assert invoke("tune", mlp_file, "--budget", "soon").exit_code == 2
+
+
+@pytest.mark.slow
+def test_an_interrupt_at_the_terminal_keeps_everything(mlp_file: Path) -> None:
+    command = [sys.executable, "-m", "tilewright", "tune", str(mlp_file), "--trials", "500"]
+    command += ["--db", "r.db", "--batch", "2", "--strategy", "random", "--threads", "1"]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    while not Path("r.db").exists() or _measured() < 3:
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    text, _ = running.communicate(timeout=300)
+    assert running.returncode == 0
+    assert ", interrupted" in text
+    assert f"{_measured()} measurements" in text
+
+
+def _measured() -> int:
+    with Records(Path("r.db")) as records:
+        return sum(not record.rival for record in records)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tilewright.driver.tuning.pace import FINAL_SHARE, FIRST_BATCH, Pace
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_trials_are_counted_in_all(clock: Clock) -> None:
+    pace = Pace(40, None, 16, clock)
+    pace.begin(20)
+    assert [pace.allowed(done, 0) for done in (20, 30, 40, 50)] == [16, 10, 0, -10]
+    assert pace.left(20) == math.inf
+    clock.now += 10
+    assert pace.left(30) == 10.0
+
+
+def test_a_budget_ends_in_time(clock: Clock) -> None:
+    pace = Pace(None, 100.0, 16, clock)
+    clock.now += 10
+    pace.begin(5)
+    assert pace.elapsed == 10.0
+    assert pace.allowed(5, 0) == FIRST_BATCH
+    clock.now += 8
+    assert pace.allowed(9, 0) == 5  # a tenth of the budget at two seconds each
+    assert pace.left(9) == 82.0
+    clock.now += 78
+    assert pace.allowed(48, 0) == 2
+    clock.now += 4
+    assert pace.allowed(50, 0) == 0
+    assert pace.left(50) == 0.0
+
+
+def test_comparisons_have_their_share_of_a_budget(clock: Clock) -> None:
+    pace = Pace(None, 100.0, 16, clock)
+    clock.now += 100 * (1 - FINAL_SHARE) + 1
+    assert pace.allowed(10, 0) > 0
+    assert pace.allowed(10, 50) == 0
+
+
+def test_whichever_ends_first(clock: Clock) -> None:
+    pace = Pace(3, 100.0, 16, clock)
+    assert pace.allowed(0, 0) == 3
+    clock.now += 101
+    assert pace.allowed(1, 0) <= 0
+
+
+def test_slow_trials_come_one_by_one(clock: Clock) -> None:
+    pace = Pace(None, 100.0, 16, clock)
+    clock.now += 20
+    assert pace.allowed(1, 0) == 1

@@ -1,0 +1,69 @@
+"""How far a session may go, in trials or in seconds, and how far it will come at its pace."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+# Seconds that the last comparison of a task takes, more or less; kept free of a budget.
+FINAL_SECONDS = 3.0
+# The share of a budget that comparisons may have at most.
+FINAL_SHARE = 0.3
+# The share that one batch may have, so that there can be several of each task.
+BATCH_SHARE = 0.1
+# Before anything is measured nobody knows how long a trial takes.
+FIRST_BATCH = 4
+
+
+class Pace:
+    """Counts time from when it is made, trials from when the search begins."""
+
+    def __init__(
+        self,
+        trials: int | None,
+        budget: float | None,
+        batch: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.trials = trials
+        self.budget = budget
+        self.batch = batch
+        self._clock = clock
+        self._start = self._begun = clock()
+        self._known = 0
+
+    def begin(self, known: int) -> None:
+        """The search begins; so many trials were made before."""
+        self._begun, self._known = self._clock(), known
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the session began."""
+        return self._clock() - self._start
+
+    def left(self, done: int) -> float:
+        """Seconds until the search ends, as far as can be told after so many trials."""
+        ends = [math.inf]
+        if self.budget is not None:
+            ends.append(self.budget - self.elapsed)
+        if self.trials is not None and done > self._known:
+            ends.append((self.trials - done) * self._trial_seconds(done))
+        return max(0.0, min(ends))
+
+    def allowed(self, done: int, finals: int) -> int:
+        """How many trials the next batch may have when so many tasks wait for a comparison."""
+        wanted = self.batch
+        if self.trials is not None:
+            wanted = min(wanted, self.trials - done)
+        if self.budget is None:
+            return wanted
+        kept = min(FINAL_SECONDS * finals, FINAL_SHARE * self.budget)
+        free = self.budget - self.elapsed - kept
+        if done <= self._known:
+            return min(wanted, FIRST_BATCH) if free > 0 else 0
+        one = self._trial_seconds(done)
+        return min(wanted, int(free / one), max(1, int(BATCH_SHARE * self.budget / one)))
+
+    def _trial_seconds(self, done: int) -> float:
+        return (self._clock() - self._begun) / (done - self._known)

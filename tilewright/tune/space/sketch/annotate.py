@@ -1,0 +1,121 @@
+"""What is left open by the rules: where a nest is computed, its vectors, what threads share.
+
+Blocks that no rule has laid out come here from the last one back, so that each can be placed in the
+loops of all that read it.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Var
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, For
+from tilewright.ir.loop.walk import blocks, loops_above
+from tilewright.schedule.builtin.injective import UNROLL, vectors_together
+from tilewright.schedule.builtin.lanes import reduce_in_lanes
+from tilewright.schedule.builtin.structure import (
+    is_simple,
+    loop_of,
+    reductions,
+    spatial,
+    typical_extent,
+    work,
+)
+from tilewright.schedule.builtin.threads import is_shared, share
+from tilewright.tune.space.sketch.state import Sketch
+
+ROOT = "root"
+
+
+def annotate(sketch: Sketch) -> None:
+    """Place and lay out every block that is still pending."""
+    order = [b.name for b in sketch.facts.blocks]
+    pending = sorted(sketch.pending, key=order.index, reverse=True)
+    simple = [name for name in pending if is_simple(sketch.block(name))]
+    at_root = [name for name in simple if _place(sketch, name) == ROOT]
+    for name in simple:
+        if sketch.pending[name] == "rfactor":
+            _sum_in_lanes(sketch, name, name in at_root)
+        else:
+            _in_vectors(sketch, name)
+        if name in at_root and is_shared(sketch.sch, name, work(sketch.block(name))):
+            _share(sketch, name)
+
+
+def _place(sketch: Sketch, name: str) -> str:
+    """Compute a block at a loop around all its readers, or leave it where it is."""
+    sch, block = sketch.sch, sketch.block(name)
+    readers = sketch.readers(block)
+    if sketch.is_output(block) or not readers or len(sketch.loops(name)) != len(block.iters):
+        return ROOT
+    around = [loops_above(sch.func, r) for r in readers]
+    shared = [same[0] for same in zip(*around, strict=False) if len({*map(id, same)}) == 1]
+    numbered = {v for r in readers for it in spatial(r) for v in free_vars(it.binding)}
+    options = [f.name for f in shared if f.kind == "serial" and f.name in numbered]
+    at = sch.choose(f"{name}.location", ROOT, lambda: (ROOT, *options))
+    if at != ROOT:
+        sch.compute_at(name, at)
+    return at
+
+
+def _own(sketch: Sketch, name: str) -> list[str]:
+    """The loops that hold nothing but one block, outermost first."""
+    around = loops_above(sketch.sch.func, name)
+    return [f.name for f in around if len(list(blocks(f))) == 1 and f.kind == "serial"]
+
+
+def _sum_in_lanes(sketch: Sketch, name: str, at_root: bool) -> None:
+    """A reduction along its row: one partial result a lane."""
+    sch, block = sketch.sch, sketch.block(name)
+    axis, lanes = reductions(block)[-1], sketch.lanes(block)
+    if at_root and spatial(block):
+        copy = sketch.block(sch.cache_write(name, "local"))
+        sch.compute_at(name, loop_of(spatial(copy)[-1]))
+        sketch.pending[copy.name] = "plain"
+    most = max(1, typical_extent(axis.extent) // lanes)
+    vectors = vectors_together(sch, name, min(UNROLL, most), axis.extent, lanes)
+    reduce_in_lanes(sch, name, axis.name, vectors * lanes, lanes)
+
+
+def _in_vectors(sketch: Sketch, name: str) -> None:
+    """Lay the last axis over lanes, by default, and start a reduction before its first loop."""
+    sch, block, own = sketch.sch, sketch.block(name), _own(sketch, name)
+    sums = [f for f in own if f in {v for it in reductions(block) for v in free_vars(it.binding)}]
+    column = spatial(block)[-1] if spatial(block) else None
+    loop = column.binding if column is not None else None
+    lanes = sketch.lanes(block)
+    if column is not None and isinstance(loop, Var) and loop.name in own and lanes > 1:
+        vectors = typical_extent(column.extent) // lanes and vectors_together(
+            sch, name, 1, column.extent, lanes
+        )
+        if vectors and sch.choose(f"{name}.vectorise", True, lambda: (False, True)):
+            panel, lane = sch.split(loop.name, [None, vectors * lanes])
+            if sums:
+                sch.reorder(panel, *sums, lane)
+            sch.vectorize(lane)
+    if sums and sketch.block(name).init is not None:
+        sch.decompose_reduction(name, sums[0])
+
+
+def _share(sketch: Sketch, name: str) -> None:
+    """Let threads share the spatial loops of a nest that stand outermost."""
+    copy = sketch.readers(sketch.block(name))
+    last = name if _has_root(sketch, name) or not copy else copy[0].name
+    block: Block = sketch.block(last)
+    numbered = {v for it in spatial(block) for v in free_vars(it.binding)}
+    found: list[str] = []
+    for loop in loops_above(sketch.sch.func, last):
+        if loop.name not in numbered or loop.kind != "serial":
+            break
+        found.append(loop.name)
+        if not isinstance(loop.body, For):
+            break
+    if found:
+        share(sketch.sch, name, found)
+
+
+def _has_root(sketch: Sketch, name: str) -> bool:
+    """Whether the outermost loop around a block is one of its own axes."""
+    around = loops_above(sketch.sch.func, name)
+    block = sketch.block(name)
+    numbered = {v for it in spatial(block) for v in free_vars(it.binding)}
+    return bool(around) and around[0].name in numbered

@@ -1,0 +1,46 @@
+"""How a sketch is derived: a rule a block, from the last one back; then what is left open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.schedule import Decide, Schedule
+from tilewright.target.cpu import Target
+from tilewright.tune.space.sketch.annotate import annotate
+from tilewright.tune.space.sketch.form import form_of
+from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.skip import SKIP
+from tilewright.tune.space.sketch.state import Sketch
+
+
+def derive(
+    func: Func, constants: frozenset[str], target: Target, rules: Sequence[Rule], decide: Decide
+) -> ScheduledFunc:
+    """A function scheduled by rules; which of them, and all sizes, are decided by `decide`."""
+    sketch = Sketch(Schedule(func, decide=decide), constants, target, form_of(target))
+    for name in [b.name for b in reversed(sketch.facts.blocks)]:
+        if sketch.has(name):
+            _apply_one(sketch, name, rules)
+    annotate(sketch)
+    return ScheduledFunc(sketch.sch.func, sketch.sch.trace, "sketch")
+
+
+def _apply_one(sketch: Sketch, name: str, rules: Sequence[Rule]) -> None:
+    """Choose a rule for a block; one that shares its loops with others stays as it is."""
+    found = [rule for rule in rules if _stands_alone(sketch, name) and rule.applies(sketch, name)]
+    if not found:
+        SKIP.apply(sketch, name)
+        return
+    if found[0].alone:
+        found = found[:1]
+    by_name = {rule.name: rule for rule in reversed(found)}
+    names = tuple(dict.fromkeys(rule.name for rule in found))
+    taken = sketch.sch.choose(f"{name}.rule", names[0], lambda: names)
+    by_name[taken].apply(sketch, name)
+
+
+def _stands_alone(sketch: Sketch, name: str) -> bool:
+    return len(loops_above(sketch.sch.func, name)) == len(sketch.block(name).iters)

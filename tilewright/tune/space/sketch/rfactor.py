@@ -1,0 +1,29 @@
+"""R-factor: a long reduction in partial ones, a vector of them, that are combined in the end."""
+
+from __future__ import annotations
+
+from tilewright.schedule.builtin.structure import (
+    flat_stride,
+    is_simple,
+    reads_of,
+    reductions,
+    typical_extent,
+)
+from tilewright.tune.space.sketch.rule import Rule
+from tilewright.tune.space.sketch.state import Sketch
+
+
+def _applies(sketch: Sketch, name: str) -> bool:
+    block = sketch.block(name)
+    if not (is_simple(block) and reductions(block) and block.init is not None):
+        return False
+    axis, facts = reductions(block)[-1], sketch.facts
+    strides = [flat_stride(r, facts.buffers[r.buffer], axis.name) for r in reads_of(block)]
+    return 1 in strides and typical_extent(axis.extent) >= sketch.lanes(block) > 1
+
+
+def _apply(sketch: Sketch, name: str) -> None:
+    sketch.pending[name] = "rfactor"
+
+
+RFACTOR = Rule("rfactor", _applies, _apply)
