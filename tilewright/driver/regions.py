@@ -14,7 +14,7 @@ from tilewright.arith.expr import as_int
 from tilewright.driver.flatten import Branch, Cycle, Flat, Item, Step
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.loop.walk import loops
-from tilewright.schedule.builtin.injective import PARALLEL_WORK
+from tilewright.schedule.builtin.threads import PARALLEL_WORK
 
 # The steps that a thread could do while a job is begun and ended, about a microsecond.
 FORK = PARALLEL_WORK

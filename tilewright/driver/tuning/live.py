@@ -21,7 +21,7 @@ from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.search import search
 from tilewright.tune.space.schedule_space import ScheduleSpace
-from tilewright.tune.space.schedules import SCHEDULE_SPACES
+from tilewright.tune.space.table import SCHEDULE_SPACES
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tilewright.tune.machine import target_text
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.space.narrowed import narrowed
 from tilewright.tune.space.replay import About, ReplaySpace
-from tilewright.tune.space.schedules import SCHEDULE_SPACES
+from tilewright.tune.space.table import SCHEDULE_SPACES
 
 
 def record_task(
