@@ -19,6 +19,7 @@ from pathlib import Path
 
 import tilewright
 from tilewright.core.errors import TuneError
+from tilewright.driver.tuning.deferred import DeferredChecks
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
 from tilewright.driver.tuning.pace import Pace
@@ -104,7 +105,7 @@ class Session:
         scheduled, settings = task.scheduled, self.settings
         make = SCHEDULE_SPACES.get(settings.space)
         space = make(scheduled.func, scheduled.constants, self.model.target)
-        strategy = settings.method.start(space, settings.seed)
+        strategy = settings.method.start(DeferredChecks(space), settings.seed)
         return TaskSearch(task, space, strategy, self.ledger, self._told)
 
     def _told(self, search: TaskSearch, result: Result) -> None:
