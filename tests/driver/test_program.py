@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.staged_models import AXES, RESHAPED, ROWS, parsed
-from tilewright.core.errors import Error
+from tilewright.core.errors import Error, ExecutionError
 from tilewright.driver.compile import compile
 from tilewright.driver.program import Program
 from tilewright.frontends.onnx.read import read_model
@@ -105,3 +105,14 @@ def test_one_plan_for_all_numbers_of_steps() -> None:
         np.testing.assert_array_equal(y, np.arange(n)[:, None] * x[None])
     # those of 0 and 1 are plans of their own
     assert len(list(program.executables())) == 3
+
+
+def test_what_numpy_refuses_on_the_host_is_an_error_of_the_node() -> None:
+    m = parsed("""
+        g (float[3,4] x, seq(float[n]) s) => (seq(float[]) y, float[] z) {
+            y = SplitToSequence <axis = 7> (x)
+            z = ConcatFromSequence <axis = 5> (s)
+        }""")
+    program = Program(model_part(read_model(m)), Counting())
+    with pytest.raises(ExecutionError, match=r"host.SplitToSequence.*\n.*SplitToSequence\(y\)"):
+        program.run({"x": np.ones((3, 4), np.float32), "s": [np.ones(2, np.float32)]})

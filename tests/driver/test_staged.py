@@ -131,6 +131,7 @@ def test_an_operator_of_a_sequence_that_nothing_runs() -> None:
         ("seq(int64[n])", [np.array([1])], np.array([1])),
         ("optional(float[1])", None, np.array([1])),
         ("bool", np.array(True), np.array(1)),
+        ("float[n]", np.ones(2, np.float32), [np.ones(1), np.ones(2)]),
     ],
 )
 def test_values_are_checked(text: str, good: Any, bad: Any) -> None:

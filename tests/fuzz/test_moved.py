@@ -57,3 +57,18 @@ def test_a_branch_that_moves_elements_stays_exact() -> None:
         }""")
     given = {"c": np.array(True), "x": np.ones((2, 3), np.float32)}
     assert expect(interpreter(model), given).exact
+
+
+def test_whether_an_infinity_of_no_weight_counts_is_open() -> None:
+    node = helper.make_node(
+        "Resize",
+        ["x", "", "", "sizes"],
+        ["y"],
+        mode="linear",
+        coordinate_transformation_mode="asymmetric",
+    )
+    x = np.array([1, 2, 3, np.inf], np.float32)
+    given = {"x": x, "sizes": np.array([2])}  # elements 0 and 2, and 0 times what is behind them
+    spread = _spread(case_of([node], given, ["y"]).model, **given)
+    assert spread[0] < 1e-5
+    assert spread[1] == np.inf

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -52,3 +54,19 @@ def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool
     given = {"x": np.array([0, 1], dtype), "sizes": np.array([3])}
     expected = Expected([np.array([7, 7, 7], dtype)], [np.zeros(3)], True)
     assert bool(_said(case_of(nodes, given, ["y"]), expected)) is compared
+
+
+def test_a_wider_type_than_the_reference_gives_is_compared_as_such() -> None:
+    case = _case("Neg", np.arange(3, dtype=ml_dtypes.bfloat16))
+    near = Expected([-np.arange(3, dtype=np.float32) * 1.01], [np.zeros(3)], True)
+    far = Expected([-np.arange(3, dtype=np.float32) * 100], [np.zeros(3)], True)
+    other = Expected([np.zeros(2, np.float32)], [np.zeros(2)], True)
+    assert _said(case, near) == ""
+    assert "differ" in _said(case, far)
+    assert _said(case, other)
+
+
+def test_a_negative_number_without_a_sign_is_not_compared() -> None:
+    to = onnx.TensorProto.FLOAT8E8M0
+    case = case_of([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": -np.ones(2)}, ["y"])
+    assert _said(case, Expected([np.zeros(2)], [np.zeros(2)], True)) == ""

@@ -5,6 +5,7 @@ import pytest
 
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
+from tilewright.ir.graph.text import parse_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
@@ -38,4 +39,20 @@ def test_a_node_with_one_used_output_stays():
     x = g.input("x", tensor(F32, 5))
     _, indices = g.add_many("topk", x, attrs=make_attrs("topk", {"k": 2}))
     graph = g.graph(indices)
+    assert eliminate_dead(graph) is graph
+
+
+def test_a_node_that_gives_a_size_its_value_stays():
+    text = """
+graph @f(n: i64[]) {
+  %x: i64[], %rows: i64[_late_1] = loop(_, %n) {counter="_late_0", count=3, carried=1,
+      conditional=true, late="_late_1"}
+    graph @body(a: i64[], more: bool[] = const false) {
+      return %more, %a, %a
+    }
+  %y: f32[_late_1, 0] = full() {shape=[_late_1, 0], value=0, dtype=f32}
+  return %y
+}
+"""
+    graph = parse_graph(text, make_attrs)
     assert eliminate_dead(graph) is graph

@@ -20,7 +20,10 @@ COUNT = click.IntRange(min=1)
 # What else can be asked of the ring.
 COMMANDS = {
     "accuracy": "tilewright.cli.lab_accuracy:accuracy_command",
+    "live": "tilewright.cli.lab_live:live_command",
     "pretrain": "tilewright.cli.lab_pretrain:pretrain_command",
+    "record": "tilewright.cli.lab_record:record_command",
+    "refresh": "tilewright.cli.lab_record:refresh_command",
     "tasks": "tilewright.cli.lab_tasks:tasks_command",
     "transfer": "tilewright.cli.lab_transfer:transfer_command",
 }

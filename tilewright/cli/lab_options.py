@@ -26,7 +26,7 @@ def run_options(trials: int, batch: int, seeds: int) -> Callable[[Any], Any]:
         click.option("--batch", type=COUNT, default=batch, show_default=True, help="At once."),
         click.option("--seeds", type=COUNT, default=seeds, show_default=True, help="Runs of each."),
         click.option("--seed", type=int, default=0, show_default=True, help="The first seed."),
-        click.option("--jobs", type=COUNT, default=1, show_default=True, help="Runs at once."),
+        click.option("--jobs", type=COUNT, default=1, show_default=True, help="Processes at once."),
         click.option("--html", type=click.Path(path_type=Path), help="Write curves here."),
     )
 

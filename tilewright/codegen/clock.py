@@ -15,3 +15,26 @@ define i64 @tw_now() nounwind {
   ret i64 %now
 }
 """
+
+NOTE_IR = """
+; Adds the time since the last note to a number, unless there is none; notes the time.
+define internal void @tw_note(ptr %ns, i64 %number, ptr %clock) nounwind {
+  %profiled = icmp ne ptr %ns, null
+  br i1 %profiled, label %note, label %done
+note:
+  %now = call i64 @tw_now()
+  %before = load i64, ptr %clock, align 8
+  store i64 %now, ptr %clock, align 8
+  %starts = icmp slt i64 %number, 0
+  br i1 %starts, label %done, label %add
+add:
+  %slot = getelementptr inbounds i64, ptr %ns, i64 %number
+  %sofar = load i64, ptr %slot, align 8
+  %elapsed = sub i64 %now, %before
+  %total = add i64 %sofar, %elapsed
+  store i64 %total, ptr %slot, align 8
+  br label %done
+done:
+  ret void
+}
+"""

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from tilewright.arith.expr import Expr
 
+# Instruction selection takes time quadratic in the length of a basic block.
+BLOCK_LENGTH = 64
+
 
 class ModuleText:
     """Collects function definitions, and declarations each once.
@@ -104,6 +107,17 @@ class FunctionText:
         """Begin a basic block."""
         self.lines.append(f"{label}:")
         self.block = label
+
+    def end_block(self) -> None:
+        """Go on in a new basic block."""
+        label = self.label("next")
+        self.emit(f"br label %{label}")
+        self.start(label)
+
+    def end_long_block(self, count: int) -> None:
+        """Go on in a new basic block after every so many of a list."""
+        if count % BLOCK_LENGTH == 0:
+            self.end_block()
 
     @contextmanager
     def scope(self) -> Iterator[None]:

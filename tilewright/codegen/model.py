@@ -17,16 +17,16 @@ from collections.abc import Iterator, Sequence
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
+from tilewright.codegen.clock import NOTE_IR
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.placement import emit_placement
+from tilewright.codegen.region import emit_region
 from tilewright.codegen.repeat import Buffers, emit_repeat
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
 
-# Instruction selection takes time quadratic in the length of a basic block.
-BLOCK_LENGTH = 64
 MAIN_PARAMS = (
     ("%inputs", "ptr"),
     ("%outputs", "ptr"),
@@ -57,6 +57,13 @@ class KernelCall:
     kernel: str
     buffers: tuple[Place, ...]
     sizes: tuple[Expr, ...]
+
+
+@node
+class Together:
+    """Kernel calls of which none needs another: they run side by side."""
+
+    calls: tuple[KernelCall, ...]
 
 
 @node
@@ -125,7 +132,7 @@ class Repeat:
     late: str = ""
 
 
-Action = KernelCall | Require | Choose | Learn | Repeat
+Action = KernelCall | Together | Require | Choose | Learn | Repeat
 
 
 @node
@@ -168,6 +175,8 @@ def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
     for action in actions:
         if isinstance(action, KernelCall):
             yield action
+        elif isinstance(action, Together):
+            yield from action.calls
         elif isinstance(action, Choose):
             yield from _kernel_calls((*action.then, *action.other))
         elif isinstance(action, Repeat):
@@ -195,33 +204,13 @@ define i32 @tw_main(ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weigh
     ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weights, ptr null)
   ret i32 %status
 }
-
-; Adds the time since the last note to a number, unless there is none; notes the time.
-define internal void @tw_note(ptr %ns, i64 %number, ptr %clock) nounwind {
-  %profiled = icmp ne ptr %ns, null
-  br i1 %profiled, label %note, label %done
-note:
-  %now = call i64 @tw_now()
-  %before = load i64, ptr %clock, align 8
-  store i64 %now, ptr %clock, align 8
-  %starts = icmp slt i64 %number, 0
-  br i1 %starts, label %done, label %add
-add:
-  %slot = getelementptr inbounds i64, ptr %ns, i64 %number
-  %sofar = load i64, ptr %slot, align 8
-  %elapsed = sub i64 %now, %before
-  %total = add i64 %sofar, %elapsed
-  store i64 %total, ptr %slot, align 8
-  br label %done
-done:
-  ret void
-}
 """
 
 
 def _emit_main(module: ModuleText, code: ModelCode) -> None:
     module.declare("tw_now", "i64 ()")
-    module.include("tw_note", _UNPROFILED)
+    module.include("tw_main", _UNPROFILED)
+    module.include("tw_note", NOTE_IR)
     em = _start(module, "tw_main_profiled", [*MAIN_PARAMS, ("%ns", "ptr")], code.symbols)
     if code.placement is not None:
         _place(em, code.placement)
@@ -246,6 +235,8 @@ class _Main:
         for action in actions:
             if isinstance(action, KernelCall):
                 self._call(action)
+            elif isinstance(action, Together):
+                self._together(action)
             elif isinstance(action, Require):
                 self._require(self.em.value(action.condition), action.status)
             elif isinstance(action, Learn):
@@ -256,12 +247,22 @@ class _Main:
                 self._choose(action)
 
     def _call(self, call: KernelCall) -> None:
-        args = [f"ptr {self._address(place)}" for place in call.buffers]
-        args += [f"i64 {self.em.value(s)}" for s in call.sizes]
-        self.fn.emit(f"call void @{call.kernel}({', '.join(args)})")
+        args = ", ".join(f"{kind} {register}" for kind, register in self._arguments(call))
+        self.fn.emit(f"call void @{call.kernel}({args})")
         self._note(self.number)
         self.number += 1
-        _end_long_block(self.fn, self.number)
+        self.fn.end_long_block(self.number)
+
+    def _arguments(self, call: KernelCall) -> list[tuple[str, str]]:
+        """What a kernel is given: LLVM types and registers."""
+        pointers = [("ptr", self._address(place)) for place in call.buffers]
+        return [*pointers, *(("i64", self.em.value(s)) for s in call.sizes)]
+
+    def _together(self, action: Together) -> None:
+        calls = [(call.kernel, self._arguments(call)) for call in action.calls]
+        emit_region(self.fn, calls, self.number, self.clock)
+        self.number += len(calls)
+        self.fn.end_block()
 
     def _note(self, number: int) -> None:
         self.fn.emit(f"call void @tw_note(ptr %ns, i64 {number}, ptr {self.clock})")
@@ -349,14 +350,6 @@ class _Main:
         self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
 
 
-def _end_long_block(fn: FunctionText, count: int) -> None:
-    """Go on in a new basic block after every so many of a list."""
-    if count % BLOCK_LENGTH == 0:
-        label = fn.label("next")
-        fn.emit(f"br label %{label}")
-        fn.start(label)
-
-
 def _place(em: ExprEmitter, placement: Placement) -> str:
     """Lay out the arena for this run's sizes; gives the register with its total size."""
     count = len(placement.sizes)
@@ -365,12 +358,12 @@ def _place(em: ExprEmitter, placement: Placement) -> str:
     for index, size in enumerate(placement.sizes):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr {sizes}, i64 {index}")
         em.fn.emit(f"store i64 {em.value(size)}, ptr {slot}, align 8")
-        _end_long_block(em.fn, index + 1)
+        em.fn.end_long_block(index + 1)
     total = em.fn.let(f"call i64 @tw_place(ptr {sizes}, ptr {offsets})", "total")
     for index, offset in enumerate(placement.offsets):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr {offsets}, i64 {index}")
         em.values[offset.name] = em.fn.let(f"load i64, ptr {slot}, align 8", "offset")
-        _end_long_block(em.fn, index + 1)
+        em.fn.end_long_block(index + 1)
     return total
 
 
@@ -392,7 +385,7 @@ def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
     for index, dim in enumerate(dims):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")
         em.fn.emit(f"store i64 {em.value(dim)}, ptr {slot}, align 8")
-        _end_long_block(em.fn, index + 1)
+        em.fn.end_long_block(index + 1)
     em.fn.finish("nounwind")
 
 

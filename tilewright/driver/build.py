@@ -7,6 +7,7 @@ read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from tilewright.codegen.model import (
     Place,
     Repeat,
     Require,
+    Together,
     emit_model,
     place,
 )
@@ -35,6 +37,7 @@ from tilewright.core.errors import Loc
 from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary, Made, MakeSchedule
 from tilewright.driver.precision import rounds_natively
+from tilewright.driver.regions import moments
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
@@ -121,6 +124,8 @@ class _Placer:
         self.flat = build.flat
         self.root_of = build.flat.root_of
         self.fixed = self._fixed_places()
+        self.moment = moments(build.flat)
+        self.beside = Counter(self.moment)
         self.last_use = self._last_uses()
         self.shared: dict[str, str] = {}
         self.errors: dict[int, str] = {}
@@ -137,7 +142,7 @@ class _Placer:
         last = {self.root_of(name): number for name, number in self.flat.decided.items()}
         for number, step in enumerate(self.build.steps):
             for root in map(self.root_of, step.node.inputs):
-                last[root] = max(last.get(root, 0), number)
+                last[root] = max(last.get(root, 0), self.moment[number])
         return last
 
     def lifetimes(self) -> list[Lifetime]:
@@ -145,7 +150,7 @@ class _Placer:
 
         The steps of branches count on one after the other, so that what they compute shares bytes;
         a result of both lives from where the first one writes it, and a result of a loop from its
-        first step on.
+        first step on. Steps that run side by side are one moment.
         """
         born: dict[str, int] = {}
         ends: dict[str, int] = {}
@@ -155,7 +160,7 @@ class _Placer:
                 self.shared[root] = root
                 born[root] = min(born.get(root, first), first)
                 ends[root] = max(ends.get(root, 0), last, self.last_use.get(root, 0))
-        for number, step in enumerate(self.build.steps):
+        for number, step in zip(self.moment, self.build.steps, strict=True):
             for output in step.node.outputs:
                 root = self.root_of(output)
                 if root in self.fixed:
@@ -172,16 +177,18 @@ class _Placer:
             for i, w in enumerate(step.kernel.workspaces):
                 size = simplify(w.shape[0] * w.dtype.bytes)
                 size = limit(size, self.flat.limits)
-                buffers.append(Lifetime(_workspace(number, i), size, number, number))
+                moment = self.moment[number]
+                buffers.append(Lifetime(_workspace(number, i), size, moment, moment))
         return buffers
 
     def _in_place(self, number: int, step: Step, output: str, ends: dict[str, int]) -> str | None:
         """The arena buffer that the step's result may overwrite: one that dies here.
 
         A kernel may read the same bytes a second time, under another shape; then they must stay.
-        Neither may be a part of another value, which has other elements before it.
+        Neither may be a part of another value, which has other elements before it. What runs beside
+        the step may read them too.
         """
-        if not self.flat.is_whole(output):
+        if self.beside[number] > 1 or not self.flat.is_whole(output):
             return None
         inputs = step.node.inputs
         roots = [self.root_of(name) for name in inputs]
@@ -215,8 +222,16 @@ class _Placer:
         return Place("arena", self.build.plan.offsets[self.shared[root]])
 
     def actions(self, items: Sequence[Item]) -> tuple[Action, ...]:
-        """What the native code does for each step."""
-        return tuple(self._action(item) for item in items)
+        """What the native code does for each step; for those that run side by side, at once."""
+        found: list[Action] = []
+        for item in items:
+            action = self._action(item)
+            if isinstance(action, KernelCall) and self.moment[self._number - 1] < self._number - 1:
+                before = found.pop()
+                calls = before.calls if isinstance(before, Together) else (before,)
+                action = Together((*calls, action))
+            found.append(action)
+        return tuple(found)
 
     def _action(self, item: Item) -> Action:
         if isinstance(item, Step):

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.decisions import schedule_data
 from tilewright.driver.kernels import Kernel
+from tilewright.driver.regions import moments
 from tilewright.driver.step_rows import StepRow, rows_by_kernel
 from tilewright.passes.fuse import Refusal
 from tilewright.passes.manager import PassLog
@@ -28,7 +29,8 @@ def explain_build(
     precision = ["\n".join(["precision", *log.notes])] if log.notes else []
     kernels = _kernels(build, rows, roofs)
     refusals = _refusals(log.refusals)
-    return "\n\n".join([_passes(log), *precision, refusals, kernels, _memory(build)])
+    beside = _side_by_side(build)
+    return "\n\n".join([_passes(log), *precision, refusals, kernels, *beside, _memory(build)])
 
 
 def _passes(log: PassLog) -> str:
@@ -60,6 +62,21 @@ def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) ->
         lines += [f"    {line}" for line in place_lines(places)]
         lines += [f"      {step}" for step in _steps(kernel)]
     return "\n".join(lines)
+
+
+def _side_by_side(build: ModelBuild) -> list[str]:
+    """The groups of steps that run at once, by number and kernel."""
+    groups: dict[int, list[str]] = {}
+    for first, step in zip(moments(build.flat), build.steps, strict=True):
+        groups.setdefault(first, []).append(step.kernel.name)
+    several = {first: names for first, names in groups.items() if len(names) > 1}
+    if not several:
+        return []
+    lines = [
+        f"from step {first} on: {', '.join(f'{n} x {name}' for name, n in Counter(names).items())}"
+        for first, names in several.items()
+    ]
+    return ["\n".join([f"{len(several)} groups of kernels run side by side", *lines])]
 
 
 def schedule_line(schedule: Mapping[str, Any]) -> str:

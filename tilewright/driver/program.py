@@ -41,6 +41,9 @@ from tilewright.runtime.executable import Executable
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
 
+# What NumPy raises for operands that it cannot take.
+REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 CompileGraph = Callable[[Graph], Executable]
 Values = dict[str, Any]
 
@@ -194,10 +197,15 @@ class Program:
         def nested(graph: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
             return self._nested(p, graph, values).run({**values, **given})
 
+        call = HostCall(node, inputs, nested)
         try:
-            results = op(HostCall(node, inputs, nested))
+            results = op(call)
         except Error as error:
             raise error.at(p.loc) from error.__cause__
+        except REFUSALS as error:
+            if any(a.HasField("g") for a in p.proto.attribute):
+                raise  # from a nested graph, in which native code runs
+            raise call.failure(str(error)) from error
         pairs = zip(p.proto.output, results, strict=False)
         values.update((name, result) for name, result in pairs if name)
 

@@ -247,7 +247,11 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
         return [checked(name, item, declared.sequence_type.elem_type) for item in value]
     if kind == "map_type":
         return _map(name, value, declared)
-    array, tensor = np.asarray(value), declared.tensor_type
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        raise _misfit(name, value, declared) from None
+    tensor = declared.tensor_type
     dtype = onnx_dtype(tensor.elem_type)
     if dtype == STRING and array.dtype.kind in "OU":
         array = array.astype(object)

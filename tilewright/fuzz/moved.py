@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.arith.expr import Binary, Call, Expr, Reduce, const
+from tilewright.arith.expr import Binary, Call, Expr, Reduce, const, select
 from tilewright.arith.walk import rewrite
 from tilewright.core.dtypes import from_numpy
 from tilewright.fuzz.values import is_float
@@ -33,6 +33,9 @@ EXACT = frozenset(
 )
 # Operators that compute integers in f32.
 BY_FLOATS = frozenset({"resize"})
+# Operators in which elements of weight 0 are left out where that is known at compile time, so that
+# it is open whether infinities among them count.
+WEIGHTED = frozenset({"resize"})
 # Units in the last place by which an inexact result, or an operand of a sum, is moved.
 UNITS = 4.0
 # The same for sums, products and quotients within an operator, each of which is rounded once.
@@ -46,6 +49,7 @@ class Moved:
 
     def __init__(self, seed: int) -> None:
         self.draw = np.random.default_rng(seed)
+        self.leaves_out = seed % 2 == 1
         self.count = 0
         self._scaled: dict[Expr, Expr] = {}
 
@@ -59,7 +63,8 @@ class Moved:
             return evaluate_node(node, inputs, sizes, types, self)
         if op_row(node.op).kind not in ("injective", "view"):
             inputs = self._operands(node, inputs)
-        found = evaluate_node(node, inputs, sizes, types, self, self.scaled)
+        edit = self._weighed if self.leaves_out and node.op in WEIGHTED else self.scaled
+        found = evaluate_node(node, inputs, sizes, types, self, edit)
         results = [self._move(x) for x in found]
         if node.op in BY_FLOATS:
             results = [self._rounded(x) for x in results]
@@ -73,6 +78,9 @@ class Moved:
                 # its operands are moved, and a sum of products is interpreted at once
                 return Reduce("sum", axes, self.scaled(a) * self.scaled(b))
         return rewrite(e, self._scale, self._scaled)
+
+    def _weighed(self, e: Expr) -> Expr:
+        return self.scaled(rewrite(e, _product_or_zero))
 
     def _scale(self, e: Expr) -> Expr | None:
         if not e.dtype.is_float or e.dtype.is_small:
@@ -112,3 +120,11 @@ class Moved:
         if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
             return x
         return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)
+
+
+def _product_or_zero(e: Expr) -> Expr | None:
+    """A product of floats, 0 where its second factor is."""
+    if not isinstance(e, Binary) or e.op != "mul" or not e.dtype.is_float:
+        return None
+    zero = const(0, e.dtype)
+    return select(e.b.eq(zero), zero, e)

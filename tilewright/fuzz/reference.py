@@ -23,9 +23,13 @@ from tilewright.fuzz.values import is_float
 # Operators in which the reference is wrong, or which ONNX leaves open.
 UNLIKE: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
+    "GlobalMaxPool": "the last two axes are reduced, however many there are",
+    "LogSoftmax": "the logarithm of what has been rounded, or has become 0",
     "Loop": "rows that are scalars become rows of one element",
-    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
     "LpNormalization": "the norm of p = 1 adds elements, not their magnitudes",
+    "LpPool": "windows with padding are averaged over what is inside, then multiplied by all",
+    "MaxPool": "places are looked up in the output's shape, paddings taken in another order",
+    "QuantizeLinear": "numbers beyond 32 bits wrap before they saturate",
     "Unique": "without `sorted`, values are sorted all the same",
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
 }
@@ -39,6 +43,10 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
 # The same for nodes whose first operand is not of floats.
 UNLIKE_INTEGERS: Mapping[str, str] = {
     "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
+}
+# The same for nodes with this element type as the attribute `to`.
+UNLIKE_TO: Mapping[int, str] = {
+    onnx.TensorProto.FLOAT8E8M0: "it has no sign: what a negative number becomes is open",
 }
 # How much further than roundings of the interpreter a result may lie from the reference's: it sums
 # in other orders, and half-precision steps by steps.
@@ -61,7 +69,10 @@ def unlike_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected)
 
 
 def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
-    operators = {node.op_type for node in _nodes(model.graph)}
+    nodes = list(_nodes(model.graph))
+    operators = {node.op_type for node in nodes}
+    if any(a.name == "to" and a.i in UNLIKE_TO for node in nodes for a in node.attribute):
+        return False
     given = [*inputs.values(), *constants(model).values()]
     floats = [x for x in given if is_float(x.dtype)]
     unlike = dict(UNLIKE)
@@ -71,7 +82,7 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     return (
         floating is not None
         and not operators & unlike.keys()
-        and all(n.input[0] in floating for n in _nodes(model.graph) if n.op_type in UNLIKE_INTEGERS)
+        and all(n.input[0] in floating for n in nodes if n.op_type in UNLIKE_INTEGERS)
     )
 
 
@@ -107,16 +118,20 @@ def _apart(ours: Any, theirs: Any, spread: np.ndarray | None) -> str:
     if not isinstance(ours, np.ndarray) or ours.dtype.kind in "OUS" or spread is None:
         return ""
     theirs = np.asarray(theirs)
-    if theirs.shape == ours.shape and theirs.dtype.kind == ours.dtype.kind:
+    if theirs.shape != ours.shape:
+        return mismatch(ours, theirs, spread, False)
+    last = _last(theirs, ours.dtype)
+    floats = is_float(theirs.dtype) and is_float(ours.dtype)
+    if floats or theirs.dtype.kind == ours.dtype.kind:
         theirs = theirs.astype(ours.dtype)
-    return mismatch(ours, theirs, ROOM * (spread + _last(theirs)), False)
+    return mismatch(ours, theirs, ROOM * (spread + last), False)
 
 
-def _last(theirs: np.ndarray) -> np.ndarray:
+def _last(theirs: np.ndarray, ours: np.dtype) -> np.ndarray:
     """A unit in the last place of the largest element, of f32 at least: attributes have no more."""
-    if not is_float(theirs.dtype):
+    if not is_float(theirs.dtype) or not is_float(ours):
         return np.zeros(theirs.shape)
     size = np.abs(theirs.astype(np.float64))
-    eps = max(float(ml_dtypes.finfo(kind).eps) for kind in (theirs.dtype, np.float32))
+    eps = max(float(ml_dtypes.finfo(kind).eps) for kind in (theirs.dtype, ours, np.float32))
     most = float(np.max(size, initial=0.0, where=np.isfinite(size)))
     return np.full(theirs.shape, eps * most)

@@ -34,7 +34,13 @@ def _concordance(one: np.ndarray, two: np.ndarray) -> float:
 
 
 def test_all_are_tested() -> None:
-    assert set(COST_MODELS.names()) == {"random", "analytical", "pretrained", *LEARNING}
+    assert set(COST_MODELS.names()) == {
+        "random",
+        "analytical",
+        "informed",
+        "pretrained",
+        *LEARNING,
+    }
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -128,6 +134,21 @@ def test_analytical_orders_programs_without_data() -> None:
     with pytest.raises(ConfigError) as caught:
         model.predict(np.ones((3, 4)))
     assert caught.value.code == "cost.features"
+
+
+def test_informed_starts_from_the_estimate_and_corrects_it() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.zeros((200, len(feature_names())))
+    place = feature_names().index(ESTIMATE)
+    rows[:, place] = rng.uniform(10, 14, 200)
+    rows[:, place + 1] = rng.integers(0, 2, 200)
+    seconds = 2 ** (rows[:, place] + 3 * rows[:, place + 1])  # the estimate misses something
+    model = _model("informed")
+    assert model.ready
+    np.testing.assert_array_equal(model.rank(rows), _model("analytical").rank(rows))
+    before = _concordance(-model.predict(rows), seconds)
+    model.fit(rows[:40], throughputs(seconds[:40]))
+    assert _concordance(-model.predict(rows[40:]), seconds[40:]) > max(0.8, before + 0.2)
 
 
 def test_throughputs() -> None:

@@ -24,8 +24,8 @@ def _task(seed: int, count: int = 80, shift: float = 0.0) -> Measured:
     """A task of a family: its best lies at 3 and `shift`, and it has its own unit of time."""
     rng = np.random.default_rng(seed)
     rows = np.zeros((count, WIDTH))
-    rows[:, :4] = rng.integers(0, 8, (count, 4))
-    seconds = 1 + (rows[:, 0] - 3) ** 2 + (rows[:, 1] - 3 - shift) ** 2 + rows[:, 2]
+    some = rows[:, 10:14] = rng.integers(0, 8, (count, 4))
+    seconds = 1 + (some[:, 0] - 3) ** 2 + (some[:, 1] - 3 - shift) ** 2 + some[:, 2]
     return rows, seconds * 10.0 ** rng.integers(-3, 3)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tests.schedule.programs import dense, matmul
 from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import NAMED, Target
@@ -74,3 +75,23 @@ def test_threads() -> None:
         assert total == sum(cost.total for cost in costs[parallel]) + forks
     assert costs[True][0].threads == 4
     assert costs[True][0].total == costs[False][0].total / 4
+
+
+def _copied(index: str) -> Cost:
+    text = f"""
+        func @f(x: f32[4096, 4096], out y: f32[4096, 1024]) {{
+          for i in serial(4096) {{ for j in serial(256) {{ for k in vectorize(4) {{
+            y[i, j * 4 + k] = x[{index}]
+          }} }} }}
+        }}
+        """
+    return _cost(parse_func(text))
+
+
+def test_elements_that_may_be_anywhere_are_loaded_one_by_one() -> None:
+    assert _copied("i, min(j * 4 + k, 4095)").moves > 2 * _copied("i, j * 4 + k").moves
+
+
+def test_lines_that_nothing_announces_are_waited_for() -> None:
+    rows, columns = _copied("i, j * 4 + k"), _copied("j * 4 + k, i")
+    assert columns.fills[1] > 4 * rows.fills[1] > 0

@@ -46,6 +46,8 @@ def test_a_tiled_product() -> None:
     x, w, mm = (_access(product, name) for name in ("x", "w", "mm"))
     assert x.elements == (512, 128, 128, 4, 1, 1)
     assert x.lines == (32, 8, 8, 4, 1, 1)
+    assert x.row == (32, 8, 8, 1, 1, 1)  # whole rows of 32 elements lie one behind the other
+    assert w.row == (48, 48, 1, 1, 1, 1)
     assert x.steps == (128, 0, 1, 32, 0)
     assert w.elements == (768, 768, 256, 8, 8, 1)
     assert w.steps == (0, 8, 24, 0, 1)
@@ -124,3 +126,20 @@ def test_no_loops_and_symbolic_sizes() -> None:
     assert (s.extents, s.runs, s.body) == ((), 1, 0)
     assert [a.elements for a in s.accesses] == [(1,), (1,)]
     assert {e for s in _nest(dense()) for e in s.extents} == {64}
+
+
+def test_what_is_kept_inside_along_the_vector_may_be_anywhere() -> None:
+    text = """
+        func @f(x: f32[8, 10], out y: f32[8, 12]) {{
+          for i in serial(8) {{ for j in vectorize(12) {{ y[i, j] = x[{row}, {column}] }} }}
+        }}
+        """
+    for row, column, expected in (
+        ("i", "j", False),
+        ("i", "min(j, 9)", True),
+        ("min(i, 6)", "j", False),
+        ("i", "max(j * 2 - 1, 0) % 10", True),
+    ):
+        (s,) = _nest(parse_func(text.format(row=row, column=column)))
+        assert _access(s, "x").clamped is expected
+        assert not _access(s, "y").clamped

@@ -109,7 +109,7 @@ def test_less_time_than_fixed_repeats_and_the_best_is_not_lost(preempted: float)
     known = np.array([time for _, time in space.rows() if isinstance(time, float)])
     rng = np.random.default_rng(7)
     spent = fixed = 0.0
-    sessions, rejected, off = 200, 0, 0
+    sessions, rejected, off = 120, 0, 0
     for _ in range(sessions):
         true = rng.choice(known, 48, replace=False)
         found, incumbent = [], math.inf

@@ -24,9 +24,10 @@ FEWEST = 8
 class LightGbmCost(CostModel):
     """LightGBM's trees with the lambdarank objective."""
 
-    def __init__(self, seed: int = 0, rounds: int = 60) -> None:
+    def __init__(self, seed: int = 0, rounds: int = 60, **parameters: object) -> None:
         super().__init__(seed)
         self.rounds = rounds
+        self.parameters = parameters
         self._lightgbm = _package()
         self._booster: Any = None
 
@@ -85,6 +86,7 @@ class LightGbmCost(CostModel):
             "force_row_wise": True,
             "num_threads": 1,
             "verbosity": -1,
+            **self.parameters,
         }
 
 

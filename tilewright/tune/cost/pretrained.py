@@ -1,10 +1,10 @@
 """Transfer: what was learnt from other tasks, and what this task adds to it (AutoTVM).
 
-    score = global(features) + local(features)
+    score = analytical(features) + global(features) + local(features)
 
-The global model ranks programs of many tasks, whose features mean the same everywhere; it comes
-from a file. The local one is trained on what is measured of this task, starting from the global
-scores. Before anything is measured the global model alone chooses.
+The global model ranks programs of many tasks, whose features mean the same everywhere: it comes
+from a file, and says where the analytical model is wrong. The local one is trained on what is
+measured of this task, starting from the scores of both, which choose alone while there is nothing.
 
 The file is a line that says which columns the model knows, then LightGBM's own text.
 """
@@ -20,12 +20,15 @@ import numpy as np
 
 from tilewright.core.errors import ConfigError
 from tilewright.tune.cost.cost_model import throughputs
+from tilewright.tune.cost.informed import InformedCost
 from tilewright.tune.cost.lightgbm import LightGbmCost
 from tilewright.tune.features.program import feature_names
 
 FORMAT = 1
-# Rounds of boosting for the model of all tasks, which has more to learn from.
-ROUNDS = 200
+# Few and small trees that see few columns each: tasks are few, and what tells one from another is
+# not what tells fast from slow.
+ROUNDS = 40
+GENTLE = {"num_leaves": 8, "min_data_in_leaf": 10, "feature_fraction": 0.3}
 
 # Of one task: a row of features a candidate, and seconds (infinite for what failed).
 Measured = tuple[np.ndarray, np.ndarray]
@@ -42,15 +45,15 @@ class PretrainedCost(LightGbmCost):
         self._global = read_model(Path(file)) if file else _no_file()
 
     def known(self, features: np.ndarray) -> np.ndarray:
-        """What the global model says; it knows the first columns, a space may have more."""
+        """What the global model says; it knows the first columns, a space may append others."""
         return self._global.predict(features[:, : len(feature_names())])
 
 
-def pretrain(tasks: Iterable[Measured], seed: int = 0) -> LightGbmCost:
+def pretrain(tasks: Iterable[Measured], seed: int = 0) -> InformedCost:
     """One model of all tasks, each a group of its own."""
     rows, seconds = zip(*tasks, strict=True)
     groups = np.repeat(np.arange(len(rows)), [len(task) for task in rows])
-    model = LightGbmCost(seed, ROUNDS)
+    model = InformedCost(seed, ROUNDS, **GENTLE)
     model.fit(
         np.vstack(rows)[:, : len(feature_names())],
         throughputs(np.concatenate(seconds), groups),
@@ -59,20 +62,20 @@ def pretrain(tasks: Iterable[Measured], seed: int = 0) -> LightGbmCost:
     return model
 
 
-def write_model(path: Path, model: LightGbmCost) -> None:
+def write_model(path: Path, model: InformedCost) -> None:
     """Write what a model has learnt to a file."""
     header = json.dumps({"cost model": FORMAT, "columns": columns_hash()})
     path.write_text(f"{header}\n{model.as_text()}")
 
 
-def read_model(path: Path) -> LightGbmCost:
+def read_model(path: Path) -> InformedCost:
     """The model in a file."""
     try:
         first, _, text = path.read_text().partition("\n")
         header = json.loads(first)
         if header["cost model"] != FORMAT or header["columns"] != columns_hash():
             raise ValueError("it was learnt from other features than this version's")
-        model = LightGbmCost()
+        model = InformedCost()
         model.read_text(text)
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ConfigError(
@@ -88,7 +91,7 @@ def columns_hash() -> str:
     return hashlib.sha256("\n".join(feature_names()).encode()).hexdigest()[:16]
 
 
-def _no_file() -> LightGbmCost:
+def _no_file() -> InformedCost:
     raise ConfigError(
         "cost.no-file",
         "the cost model 'pretrained' needs the file that it comes from",

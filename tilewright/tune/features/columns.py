@@ -8,7 +8,7 @@ and after Roller what each resource of the machine has to do (`estimate.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tilewright.target.cpu import LINE_BYTES, Target
 from tilewright.tune.features.arithmetic import KINDS
@@ -36,8 +36,8 @@ def statement_columns(s: Statement, cost: Cost, target: Target) -> Iterator[Colu
     yield from _cost(s, cost, target)
     order = sorted(s.accesses, key=lambda a: (a.scope == "register", -a.lines[0]))
     for place in range(BUFFERS):
-        columns = _buffer(s, order[place]) if place < len(order) else NO_BUFFER
-        yield from ((f"b{place}.{name}", number) for name, number in columns)
+        numbers = _buffer(s, order[place]) if place < len(order) else NO_BUFFER
+        yield from zip(_BUFFER_NAMES[place], numbers, strict=True)
 
 
 def _loops(s: Statement) -> Iterator[Column]:
@@ -77,36 +77,54 @@ def _intensity(s: Statement) -> Iterator[Column]:
 
 
 def _cost(s: Statement, cost: Cost, target: Target) -> Iterator[Column]:
-    yield "cycles.arithmetic", log(cost.arithmetic)
-    yield "cycles.moves", log(cost.moves)
-    yield "cycles.waiting", log(cost.waiting)
-    yield "cycles.spills", log(cost.spills)
-    yield "cycles.turns", log(cost.turns)
-    for level, cycles in enumerate(cost.fills, 1):
-        yield f"cycles.fill {level}", log(cycles)
+    """What each resource has to do, also as a share of all: that means the same for any size."""
+    alone = max(1.0, cost.total * cost.threads)
+    for name, cycles in zip(_RESOURCES, _resources(cost), strict=True):
+        yield f"cycles.{name}", log(cycles)
+        yield f"share.{name}", cycles / alone
     yield "cycles", log(cost.total)
     yield "threads", cost.threads / target.cores
     yield "registers", cost.registers / target.vector_registers
     yield "lanes", math.log2(target.lanes(s.bits))
 
 
-def _buffer(s: Statement, a: Access) -> Iterator[Column]:
+_RESOURCES = ("arithmetic", "moves", "waiting", "spills", "turns", "fill 1", "fill 2", "fill 3")
+
+
+def _resources(cost: Cost) -> tuple[float, ...]:
+    return (cost.arithmetic, cost.moves, cost.waiting, cost.spills, cost.turns, *cost.fills)
+
+
+def _buffer(s: Statement, a: Access) -> list[float]:
+    """Numbers in the order of `BUFFER_COLUMNS`."""
     body, inside = s.body, _inside_parallel(s)
-    loop = _reuse_loop(a, s.extents)
-    yield "bytes", log(s.runs * a.item)
-    yield "unique bytes", log(a.elements[0] * a.item)
-    yield "lines", log(a.lines[0])
-    yield "thread bytes", log(a.elements[inside] * a.item)
-    yield "turn bytes", log(a.elements[max(0, body - 1)] * a.item)
-    yield "body bytes", log(a.elements[body] * a.item)
-    yield "body lines", log(a.lines[body])
-    yield "bytes a line", a.elements[0] * a.item / (a.lines[0] * LINE_BYTES)
-    yield "stride", log(abs(a.steps[-1])) if a.steps else 0.0
-    yield "turn stride", log(abs(a.steps[body - 1])) if body else 0.0
-    yield "reads", float(a.reads)
-    yield "writes", float(a.writes)
-    yield "in registers", float(a.scope == "register")
-    yield from _reuse(s, a, loop)
+    return [
+        log(s.runs * a.item),
+        log(a.elements[0] * a.item),
+        log(a.lines[0]),
+        log(a.elements[inside] * a.item),
+        log(a.elements[max(0, body - 1)] * a.item),
+        log(a.elements[body] * a.item),
+        log(a.lines[body]),
+        a.elements[0] * a.item / (a.lines[0] * LINE_BYTES),
+        log(abs(a.steps[-1])) if a.steps else 0.0,
+        log(abs(a.steps[body - 1])) if body else 0.0,
+        log(a.row[inside]),
+        float(a.clamped),
+        float(a.reads),
+        float(a.writes),
+        float(a.scope == "register"),
+        *_reuse(s, a),
+    ]
+
+
+def _reuse(s: Statement, a: Access) -> tuple[float, float, float]:
+    """The innermost loop that comes back to the same elements: turns, and what lies between."""
+    loop = next((n for n in reversed(range(len(s.extents))) if a.steps[n] == 0), None)
+    if loop is None:
+        return (0.0, 0.0, 0.0)
+    between = sum([b.elements[loop + 1] * b.item for b in s.accesses])
+    return (log(s.extents[loop]), log(math.prod(s.extents[loop + 1 :])), log(between))
 
 
 BUFFER_COLUMNS = (
@@ -120,6 +138,8 @@ BUFFER_COLUMNS = (
     "bytes a line",
     "stride",
     "turn stride",
+    "row",
+    "clamped",
     "reads",
     "writes",
     "in registers",
@@ -127,19 +147,8 @@ BUFFER_COLUMNS = (
     "reuse iterations",
     "reuse bytes",
 )
-NO_BUFFER = tuple((name, 0.0) for name in BUFFER_COLUMNS)
-
-
-def _reuse(s: Statement, a: Access, loop: int | None) -> Iterator[Column]:
-    """The innermost loop that comes back to the same elements, and what lies between."""
-    between = 0 if loop is None else sum(b.elements[loop + 1] * b.item for b in s.accesses)
-    yield "reuse count", log(0 if loop is None else s.extents[loop])
-    yield "reuse iterations", log(0 if loop is None else math.prod(s.extents[loop + 1 :]))
-    yield "reuse bytes", log(between)
-
-
-def _reuse_loop(a: Access, extents: Sequence[int]) -> int | None:
-    return next((n for n in reversed(range(len(extents))) if a.steps[n] == 0), None)
+NO_BUFFER = [0.0] * len(BUFFER_COLUMNS)
+_BUFFER_NAMES = [[f"b{place}.{name}" for name in BUFFER_COLUMNS] for place in range(BUFFERS)]
 
 
 def _inside_parallel(s: Statement) -> int:

@@ -35,8 +35,9 @@ INSERT = 1.5  # an element of a vector whose elements do not lie side by side
 LATENCY = 4.0  # from one addition to the next that needs it
 TURN = 2.0  # counting and jumping, for each turn of a loop
 FORK = 8000.0  # starting threads and waiting for the last
-# Cycles for one line from the second cache, the third, and memory; each holds this share of others.
-FILL = (2.0, 6.0, 12.0)
+# Cycles for one line from the second cache, the third, and memory, where lines come in rows so that
+# the machine sees them coming, and how long each row makes it wait.
+FILL = ((2.0, 11.0), (6.0, 24.0), (12.0, 60.0))
 OVERLAP = 0.15  # of the smaller resources, what the largest does not hide
 
 
@@ -119,16 +120,21 @@ def _operands(s: Statement, body: int, lanes: int) -> float:
 
 
 def _vectors(s: Statement, a: Access, level: int, lanes: int) -> float:
-    step = a.steps[-1] if a.steps and s.kinds[-1] == "vectorize" else 0
-    return a.elements[level] / (_lanes_used(s, lanes) if abs(step) == 1 else 1.0)
+    return a.elements[level] / (_lanes_used(s, lanes) if _step(s, a) == 1 else 1.0)
+
+
+def _step(s: Statement, a: Access) -> int:
+    """By how much the address moves from lane to lane; much where nothing is known of it."""
+    if not a.steps or s.kinds[-1] != "vectorize":
+        return 0
+    return LINE_BYTES if a.clamped else abs(a.steps[-1])
 
 
 def _moves(s: Statement, a: Access, body: int, lanes: int) -> float:
     """Cycles of loading or storing a buffer in one trip of the straight code."""
     if a.scope == "register":
         return 0.0
-    step = abs(a.steps[-1]) if a.steps and s.kinds[-1] == "vectorize" else 0
-    each = INSERT if step > 1 else MOVE
+    each = INSERT if _step(s, a) > 1 else MOVE
     cycles = each * _vectors(s, a, body, lanes) * ((a.reads > 0) + (a.writes > 0))
     # What the innermost loop does not move is loaded before it.
     still = body > 0 and a.steps[body - 1] == 0
@@ -140,27 +146,24 @@ def _fills(s: Statement, target: Target) -> list[float]:
     memory = [a for a in s.accesses if a.scope != "register"]
     shared = target.l3 / max(1.0, _threads(s, target.cores))
     found = []
-    for capacity, cycles in zip((target.l1, target.l2, shared), FILL, strict=True):
+    for capacity, (cycles, wait) in zip((target.l1, target.l2, shared), FILL, strict=True):
         level = 0
         while level < len(s.extents) and _bytes(memory, level) > capacity:
             level += 1
         again = math.prod(s.extents[:level])
-        lines = sum(
-            min(a.lines[level] * again, a.lines[level] * _moving(s, a, level) * 4) * _ways(a)
+        busy = sum(
+            min(again, _moving(s, a, level) * 4)
+            * a.lines[level]
+            * ((2 if a.writes else 1) * cycles + wait / a.row[level])
             for a in memory
         )
-        cold = _bytes(memory, 0) > capacity
-        found.append(cycles * lines if cold else 0.0)
+        found.append(busy if _bytes(memory, 0) > capacity else 0.0)
     return found
 
 
 def _moving(s: Statement, a: Access, level: int) -> int:
     """The runs of outer loops in which a buffer's place changes; each is loaded at least once."""
     return math.prod(e for e, step in zip(s.extents[:level], a.steps, strict=False) if step)
-
-
-def _ways(a: Access) -> int:
-    return 2 if a.writes else 1
 
 
 def _bytes(accesses: list[Access], level: int) -> int:

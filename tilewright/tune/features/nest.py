@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, takewhile
 
-from tilewright.arith.expr import TRUE, Expr, Load
-from tilewright.arith.walk import loads
+from tilewright.arith.expr import TRUE, Binary, Expr, Load
+from tilewright.arith.walk import loads, subexpressions
 from tilewright.ir.loop.nodes import Block, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import Path, statements
@@ -33,7 +33,11 @@ Index = Callable[[Expr], Reach]
 
 @dataclass(frozen=True)
 class Access:
-    """A buffer as one statement uses it; numbers a level, from all loops to none, or a loop."""
+    """A buffer as one statement uses it; numbers a level, from all loops to none, or a loop.
+
+    A `row` is how many lines lie one behind the other. `clamped` is where an index is kept inside
+    of the buffer along the last loop: its elements may be anywhere.
+    """
 
     buffer: str
     scope: str
@@ -42,7 +46,9 @@ class Access:
     writes: int
     elements: tuple[int, ...]
     lines: tuple[int, ...]
+    row: tuple[int, ...]
     steps: tuple[int, ...]
+    clamped: bool
 
     @property
     def accumulates(self) -> bool:
@@ -216,7 +222,12 @@ class _Shape:
     def access(self, uses: list[tuple[Load, bool]], index: Index) -> Access:
         """All uses together: they overlap where they are several, so the widest counts."""
         moves = [[index(i) for i in load.indices] for load in dict(uses)]
-        every = [self._touched(move, self._sizes(moves, index)) for move in moves]
+        sizes = self._sizes(moves, index)
+        every = [self._touched(move, sizes) for move in moves]
+        elements, lines, row = (
+            tuple([max(column) for column in zip(*(one[part] for one in every), strict=True)])
+            for part in range(3)
+        )
         writes = sum(is_write for _, is_write in uses)
         return Access(
             self.buffer.name,
@@ -224,9 +235,11 @@ class _Shape:
             self.buffer.dtype.bytes,
             len(uses) - writes,
             writes,
-            tuple([max(column) for column in zip(*(e for e, _, _ in every), strict=True)]),
-            tuple([max(column) for column in zip(*(n for _, n, _ in every), strict=True)]),
-            every[0][2],
+            elements,
+            lines,
+            row,
+            every[0][3],
+            self.depth > 0 and any(_clamped(i, index) for load, _ in uses for i in load.indices),
         )
 
     def _sizes(self, moves: list[list[Reach]], index: Index) -> list[int]:
@@ -240,8 +253,8 @@ class _Shape:
 
     def _touched(
         self, moves: list[Reach], sizes: list[int]
-    ) -> tuple[list[int], list[int], tuple[int, ...]]:
-        """Elements and cache lines at each level, and the step in elements along each loop."""
+    ) -> tuple[list[int], list[int], list[int], tuple[int, ...]]:
+        """Elements, cache lines and lines a row at each level, and the step along each loop."""
         places = range(self.home, self.depth + 1)
         elements, held, span = [1] * len(places), [1] * len(places), [1] * len(places)
         whole = [True] * len(places)  # whether all inner dimensions are touched from end to end
@@ -259,9 +272,24 @@ class _Shape:
                 steps[loop] += min(step, size) * stride
             stride *= size
         item = self.buffer.dtype.bytes
-        lines = [
-            all_of // one * min(one, -(-wide * item // LINE_BYTES))
-            for all_of, one, wide in zip(elements, held, span, strict=True)
-        ]
-        outside = self.home
-        return [elements[0]] * outside + elements, [lines[0]] * outside + lines, tuple(steps)
+        row = [-(-wide * item // LINE_BYTES) for wide in span]
+        lines = [n // one * min(one, r) for n, one, r in zip(elements, held, row, strict=True)]
+        outer = self.home
+        return (
+            [elements[0]] * outer + elements,
+            [lines[0]] * outer + lines,
+            [row[0]] * outer + row,
+            tuple(steps),
+        )
+
+
+def _clamped(i: Expr, index: Index) -> bool:
+    """Whether an index is kept within bounds by a minimum or maximum along the last loop."""
+    return isinstance(i, Binary) and any(
+        isinstance(e, Binary) and e.op in ("min", "max") and _moves_last(index(e))
+        for e in subexpressions(i)
+    )
+
+
+def _moves_last(moved: Reach) -> bool:
+    return bool(moved.step) and moved.step[-1] != 0

@@ -40,7 +40,9 @@ def program_features(func: Func, target: Target) -> np.ndarray:
     order = sorted(range(len(rows)), key=lambda n: -costs[n].total)
     heaviest = [rows[n] for n in order[:HEAVIEST]]
     empty = [np.zeros(len(_statement_names()))] * (HEAVIEST - len(heaviest))
-    whole = _whole([*known.values()][len(func.params) :], found, cycles)
+    ideal = sum(cost.arithmetic for cost in costs) / target.cores
+    own = [*known.values()][len(func.params) :]
+    whole = np.array([log(cycles), ideal / max(1.0, cycles), *_whole(own, found)])
     return np.concatenate([whole, *heaviest, *empty, _pooled(rows)])
 
 
@@ -57,6 +59,7 @@ def feature_names() -> tuple[str, ...]:
 
 _WHOLE = (
     ESTIMATE,
+    "program.efficiency",
     "program.statements",
     "program.flops",
     "program.allocated",
@@ -65,13 +68,13 @@ _WHOLE = (
 )
 
 
-def _whole(own: Sequence[Buffer], found: Sequence[Statement], cycles: float) -> np.ndarray:
+def _whole(own: Sequence[Buffer], found: Sequence[Statement]) -> list[float]:
     allocated = dict.fromkeys(SCOPES, 0)
     for buffer in own:
         size = math.prod(max(1, reach(d, {}, {}).base) for d in buffer.shape)
         allocated[buffer.scope] += size * buffer.dtype.bytes
     flops = sum(s.flops * s.runs for s in found)
-    return np.array([log(cycles), len(found), log(flops), *map(log, allocated.values())])
+    return [float(len(found)), log(flops), *map(log, allocated.values())]
 
 
 def _pooled(rows: Sequence[np.ndarray]) -> np.ndarray:

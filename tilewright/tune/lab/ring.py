@@ -119,7 +119,7 @@ def compete(
         jobs = [Job(space, m, s, settings.trials, settings.batch) for m in methods for s in seeds]
         runs = _shown(run_all(run_one, jobs, settings.jobs), jobs, show)
         found = [Standing(space, m, optimum, tuple(islice(runs, len(seeds)))) for m in methods]
-        standings += sorted(found, key=_rank)
+        standings += ranked(found)
     return standings
 
 
@@ -127,6 +127,11 @@ def _shown(runs: Iterable[Run], jobs: Sequence[Job], show: Callable[[str], None]
     for number, (run, job) in enumerate(zip(runs, jobs, strict=True), 1):
         show(f"{job.space}: {number} of {len(jobs)} runs, {job.method}")
         yield run
+
+
+def ranked(standings: Iterable[Standing]) -> list[Standing]:
+    """Standings of one space, the best first."""
+    return sorted(standings, key=_rank)
 
 
 def _rank(standing: Standing) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tilewright.core.node import node
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.lab.method import Method
-from tilewright.tune.lab.ring import Run, Settings, Standing, run_all
+from tilewright.tune.lab.ring import Run, Settings, Standing, ranked, run_all
 from tilewright.tune.search import Measure, search_tasks
 from tilewright.tune.space.table import replay_space
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
@@ -91,7 +91,7 @@ def compete_tasks(
             runs.append(run)
             show(f"{model.name}: {len(runs)} of {len(jobs)} runs, {method}")
         standings.append(Standing(model.name, method, model.optimum, tuple(runs)))
-    return sorted(standings, key=lambda one: (one.t95.median, one.mean_t95))
+    return ranked(standings)
 
 
 def _latencies(done: Sequence[tuple[int, Result]], weights: Sequence[float]) -> tuple[float, ...]:

@@ -40,11 +40,8 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 def read_space(path: Path) -> ReplaySpace:
     """The space in a file of either format."""
-    raw = path.read_bytes()
     try:
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        data = json.loads(raw)
+        data = _data(path)
         read = _read_t4 if "results" in data else _read_small
         return read(data, path.name.split(".")[0])
     except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError, IndexError) as error:
@@ -53,6 +50,17 @@ def read_space(path: Path) -> ReplaySpace:
             f"{path} is no file of a measured space: {type(error).__name__}: {error}",
             help="give a file in the T4 format, or one that `write_space` wrote",
         ) from error
+
+
+def read_origin(path: Path) -> tuple[str, str]:
+    """Where the space in a file of our own format comes from, and its licence."""
+    data = _data(path)
+    return data["source"], data["licence"]
+
+
+def _data(path: Path) -> Any:
+    raw = path.read_bytes()
+    return json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
 
 
 def write_space(path: Path, space: ReplaySpace, source: str, licence: str) -> None:
