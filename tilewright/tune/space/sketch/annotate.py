@@ -31,7 +31,8 @@ def annotate(sketch: Sketch) -> None:
     order = [b.name for b in sketch.facts.blocks]
     pending = sorted(sketch.pending, key=order.index, reverse=True)
     simple = [name for name in pending if is_simple(sketch.block(name))]
-    at_root = [name for name in simple if _place(sketch, name) == ROOT]
+    alone = [name for name in simple if sketch.pending[name] != "inside"]
+    at_root = [name for name in alone if _place(sketch, name) == ROOT]
     for name in simple:
         if sketch.pending[name] == "rfactor":
             _sum_in_lanes(sketch, name, name in at_root)
@@ -45,7 +46,7 @@ def _place(sketch: Sketch, name: str) -> str:
     """Compute a block at a loop around all its readers, or leave it where it is."""
     sch, block = sketch.sch, sketch.block(name)
     readers = sketch.readers(block)
-    if sketch.is_output(block) or not readers or len(sketch.loops(name)) != len(block.iters):
+    if sketch.is_output(block) or not readers:
         return ROOT
     around = [loops_above(sch.func, r) for r in readers]
     shared = [same[0] for same in zip(*around, strict=False) if len({*map(id, same)}) == 1]
