@@ -43,6 +43,8 @@ def test_a_budget_ends_in_time(clock: Clock) -> None:
     clock.now += 4
     assert pace.allowed(50, 0) == 0
     assert pace.left(50) == 0.0
+    assert pace.is_over
+    assert not Pace(5, None, 16, clock).is_over
 
 
 def test_comparisons_have_their_share_of_a_budget(clock: Clock) -> None:

@@ -43,6 +43,11 @@ class Pace:
         """Seconds since the session began."""
         return self._clock() - self._start
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget of time is spent."""
+        return self.budget is not None and self.elapsed >= self.budget
+
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""
         ends = [math.inf]

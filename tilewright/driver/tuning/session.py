@@ -178,10 +178,15 @@ class Session:
         return self.pace.allowed(self.report.trials, waiting)
 
     def _decide(self, measurer: Measurer, folder: Path) -> None:
-        """Compare the best of each task with the built-in schedule, what promises most first."""
+        """Compare the best of each task with the built-in schedule, what promises most first.
+
+        What there is no time for is left to a later session.
+        """
         open_searches = [search for search in self.report.searches if finalists(search)]
         open_searches.sort(key=lambda s: s.task.about.weight * (s.best - s.builtin))
-        for search in open_searches:
+        for number, search in enumerate(open_searches):
+            if number and self.pace.is_over:
+                break
             self._now(f"comparing {search.task.about.name} with the built-in schedule")
             decide(search, measurer, self._job(search, folder))
 
