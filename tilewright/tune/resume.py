@@ -23,8 +23,7 @@ def to_record(
     target: str,
     versions: Pairs,
     now: float,
-    conditions: Pairs = (),
 ) -> Record:
     """The record of a measurement that was made at `now`."""
     trace = space.text(result.candidate)
-    return Record(workload, target, trace, result.times, result.failure, now, versions, conditions)
+    return Record(workload, target, trace, result.times, result.failure, now, versions)

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.models import mlp
-from tilewright.core.errors import Error
-from tilewright.driver.tuning.build_worker import build
+from tests.schedule.test_trace_legality import WAVE
+from tilewright.core.errors import Error, LegalityError
+from tilewright.driver.tuning.build_worker import build, replaying
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
 from tilewright.driver.tuning.task_files import write_task
+from tilewright.ir.loop.text import parse_func
 from tilewright.runtime.load import load
 from tilewright.target.cpu import host
 from tilewright.tune.candidate import Candidate
@@ -46,6 +48,13 @@ def test_a_bad_trace_is_an_error(tmp_path: Path, job: Job) -> None:
     for trace in ("split(", 'split("nowhere", [?, 2])'):
         with pytest.raises(Error):
             build(_request(job, trace, tmp_path / "out"))
+
+
+def test_a_trace_that_breaks_a_dependence_is_refused() -> None:
+    func = parse_func(WAVE)
+    assert replaying('split("j", [?, 4])')(func, frozenset(), host()).rule == "tuned"
+    with pytest.raises(LegalityError):
+        replaying('reorder("j", "i")')(func, frozenset(), host())
 
 
 def test_candidates_are_measured(job: Job, task: TuningTask) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tilewright.driver.tuning.pace import FINAL_SHARE, FIRST_BATCH, Pace
+from tilewright.driver.tuning.pace import FINAL_SHARE, SMALL_BATCH, Pace
 
 
 class Clock:
@@ -34,15 +34,17 @@ def test_a_budget_ends_in_time(clock: Clock) -> None:
     clock.now += 10
     pace.begin(5)
     assert pace.elapsed == 10.0
-    assert pace.allowed(5, 0) == FIRST_BATCH
+    assert pace.allowed(5, 0) == SMALL_BATCH
     clock.now += 8
-    assert pace.allowed(9, 0) == 5  # a tenth of the budget at two seconds each
+    assert pace.allowed(9, 0) == 7  # a share of the budget at two seconds each
     assert pace.left(9) == 82.0
     clock.now += 78
     assert pace.allowed(48, 0) == 2
     clock.now += 4
     assert pace.allowed(50, 0) == 0
     assert pace.left(50) == 0.0
+    assert pace.is_over
+    assert not Pace(5, None, 16, clock).is_over
 
 
 def test_comparisons_have_their_share_of_a_budget(clock: Clock) -> None:
@@ -59,7 +61,9 @@ def test_whichever_ends_first(clock: Clock) -> None:
     assert pace.allowed(1, 0) <= 0
 
 
-def test_slow_trials_come_one_by_one(clock: Clock) -> None:
+def test_slow_trials_come_a_few_at_a_time(clock: Clock) -> None:
     pace = Pace(None, 100.0, 16, clock)
+    clock.now += 20
+    assert pace.allowed(1, 0) == SMALL_BATCH
     clock.now += 20
     assert pace.allowed(1, 0) == 1

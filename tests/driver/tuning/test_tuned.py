@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.frontends.onnx.staged_models import AXES
 from tests.models import mlp, random_inputs, reference
 from tilewright.core.config import override
 from tilewright.core.errors import TuneError
@@ -168,6 +169,13 @@ def test_the_nearest_workload_is_used_where_asked_for(tmp_path: Path) -> None:
     with tw.compile(model, tuned=path, nearest=True) as tuned:
         assert "from the nearest, record of" in tuned.explain()
         np.testing.assert_allclose(tuned(**inputs), *reference(model, inputs).values(), rtol=1e-5)
+
+
+def test_a_model_in_stages_takes_records_too(tmp_path: Path, records: Made) -> None:
+    path = _written(tmp_path / "r.db", records)
+    given = (np.ones((2, 3), np.float32), np.array([0], np.int64))
+    with tw.compile(AXES) as plain, tw.compile(AXES, tuned=path) as tuned:
+        np.testing.assert_array_equal(plain(*given), tuned(*given))
 
 
 def test_a_bad_file_is_one_clear_error(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ STRUCTURES: dict[str, Callable[[], Graph]] = {
     "attention": attention,
 }
 
+# Enough to see that a space works; all of them take a while.
+FEW = ("gemm", "depthwise", "softmax", "transpose")
+
 
 def func_of(name: str) -> tuple[Func, frozenset[str]]:
     """The kernel of a structure, and which of its parameters are constants."""

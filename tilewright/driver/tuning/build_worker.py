@@ -1,7 +1,8 @@
 """The process in which candidates are compiled: `python -m tilewright.driver.tuning.build_worker`.
 
 It answers the requests of `tune/measure/build_pool.py`: a task's folder, a trace or null for the
-built-in schedule, the target, and the file to write.
+built-in schedule, the target, and the file to write. A trace is checked before anything is built:
+the structure that it gives, and that it keeps every dependence.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from tilewright.driver.tuning.task_files import read_task
 from tilewright.driver.tuning.tuned import RULE
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.choose import ScheduledFunc
 from tilewright.schedule.trace import parse_trace
+from tilewright.schedule.trace_legality import check_trace
 from tilewright.target.cpu import Target
 from tilewright.tune.machine import parse_target
 from tilewright.tune.measure.serve import serve
@@ -38,11 +41,14 @@ def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def replaying(text: str) -> MakeSchedule:
-    """The schedule that a trace spells, whatever function it is asked for."""
+    """The schedule that a trace spells, whatever function it is asked for, if it is legal there."""
     trace = parse_trace(text, "candidate")
 
     def schedule(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
-        return ScheduledFunc(trace.replay(func), trace, RULE)
+        made = trace.replay(func)
+        verify_func(made)
+        check_trace(func, trace)
+        return ScheduledFunc(made, trace, RULE)
 
     return schedule
 

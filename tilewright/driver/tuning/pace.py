@@ -10,10 +10,11 @@ from collections.abc import Callable
 FINAL_SECONDS = 3.0
 # The share of a budget that comparisons may have at most.
 FINAL_SHARE = 0.3
-# The share that one batch may have, so that there can be several of each task.
-BATCH_SHARE = 0.1
-# Before anything is measured nobody knows how long a trial takes.
-FIRST_BATCH = 4
+# The share that one batch may have, so that there can be several.
+BATCH_SHARE = 0.15
+# Smaller batches are not worth what choosing them takes, and before anything is measured nobody
+# knows how long a trial takes.
+SMALL_BATCH = 4
 
 
 class Pace:
@@ -42,6 +43,11 @@ class Pace:
         """Seconds since the session began."""
         return self._clock() - self._start
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget of time is spent."""
+        return self.budget is not None and self.elapsed >= self.budget
+
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""
         ends = [math.inf]
@@ -61,9 +67,9 @@ class Pace:
         kept = min(FINAL_SECONDS * finals, FINAL_SHARE * self.budget)
         free = self.budget - self.elapsed - kept
         if done <= self._known:
-            return min(wanted, FIRST_BATCH) if free > 0 else 0
+            return min(wanted, SMALL_BATCH) if free > 0 else 0
         one = self._trial_seconds(done)
-        return min(wanted, int(free / one), max(1, int(BATCH_SHARE * self.budget / one)))
+        return min(wanted, int(free / one), max(SMALL_BATCH, int(BATCH_SHARE * self.budget / one)))
 
     def _trial_seconds(self, done: int) -> float:
         return (self._clock() - self._begun) / (done - self._known)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import tilewright
 from tilewright.core.errors import TuneError
+from tilewright.driver.tuning.deferred import DeferredChecks
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
 from tilewright.driver.tuning.pace import Pace
@@ -104,7 +105,7 @@ class Session:
         scheduled, settings = task.scheduled, self.settings
         make = SCHEDULE_SPACES.get(settings.space)
         space = make(scheduled.func, scheduled.constants, self.model.target)
-        strategy = settings.method.start(space, settings.seed)
+        strategy = settings.method.start(DeferredChecks(space), settings.seed)
         return TaskSearch(task, space, strategy, self.ledger, self._told)
 
     def _told(self, search: TaskSearch, result: Result) -> None:
@@ -177,10 +178,15 @@ class Session:
         return self.pace.allowed(self.report.trials, waiting)
 
     def _decide(self, measurer: Measurer, folder: Path) -> None:
-        """Compare the best of each task with the built-in schedule, what promises most first."""
+        """Compare the best of each task with the built-in schedule, what promises most first.
+
+        What there is no time for is left to a later session.
+        """
         open_searches = [search for search in self.report.searches if finalists(search)]
         open_searches.sort(key=lambda s: s.task.about.weight * (s.best - s.builtin))
-        for search in open_searches:
+        for number, search in enumerate(open_searches):
+            if number and self.pace.is_over:
+                break
             self._now(f"comparing {search.task.about.name} with the built-in schedule")
             decide(search, measurer, self._job(search, folder))
 

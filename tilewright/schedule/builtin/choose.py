@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
-from tilewright.ir.loop.nodes import Block, Func
+from tilewright.ir.loop.nodes import Block, Func, Iter
 from tilewright.schedule.builtin.attention import schedule_attention, tasks_loop
 from tilewright.schedule.builtin.brief_tile import brief_depth
 from tilewright.schedule.builtin.injective import schedule_injective
@@ -29,6 +29,7 @@ from tilewright.schedule.builtin.structure import (
     is_copy,
     is_simple,
     reductions,
+    typical_extent,
     value_of,
 )
 from tilewright.schedule.builtin.tile import copies_for_one_row, schedule_tile, tile_roles
@@ -37,6 +38,8 @@ from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 
+# So many rows of a product are many.
+MANY_ROWS = 4
 # The rules, and the structure that each is for.
 RULES = {
     "injective": "no reduction: everything inlined into the last block",
@@ -137,9 +140,16 @@ def _possible_rules(facts: Facts, sums: list[str], constants: frozenset[str]) ->
             rows = None
         if roles is not None:
             yield "tile"
+            if roles.panel is not None and roles.row is not None and _many_rows(roles.row):
+                return  # what rows share would come from far for each of them
         if rows is not None:
             yield "rows"
     yield "nests"
+
+
+def _many_rows(row: Iter) -> bool:
+    """Whether so many rows share an operand that only tiles are any good."""
+    return typical_extent(row.extent) >= MANY_ROWS
 
 
 def _schedule_rows(

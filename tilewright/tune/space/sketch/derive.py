@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.loop.walk import loops_above
+from tilewright.ir.loop.walk import blocks, loops_above
 from tilewright.schedule.builtin.choose import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import Target
 from tilewright.tune.space.sketch.annotate import annotate
 from tilewright.tune.space.sketch.form import form_of
 from tilewright.tune.space.sketch.rule import Rule
-from tilewright.tune.space.sketch.skip import SKIP
 from tilewright.tune.space.sketch.state import Sketch
 
 
@@ -29,11 +28,11 @@ def derive(
 
 
 def _apply_one(sketch: Sketch, name: str, rules: Sequence[Rule]) -> None:
-    """Choose a rule for a block; one that shares its loops with others stays as it is."""
-    found = [rule for rule in rules if _stands_alone(sketch, name) and rule.applies(sketch, name)]
-    if not found:
-        SKIP.apply(sketch, name)
+    """Choose a rule for a block; one that shares its loops with others stays inside them."""
+    if not _stands_alone(sketch, name):
+        sketch.pending[name] = "inside"
         return
+    found = [rule for rule in rules if rule.applies(sketch, name)]
     if found[0].alone:
         found = found[:1]
     by_name = {rule.name: rule for rule in reversed(found)}
@@ -43,4 +42,7 @@ def _apply_one(sketch: Sketch, name: str, rules: Sequence[Rule]) -> None:
 
 
 def _stands_alone(sketch: Sketch, name: str) -> bool:
-    return len(loops_above(sketch.sch.func, name)) == len(sketch.block(name).iters)
+    """Whether a block has a nest of its own, a loop for each of its iterators."""
+    around = loops_above(sketch.sch.func, name)
+    alone = not around or len(list(blocks(around[0]))) == 1
+    return alone and len(around) == len(sketch.block(name).iters)

@@ -44,4 +44,4 @@ def _options(left: int | None, lanes: int) -> list[int]:
 def _default(left: int | None, wanted: int, lanes: int) -> int:
     if left is None or (lanes and left >= wanted):
         return wanted
-    return nearest_divisor(left, wanted)
+    return nearest_divisor(left, min(wanted, left))

@@ -25,8 +25,9 @@ from tilewright.tune.space.sketch.form import Form
 class Sketch:
     """What rules work on.
 
-    `pending` are blocks left as they are, to be placed and put in vectors in the end, and which of
-    their reductions to cut for it; a tile that takes such a block over takes it off the list.
+    `pending` are blocks to be placed and put in vectors in the end, and how: `plain`, with partial
+    results (`rfactor`), or where they are (`inside` loops that they share). A tile that takes such
+    a block over takes it off the list.
     """
 
     sch: Schedule

@@ -19,8 +19,8 @@ from tilewright.tune.space.sketch.factors import choose_factors
 from tilewright.tune.space.sketch.pack import pack_panels
 from tilewright.tune.space.sketch.state import Sketch
 
-# What the last two parts of a reduction, of rows, and vectors of columns come near to by default.
-STEPS, ROWS, VECTORS = 4, 4, 2
+# What the innermost parts of a reduction, of rows, and of columns (in vectors) are near by default.
+STEPS, ROWS, VECTORS = 4, 4, 4
 # How many copies of a statement unrolling may make.
 UNROLLED = (0, 16, 64, 256)
 
@@ -54,7 +54,7 @@ def tile(sketch: Sketch, name: str) -> Tiled:
     for it in rows:
         wanted = (*(1,) * (form.spatial - 2), ROWS if it is rows[-1] else 1)
         split[it.name] = sch.split(loop_of(it), choose_factors(sch, name, it, wanted))
-    wanted = (*(1,) * (form.spatial - 3), VECTORS, lanes)
+    wanted = (*(1,) * (form.spatial - 2), VECTORS * lanes)
     parts = choose_factors(sch, name, column, wanted, lanes)
     split[column.name] = sch.split(loop_of(column), parts)
     for it in reductions(block):
