@@ -72,8 +72,20 @@ def jax_session(job: Job) -> Session:
     return Session(lambda: jax.block_until_ready(function(arrays)), list)
 
 
+def metaschedule(job: Job) -> Session:
+    """What TVM's MetaSchedule left beside the model, see `metaschedule.py`."""
+    import tvm
+    from tvm import relax
+
+    library = tvm.runtime.load_module(str(job.model.parent / "metaschedule.so"))
+    function = relax.VirtualMachine(library, tvm.cpu())["main"]
+    arrays = [tvm.runtime.tensor(value) for value in job.inputs.values()]
+    return Session(lambda: function(*arrays), lambda result: [result.numpy()])
+
+
 ENGINES: dict[str, Engine] = {
     **READING_ONNX,
+    "tvm-tuned": Engine("tvm", metaschedule, "TVM's MetaSchedule", on_request=True),
     "torch-compile": Engine("torch", partial(torch_session, freezing=False), "torch.compile"),
     "torch-frozen": Engine(
         "torch", partial(torch_session, freezing=True), "torch.compile, weights packed in advance"

@@ -33,7 +33,7 @@ LIMITS = {
         },
     ),
 }
-NOT_LIMITED = ("onnxruntime", "iree", "tvm-untuned", "tilewright-bf16")
+NOT_LIMITED = ("onnxruntime", "iree", "tvm-untuned", "tvm-tuned", "tilewright-bf16")
 
 
 def limit_to(isa: str) -> None:

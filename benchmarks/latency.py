@@ -36,7 +36,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 WORKER = (str(HERE / "engines.py"),)
 # Engines whose package fits into no common environment, and where benchmarks/setup.sh puts it.
-OWN_ENVIRONMENTS = {"tvm-untuned": ROOT / ".venv-tvm" / "bin" / "python"}
+OWN_ENVIRONMENTS = dict.fromkeys(
+    ("tvm-untuned", "tvm-tuned"), ROOT / ".venv-tvm" / "bin" / "python"
+)
 
 
 def entry(

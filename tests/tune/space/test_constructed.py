@@ -54,7 +54,12 @@ def test_texts_are_traces_that_need_nothing_of_the_space() -> None:
         assert replayed == space.func(one)
 
 
-def test_the_register_tile_and_more_is_asked_for() -> None:
-    func, constants = func_of("deep gemm")
-    asked = dict(ConstructedSpace(func, constants, host()).default().decisions)
-    assert {"matmul.vectors", "matmul.rows", "matmul.depth", "matmul.loops", "rule"} <= {*asked}
+def test_what_is_asked_for_depends_on_the_structure() -> None:
+    def asked(name: str) -> set[str]:
+        func, constants = func_of(name)
+        return {*dict(ConstructedSpace(func, constants, host()).default().decisions)}
+
+    assert {"matmul.vectors", "matmul.rows", "matmul.depth", "matmul.loops"} <= asked("deep gemm")
+    assert "rule" not in asked("deep gemm")  # rows that share an operand are only tiled
+    assert {"rule", "matmul.vectors"} <= asked("gemv")
+    assert "conv.strip" in asked("depthwise") or "conv.rows" in asked("depthwise")

@@ -67,7 +67,8 @@ def test_a_users_rule_is_a_row_among_others() -> None:
         assert candidate is not None
         taken.add(dict(candidate.decisions)["mm.rule"])
         check_same(func, space.func(candidate), {}, exact=False)
-    assert {"mine", "fused-tiling"} <= taken
+    assert "mine" in taken
+    assert len(taken) > 1
     assert space.legal(default)
 
 

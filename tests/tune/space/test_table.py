@@ -3,12 +3,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
 from tilewright.target.cpu import host
-from tilewright.tune.space.table import DATA, SCHEDULE_SPACES, SPACES, replay_space
+from tilewright.tune.features.program import feature_names
+from tilewright.tune.lab.refresh import refreshed
+from tilewright.tune.space.files import read_origin
+from tilewright.tune.space.table import (
+    DATA,
+    SCHEDULE_SPACES,
+    SPACES,
+    program_spaces,
+    replay_space,
+)
 
 # Figures of the data as it was published.
 PUBLISHED = {
@@ -17,8 +27,11 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_shipped_spaces(name: str) -> None:
+OURS = [name for name in SPACES if name not in PUBLISHED]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_spaces(name: str) -> None:
     space = replay_space(name)
     count, optimum, share = PUBLISHED[name]
     assert len(space) == count
@@ -26,9 +39,24 @@ def test_shipped_spaces(name: str) -> None:
     assert space.share_within(0.05) == pytest.approx(share, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_spaces_of_programs_have_this_versions_features(name: str) -> None:
+    """If not: `tilewright lab refresh tilewright/tune/space/data/*.gz`."""
+    space = replay_space(name)
+    assert space.about.columns == feature_names()
+    again, _ = refreshed(space).measured()
+    np.testing.assert_allclose(space.measured()[0], again, rtol=1e-4, atol=1e-6)
+    assert len(space) >= 60
+    assert space.share_within(0.05) < 0.2
+    assert name in program_spaces()
+
+
 def test_data_is_small_and_says_where_it_comes_from() -> None:
-    assert sum(path.stat().st_size for path in DATA.iterdir()) < 300_000
-    for name in SPACES:
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 500_000
+    assert ".json.gz" in (DATA / "LICENCE.txt").read_text()
+    for name in OURS:
+        assert all(read_origin(DATA / f"{name}.json.gz"))
+    for name in PUBLISHED:
         data = json.loads((DATA / f"{name}.json").read_text())
         assert data["source"]
         assert data["licence"].startswith("MIT")

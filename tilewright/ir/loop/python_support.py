@@ -80,6 +80,8 @@ def bitcast(a: Any, source: DType, dtype: DType) -> Any:
 
 def call(fn: str, dtype: DType, source: DType, *args: Any) -> Any:
     """A function of scalars."""
+    if fn == "isnan":
+        return bool(args[0] != args[0])
     if fn in FUNCTIONS and (dtype is F32 or dtype is F64):
         return dtype.numpy.type(FUNCTIONS[fn](*map(np.float64, args)))
     return _plain(call_value(fn, dtype, *(source.numpy.type(a) for a in args)), dtype)

@@ -30,6 +30,13 @@ DATA = Path(__file__).parent / "data"
 SPACES = {
     "convolution-a100": "a 2-D convolution with a 15x15 filter, in CUDA on an A100",
     "dedispersion-a4000": "dedispersion of radio signals, in CUDA on an A4000",
+    "gemm_512": "our schedules of a matrix product, both sides given at run time",
+    "linear_128x768x3072": "our schedules of a matrix product with constant weights",
+    "bmm_12x128x64": "our schedules of products of small matrices",
+    "conv3x3_56x56_64to64": "our schedules of the product inside of a Winograd convolution",
+    "conv3x3_14x14_256to256": "the same for fewer pixels and more channels",
+    "softmax_512x1000": "our schedules of a softmax",
+    "layernorm_512x768": "our schedules of a layer norm",
 }
 
 

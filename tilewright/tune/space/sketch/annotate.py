@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Var
 from tilewright.arith.walk import free_vars
-from tilewright.ir.loop.nodes import Block, For
+from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.walk import blocks, loops_above
 from tilewright.schedule.builtin.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.lanes import reduce_in_lanes
@@ -21,7 +21,7 @@ from tilewright.schedule.builtin.structure import (
     work,
 )
 from tilewright.schedule.builtin.threads import is_shared, share
-from tilewright.tune.space.sketch.state import Sketch
+from tilewright.tune.space.sketch.state import Sketch, reuses
 
 ROOT = "root"
 
@@ -34,16 +34,20 @@ def annotate(sketch: Sketch) -> None:
     alone = [name for name in simple if sketch.pending[name] != "inside"]
     at_root = [name for name in alone if _place(sketch, name) == ROOT]
     for name in simple:
+        nest = name
         if sketch.pending[name] == "rfactor":
-            _sum_in_lanes(sketch, name, name in at_root)
+            nest = _sum_in_lanes(sketch, name, name in at_root)
         else:
             _in_vectors(sketch, name)
         if name in at_root and is_shared(sketch.sch, name, work(sketch.block(name))):
-            _share(sketch, name)
+            _share(sketch, nest)
 
 
 def _place(sketch: Sketch, name: str) -> str:
-    """Compute a block at a loop around all its readers, or leave it where it is."""
+    """Compute a block at a loop around all its readers, or leave it where it is.
+
+    By default that is the outermost loop, unless tiles would have it computed again and again.
+    """
     sch, block = sketch.sch, sketch.block(name)
     readers = sketch.readers(block)
     if sketch.is_output(block) or not readers:
@@ -52,7 +56,9 @@ def _place(sketch: Sketch, name: str) -> str:
     shared = [same[0] for same in zip(*around, strict=False) if len({*map(id, same)}) == 1]
     numbered = {v for r in readers for it in spatial(r) for v in free_vars(it.binding)}
     options = [f.name for f in shared if f.kind == "serial" and f.name in numbered]
-    at = sch.choose(f"{name}.location", ROOT, lambda: (ROOT, *options))
+    near = options[:1] if not any(map(reuses, readers)) else []
+    default = next(iter(near), ROOT)
+    at = sch.choose(f"{name}.location", default, lambda: (ROOT, *options))
     if at != ROOT:
         sch.compute_at(name, at)
     return at
@@ -64,17 +70,18 @@ def _own(sketch: Sketch, name: str) -> list[str]:
     return [f.name for f in around if len(list(blocks(f))) == 1 and f.kind == "serial"]
 
 
-def _sum_in_lanes(sketch: Sketch, name: str, at_root: bool) -> None:
-    """A reduction along its row: one partial result a lane."""
+def _sum_in_lanes(sketch: Sketch, name: str, at_root: bool) -> str:
+    """A reduction along its row: one partial result a lane; the block that has the rows then."""
     sch, block = sketch.sch, sketch.block(name)
     axis, lanes = reductions(block)[-1], sketch.lanes(block)
+    nest = name
     if at_root and spatial(block):
-        copy = sketch.block(sch.cache_write(name, "local"))
-        sch.compute_at(name, loop_of(spatial(copy)[-1]))
-        sketch.pending[copy.name] = "plain"
+        nest = sch.cache_write(name, "local")
+        sch.compute_at(name, loop_of(spatial(sketch.block(nest))[-1]))
     most = max(1, typical_extent(axis.extent) // lanes)
     vectors = vectors_together(sch, name, min(UNROLL, most), axis.extent, lanes)
     reduce_in_lanes(sch, name, axis.name, vectors * lanes, lanes)
+    return nest
 
 
 def _in_vectors(sketch: Sketch, name: str) -> None:
@@ -99,12 +106,9 @@ def _in_vectors(sketch: Sketch, name: str) -> None:
 
 def _share(sketch: Sketch, name: str) -> None:
     """Let threads share the spatial loops of a nest that stand outermost."""
-    copy = sketch.readers(sketch.block(name))
-    last = name if _has_root(sketch, name) or not copy else copy[0].name
-    block: Block = sketch.block(last)
-    numbered = {v for it in spatial(block) for v in free_vars(it.binding)}
+    numbered = {v for it in spatial(sketch.block(name)) for v in free_vars(it.binding)}
     found: list[str] = []
-    for loop in loops_above(sketch.sch.func, last):
+    for loop in loops_above(sketch.sch.func, name):
         if loop.name not in numbered or loop.kind != "serial":
             break
         found.append(loop.name)
@@ -112,11 +116,3 @@ def _share(sketch: Sketch, name: str) -> None:
             break
     if found:
         share(sketch.sch, name, found)
-
-
-def _has_root(sketch: Sketch, name: str) -> bool:
-    """Whether the outermost loop around a block is one of its own axes."""
-    around = loops_above(sketch.sch.func, name)
-    block = sketch.block(name)
-    numbered = {v for it in spatial(block) for v in free_vars(it.binding)}
-    return bool(around) and around[0].name in numbered
