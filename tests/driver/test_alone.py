@@ -3,9 +3,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.models import mlp
+from tilewright.core.dtypes import F32
 from tilewright.driver.alone import alone
 from tilewright.driver.compiler import Timings, lower_to_graph
 from tilewright.ir.graph.verify import verify_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.evaluate import run_graph
 
@@ -24,6 +27,18 @@ def test_a_node_alone_means_what_it_means_in_the_model() -> None:
     (y,) = run_graph(part, inputs).values()
     w, b = (known[name] for name in node.inputs[1:])
     np.testing.assert_allclose(y, np.maximum(x @ w + b, 0), rtol=1e-5, atol=1e-6)
+
+
+def test_a_scalar_stays_one() -> None:
+    g = GraphBuilder("g")
+    x, s = g.input("x", tensor(F32, 3)), g.input("s", tensor(F32))
+    graph = lower_to_graph(g.graph(g.add("mul", x, s)), {}, Timings())
+    (node,) = graph.nodes
+    types = [graph.types[name] for name in node.inputs]
+    arrays = [np.ones(3, np.float32), np.float32(2).reshape(())]
+    part, inputs = alone(node, arrays, types, {}, frozenset())
+    (y,) = run_graph(part, inputs).values()
+    np.testing.assert_array_equal(y, np.full(3, 2))
 
 
 def test_without_constants_everything_is_an_input() -> None:

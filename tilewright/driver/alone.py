@@ -35,7 +35,7 @@ def alone(
             fixed.append(Constant(name, t, x))
         else:
             inputs.append(Value(name, t))
-            values[name] = np.ascontiguousarray(x)
+            values[name] = np.asarray(x, order="C")
     for size, length in sizes.items():
         inputs.append(Value(f"size.{size}", TensorType(BOOL, (Var(size),))))
         values[f"size.{size}"] = np.zeros(length, bool)

@@ -20,11 +20,16 @@ from tilewright.ops.check import check_types
 
 def read_graph(path: Path) -> Graph:
     """The graph in a file, checked."""
-    text = _readable(path, path.read_text)
-    graph = parse_graph(text, make_attrs, read_constants(path), str(path))
+    graph = parse_file(path)
     verify_graph(graph)
     check_types(graph)
     return graph
+
+
+def parse_file(path: Path) -> Graph:
+    """The graph in a file that the compiler has written, which needs no check."""
+    text = _readable(path, path.read_text)
+    return parse_graph(text, make_attrs, read_constants(path), str(path))
 
 
 def read_constants(path: Path) -> dict[str, Any]:

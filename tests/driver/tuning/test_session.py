@@ -14,9 +14,12 @@ import pytest
 import tilewright as tw
 from tests.driver.tuning.fakes import MODEL, database, session, use_fakes
 from tests.models import mlp, random_inputs, reference, save
-from tilewright.core.errors import ConfigError, TuneError
+from tilewright.core.errors import ConfigError, ExecutionError, TuneError
+from tilewright.driver.tuning import session as session_module
+from tilewright.driver.tuning.extract import TuningTask
 from tilewright.driver.tuning.finals import winner
 from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.whole_model import Latency
 from tilewright.target.cpu import host
@@ -123,6 +126,24 @@ def test_what_makes_the_model_slower_is_not_used(
         assert report.latency is not None
         assert not any(map(winner, report.searches))
     assert len(read_verdicts(database(tmp_path), host())) == 0
+
+
+def test_a_kernel_that_the_sizes_do_not_fit_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch)
+
+    def refuse(folder: Path, task: TuningTask, *_: object) -> object:
+        if task.about.name == "softmax":
+            raise ExecutionError("run.check", "sizes that do not fit")
+        return write_task(folder, task, host())
+
+    monkeypatch.setattr(session_module, "write_task", refuse)
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=12).run()
+    problems = {search.task.about.name: search.problem for search in report.searches}
+    assert problems == {"matmul_add_relu": "", "matmul_add": "", "softmax": "sizes that do not fit"}
+    assert report.trials == 12
 
 
 def test_mistakes_are_told_at_once(tmp_path: Path) -> None:

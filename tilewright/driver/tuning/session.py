@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import tilewright
-from tilewright.core.errors import TuneError
+from tilewright.core.errors import ExecutionError, TuneError
 from tilewright.driver.tuning.deferred import DeferredChecks
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
@@ -140,12 +140,17 @@ class Session:
     def _measurer(self) -> Measurer:
         return Measurer(BUILD_WORKER, MeasurerSettings(builders=self.model.target.cores))
 
-    def _job(self, search: TaskSearch, folder: Path) -> Job:
-        task = search.task
+    def _job(self, search: TaskSearch, folder: Path) -> Job | None:
+        """The files of a task; none where sizes were taken that its kernel is not for."""
+        task, target = search.task, self.model.target
         if task.workload not in self._jobs:
-            place = folder / task.workload
             threads, cold = self.model.threads, self.settings.cold
-            self._jobs[task.workload] = write_task(place, task, self.model.target, threads, cold)
+            try:
+                job = write_task(folder / task.workload, task, target, threads, cold)
+            except ExecutionError as error:
+                search.problem = error.message
+                return None
+            self._jobs[task.workload] = job
         return self._jobs[task.workload]
 
     def _scheduler(self, whole: WholeModel) -> TaskScheduler:
@@ -169,7 +174,8 @@ class Session:
         self.pace.begin(self.report.trials)
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
             search = searches[chosen]
-            more = search.round(measurer, self._job(search, folder), wanted)
+            job = self._job(search, folder)
+            more = job is not None and search.round(measurer, job, wanted)
             scheduler.observe(chosen, search.best, finished=not more)
 
     def _allowed(self) -> int:
@@ -188,7 +194,9 @@ class Session:
             if number and self.pace.is_over:
                 break
             self._now(f"comparing {search.task.about.name} with the built-in schedule")
-            decide(search, measurer, self._job(search, folder))
+            job = self._job(search, folder)
+            if job is not None:
+                decide(search, measurer, job)
 
     def _check_model(self, whole: WholeModel, measurer: Measurer) -> None:
         """Measure the model before and after; what makes it slower is not used."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.driver.bisect.meanings import Meanings
 from tilewright.driver.bisect.native import Native
-from tilewright.driver.graph_file import read_graph, write_graph
+from tilewright.driver.graph_file import parse_file, write_graph
 from tilewright.driver.tuning.extract import TuningTask
 from tilewright.ir.graph.nodes import Graph
 from tilewright.target.cpu import Target
@@ -58,4 +58,4 @@ def write_arrays(folder: Path, word: str, arrays: Iterable[np.ndarray]) -> tuple
 def read_task(folder: Path) -> tuple[Graph, str]:
     """The model of a task's kernel, and the precision that it is compiled with."""
     about = json.loads((folder / ABOUT).read_text())
-    return read_graph(folder / GRAPH), str(about["precision"])
+    return parse_file(folder / GRAPH), str(about["precision"])
