@@ -121,7 +121,7 @@ class WorkerProcess:
             self.close()  # it went while it had nothing to do, which is nobody's failure
         if self._process is None:
             self._start()
-        while not self._silent and self._hear():
+        while self.served and not self._silent and self._hear():
             pass  # what it said about an earlier request
         self._outgoing = json.dumps(request).encode() + b"\n"
         self._incoming = self._said = b""
