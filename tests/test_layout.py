@@ -17,6 +17,7 @@ COVERED_BY: dict[str, str] = {
     "tilewright/cli/standings.py": "tests/cli/test_lab.py",
     "tilewright/compat/onnxruntime/capi/*.py": "tests/compat/onnxruntime/capi/test_modules.py",
     "tilewright/tune/cost/*.py": "tests/tune/cost/test_cost_models.py",
+    "tilewright/tune/measure/cluster/links.py": "tests/tune/measure/cluster/test_measurer.py",
     "tilewright/tune/space/sketch/*.py": "tests/tune/space/sketch/test_rules.py",
     "tilewright/tune/strategy/*.py": "tests/tune/strategy/test_strategies.py",
     "tilewright/tune/task_scheduler/*.py": "tests/tune/task_scheduler/test_task_schedulers.py",

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from tests.cli.invoke import fail, invoke, succeed, succeed_json
 from tests.driver.tuning.fakes import use_fakes
 from tilewright.cli.tune import seconds
 from tilewright.driver.tuning.whole_model import Latency
+from tilewright.tune.measure.cluster import measurer as cluster_measurer
+from tilewright.tune.measure.cluster import ray_cluster
 from tilewright.tune.records import Records
 from tilewright.tune.verdicts import LEVEL, SLOWER
 
@@ -54,6 +58,32 @@ def test_a_model_is_tuned_and_compiled(mlp_file: Path, monkeypatch: pytest.Monke
         "matmul_add",
         "softmax",
     }
+
+
+def test_a_cluster_measures(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, asked = use_fakes(monkeypatch), []
+    command = ("tune", mlp_file, "--trials", 6, "--db", "r.db", *QUICK)
+    fail(*command, "--cluster", "local:none", code="cluster.address")
+
+    @contextmanager
+    def connect(where: str) -> Iterator[str]:
+        asked.append(where)
+        yield "a cluster"
+        asked.append("left")
+
+    def measurer(cluster: str, build: Any, settings: Any, lost: Any) -> Any:
+        asked.append((cluster, build))
+        lost("10.0.0.7: its machine is gone")
+        return fake()
+
+    monkeypatch.setattr(ray_cluster, "connect", connect)
+    monkeypatch.setattr(cluster_measurer, "ClusterMeasurer", measurer)
+    result = invoke(*command, "--cluster", "10.0.0.1:6379")
+    assert result.exit_code == 0
+    assert len(fake.log) == 6
+    build = ("-m", "tilewright.driver.tuning.build_worker")
+    assert asked == ["10.0.0.1:6379", *[("a cluster", build)] * 2, "left"]
+    assert result.stderr.count("lost: 10.0.0.7: its machine is gone") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 tilewright tune model.onnx --trials 512 --db records.db
 tilewright tune model.onnx --budget 5m                      # the best that is found in that time
+tilewright tune model.onnx --cluster 10.0.0.1:6379          # on all machines like this one
 tilewright compile model.onnx --tuned records.db
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from tilewright.driver.tuning.session import Report, Settings
+    from tilewright.driver.tuning.session import OpenMeasurer, Report, Settings
 
 COUNT = click.IntRange(min=1)
 TRIALS = 512
@@ -66,6 +68,11 @@ def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float |
 @click.option("--batch", type=COUNT, default=16, show_default=True, help="Measured at once.")
 @click.option("--cold", is_flag=True, help="Empty the caches before every run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS|local:N",
+    help="Measure on the machines of a cluster of Ray; N workers on this machine to try it.",
+)
 @dims_option
 @click.option(
     "--at",
@@ -90,6 +97,7 @@ def tune_command(
     batch: int,
     cold: bool,
     seed: int,
+    cluster: str | None,
     dims: Mapping[str, int],
     sizes: Mapping[str, int],
     precision: str,
@@ -119,12 +127,32 @@ def tune_command(
     source, count = read_source(model), threads or host().cores
     whole = Model(source, host(), dims, check_precision(precision), sizes, count)
     with Records(db) as records:
-        with watching() as show:
-            report = Session(whole, records, settings, show).run()
+        with _measuring(cluster) as open_measurer, watching() as show:
+            report = Session(whole, records, settings, show, open_measurer).run()
         if as_json:
             print_json(_data(model, db, report))
         else:
             _print(model, db, report)
+
+
+@contextmanager
+def _measuring(cluster: str | None) -> Iterator[OpenMeasurer]:
+    """Who measures: processes of this machine, or a cluster, of which is told who was lost."""
+    from tilewright.driver.tuning.session import BUILD_WORKER, measure_here
+
+    if cluster is None:
+        yield measure_here
+        return
+    from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
+    from tilewright.tune.measure.cluster.ray_cluster import connect
+
+    lost: list[str] = []
+    with connect(cluster) as connected:
+        # The interpreter is that of the worker's machine.
+        build = BUILD_WORKER[1:]
+        yield lambda settings: ClusterMeasurer(connected, build, settings, lost.append)
+    for text in dict.fromkeys(lost):
+        click.echo(f"lost: {text}", err=True)
 
 
 def _method(strategy: str, cost: str | None) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from importlib.metadata import version
 
+import tilewright
 from tilewright.target.cpu import Target
 
 # What decides which schedules are good: equal on machines that can share them.
@@ -22,6 +24,12 @@ def parse_target(text: str) -> Target:
     return Target(**{**known, "features": tuple(known["features"])})
 
 
+def differences(text: str, other: str) -> list[str]:
+    """The names of the properties in which two targets differ."""
+    ours, theirs = json.loads(text), json.loads(other)
+    return [name for name in ours if ours[name] != theirs[name]]
+
+
 def is_similar(text: str, target: Target) -> bool:
     """Whether what was measured on one machine may be tried on another: vectors, caches alike."""
     try:
@@ -30,3 +38,8 @@ def is_similar(text: str, target: Target) -> bool:
         return False
     ours = json.loads(target_text(target))
     return isinstance(known, dict) and all(known.get(name) == ours[name] for name in _ALIKE)
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """What was at work in a measurement, beside the machine: names and versions."""
+    return ("llvmlite", version("llvmlite")), ("tilewright", tilewright.__version__)

@@ -12,18 +12,21 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.driver.tuning.fakes import MODEL, database, session, use_fakes
+from tests.driver.tuning.fakes import MODEL, RANDOM, database, session, use_fakes
 from tests.models import mlp, random_inputs, reference, save
+from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.extract import TuningTask
 from tilewright.driver.tuning.finals import winner
-from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.session import BUILD_WORKER, Session, Settings
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.whole_model import Latency
 from tilewright.target.cpu import host
 from tilewright.tune.machine import target_text
+from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
+from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.records import Record, Records
 from tilewright.tune.verdicts import SLOWER, read_verdicts
 
@@ -206,3 +209,33 @@ def _count(path: Path) -> int:
 def _all(path: Path) -> list[Record]:
     with Records(path, read_only=True) as records:
         return list(records)
+
+
+@pytest.mark.slow
+def test_a_cluster_may_lose_a_worker(tmp_path: Path) -> None:
+    """Two workers of a real cluster, one is killed in the middle: nothing lost, nothing twice."""
+    lost: list[str] = []
+    killed: list[int] = []
+    workers: list[list[int]] = []
+
+    def kill(session: Session) -> None:
+        if session.report.trials == 3 and not killed:
+            killed.append(workers[0][0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    with Records(database(tmp_path)) as records, local_cluster() as cluster:
+
+        def opened(settings: MeasurerSettings) -> ClusterMeasurer:
+            made = ClusterMeasurer(cluster, BUILD_WORKER[1:], settings, lost.append)
+            workers.append(worker_pids(made))
+            return made
+
+        running = Session(MODEL, records, Settings(8, batch=4, method=RANDOM), kill, opened)
+        report = running.run()
+        found = _measured(records)
+    assert killed
+    assert [text.partition(":")[0] for text in lost] == ["worker 0"]
+    assert len(workers[1]) == 2  # there are two again for the comparisons
+    assert report.trials == len(found) == 8
+    assert max(Counter((r.workload, steps_of(r.trace)) for r in found).values()) == 1
+    assert not all(record.failure for record in found)

@@ -12,7 +12,7 @@ from statistics import median
 from tilewright.driver.tuning.contest import Outcome, contest
 from tilewright.driver.tuning.task_search import TaskSearch, steps_of
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.records import Record
 from tilewright.tune.verdicts import SLOWER, Verdicts
@@ -36,7 +36,7 @@ def finalists(search: TaskSearch) -> list[Record]:
     return [record for record in found if median(record.times) < limit][:FINALISTS]
 
 
-def decide(search: TaskSearch, measurer: Measurer, job: Job) -> None:
+def decide(search: TaskSearch, measurer: Measures, job: Job) -> None:
     """Compare finalists until one wins; comparisons that were made before are not repeated."""
     for record in finalists(search):
         known = _compared(search, record)
@@ -47,7 +47,7 @@ def decide(search: TaskSearch, measurer: Measurer, job: Job) -> None:
             return
 
 
-def _meeting(measurer: Measurer, job: Job, trace: str) -> Outcome:
+def _meeting(measurer: Measures, job: Job, trace: str) -> Outcome:
     steps = steps_of(trace)
 
     def meet(rival_first: bool) -> Verdict:

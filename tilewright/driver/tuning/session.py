@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
-import tilewright
 from tilewright.core.errors import ExecutionError, TuneError
 from tilewright.driver.tuning.deferred import DeferredChecks
 from tilewright.driver.tuning.extract import TuningTask, extract_tasks
@@ -28,9 +26,9 @@ from tilewright.driver.tuning.task_search import Ledger, TaskSearch
 from tilewright.driver.tuning.whole_model import Latency, Model, WholeModel
 from tilewright.tune.candidate import Result
 from tilewright.tune.lab.method import Method
-from tilewright.tune.machine import target_text
+from tilewright.tune.machine import target_text, versions
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.measure.measurer import Measurer, Measures
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.records import Records
@@ -40,6 +38,12 @@ from tilewright.tune.task_scheduler.task_scheduler import TaskScheduler
 from tilewright.tune.verdicts import SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
+OpenMeasurer = Callable[[MeasurerSettings], AbstractContextManager[Measures]]
+
+
+def measure_here(settings: MeasurerSettings) -> AbstractContextManager[Measures]:
+    """Measure with processes of this machine."""
+    return Measurer(BUILD_WORKER, settings)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,10 @@ class Report:
 
 
 class Session:
-    """One run of the tuner; `show` is told after everything that happens."""
+    """One run of the tuner; `show` is told after everything that happens.
+
+    `open_measurer` gives whoever measures: once for the search, once for what is compared then.
+    """
 
     def __init__(
         self,
@@ -81,6 +88,7 @@ class Session:
         records: Records,
         settings: Settings,
         show: Callable[[Session], object] = lambda session: None,
+        open_measurer: OpenMeasurer = measure_here,
     ) -> None:
         if settings.trials is None and settings.budget is None:
             raise TuneError("tune.endless", "neither trials nor a budget of time is given")
@@ -88,6 +96,7 @@ class Session:
         self.records = records
         self.settings = settings
         self.show = show
+        self.open_measurer = open_measurer
         self.report = Report()
         self.pace = Pace(settings.trials, settings.budget, settings.batch)
         self._now("finding the kernels of the model")
@@ -95,8 +104,7 @@ class Session:
             model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
         )
         conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
-        versions = (("llvmlite", version("llvmlite")), ("tilewright", tilewright.__version__))
-        self.ledger = Ledger(records, target_text(model.target), versions, tuple(conditions))
+        self.ledger = Ledger(records, target_text(model.target), versions(), tuple(conditions))
         self.report.searches = [self._search_of(task) for task in tasks.tasks]
         self.report.skipped = tasks.skipped
         self._jobs: dict[str, Job] = {}
@@ -137,8 +145,8 @@ class Session:
         self.report.seconds = self.pace.elapsed
         return self.report
 
-    def _measurer(self) -> Measurer:
-        return Measurer(BUILD_WORKER, MeasurerSettings(builders=self.model.target.cores))
+    def _measurer(self) -> AbstractContextManager[Measures]:
+        return self.open_measurer(MeasurerSettings(builders=self.model.target.cores))
 
     def _job(self, search: TaskSearch, folder: Path) -> Job | None:
         """The files of a task; none where sizes were taken that its kernel is not for."""
@@ -169,7 +177,7 @@ class Session:
                 scheduler.observe(number, sum(seconds[name] for name in names) / about.weight)
         return scheduler
 
-    def _search(self, scheduler: TaskScheduler, measurer: Measurer, folder: Path) -> None:
+    def _search(self, scheduler: TaskScheduler, measurer: Measures, folder: Path) -> None:
         searches = self.report.searches
         self.pace.begin(self.report.trials)
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
@@ -183,7 +191,7 @@ class Session:
         waiting = sum(bool(finalists(search)) for search in self.report.searches)
         return self.pace.allowed(self.report.trials, waiting)
 
-    def _decide(self, measurer: Measurer, folder: Path) -> None:
+    def _decide(self, measurer: Measures, folder: Path) -> None:
         """Compare the best of each task with the built-in schedule, what promises most first.
 
         What there is no time for is left to a later session.
@@ -198,7 +206,7 @@ class Session:
             if job is not None:
                 decide(search, measurer, job)
 
-    def _check_model(self, whole: WholeModel, measurer: Measurer) -> None:
+    def _check_model(self, whole: WholeModel, measurer: Measures) -> None:
         """Measure the model before and after; what makes it slower is not used."""
         won = [(search, winner(search)) for search in self.report.searches]
         used = [(search, found[0]) for search, found in won if found is not None]

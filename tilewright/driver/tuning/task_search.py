@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tilewright.driver.tuning.extract import TuningTask
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.records import Pairs, Record, Records
 from tilewright.tune.resume import earlier_results
 from tilewright.tune.space.schedule_space import ScheduleSpace
@@ -88,7 +88,7 @@ class TaskSearch:
             self.builtin = result.seconds
             self.problem = result.failure
 
-    def round(self, measurer: Measurer, job: Job, n: int) -> bool:
+    def round(self, measurer: Measures, job: Job, n: int) -> bool:
         """Measure up to `n` candidates; whether there may be more. The built-in one comes first."""
         if self.task.scheduled.builtin not in self._known:
             self._measure_builtin(measurer, job)
@@ -99,7 +99,7 @@ class TaskSearch:
         self._measure(measurer, job, proposed)
         return len(proposed) == n
 
-    def _measure_builtin(self, measurer: Measurer, job: Job) -> None:
+    def _measure_builtin(self, measurer: Measures, job: Job) -> None:
         """Measure the built-in schedule, which the space need not have."""
         builtin, default = self.task.scheduled.builtin, self.space.default()
         if self.space.trace(default) == builtin:
@@ -107,7 +107,7 @@ class TaskSearch:
         else:
             measurer.measure(job, [(NOBODY, builtin)], on_result=self._keep)
 
-    def _measure(self, measurer: Measurer, job: Job, candidates: list[Candidate]) -> None:
+    def _measure(self, measurer: Measures, job: Job, candidates: list[Candidate]) -> None:
         """Measure what is new among candidates; several may come to the same steps."""
         steps = {candidate: self.space.trace(candidate) for candidate in candidates}
         new = {text: c for c, text in reversed(steps.items()) if text not in self._known}

@@ -23,8 +23,9 @@ from tilewright.ir.types import TensorType
 from tilewright.runtime.load import load
 from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
+from tilewright.tune.machine import target_text
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.measurer import Measurer
+from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.verdicts import read_verdicts, typical
 
@@ -82,7 +83,7 @@ class WholeModel:
             found[name] = found.get(name, 0.0) + seconds
         return found
 
-    def compare(self, records: Path, measurer: Measurer) -> Latency:
+    def compare(self, records: Path, measurer: Measures) -> Latency:
         """Time the model as it is without records and with them."""
         try:
             job = self._prepared()
@@ -113,8 +114,8 @@ class WholeModel:
             outputs = result if isinstance(result, tuple) else (result,)
             given = write_arrays(self.folder, "model-in", inputs)
             wanted = write_arrays(self.folder, "model-out", outputs)
-            threads = self.model.threads
-            self._job = Job(self.folder, "", given, wanted, threads, tolerance=ANY_DIFFERENCE)
+            target, threads = target_text(self.model.target), self.model.threads
+            self._job = Job(self.folder, target, given, wanted, threads, tolerance=ANY_DIFFERENCE)
         return self._job
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Candidate, Result
@@ -51,6 +51,25 @@ class Settings:
     effort: Effort = field(default_factory=Effort)
     rounds: int = 40
     rounds_seconds: float = 3.0
+
+
+class Measures(Protocol):
+    """What a search needs of whoever measures, here or elsewhere; see `Measurer`."""
+
+    def measure(
+        self,
+        job: Job,
+        programs: Sequence[Program],
+        incumbent: float = math.inf,
+        on_result: OnResult = ...,
+    ) -> list[Result]:
+        """The result of each program, in order."""
+
+    def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
+        """Whether the first trace is faster than the second."""
+
+    def compare(self, job: Job, first: Path, second: Path) -> Verdict:
+        """The same of two models that are built already."""
 
 
 class Measurer:
@@ -108,6 +127,15 @@ class Measurer:
         `incumbent` is the best time so far: what is clearly slower is not timed any longer.
         """
         results: dict[int, Result] = {}
+        for number, result in self.each(job, programs, incumbent):
+            results[number] = result
+            on_result(result, programs[number][1])
+        return [results[number] for number in range(len(programs))]
+
+    def each(
+        self, job: Job, programs: Sequence[Program], incumbent: float = math.inf
+    ) -> Iterator[tuple[int, Result]]:
+        """The same one by one, with the number of the program."""
         pending = dict(enumerate(programs))
         while pending:
             built = self._build(job, [trace for _, trace in pending.values()])
@@ -119,12 +147,10 @@ class Measurer:
                     continue
                 result = self._result(job, program[0], path, answer, incumbent)
                 incumbent = min(incumbent, result.seconds)
-                results[number] = result
-                on_result(result, program[1])
+                yield number, result
             if len(no_room) == len(pending):
                 raise _disk_full(built[0][1])
             pending = no_room
-        return [results[number] for number in range(len(programs))]
 
     def head_to_head(self, job: Job, first: str | None, second: str | None) -> Verdict:
         """Whether the first trace is faster than the second, timed in turn in one process.

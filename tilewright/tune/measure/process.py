@@ -31,12 +31,14 @@ _ROOT = Path(__file__).resolve().parents[3]
 _LAST_WORDS = 4096
 _LONGEST_REASON = 300
 _CHUNK = 1 << 16
-_START_SECONDS = 60.0  # for a process to become ready
 _GRACE = 1.0  # seconds from the end of a process's output to its own
 _ERROR_LINE = re.compile(r"[\w.]*(Error|ERROR|Exception)\b")
 _NO_MEMORY = ("MemoryError", "out of memory", "bad_alloc", "Cannot allocate memory")
 # Libraries that would start threads beside those of the model.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+START_SECONDS = 60.0
+"""How long a process may take to become ready."""
 
 DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
 """Failures that what a worker did before may be to blame for."""
@@ -127,7 +129,7 @@ class WorkerProcess:
         self._incoming = self._said = b""
         self._kills = _killed_for_memory()
         self._seconds = seconds
-        self.deadline = time.monotonic() + (_START_SECONDS if self._starting else seconds)
+        self.deadline = time.monotonic() + (START_SECONDS if self._starting else seconds)
 
     def take(self) -> Answer:
         """What came of the request; the worker is free for the next."""
@@ -164,7 +166,7 @@ class WorkerProcess:
 
     def expire(self) -> None:
         """Give up: the time is over."""
-        seconds = _START_SECONDS if self._starting else self._seconds
+        seconds = START_SECONDS if self._starting else self._seconds
         self._fail(f"timeout: no answer in {seconds:.3g} s")
 
     def _start(self) -> None:
