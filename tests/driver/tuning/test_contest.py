@@ -43,6 +43,19 @@ def test_the_gain_is_told_from_both() -> None:
     assert _contest(0.5, 0.5)[0].gain == pytest.approx(2.0, rel=1e-2)
 
 
+def test_pairs_that_win_without_a_gain_are_level() -> None:
+    ours = [1.0] * 8 + [3.0] * 12  # faster in each pair but the undisturbed ones
+    its = [0.9] * 8 + [5.0] * 12
+
+    def meet(rival_first: bool) -> Verdict:
+        return faster(its, ours) if rival_first else faster(ours, its)
+
+    assert faster(ours, its, confidence=0.5).significant
+    outcome = contest(meet)
+    assert outcome.gain < 1
+    assert outcome.result == LEVEL
+
+
 def test_a_failure_is_an_outcome() -> None:
     failed = Verdict(1.0, 1.0, False, "timeout: no answer")
     assert contest(lambda rival_first: failed).result == "timeout: no answer"

@@ -8,7 +8,7 @@ order, and counts only if it comes out the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.tune.measure.significance import Verdict, faster
 from tilewright.tune.verdicts import LEVEL, SLOWER, typical
@@ -41,8 +41,10 @@ def contest(meet: Meet) -> Outcome:
     if again.result not in (WON, LEVEL, SLOWER):
         return again
     times, rival_times = first.times + again.times, first.rival_times + again.rival_times
-    result = first.result if first.result == again.result else LEVEL
-    return Outcome(result, times, rival_times)
+    outcome = Outcome(first.result, times, rival_times)
+    # Pairs and quartiles may disagree where the machine was busy: then nothing was decided.
+    agreed = first.result == again.result and (outcome.gain > 1) == (first.result == WON)
+    return outcome if agreed else replace(outcome, result=LEVEL)
 
 
 def _outcome(meet: Meet, rival_first: bool) -> Outcome:
