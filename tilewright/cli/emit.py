@@ -11,7 +11,8 @@ from tilewright.cli.source import GRAPH
 from tilewright.codegen.llvm import compile_assembly
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
-from tilewright.driver.build import ModelBuild, emit_modules
+from tilewright.driver.build import ModelBuild
+from tilewright.driver.frame import emit_modules
 from tilewright.driver.graph_file import write_graph
 from tilewright.driver.kernels import LOOPS
 from tilewright.ir.graph.nodes import Graph

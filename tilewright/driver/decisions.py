@@ -12,7 +12,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Layout, Stmt, Tile
 from tilewright.ir.loop.walk import buffers, loops, statements
-from tilewright.schedule.builtin.choose import RULES
+from tilewright.schedule.builtin.rules import RULES
 
 
 def schedule_data(kernel: Kernel) -> dict[str, Any]:

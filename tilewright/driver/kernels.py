@@ -12,9 +12,9 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, substitute
 from tilewright.core.errors import ConfigError, Error, Loc
+from tilewright.driver.backend import backend_of
 from tilewright.driver.kernel_sizes import SizeNames
 from tilewright.driver.traffic import param_bytes
-from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
@@ -27,9 +27,9 @@ from tilewright.lower.collapse import collapse_in_rooms
 from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
 from tilewright.ops.table import op_row
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
-from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 
 LOOPS = ".loops"
 """The ending of a file with the text of one loop function."""
@@ -82,7 +82,7 @@ class Kernel:
 Rooms = tuple[tuple[int, Shape], ...]
 Made = Callable[[Kernel], None]
 # Schedules a function for a target; it may choose the layout of the parameters that are named.
-MakeSchedule = Callable[[Func, frozenset[str], Target], ScheduledFunc]
+MakeSchedule = Callable[[Func, frozenset[str], Any], ScheduledFunc]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class KernelLibrary:
 
     def __init__(
         self,
-        target: Target,
+        target: Machine,
         overrides: Path | None = None,
         made: Made = lambda kernel: None,
         schedule: MakeSchedule | None = None,
@@ -136,7 +136,8 @@ class KernelLibrary:
         self.target = target
         self.overrides = overrides
         self.made = made
-        self.schedule = schedule or schedule_func
+        self.backend = backend_of(target)
+        self.schedule = schedule or self.backend.schedule
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
@@ -183,7 +184,7 @@ class KernelLibrary:
         inputs = [p.name for p in func.params]
         constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(self.schedule(func, constants, self.target))
-        plain = finalize(_widened(scheduled.func, source.rooms), self.target)
+        plain = self.backend.finalize(_widened(scheduled.func, source.rooms), self.target)
         sizes = _sizes(plain)
         return Kernel(
             func.name,

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.scheduled import kinds
+from tilewright.arith.expr import const
+from tilewright.schedule.builtin.gpu.points import THREADS, threads_for
+
+
+def test_meaning() -> None:
+    assert "points" in check(KERNELS["max_pool"](3, 8, 9), {})
+    assert "points" in check(KERNELS["max_columns"](7, 6, 5), {})
+
+
+def test_a_sum_is_in_the_thread_that_needs_it() -> None:
+    (result,) = scheduled(KERNELS["max_columns"](64, 96, 32))
+    assert len(kinds(result.func)["thread"]) == 1
+    assert "compute_at" in str(result.trace)
+
+
+def test_threads() -> None:
+    assert threads_for([const(1)], H200) == H200.warp
+    assert threads_for([const(100)], H200) == 128
+    assert threads_for([const(99), const(1000)], H200) == THREADS
