@@ -29,6 +29,8 @@ BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 # The memory that the threads of a block share, and how variables lie in it.
 SHARED_SPACE = 3
 SHARED_ALIGNMENT = 16
+# The note on a function all of whose parameters begin at a multiple of so many bytes.
+ALIGNED = ("aligned", 16)
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
@@ -47,7 +49,9 @@ def _emit_launch(
     sizes: Sequence[str],
     dtypes: Mapping[str, DType],
 ) -> None:
-    params = [(f"%b{i}", "ptr") for i in range(len(func.params))]
+    known = ALIGNED in func.annotations
+    pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
+    params = [(f"%b{i}", pointer) for i in range(len(func.params))]
     params += [(f"%s{i}", "i64") for i in range(len(sizes))]
     fn = FunctionText(module, launch.name, params)
     emitter = ExprEmitter(
@@ -57,6 +61,7 @@ def _emit_launch(
         _own_buffers(launch.body),
     )
     emitter.ranges = {name: Interval(0, None) for name in sizes}
+    emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
     _number(emitter, THREAD, THREAD_NUMBER, launch.threads)
     if launch.number:
         extent = as_int(launch.grid)
@@ -140,4 +145,5 @@ class LaunchEmitter(StatementEmitter):
             f"{name} = internal {space} global [{max(size, 1)} x {kind}] undef, "
             f"align {SHARED_ALIGNMENT}"
         )
+        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
         return f"addrspacecast (ptr {space} {name} to ptr)"

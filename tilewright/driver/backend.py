@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.codegen.function import ModuleText
-from tilewright.codegen.nvptx import emit_launches
+from tilewright.codegen.nvptx import ALIGNED, emit_launches
 from tilewright.codegen.statements import emit_func
 from tilewright.driver.precision import rounds_natively
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -32,6 +32,8 @@ class Backend:
     finalize: Callable[[Func, Any], Func]
     # A finalized function that is given these sizes, for a precision, as the text of a module.
     emit: Callable[[Func, Sequence[str], Any, str], str]
+    # What to note of a function whose parameters all begin on a boundary, if that matters.
+    aligned: tuple[tuple[str, int], ...] = ()
 
 
 def backend_of(machine: Machine) -> Backend:
@@ -54,5 +56,5 @@ def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision
 
 BACKENDS = {
     "cpu": Backend(schedule_func, finalize, _emit_for_cpu),
-    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu),
+    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,)),
 }

@@ -79,11 +79,11 @@ def build_model(
     """
     library = KernelLibrary(target, overrides, made, schedule)
 
-    def kernel(graph: Graph, n: Node, rooms: dict[str, Shape]) -> Kernel:
+    def kernel(graph: Graph, n: Node, rooms: dict[str, Shape], aligned: bool) -> Kernel:
         types = [graph.types[i] if i else None for i in n.inputs]
         values = (*(i for i in n.inputs if i), *n.outputs)
         wide = tuple((i, rooms[name]) for i, name in enumerate(values) if name in rooms)
-        return library.kernel(n, types, _packable(graph, n), wide)
+        return library.kernel(n, types, _packable(graph, n), wide, aligned)
 
     build = ModelBuild(graph, target, flatten(graph, kernel), precision=precision)
     library.check_overrides()

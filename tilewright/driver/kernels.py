@@ -17,7 +17,7 @@ from tilewright.driver.kernel_sizes import SizeNames
 from tilewright.driver.traffic import param_bytes
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
+from tilewright.ir.loop.nodes import Annotations, Buffer, Func, Layout, Seq
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import blocks, expressions, loops
@@ -149,21 +149,29 @@ class KernelLibrary:
         types: Sequence[Type | None],
         packable: frozenset[int],
         rooms: Rooms = (),
+        aligned: bool = True,
     ) -> Kernel:
         """The kernel for a node: a fused group, or an operator that is given as loops.
 
         `types` are those of its inputs; `packable` inputs are constants whose layout it may choose.
+        `aligned` says that all its values begin on a boundary.
         """
-        key = (*_formula(node, types), packable, rooms)
+        notes = self.backend.aligned if aligned else ()
+        key = (*_formula(node, types), packable, rooms, notes)
         if key not in self._known:
             try:
-                self._known[key] = self._from_loops(node, types, packable, rooms)
+                self._known[key] = self._from_loops(node, types, packable, rooms, notes)
             except Error as error:
                 raise error.at(node.loc) from None
         return self._known[key]
 
     def _from_loops(
-        self, node: Node, types: Sequence[Type | None], packable: frozenset[int], rooms: Rooms
+        self,
+        node: Node,
+        types: Sequence[Type | None],
+        packable: frozenset[int],
+        rooms: Rooms,
+        notes: Annotations,
     ) -> Kernel:
         """The kernel of a node not met before; other formulas may have given the same loops."""
         assert node.regions or not rooms, f"{node.op} does not take values with gaps"
@@ -173,6 +181,8 @@ class KernelLibrary:
             source = group_source(group, map_exprs(rooms, names.known))
         else:
             source = loops_source(node, types)
+        noted = replace(source.func, annotations=(*source.func.annotations, *notes))
+        source = replace(source, func=noted)
         key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)

@@ -11,6 +11,8 @@ from tilewright.core.node import node
 
 _KIB, _MIB = 1024, 1024 * 1024
 PREFIX = "cuda"
+# What a thread loads or stores at once at most.
+ACCESS_BITS = 128
 
 
 @node
@@ -59,6 +61,15 @@ class GpuTarget:
         """The compute capability that the code needs: `(9, 0)` for sm_90a."""
         digits = self.cpu.removeprefix("sm_").rstrip("af")
         return int(digits[:-1]), int(digits[-1])
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` a thread moves at once; none has less than a byte."""
+        return ACCESS_BITS // max(8, bits)
+
+    @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether elements of what was loaded at once can be used one by one at no extra cost."""
+        return True
 
     @property
     def emits_text(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
@@ -30,6 +31,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("vectorize", vectorize),
         ("unroll", unroll),
         ("expand-math", expand_functions),
+        ("combine-loads", partial(combine_loads, target=target)),
         ("place-barriers", place_barriers),
     )
 

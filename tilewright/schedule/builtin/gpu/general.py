@@ -37,7 +37,8 @@ def _bind_own(sch: Schedule, block: Block) -> None:
     loops = leading_spatial(sch, block)
     if loops:
         point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-        _, thread = sch.split(point, [None, THREADS])
+        part, thread = sch.split(point, [None, THREADS])
+        sch.reorder(thread, part)  # a thread has all its points between two barriers
         sch.bind(thread, "thread")
 
 

@@ -24,8 +24,6 @@ from tilewright.schedule.builtin.structure import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Bytes that a thread moves at once at most.
-ACCESS_BYTES = 16
 # Threads for each multiprocessor below which more of them are better than more work for each.
 BUSY_THREADS = 512
 
@@ -56,7 +54,7 @@ def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
     if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
         return 1
     bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
-    width = max(1, ACCESS_BYTES * 8 // max(bits, 8))
+    width = target.lanes(bits)
     busy = target.multiprocessors * BUSY_THREADS
     while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
         width //= 2

@@ -95,8 +95,9 @@ def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) ->
     sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, m2, n1, n2)
     for loop in (y, x):
         sch.bind(loop, "thread")
-    for loop in (k1, m1, m2, n1, n2):
+    for loop in (k1, m1, m2, n1):
         sch.unroll(loop)
+    sch.vectorize(n2)
     grid = sch.fuse(f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
     for side, along in zip(("left", "right"), deep, strict=True):
@@ -127,6 +128,7 @@ def _copy_tile(sch: Schedule, name: str, step: str, along_depth: bool, tile: Til
         sch.reorder(batch, side, depth)
         depth, side = side, depth
     part, thread = sch.split(sch.fuse(batch, depth, side), [None, tile.threads])
+    sch.reorder(thread, part)
     sch.bind(thread, "thread")
     sch.unroll(part)
 

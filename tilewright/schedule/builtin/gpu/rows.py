@@ -88,7 +88,8 @@ def _map_rows(sch: Schedule, name: str, rows: int, lanes: int) -> None:
     columns = own[rows:]
     if columns:
         column = sch.fuse(*columns) if len(columns) > 1 else columns[0]
-        _, lane = sch.split(column, [None, lanes])
+        part, lane = sch.split(column, [None, lanes])
+        sch.reorder(lane, part)  # a thread has all its elements between two barriers
         sch.bind(lane, "thread")
     _bind_all(sch, own[:rows])
 
