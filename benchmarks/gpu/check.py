@@ -1,7 +1,7 @@
-"""Kernels of random shapes, and whole models, compiled for this machine's GPU and for its processor.
+"""Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
     python benchmarks/gpu/check.py kernels --shapes 30 [--json results.json]
-    python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json results.json]
+    python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm. A model's folder has `model.onnx`,
 `inputs.npz` and `expected.npz`, as `benchmarks/zoo.py` makes them; its results are compared with
