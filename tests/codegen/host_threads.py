@@ -38,6 +38,7 @@ declare i32 @pthread_barrier_wait(ptr)
 declare i32 @pthread_key_create(ptr, ptr)
 declare i32 @pthread_setspecific(i32, ptr)
 declare ptr @pthread_getspecific(i32)
+declare i32 @pthread_key_delete(i32)
 @tw.thread = global i32 0
 @tw.block = global i32 0
 @tw.barrier = global [64 x i8] zeroinitializer, align 16
@@ -65,6 +66,35 @@ define ptr @tw.body(ptr %number) {
 $loads
   call void @$kernel($arguments)
   ret ptr null
+}
+; Threads that never wait may as well run one after another.
+define void @tw.run.alone(i64 %grid, i64 %threads) {
+entry:
+  %k = call i32 @pthread_key_create(ptr @tw.thread, ptr null)
+  br label %block
+block:
+  %b = phi i64 [ 0, %entry ], [ %b.next, %next ]
+  %more = icmp ult i64 %b, %grid
+  br i1 %more, label %begin, label %done
+begin:
+  %b32 = trunc i64 %b to i32
+  store volatile i32 %b32, ptr @tw.block
+  br label %thread
+thread:
+  %t = phi i64 [ 0, %begin ], [ %t.next, %thread ]
+  %number = inttoptr i64 %t to ptr
+  %r = call ptr @tw.body(ptr %number)
+  %t.next = add i64 %t, 1
+  %left = icmp ult i64 %t.next, %threads
+  br i1 %left, label %thread, label %next
+next:
+  %b.next = add i64 %b, 1
+  br label %block
+done:
+  %key = load i32, ptr @tw.thread
+  %d = call i32 @pthread_key_delete(i32 %key)
+  store i32 0, ptr @tw.thread
+  ret void
 }
 define void @tw.run(i64 %grid, i64 %threads) {
 entry:
@@ -141,8 +171,14 @@ def _loaded(text: str, kernel: str) -> tuple[llvm.ExecutionEngine, int, int]:
     module = optimize(host_text(text, kernel), machine, host())
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    run, arguments = engine.get_function_address("tw.run"), engine.get_global_value_address
-    return engine, run, arguments("tw.arguments")
+    entry = "tw.run" if f"@{BARRIER}(" in _function(text, kernel) else "tw.run.alone"
+    arguments = engine.get_global_value_address("tw.arguments")
+    return engine, engine.get_function_address(entry), arguments
+
+
+def _function(text: str, kernel: str) -> str:
+    start = text.index(f"@{kernel}(")
+    return text[start : text.index("\n}", start)]
 
 
 def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int]) -> None:

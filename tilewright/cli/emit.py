@@ -31,11 +31,22 @@ def _asm(build: ModelBuild) -> Texts:
     return {name: compile_assembly(text, build.target) for name, text in modules}
 
 
+def _ptx(build: ModelBuild) -> Texts:
+    if not build.target.emits_text:
+        raise ConfigError(
+            "cli.ptx",
+            f"PTX is for NVIDIA GPUs, not for {build.target.cpu}",
+            help="add --target cuda, or emit asm",
+        )
+    return _asm(build)
+
+
 # What to emit: the ending of its files, how its comments begin, its texts by name.
 STAGES: dict[str, tuple[str, str, Callable[[ModelBuild], Texts]]] = {
     "loops": (LOOPS, "#", _loops),
     "llvm": (".ll", ";", emit_modules),
     "asm": (".s", "#", _asm),
+    "ptx": (".ptx", "//", _ptx),
 }
 
 

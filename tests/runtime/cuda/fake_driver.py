@@ -1,4 +1,4 @@
-"""A driver with no GPU behind it: memory is the host's, and the interpreter runs the kernels."""
+"""A driver with no GPU behind it: memory is the host's, and so are the threads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.codegen.host_threads import launch
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.launches import launches
-from tilewright.driver.build import ModelBuild
+from tilewright.driver.build import ModelBuild, emit_kernel
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.nodes import For, Func
 
@@ -17,7 +18,9 @@ from tilewright.ir.loop.nodes import For, Func
 class FakeDriver:
     """Does at once what a stream would do in order; captured work is done at every replay."""
 
-    def __init__(self, build: ModelBuild) -> None:
+    def __init__(self, build: ModelBuild, interpret: bool = True) -> None:
+        self.interpret = interpret
+        self.texts: dict[str, str] = {}
         self.kernels: dict[str, tuple[Func, tuple[str, ...]]] = {}
         for step in build.steps:
             plain = step.kernel.plain
@@ -26,6 +29,8 @@ class FakeDriver:
                 written = tuple(p.name for p in plain.params)
                 func = Func(x.name, plain.params, written, body)
                 self.kernels[x.name] = (func, step.kernel.sizes)
+                if not interpret and x.name not in self.texts:
+                    self.texts[x.name] = emit_kernel(step.kernel, build.target, "f32")
         self.names: list[str] = []
         self.live: dict[int, Any] = {}
         self.captured: list[list[Any]] = []
@@ -92,9 +97,9 @@ class FakeDriver:
     ) -> None:
         words = [ctypes.c_int64.from_address(p).value for p in arguments]
         if self.capturing is not None:
-            self.capturing.append((function, words))
+            self.capturing.append((function, grid, threads, words))
         else:
-            self._interpret(self.names[function], words)
+            self._run(self.names[function], grid, threads, words)
 
     def begin_capture(self, stream: int) -> None:
         self.capturing = []
@@ -106,14 +111,20 @@ class FakeDriver:
         return len(self.captured) - 1
 
     def launch_graph(self, graph: int, stream: int) -> None:
-        for function, words in self.captured[graph]:
-            self._interpret(self.names[function], words)
+        for function, *rest in self.captured[graph]:
+            self._run(self.names[function], *rest)
 
     def destroy_graph(self, graph: int) -> None:
         self.captured[graph] = []
 
-    def _interpret(self, name: str, words: list[int]) -> None:
+    def _run(self, name: str, grid: int, threads: int, words: list[int]) -> None:
         self.launched.append(name)
+        if self.interpret:
+            self._interpret(name, words)
+        else:
+            launch(self.texts[name], name, grid, threads, words)
+
+    def _interpret(self, name: str, words: list[int]) -> None:
         func, names = self.kernels[name]
         sizes = dict(zip(names, words[len(func.params) :], strict=True))
         arrays = {}

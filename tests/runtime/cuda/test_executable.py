@@ -16,17 +16,20 @@ from tilewright.runtime.cuda.executable import CudaExecutable, check_device
 MODELS = {"mlp": mlp(3), "convnet": convnet(), "transformer": transformer()}
 
 
-def _open(model: onnx.ModelProto) -> tuple[CudaExecutable, FakeDriver]:
-    driver = FakeDriver(lower(model, target="cuda"))
+def _open(model: onnx.ModelProto, interpret: bool = True) -> tuple[CudaExecutable, FakeDriver]:
+    driver = FakeDriver(lower(model, target="cuda"), interpret)
     compiled = tw.compile(model, target="cuda")
     return CudaExecutable(compiled.container, driver), driver
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_whole_models_by_the_interpreter(name: str) -> None:
+# The interpreter takes half a minute for more than the smallest one.
+@pytest.mark.parametrize(
+    ("name", "interpret"), [("mlp", True), *((name, False) for name in MODELS)]
+)
+def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
     model = MODELS[name]
     inputs = random_inputs(model)
-    compiled, driver = _open(model)
+    compiled, driver = _open(model, interpret)
     for _ in range(2):  # the second time is a replay
         found = compiled.run(inputs)
         for key, expected in reference(model, inputs).items():
@@ -39,7 +42,7 @@ def test_whole_models_by_the_interpreter(name: str) -> None:
 
 def test_symbolic_sizes_have_a_frame_each() -> None:
     model = mlp("N")
-    compiled, driver = _open(model)
+    compiled, driver = _open(model, interpret=False)
     for n in (1, 5, 2, 5):
         inputs = random_inputs(model, {"N": n})
         for key, expected in reference(model, inputs).items():
