@@ -65,7 +65,8 @@ def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: boo
     facts = facts_of(sch.func)
     position = [b.name for b in facts.blocks].index(name)
     found = product_of(facts.block(name), target) if products else None
-    if (products and found is None) or not _same_points(facts, position):
+    numbered = bool(spatial(facts.block(name)))
+    if (products and found is None) or not numbered or not _same_points(facts, position):
         return False
     for b in facts.blocks[:position]:
         _schedule_alone(sch, b, target)
