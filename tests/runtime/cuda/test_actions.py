@@ -18,6 +18,7 @@ class _Device:
         self.memory = list(memory)
         self.launches: list[tuple[int, list[int]]] = []
         self.copies: list[tuple[int, int, int]] = []
+        self.waited: list[str] = []
 
     def launch(
         self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
@@ -32,12 +33,14 @@ class _Device:
         self.copies.append((to, source, size))
 
     def synchronize(self, stream: int, doing: str = "") -> None:
-        """All is done."""
+        self.waited.append(doing)
 
 
-def _run(actions: list[dict[str, Any]], device: _Device, **sizes: int) -> tuple[int, Run]:
+def _run(
+    actions: list[dict[str, Any]], device: _Device, waits: bool = False, **sizes: int
+) -> tuple[int, Run]:
     spaces = Spaces([100], [200], 1000, 5000)
-    run = Run(device, {"k": KERNEL}, {"k": 1}, spaces, dict(sizes), 0)
+    run = Run(device, {"k": KERNEL}, {"k": 1}, spaces, dict(sizes), 0, waits=waits)
     return run.do(actions), run
 
 
@@ -56,6 +59,14 @@ def test_nothing_is_launched_for_nothing() -> None:
     device = _Device()
     _run([_call(size=1)], device)
     assert device.launches == []
+
+
+def test_kernels_are_waited_for_by_name() -> None:
+    device = _Device()
+    _run([_call()], device)
+    assert device.waited == []
+    _run([_call()], device, waits=True)
+    assert device.waited == ["kernel k ran"]
 
 
 def test_checks_end_a_run() -> None:

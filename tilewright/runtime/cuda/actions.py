@@ -62,7 +62,8 @@ _FIXED: dict[str, Callable[[Action], bool]] = {
 class Run:
     """One run: `sizes` has the value of each size, and gets those that are learnt.
 
-    `between` is called after each kernel, with the number of its step.
+    `between` is called after each step. Where `waits`, each kernel has ended before the next is
+    launched.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Run:
         sizes: dict[str, int],
         stream: int,
         between: Callable[[], None] | None = None,
+        waits: bool = False,
     ) -> None:
         self.device = device
         self.kernels = kernels
@@ -82,6 +84,7 @@ class Run:
         self.sizes = sizes
         self.stream = stream
         self.between = between
+        self.waits = waits
         self._carried: dict[int, int] = {}
 
     def do(self, actions: Sequence[Action]) -> int:
@@ -106,6 +109,8 @@ class Run:
             if grid > 0:
                 function, threads = self.functions[name], launch["threads"]
                 self.device.launch(function, grid, threads, pointers, self.stream, name)
+                if self.waits:
+                    self.device.synchronize(self.stream, f"kernel {name} ran")
         if self.between is not None:
             self.between()
         return 0

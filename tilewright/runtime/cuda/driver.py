@@ -7,7 +7,6 @@ what it has compiled all the same.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -56,6 +55,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _LOG_BUFFER, _LOG_SIZE = 5, 6
 _LOG_BYTES = 8192
+# What is being done when a kernel's failure comes to light, some time after it.
+RUNNING = "running the model"
 _NON_BLOCKING = 1
 _CAPTURE_THREAD_LOCAL = 1
 
@@ -236,7 +237,10 @@ class Driver:
         self._library.cuGetErrorString(status, ctypes.byref(text))
         what = f"{_text(text)} ({_text(name)})" if name.value else f"status {status}"
         raise ExecutionError(
-            "cuda.driver", f"the GPU's driver failed while {doing}: {what}", notes=_lines(said)
+            "cuda.driver",
+            f"the GPU's driver failed while {doing}: {what}",
+            notes=_lines(said),
+            help="TW_GPU_SYNC=1 tells which kernel it was" if doing == RUNNING else "",
         )
 
 
@@ -244,7 +248,7 @@ def _text(pointer: ctypes.c_void_p) -> str:
     return ctypes.string_at(pointer.value).decode() if pointer.value else ""
 
 
-def _lines(said: str) -> Sequence[str]:
+def _lines(said: str) -> tuple[str, ...]:
     return tuple(said.splitlines())
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.core.config import config
 from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
 from tilewright.runtime.cuda.arena import lay_out
-from tilewright.runtime.cuda.driver import Driver
+from tilewright.runtime.cuda.driver import RUNNING, Driver
 from tilewright.runtime.memory import address
 from tilewright.runtime.plan import Plan
 
@@ -66,7 +67,7 @@ class Frame:
             return status, []
         for n in range(self._count, len(self._bytes)):
             self._move(self.driver.download, self.pinned, self.memory, n)
-        self.driver.synchronize(self.stream, "running the model")
+        self.driver.synchronize(self.stream, RUNNING)
         return 0, [self._result(n) for n in range(len(self._dtypes))]
 
     def put_inputs(self, arrays: Sequence[np.ndarray]) -> None:
@@ -77,6 +78,8 @@ class Frame:
 
     def compute(self) -> int:
         """Run the kernels on what lies on the GPU; the second time as a captured graph."""
+        if config().gpu_sync:
+            return self.launch_all()
         if self._graph is None and is_fixed(self.program["actions"]):
             self.driver.begin_capture(self.stream)
             status = self.launch_all()
@@ -94,7 +97,16 @@ class Frame:
         """Launch kernel after kernel; `between` is called after each step."""
         sizes = dict(self._sizes)
         kernels = self.program["kernels"]
-        run = Run(self.driver, kernels, self.functions, self.spaces, sizes, self.stream, between)
+        run = Run(
+            self.driver,
+            kernels,
+            self.functions,
+            self.spaces,
+            sizes,
+            self.stream,
+            between,
+            config().gpu_sync,
+        )
         status = run.do(self.program["actions"])
         self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
         return status
