@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.arith.expr import Const, Expr, Load, Select
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.general import schedule_general
@@ -19,6 +20,7 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    value_of,
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -44,6 +46,7 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
 
 
 def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
+    _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
     facts = facts_of(sch.func)
     if len(facts.outputs) == 1:
@@ -58,6 +61,22 @@ def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
     for b in facts_of(sch.func).blocks:
         _schedule_alone(sch, b, target)
     return "nests"
+
+
+def _inline_padding(sch: Schedule, facts: Facts) -> None:
+    """Padded copies disappear into who reads them: a test costs less than memory."""
+    for b in facts.blocks:
+        if not reductions(b) and b.writes[0].buffer not in facts.outputs and _pads(value_of(b)):
+            sch.inline(b.name)
+
+
+def _pads(value: Expr) -> bool:
+    match value:
+        case Load():
+            return True
+        case Select(_, Load(), Const()):
+            return True
+    return False
 
 
 def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: bool) -> bool:
