@@ -7,7 +7,12 @@ from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.general import schedule_general
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
-from tilewright.schedule.builtin.gpu.points import own_loops, schedule_points, schedule_sum
+from tilewright.schedule.builtin.gpu.points import (
+    has_neighbours,
+    own_loops,
+    schedule_points,
+    schedule_sum,
+)
 from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
@@ -53,7 +58,8 @@ def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
         if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=True):
             return "product"
         rows = row_axes(facts)
-        if rows is not None and not is_short(facts):
+        side_by_side = len(sums) == 1 and has_neighbours(facts.block(sums[0].name), facts, target)
+        if rows is not None and not is_short(facts) and not side_by_side:
             schedule_rows(sch, facts, rows, target)
             return "rows"
         if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=False):

@@ -13,12 +13,16 @@ from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import find_loop, loops_above
 from tilewright.schedule.builtin.structure import (
+    Facts,
     facts_of,
+    flat_stride,
     is_simple,
     loop_of,
+    reads_of,
     reductions,
     spatial,
     typical_extent,
+    uses,
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -74,6 +78,19 @@ def sum_at(sch: Schedule, name: str, thread: str) -> None:
     reduced = {x for it in reductions(block) for x in (it.binding,)}
     first = next(f.name for f in loops_above(sch.func, name) if Var(f.name) in reduced)
     sch.decompose_reduction(name, first)
+
+
+def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
+    """Whether there are points for all threads, and neighbours read neighbouring elements."""
+    axes = spatial(block)
+    if not axes:
+        return False
+    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    last = axes[-1].name
+    reads = [r for r in reads_of(block) if uses(r, last)]
+    strides = [flat_stride(r, facts.buffers[r.buffer], last) for r in reads]
+    enough = points >= target.multiprocessors * THREADS
+    return enough and bool(reads) and all(s == 1 for s in strides)
 
 
 def leading_spatial(sch: Schedule, block: Block) -> list[str]:
