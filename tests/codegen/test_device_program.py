@@ -6,7 +6,8 @@ import pytest
 
 from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
-from tilewright.codegen.device_program import formula
+from tilewright.codegen.device_program import device_program, formula
+from tilewright.codegen.model import KernelCall, ModelCode, Together, place
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.compiler import lower
@@ -29,6 +30,14 @@ def test_formulas() -> None:
 def test_what_the_host_cannot_compute_is_refused() -> None:
     with pytest.raises(CodegenError, match="cannot compute"):
         formula(Var("x", F32) / Var("y", F32))
+
+
+def test_what_may_run_side_by_side_is_done_in_order() -> None:
+    calls = tuple(KernelCall(name, (place("arena", 64),), (N,)) for name in "ab")
+    code = ModelCode(("N",), (Together(calls),), ((N,),))
+    found = device_program(code, [])["actions"]
+    assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
+    assert found[0]["buffers"] == [["arena", 64, 0]]
 
 
 def test_a_model_is_data() -> None:

@@ -20,6 +20,7 @@ from tilewright.codegen.model import (
     Place,
     Repeat,
     Require,
+    Together,
 )
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import CodegenError
@@ -80,10 +81,14 @@ def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
 
 
 def _actions(actions: Sequence[Action]) -> list[Data]:
-    return [_action(a) for a in actions]
+    """What is done in order; what may run side by side does so one after another."""
+    found: list[Data] = []
+    for a in actions:
+        found += map(_action, a.calls if isinstance(a, Together) else (a,))
+    return found
 
 
-def _action(action: Action) -> Data:
+def _action(action: KernelCall | Require | Choose | Learn | Repeat) -> Data:
     match action:
         case KernelCall(kernel, buffers, sizes):
             places = [_place(p) for p in buffers]
