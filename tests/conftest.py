@@ -44,6 +44,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not _has_gpu():
         pytest.skip("no NVIDIA GPU here")
+    if item.get_closest_marker("ptxas") and shutil.which("ptxas") is None:
+        pytest.skip("no ptxas here")
     for marker in item.iter_markers("isa"):
         missing = [name for name in marker.args if not _host_features().get(name)]
         if missing:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.models import mlp
 from tilewright.cli.emit import STAGES, emit_graph, emit_texts, is_folder
+from tilewright.core.errors import ConfigError
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.compiler import lower
 
@@ -15,7 +16,7 @@ def build() -> ModelBuild:
     return lower(mlp("N"), target="x86-64-v3")
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "ptx"])
 def test_one_file_or_one_each(stage: str, build: ModelBuild) -> None:
     texts = emit_texts(build, stage, None)["texts"]
     assert len(texts) >= 3
@@ -23,6 +24,13 @@ def test_one_file_or_one_each(stage: str, build: ModelBuild) -> None:
     assert Path(single).read_text() == "".join(texts.values())
     files = emit_texts(build, stage, Path("folder"))["files"]
     assert [Path(f).stem for f in files] == list(texts)
+
+
+def test_ptx_is_for_gpus(build: ModelBuild) -> None:
+    with pytest.raises(ConfigError, match="for NVIDIA GPUs"):
+        emit_texts(build, "ptx", None)
+    texts = emit_texts(lower(mlp("N"), target="cuda"), "ptx", None)["texts"]
+    assert all(".entry" in text for text in texts.values())
 
 
 def test_a_graph(build: ModelBuild) -> None:

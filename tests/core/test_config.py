@@ -33,6 +33,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         cache_limit_gb=20.0,
         threads=None,
         spin_us=50,
+        gpu_sync=False,
         trace_rules=False,
     )
 

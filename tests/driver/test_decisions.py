@@ -4,7 +4,7 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.models import convnet
 from tilewright.driver.compiler import lower
 from tilewright.driver.decisions import schedule_data
-from tilewright.schedule.builtin.choose import RULES
+from tilewright.schedule.builtin.rules import RULES
 
 
 def test_a_product_with_weights_tells_its_tile() -> None:

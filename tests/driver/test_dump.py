@@ -7,9 +7,9 @@ import pytest
 from tests.models import mlp
 from tilewright.core.config import override
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import emit_modules
 from tilewright.driver.compiler import lower
 from tilewright.driver.dump import dump_stages
+from tilewright.driver.frame import emit_modules
 from tilewright.ir.loop.text import parse_func
 
 

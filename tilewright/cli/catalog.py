@@ -67,9 +67,9 @@ def primitives() -> list[Row]:
 
 def targets() -> list[Row]:
     """Machines to compile for."""
-    from tilewright.target.cpu import resolve, target_names
+    from tilewright.target.machine import machine_names, resolve_machine
 
-    return [{"name": name, "summary": resolve(name).describe()} for name in target_names()]
+    return [{"name": name, "summary": resolve_machine(name).describe()} for name in machine_names()]
 
 
 def switches() -> list[Row]:

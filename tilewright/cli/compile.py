@@ -42,7 +42,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 )
 @click.option(
     "--emit",
-    type=click.Choice([*BINARY, "graph", "loops", "llvm", "asm"]),
+    type=click.Choice([*BINARY, "graph", "loops", "llvm", "asm", "ptx"]),
     default="tw",
     show_default=True,
     help="A saved model, a C library, or the text of a stage.",
@@ -143,11 +143,12 @@ def _write_text(
     from tilewright.cli.emit import emit_graph, emit_texts
     from tilewright.driver.compiler import lower, lower_to_graph
     from tilewright.driver.precision import check_precision
-    from tilewright.target.cpu import resolve
+    from tilewright.target.machine import resolve_machine
 
     if emit == "graph":
-        target, precision = resolve(options["target"]), check_precision(options["precision"])
-        graph = lower_to_graph(source, options["dims"], options["timings"], target, precision)
+        machine = resolve_machine(options["target"])
+        precision = check_precision(options["precision"])
+        graph = lower_to_graph(source, options["dims"], options["timings"], machine, precision)
         return emit_graph(graph, output)
     return emit_texts(lower(source, **options), emit, output)
 

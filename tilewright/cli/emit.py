@@ -11,7 +11,8 @@ from tilewright.cli.source import GRAPH
 from tilewright.codegen.llvm import compile_assembly
 from tilewright.core.errors import ConfigError
 from tilewright.core.files import atomic_write
-from tilewright.driver.build import ModelBuild, emit_modules
+from tilewright.driver.build import ModelBuild
+from tilewright.driver.frame import emit_modules
 from tilewright.driver.graph_file import write_graph
 from tilewright.driver.kernels import LOOPS
 from tilewright.ir.graph.nodes import Graph
@@ -30,11 +31,22 @@ def _asm(build: ModelBuild) -> Texts:
     return {name: compile_assembly(text, build.target) for name, text in modules}
 
 
+def _ptx(build: ModelBuild) -> Texts:
+    if not build.target.emits_text:
+        raise ConfigError(
+            "cli.ptx",
+            f"PTX is for NVIDIA GPUs, not for {build.target.cpu}",
+            help="add --target cuda, or emit asm",
+        )
+    return _asm(build)
+
+
 # What to emit: the ending of its files, how its comments begin, its texts by name.
 STAGES: dict[str, tuple[str, str, Callable[[ModelBuild], Texts]]] = {
     "loops": (LOOPS, "#", _loops),
     "llvm": (".ll", ";", emit_modules),
     "asm": (".s", "#", _asm),
+    "ptx": (".ptx", "//", _ptx),
 }
 
 

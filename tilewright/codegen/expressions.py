@@ -8,8 +8,10 @@ smaller floats is done in f32 and rounded, each operation for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from math import gcd
 from typing import Any
 
+from tilewright.arith.affine import to_affine
 from tilewright.arith.bounds import Interval, bound
 from tilewright.arith.expr import (
     Binary,
@@ -79,6 +81,8 @@ class ExprEmitter:
         self.values = values
         self.pointers = pointers
         self.ranges: dict[str, Interval] = {}
+        # The buffers that are known to begin at a multiple of so many bytes.
+        self.alignments: dict[str, int] = {}
         self.loads = KnownLoads(own)
         self._block = fn.block
 
@@ -137,6 +141,15 @@ class ExprEmitter:
             if pure:
                 self.fn.known[-1][place] = found
         return found
+
+    def alignment(self, buffer: str, dtype: DType, index: Expr) -> int:
+        """The bytes of which the address of an element is surely a multiple."""
+        begin = self.alignments.get(buffer)
+        if begin is None:
+            return dtype.alignment
+        form = to_affine(index)
+        apart = gcd(form.gcd(), form.constant) * dtype.bytes
+        return max(dtype.alignment, min(begin, apart & -apart or begin))
 
     def to_register(self, memory: str, dtype: DType, lanes: int) -> str:
         """A value as loaded from memory, in its register type."""

@@ -133,7 +133,7 @@ class FunctionText:
                 return scope[e]
         return None
 
-    def finish(self, attributes: str = "", result: str = "void") -> None:
+    def finish(self, attributes: str = "", result: str = "void", convention: str = "") -> None:
         """Close the function, returning `result` (`void` or `type value`), and give it over."""
         params = ", ".join(f"{kind} {name}" for name, kind in self.params)
         begins = [f"  call void @{name}.begin()" for name in self._states]
@@ -142,6 +142,6 @@ class FunctionText:
         ends = [f"  call void @{name}.end()" for name in self._states]
         body = "\n".join([*self.entry, *begins, *self.lines, *ends])
         self.module.definitions.append(
-            f"define {result.split()[0]} @{self.name}({params}) {attributes} {{\n"
+            f"define {convention}{result.split()[0]} @{self.name}({params}) {attributes} {{\n"
             f"entry:\n{body}\n  ret {result}\n}}"
         )

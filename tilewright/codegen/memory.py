@@ -43,7 +43,8 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
     if e.mask is None or e.mask.lanes == 1:
         # One condition for all lanes reads zeros from elsewhere where it is false.
         pointer = _readable_pointer(em, e, index.base, lanes)
-        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
+        align = em.alignment(e.buffer, e.dtype, index.base)
+        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {align}")
         return em.to_register(loaded, e.dtype, lanes)
     pointer = em.element_pointer(e.buffer, e.dtype, index.base)
     flags = register_type(BOOL, lanes)
@@ -179,7 +180,8 @@ def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
     kind = memory_type(dtype, lanes)
     pointer = em.element_pointer(s.buffer, dtype, index.base)
     if s.mask is None:
-        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {dtype.alignment}")
+        align = em.alignment(s.buffer, dtype, index.base)
+        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {align}")
         return
     flags = register_type(BOOL, lanes)
     name = f"llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from tilewright.codegen.llvm import compile_object, count_module
 from tilewright.codegen.object_worker import PROGRAM, read_frame, target_text, write_frame
-from tilewright.target.cpu import Target, usable_cores
+from tilewright.target.cpu import usable_cores
+from tilewright.target.machine import Machine
 
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
@@ -44,7 +45,7 @@ class Module(NamedTuple):
 class ObjectQueue:
     """Compiles modules in any order; `most_workers` is how many processes it may start."""
 
-    def __init__(self, target: Target, most_workers: int | None = None) -> None:
+    def __init__(self, target: Machine, most_workers: int | None = None) -> None:
         self.target = target
         self.most_workers = _spare_cores() if most_workers is None else most_workers
         self._names: list[str] = []

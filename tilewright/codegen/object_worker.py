@@ -12,12 +12,11 @@ import json
 import signal
 import struct
 import sys
-from dataclasses import asdict
 from typing import IO
 
 from tilewright.codegen.llvm import compile_object
 from tilewright.core.errors import CodegenError
-from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine, read_machine, write_machine
 
 _HEADER = struct.Struct("<?Q")
 # What the process runs: where its parent finds packages, behind the standard library.
@@ -44,15 +43,14 @@ def read_frame(source: IO[bytes]) -> tuple[bool, bytes] | None:
     return (flag, payload) if len(payload) == size else None
 
 
-def target_text(target: Target) -> bytes:
+def target_text(target: Machine) -> bytes:
     """A target as the first frame has it."""
-    return json.dumps(asdict(target)).encode()
+    return json.dumps(write_machine(target)).encode()
 
 
-def read_target(text: bytes) -> Target:
+def read_target(text: bytes) -> Machine:
     """The target in a first frame."""
-    fields = json.loads(text)
-    return Target(**{**fields, "features": tuple(fields["features"])})
+    return read_machine(json.loads(text))
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:

@@ -112,6 +112,8 @@ SWITCHES = (
            "threads a model runs on; empty: as many as the process may use cores"),
     Switch("TW_SPIN_US", _number(int, "integer >= 0", 0, 10**6), "50",
            "microseconds that a model's idle threads poll for work before they sleep"),
+    Switch("TW_GPU_SYNC", _flag("0", "1"), "0",
+           "wait for the GPU after every kernel, so that one that fails is known by its name"),
     Switch("TW_TRACE_RULES", _flag("0", "1"), "0",
            "print every rewrite: the rule, before, after"),
 )  # fmt: skip
@@ -134,6 +136,7 @@ class Config:
     cache_limit_gb: float
     threads: int | None
     spin_us: int
+    gpu_sync: bool
     trace_rules: bool
 
 

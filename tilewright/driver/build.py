@@ -14,9 +14,6 @@ from pathlib import Path
 
 from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
-from tilewright.codegen.call import CALL_IR
-from tilewright.codegen.clock import CLOCK_IR
-from tilewright.codegen.function import ModuleText
 from tilewright.codegen.model import (
     Action,
     Carried,
@@ -28,22 +25,19 @@ from tilewright.codegen.model import (
     Repeat,
     Require,
     Together,
-    emit_model,
     place,
 )
-from tilewright.codegen.statements import emit_func
-from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.core.errors import Loc
+from tilewright.driver.backend import backend_of
 from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary, Made, MakeSchedule
-from tilewright.driver.precision import rounds_natively
 from tilewright.driver.regions import moments
 from tilewright.driver.weights import WeightTable
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
 from tilewright.ir.types import Shape, TensorType
 from tilewright.passes.plan_memory import Lifetime, MemoryPlan, plan_memory
-from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 
 # The module that calls the kernels one after another.
 ENTRY = "tw_model"
@@ -54,7 +48,7 @@ class ModelBuild:
     """The parts of a compiled model, before they are written."""
 
     graph: Graph
-    target: Target
+    target: Machine
     flat: Flat = field(default_factory=Flat)
     weights: WeightTable = field(default_factory=WeightTable)
     buffers: list[Lifetime] = field(default_factory=list)
@@ -72,7 +66,7 @@ class ModelBuild:
 
 def build_model(
     graph: Graph,
-    target: Target,
+    target: Machine,
     overrides: Path | None = None,
     precision: str = "f32",
     made: Made = lambda kernel: None,
@@ -85,11 +79,11 @@ def build_model(
     """
     library = KernelLibrary(target, overrides, made, schedule)
 
-    def kernel(graph: Graph, n: Node, rooms: dict[str, Shape]) -> Kernel:
+    def kernel(graph: Graph, n: Node, rooms: dict[str, Shape], aligned: bool) -> Kernel:
         types = [graph.types[i] if i else None for i in n.inputs]
         values = (*(i for i in n.inputs if i), *n.outputs)
         wide = tuple((i, rooms[name]) for i, name in enumerate(values) if name in rooms)
-        return library.kernel(n, types, _packable(graph, n), wide)
+        return library.kernel(n, types, _packable(graph, n), wide, aligned)
 
     build = ModelBuild(graph, target, flatten(graph, kernel), precision=precision)
     library.check_overrides()
@@ -291,29 +285,6 @@ def _workspace(step: int, index: int) -> str:
     return f"workspace.{step}.{index}"
 
 
-def emit_kernel(kernel: Kernel, target: Target, precision: str) -> str:
+def emit_kernel(kernel: Kernel, target: Machine, precision: str) -> str:
     """The LLVM text of a kernel's module."""
-    native = target.architecture if rounds_natively(target, precision) else ""
-    module = ModuleText(native, target.orders_zeros)
-    emit_func(module, kernel.plain, kernel.sizes)
-    return module.text()
-
-
-def emit_frame(build: ModelBuild) -> dict[str, str]:
-    """The LLVM text of the modules around the kernels, by name."""
-    assert build.code is not None
-    return {
-        ENTRY: emit_model(build.code),
-        "tw_runtime": threadpool_ir(build.target.triple),
-        "tw_clock": CLOCK_IR,
-        "tw_call": CALL_IR,
-    }
-
-
-def emit_modules(build: ModelBuild) -> dict[str, str]:
-    """The LLVM text of every module of the model, by name."""
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
-    texts = {
-        name: emit_kernel(kernel, build.target, build.precision) for name, kernel in kernels.items()
-    }
-    return texts | emit_frame(build)
+    return backend_of(target).emit(kernel.plain, kernel.sizes, target, precision)

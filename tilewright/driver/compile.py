@@ -14,8 +14,9 @@ from tilewright.driver.identity import model_key
 from tilewright.driver.precision import check_precision
 from tilewright.driver.release import release_memory
 from tilewright.runtime.container import Container, read_container
-from tilewright.runtime.executable import Executable
-from tilewright.target.cpu import resolve
+from tilewright.runtime.model import CompiledModel
+from tilewright.runtime.open import open_model
+from tilewright.target.machine import resolve_machine
 
 if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
@@ -40,7 +41,7 @@ def compile(
     nearest: bool = False,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
-) -> Executable | StagedModel:
+) -> CompiledModel | StagedModel:
     """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
 
     `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
@@ -76,7 +77,7 @@ def compile(
         return compile_in_stages(
             source, threads=threads, dims=dims, waits=(error.message, error.loc.node), **options
         )
-    return Executable(container, threads=threads)
+    return open_model(container, threads=threads)
 
 
 def compile_in_stages(
@@ -133,7 +134,7 @@ def compile_container(
     progress: Progress = lambda stage: None,
 ) -> Container:
     """Compile a model, for this machine or another, without loading it; see `compile`."""
-    machine = resolve(target)
+    machine = resolve_machine(target)
     check_precision(precision)
     sizes = dict(dims or {})
     folder = overrides or config().override_dir

@@ -16,10 +16,11 @@ from typing import Any
 from tilewright.codegen.object_queue import ObjectQueue
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_frame, emit_kernel
+from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_kernel
 from tilewright.driver.collector import rare_collections
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
+from tilewright.driver.frame import emit_frame
 from tilewright.driver.kernels import Kernel, Made, MakeSchedule
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
@@ -36,7 +37,8 @@ from tilewright.runtime.container import (
     assemble_weights,
     fill_container,
 )
-from tilewright.target.cpu import Target, host, resolve
+from tilewright.target.cpu import host
+from tilewright.target.machine import Machine, resolve_machine
 from tilewright.tune.verdicts import read_verdicts
 
 Progress = Callable[[str], None]
@@ -75,7 +77,7 @@ def lower(
 ) -> ModelBuild:
     """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
     folder = overrides or config().override_dir
-    machine, sizes = resolve(target), dict(dims or {})
+    machine, sizes = resolve_machine(target), dict(dims or {})
     check_precision(precision)
     schedule = None
     if tuned is not None:
@@ -105,7 +107,7 @@ def lower_to_graph(
     source: Any,
     dims: Mapping[str, int],
     timings: Timings,
-    target: Target | None = None,
+    target: Machine | None = None,
     precision: str = "f32",
 ) -> Graph:
     """Import and optimise a model: the graph whose nodes are kernels."""
@@ -126,7 +128,7 @@ class Compiler:
     def __init__(
         self,
         source: Any,
-        target: Target,
+        target: Machine,
         dims: Mapping[str, int],
         precision: str,
         overrides: Path | None,

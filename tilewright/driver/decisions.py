@@ -11,8 +11,9 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Layout, Stmt, Tile
+from tilewright.ir.loop.threads import threads_of
 from tilewright.ir.loop.walk import buffers, loops, statements
-from tilewright.schedule.builtin.choose import RULES
+from tilewright.schedule.builtin.rules import RULES
 
 
 def schedule_data(kernel: Kernel) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def _loops(func: Func) -> Iterator[str]:
         kinds.setdefault(loop.kind, []).append(loop)
     for loop in kinds.get("parallel", ()):
         yield f"parallel over {loop.name} ({loop.extent})"
+    for loop in kinds.get("grid", ()):
+        yield f"{loop.extent} blocks of {threads_of(loop)} threads over {loop.name}"
     lanes = dict.fromkeys(str(loop.extent) for loop in kinds.get("vectorize", ()))
     if lanes:
         yield f"vectors of {' and '.join(lanes)}"

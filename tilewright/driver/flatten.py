@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.arith.expr import Expr, const, maximum
-from tilewright.arith.simplify import simplify
+from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.core.errors import Loc
 from tilewright.driver.kernels import Kernel
@@ -24,8 +24,11 @@ from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.parts import Inside, distance, insides, is_whole, room_as
 from tilewright.ops.table import op_row
 
-# Makes the kernel of a node whose values, by their names in the node, have these rooms.
-MakeKernel = Callable[[Graph, Node, dict[str, Shape]], Kernel]
+# Makes the kernel of a node whose values, by their names in the node, have these rooms; told
+# whether all of them begin on a boundary.
+MakeKernel = Callable[[Graph, Node, dict[str, Shape], bool], Kernel]
+# Where parts of values must begin for wide accesses, in bytes.
+BOUNDARY = 16
 
 
 @dataclass(frozen=True)
@@ -154,9 +157,7 @@ class Flat:
 
     def shape(self, value: str) -> Shape:
         """The shape of a value."""
-        t = self.types[value]
-        assert isinstance(t, TensorType)
-        return t.shape
+        return _tensor(self, value).shape
 
 
 def flatten(graph: Graph, kernel: MakeKernel) -> Flat:
@@ -185,7 +186,8 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
         elif isinstance(n.attrs, LoopAttrs):
             items.append(_cycle(flat, here, n.attrs, kernel))
         elif not _is_view(n):
-            flat.steps.append(Step(here, kernel(graph, n, _rooms(flat, n, names))))
+            made = kernel(graph, n, _rooms(flat, n, names), _is_aligned(flat, here))
+            flat.steps.append(Step(here, made))
             items.append(flat.steps[-1])
         items += next(checks)
     return tuple(items)
@@ -199,6 +201,21 @@ def _rooms(flat: Flat, n: Node, names: dict[str, str]) -> dict[str, Shape]:
     """The rooms of those values of a node that have gaps."""
     spots = {name: flat.spot(names[name]) for name in (*n.inputs, *n.outputs) if name}
     return {name: spot.room for name, spot in spots.items() if spot.room is not None}
+
+
+def _is_aligned(flat: Flat, n: Node) -> bool:
+    """Whether all values of a node begin on a boundary, each in the bytes of its root."""
+    return all(
+        prove((flat.spot(name).start * _tensor(flat, name).dtype.bytes % BOUNDARY).eq(0))
+        for name in (*n.inputs, *n.outputs)
+        if name
+    )
+
+
+def _tensor(flat: Flat, value: str) -> TensorType:
+    t = flat.types[value]
+    assert isinstance(t, TensorType)
+    return t
 
 
 def _renamed(n: Node, names: dict[str, str]) -> Node:

@@ -17,12 +17,12 @@ from typing import Any
 import tilewright
 from tilewright.core.cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
-from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 
 
 def model_key(
     source: Any,
-    target: Target,
+    target: Machine,
     dims: Mapping[str, int],
     precision: str,
     store: DiskCache,

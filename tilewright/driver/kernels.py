@@ -12,12 +12,12 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, substitute
 from tilewright.core.errors import ConfigError, Error, Loc
+from tilewright.driver.backend import backend_of
 from tilewright.driver.kernel_sizes import SizeNames
 from tilewright.driver.traffic import param_bytes
-from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.exprs import map_exprs
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.loop.nodes import Buffer, Func, Layout, Seq
+from tilewright.ir.loop.nodes import Annotations, Buffer, Func, Layout, Seq
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import blocks, expressions, loops
@@ -27,9 +27,9 @@ from tilewright.lower.collapse import collapse_in_rooms
 from tilewright.lower.loops import program_func
 from tilewright.lower.program import group_program
 from tilewright.ops.table import op_row
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
-from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 
 LOOPS = ".loops"
 """The ending of a file with the text of one loop function."""
@@ -82,7 +82,7 @@ class Kernel:
 Rooms = tuple[tuple[int, Shape], ...]
 Made = Callable[[Kernel], None]
 # Schedules a function for a target; it may choose the layout of the parameters that are named.
-MakeSchedule = Callable[[Func, frozenset[str], Target], ScheduledFunc]
+MakeSchedule = Callable[[Func, frozenset[str], Any], ScheduledFunc]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class KernelLibrary:
 
     def __init__(
         self,
-        target: Target,
+        target: Machine,
         overrides: Path | None = None,
         made: Made = lambda kernel: None,
         schedule: MakeSchedule | None = None,
@@ -136,7 +136,8 @@ class KernelLibrary:
         self.target = target
         self.overrides = overrides
         self.made = made
-        self.schedule = schedule or schedule_func
+        self.backend = backend_of(target)
+        self.schedule = schedule or self.backend.schedule
         self.kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[Any, ...], Kernel] = {}
         self._names: set[str] = set()
@@ -148,21 +149,29 @@ class KernelLibrary:
         types: Sequence[Type | None],
         packable: frozenset[int],
         rooms: Rooms = (),
+        aligned: bool = True,
     ) -> Kernel:
         """The kernel for a node: a fused group, or an operator that is given as loops.
 
         `types` are those of its inputs; `packable` inputs are constants whose layout it may choose.
+        `aligned` says that all its values begin on a boundary.
         """
-        key = (*_formula(node, types), packable, rooms)
+        notes = self.backend.aligned if aligned else ()
+        key = (*_formula(node, types), packable, rooms, notes)
         if key not in self._known:
             try:
-                self._known[key] = self._from_loops(node, types, packable, rooms)
+                self._known[key] = self._from_loops(node, types, packable, rooms, notes)
             except Error as error:
                 raise error.at(node.loc) from None
         return self._known[key]
 
     def _from_loops(
-        self, node: Node, types: Sequence[Type | None], packable: frozenset[int], rooms: Rooms
+        self,
+        node: Node,
+        types: Sequence[Type | None],
+        packable: frozenset[int],
+        rooms: Rooms,
+        notes: Annotations,
     ) -> Kernel:
         """The kernel of a node not met before; other formulas may have given the same loops."""
         assert node.regions or not rooms, f"{node.op} does not take values with gaps"
@@ -172,6 +181,8 @@ class KernelLibrary:
             source = group_source(group, map_exprs(rooms, names.known))
         else:
             source = loops_source(node, types)
+        noted = replace(source.func, annotations=(*source.func.annotations, *notes))
+        source = replace(source, func=noted)
         key = f"{print_func(source.func)}{sorted(packable)}{sorted(source.rooms.items())}"
         if key not in self.kernels:
             self.kernels[key] = self._build(source, packable)
@@ -183,7 +194,7 @@ class KernelLibrary:
         inputs = [p.name for p in func.params]
         constants = frozenset(inputs[i] for i in packable)
         scheduled = self._overridden(self.schedule(func, constants, self.target))
-        plain = finalize(_widened(scheduled.func, source.rooms), self.target)
+        plain = self.backend.finalize(_widened(scheduled.func, source.rooms), self.target)
         sizes = _sizes(plain)
         return Kernel(
             func.name,

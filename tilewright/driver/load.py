@@ -6,13 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from tilewright.runtime.container import read_container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
+from tilewright.runtime.open import open_model
 
 if TYPE_CHECKING:
     from tilewright.driver.staged import StagedModel
 
 
-def load(path: str | os.PathLike[str]) -> Executable | StagedModel:
+def load(path: str | os.PathLike[str]) -> CompiledModel | StagedModel:
     """The model saved at `path`, ready to be called. Its weights are mapped, not read.
 
     No compiler is imported, unless the model is one in stages: what of it is not compiled yet is
@@ -20,7 +21,7 @@ def load(path: str | os.PathLike[str]) -> Executable | StagedModel:
     """
     container = read_container(path)
     if "staged" not in container.manifest:
-        return Executable(container)
+        return open_model(container)
     from tilewright.driver.compile import open_staged
 
     return open_staged(container)

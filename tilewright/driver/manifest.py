@@ -9,9 +9,11 @@ from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.flatten import limit
+from tilewright.driver.frame import frame_data
 from tilewright.driver.step_rows import StepRow, schedules
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
+from tilewright.target.machine import kind_of
 
 
 def make_manifest(
@@ -23,6 +25,7 @@ def make_manifest(
     inputs, outputs = graph_ports(graph)
     return {
         "target": {
+            "kind": kind_of(target),
             "triple": target.triple,
             "cpu": target.cpu,
             "features": list(target.features),
@@ -38,6 +41,7 @@ def make_manifest(
         "counters": counters,
         "threads": 0,
         **_late(build),
+        **frame_data(build),
         "errors": {str(status): message for status, message in build.errors.items()},
     }
 

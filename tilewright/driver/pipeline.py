@@ -43,6 +43,7 @@ from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
 from tilewright.passes.winograd import winograd
 from tilewright.target.cpu import Target, host
+from tilewright.target.machine import Machine, kind_of
 
 GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("apply_checks", apply_checks, whole=True),
@@ -77,20 +78,34 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 
 
+# What is made for the vectors and caches of processors.
+CPU_ONLY = ("choose_layouts", "winograd", "form_attention", "share_heads")
+PASSES: dict[str, tuple[GraphPass, ...]] = {
+    "cpu": GRAPH_PASSES,
+    "gpu": tuple(p for p in GRAPH_PASSES if p.name not in CPU_ONLY),
+}
+
 # Passes that take the machine as `target`; alone they decide for this one.
 TARGETED = (winograd,)
 
 
-def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPass, ...]:
+def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
-    passes = tuple(_noted(_for_target(p, target), log) for p in GRAPH_PASSES)
+    kind = kind_of(target)
+    passes = tuple(_noted(_for_target(p, target), log) for p in PASSES[kind])
+    if precision not in ("f32", *LOWERING) or (kind != "cpu" and precision != "f32"):
+        raise ConfigError(
+            "precision.target",
+            f"precision {precision!r} is not there yet for {target.cpu}",
+            help='give a model of that type, or precision="f32"',
+        )
     for before, name, run in LOWERING.get(precision, ()):
         at = next(i for i, p in enumerate(passes) if p.name == before)
         passes = (*passes[:at], GraphPass(name, partial(run, target, log)), *passes[at:])
     return passes
 
 
-def _for_target(p: GraphPass, target: Target) -> GraphPass:
+def _for_target(p: GraphPass, target: Machine) -> GraphPass:
     """A pass that decides for a machine, told which one."""
     return replace(p, run=partial(p.run, target=target)) if p.run in TARGETED else p
 

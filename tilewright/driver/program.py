@@ -36,7 +36,7 @@ from tilewright.frontends.onnx.stages import (
 )
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
@@ -44,7 +44,7 @@ MOST_PLANS = 64
 # What NumPy raises for operands that it cannot take.
 REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-CompileGraph = Callable[[Graph], Executable]
+CompileGraph = Callable[[Graph], CompiledModel]
 Values = dict[str, Any]
 
 
@@ -53,7 +53,7 @@ class _Plan:
     """One stage, compiled, and the program that goes on behind it."""
 
     stage: Stage
-    native: Executable | None
+    native: CompiledModel | None
     rest: Program | None
 
 
@@ -91,7 +91,7 @@ class Program:
                 self._run_on_host(p, values)
         return plan.rest
 
-    def _run_natively(self, native: Executable, stage: Stage, values: Values) -> Values:
+    def _run_natively(self, native: CompiledModel, stage: Stage, values: Values) -> Values:
         """The results of a stage, by name; texts go in and out as their numbers in a table."""
         texts = Texts()
         known = {**stage.texts, **values}
@@ -113,7 +113,7 @@ class Program:
             self.plans[self._key(present, values)] = plan
         return plan
 
-    def executables(self) -> Iterator[Executable]:
+    def executables(self) -> Iterator[CompiledModel]:
         """The stages that are compiled, in the order of a run."""
         for plan in self.plans.values():
             yield from _executables(plan)
@@ -222,7 +222,7 @@ class Program:
         return found
 
 
-def _executables(plan: _Plan) -> Iterator[Executable]:
+def _executables(plan: _Plan) -> Iterator[CompiledModel]:
     if plan.native is not None:
         yield plan.native
     if plan.rest is not None:

@@ -11,8 +11,9 @@ from tilewright.driver.identity import compiler_fingerprint
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.runtime.container import Container
-from tilewright.runtime.executable import Executable
-from tilewright.target.cpu import resolve
+from tilewright.runtime.model import CompiledModel
+from tilewright.runtime.open import open_model
+from tilewright.target.machine import resolve_machine
 
 
 @dataclass
@@ -27,21 +28,21 @@ class StageLibrary:
     precision: str = "f32"
     threads: int | None = None
     saved: Mapping[str, Container] = field(default_factory=dict)
-    _keys: WeakKeyDictionary[Executable, str] = field(default_factory=WeakKeyDictionary)
+    _keys: WeakKeyDictionary[CompiledModel, str] = field(default_factory=WeakKeyDictionary)
 
-    def __call__(self, graph: Graph) -> Executable:
+    def __call__(self, graph: Graph) -> CompiledModel:
         """The stage that computes `graph`."""
         key = self.key(graph)
         container = self.saved.get(key) or self.compile_container(graph)
-        made = Executable(container, threads=self.threads)
+        made = open_model(container, threads=self.threads)
         self._keys[made] = key
         return made
 
     def key(self, graph: Graph) -> str:
         """What tells a compiled stage from others."""
-        machine = repr(resolve(self.target))
+        machine = repr(resolve_machine(self.target))
         return fingerprint(print_graph(graph), machine, self.precision, compiler_fingerprint())
 
-    def key_of(self, made: Executable) -> str:
+    def key_of(self, made: CompiledModel) -> str:
         """The key of a stage that was made here."""
         return self._keys[made]

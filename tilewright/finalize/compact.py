@@ -6,13 +6,15 @@
     }                                         }
 
 A buffer moves under all loops that enclose every access to it, if what it then holds has a constant
-size small enough for the stack; otherwise it stays whole, in memory that the caller plans.
+size and the machine has room for it there; otherwise it stays whole, in memory that the caller
+plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 
 from tilewright.arith.bounds import NATURAL, Bounds, lower, upper
 from tilewright.arith.expr import Expr, Load, as_int, const
@@ -25,26 +27,36 @@ from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 STACK_LIMIT = 256 * 1024
 
 Box = Sequence[tuple[Expr, Expr]]
+# Given a buffer, the loops it would stand in and its bytes there: the memory it gets, `None` for no
+# room.
+Room = Callable[[Buffer, Sequence[For], int], str | None]
 
 
-def compact(func: Func) -> Func:
+def on_stack(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
+    """The room of a CPU: a thread's stack."""
+    if size > STACK_LIMIT:
+        return None
+    return "local" if buffer.scope == "global" else buffer.scope
+
+
+def compact(func: Func, room: Room = on_stack) -> Func:
     """`func` with every allocation as deep and as small as its accesses allow."""
-    return replace(func, body=_compact(func.body))
 
+    def compacted(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Alloc):
+            return map_stmt(stmt, compacted)
+        return _Placement(stmt.buffer, compacted(stmt.body), room).result()
 
-def _compact(stmt: Stmt) -> Stmt:
-    if not isinstance(stmt, Alloc):
-        return map_stmt(stmt, _compact)
-    body = _compact(stmt.body)
-    return _Placement(stmt.buffer, body).result()
+    return replace(func, body=compacted(func.body))
 
 
 class _Placement:
     """Where one buffer goes: the loops around all its accesses, and the box used inside them."""
 
-    def __init__(self, buffer: Buffer, body: Stmt) -> None:
+    def __init__(self, buffer: Buffer, body: Stmt, room: Room) -> None:
         self.buffer = buffer
         self.body = body
+        self.room = room
         self.accesses = [
             (tuple(s for s in path if isinstance(s, For)), access)
             for path, stmt in statements(body)
@@ -56,11 +68,10 @@ class _Placement:
         if not self.accesses:
             return self.body
         outer = self._renewed(_common_prefix([loops for loops, _ in self.accesses]))
-        box = self._box(len(outer))
-        if box is None:
+        starts, sizes, total = self._box(len(outer))
+        scope = None if total is None else self.room(self.buffer, outer, total)
+        if scope is None:
             return Alloc(self.buffer, self.body)
-        starts, sizes = box
-        scope = self.buffer.scope if self.buffer.scope != "global" else "local"
         small = Buffer(self.buffer.name, self.buffer.dtype, sizes, scope)
         shifted = _shift(self.body, self.buffer.name, starts)
         if not outer:
@@ -76,18 +87,13 @@ class _Placement:
         still = [loop.name not in moving and as_int(loop.extent) != 1 for loop in outer]
         return outer[: still.index(True)] if any(still) else outer
 
-    def _box(self, depth: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
-        """Start and size of each dimension within the common loops, if small and constant."""
-        starts, sizes, total = [], [], self.buffer.dtype.bytes
-        for dim, full in enumerate(self.buffer.shape):
-            start, size = self._dimension(dim, depth, full)
-            count = as_int(size)
-            if count is None:
-                return None
-            starts.append(start)
-            sizes.append(size)
-            total *= count
-        return (tuple(starts), tuple(sizes)) if total <= STACK_LIMIT else None
+    def _box(self, depth: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...], int | None]:
+        """Start and size of each dimension within the common loops, and the bytes if constant."""
+        dims = [self._dimension(d, depth, full) for d, full in enumerate(self.buffer.shape)]
+        counts = [as_int(size) for _, size in dims]
+        known = [n for n in counts if n is not None]
+        total = self.buffer.dtype.bytes * prod(known) if len(known) == len(counts) else None
+        return tuple(start for start, _ in dims), tuple(size for _, size in dims), total
 
     def _dimension(self, dim: int, depth: int, full: Expr) -> tuple[Expr, Expr]:
         """The part of one dimension that is used; all of it where that cannot be told."""

@@ -1,25 +1,7 @@
-"""A compiled model in the user's hands: call it, profile it, save it, export it.
+"""A compiled model on this machine's processors: call it, profile it, save it, export it.
 
-    model = tw.load("model.tw")
-    y = model(x)
-
-What it knows of the model is the container's manifest, a JSON object:
-
-    target       {"triple", "cpu", "features"}: all instruction sets the code may use
-    precision    what the compiler was allowed: "f32", or "bf16" for products
-    symbols      names of the symbolic sizes, in the order of the native `dims`
-    dim_sources  for each symbol [input, axis]: where its value is read from
-    inputs       [{"name", "dtype", "shape"}], a dimension being a number or a symbol
-    outputs      the same; a dimension may also be a formula in the symbols, as text
-    kernels      the steps, in the order of the profiled nanoseconds: {"name", "flops", "bytes",
-                 "weights" (bytes that are constants), "nodes" (computed), "apart" (not fused, why)}
-    schedules    {kernel: {"rule", "why", "decisions"}}
-    explain      the compiler's report
-    counters     {name: number}, the compiler's statistics
-    threads      how many threads to use, 0 for one a processor
-    errors       optional, {status: message} for what the native code may return
-    late         optional, names of sizes that only a run gives, behind the others in `dims`
-    output_limits  with `late`: the outputs' shapes at most
+model = tw.load("model.tw")
+y = model(x)
 """
 
 from __future__ import annotations
@@ -28,21 +10,20 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.binding import Binder, Port, check_results
-from tilewright.runtime.container import Container, write_container
+from tilewright.runtime.container import Container
 from tilewright.runtime.frame import Frame
 from tilewright.runtime.host import check_target
 from tilewright.runtime.memory import address
+from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.native import NativeModule
 from tilewright.runtime.plan import Plan, Planner
 
@@ -51,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.runtime.roofs import Roofs
 
 
-class Executable:
+class Executable(CompiledModel):
     """A model that runs: NumPy or DLPack arrays in, NumPy arrays out. Safe to call from threads.
 
     Each of the calls that run at once has a frame; there are at most as many as processors.
@@ -60,11 +41,7 @@ class Executable:
     def __init__(self, container: Container, *, threads: int | None = None) -> None:
         manifest = container.manifest
         check_target(manifest["target"])
-        self.inputs = tuple(map(Port.from_manifest, manifest["inputs"]))
-        self.outputs = tuple(map(Port.from_manifest, manifest["outputs"]))
-        self._output_names = [port.name for port in self.outputs]
-        self._container = container
-        self._binder = Binder(self.inputs, manifest["symbols"], manifest["dim_sources"])
+        super().__init__(container)
         self._weights = address(container.weights)
         self._free: list[Frame] = []
         self._waiting = 0
@@ -81,26 +58,6 @@ class Executable:
         default = config().threads or manifest.get("threads", 0)
         self.set_threads(default if threads is None else threads)
         _ALIVE.add(self)
-
-    def __call__(self, /, *args: Any, **named: Any) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Run the model; inputs by position or name. One output is given alone, more as a tuple."""
-        outputs = self._run(self._binder.in_order(args, named) if named else args)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def run(
-        self, inputs: Mapping[str, Any], into: Mapping[str, np.ndarray] | None = None
-    ) -> dict[str, np.ndarray]:
-        """Run the model on inputs by name and give the outputs by name.
-
-        Where `into` is given it holds an array for each output, to which the results are written.
-        """
-        args: Sequence[Any] = self._binder.in_order((), inputs)
-        targets = None
-        if into is not None:
-            args, plan = self._bind(args)
-            targets = check_results(self.outputs, plan.outputs, into, args)
-        outputs = self._run(args, targets)
-        return dict(zip(self._output_names, outputs, strict=True))
 
     def profile(
         self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
@@ -139,25 +96,6 @@ class Executable:
             self._run(arrays, times=row)
         return times
 
-    def explain(self) -> str:
-        """What the compiler did: passes, fusion, schedules, the memory plan."""
-        return str(self._container.manifest.get("explain", ""))
-
-    @property
-    def counters(self) -> dict[str, Any]:
-        """The compiler's statistics, by name."""
-        return dict(self._container.manifest.get("counters", {}))
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """What is known of the model; see the module's description."""
-        return self._container.manifest
-
-    @property
-    def container(self) -> Container:
-        """The compiled model as it is written to a file."""
-        return self._container
-
     @property
     def threads(self) -> int:
         """How many threads run the model."""
@@ -174,13 +112,6 @@ class Executable:
         with self._change:
             self._require_open()
             self._functions["tw_set_threads"](threads)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model to `path` as one file, for `tw.load`."""
-        container = self._container
-        return write_container(
-            path, container.manifest, container.objects, [(0, container.weights)]
-        )
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared library with a C interface, and its header beside it."""
@@ -204,21 +135,6 @@ class Executable:
                 self._change.wait(0.05)
             self._waiting -= 1
             self._native.close()
-
-    def __enter__(self) -> Executable:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<Executable ({takes}) -> ({gives})>"
 
     def _run(
         self,
@@ -284,15 +200,6 @@ class Executable:
     def _require_open(self) -> None:
         if self._closed:
             raise ExecutionError("run.closed", "the model is closed", help="load it again")
-
-    def _failure(self, status: int, sizes: Sequence[int]) -> ExecutionError:
-        known = self._container.manifest.get("errors", {}).get(str(status))
-        if known is None:
-            message = f"the model's native code failed with status {status}"
-            return ExecutionError("run.status", message)
-        given = zip(self._container.manifest["symbols"], sizes, strict=False)
-        text = ", ".join(f"{name} = {size}" for name, size in given)
-        return ExecutionError("run.check", known, help=f"the sizes are {text}" if text else "")
 
     def _after_fork(self) -> None:
         # a thread in the middle of a call is not in the child, nor are its lock and its frame

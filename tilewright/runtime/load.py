@@ -6,10 +6,11 @@ import os
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.container import read_container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
+from tilewright.runtime.open import open_model
 
 
-def load(path: str | os.PathLike[str]) -> Executable:
+def load(path: str | os.PathLike[str]) -> CompiledModel:
     """The model saved at `path`, ready to be called. Its weights are mapped, not read."""
     container = read_container(path)
     if "staged" in container.manifest:
@@ -18,4 +19,4 @@ def load(path: str | os.PathLike[str]) -> Executable:
             f"{path} is a model in stages: what is not compiled yet needs the compiler",
             help="load it with tw.load",
         )
-    return Executable(container)
+    return open_model(container)

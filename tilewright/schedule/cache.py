@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import Load, Var
-from tilewright.ir.loop.nodes import SCOPES, Buffer, For, Func, Iter, Stmt, Store
+from tilewright.ir.loop.nodes import SCOPES, Block, Buffer, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.failure import refuse
@@ -12,14 +12,20 @@ from tilewright.schedule.tree import check_block_free, check_loop_free
 
 def copy_nest(name: str, source: Buffer, target: Buffer) -> Stmt:
     """Loops `<name>.ax0, ...` around a block called `name` that copies element by element."""
-    axes = [(f"{name}.ax{n}", f"v{n}", extent) for n, extent in enumerate(source.shape)]
-    iters = tuple(Iter(v, "S", extent, Var(loop)) for loop, v, extent in axes)
-    indices = tuple(Var(v) for _, v, _ in axes)
-    store = Store(target.name, indices, Load(source.name, indices, source.dtype))
-    nest: Stmt = make_block(name, iters, store)
-    for loop, _, extent in reversed(axes):
-        nest = For(loop, extent, "serial", nest)
+    nest: Stmt = copy_block(name, source, target)
+    for n, extent in reversed(tuple(enumerate(source.shape))):
+        nest = For(f"{name}.ax{n}", extent, "serial", nest)
     return nest
+
+
+def copy_block(name: str, source: Buffer, target: Buffer) -> Block:
+    """A block called `name` that copies an element, in loops `<name>.ax0, ...`."""
+    iters = tuple(
+        Iter(f"v{n}", "S", extent, Var(f"{name}.ax{n}")) for n, extent in enumerate(source.shape)
+    )
+    indices = tuple(Var(it.name) for it in iters)
+    store = Store(target.name, indices, Load(source.name, indices, source.dtype))
+    return make_block(name, iters, store)
 
 
 def check_cache(func: Func, buffer: str, block: str, scope: str, rank: int) -> None:

@@ -18,7 +18,7 @@ from tilewright.arith.isl import NotAffineError, Relation, Space
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.core.errors import LegalityError
 from tilewright.core.node import node
-from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.nodes import CONCURRENT_KINDS, Func
 from tilewright.ir.loop.walk import map_buffer, substitute_stmt
 from tilewright.schedule.failure import Mark
 from tilewright.schedule.instances import Instances, Place, places
@@ -97,7 +97,7 @@ class _Check:
             # What runs repeatedly writes the same again: its first run is what counts.
             self._refuse_any(dep, dep.pairs & first.not_before(self.after.first_time(b)))
         for depth, loop in enumerate(self.after.shared_loops(a, b)):
-            if loop.kind in ("parallel", "vectorize"):
+            if loop.kind in CONCURRENT_KINDS:
                 together = all_a.prefix(2 * depth + 1).meets(all_b.prefix(2 * depth + 1))
                 same = all_a.prefix(2 * depth + 2).meets(all_b.prefix(2 * depth + 2))
                 self._refuse_any(dep, dep.pairs & (together - same), loop.name)

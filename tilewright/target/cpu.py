@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,11 @@ class Target:
     def orders_zeros(self) -> bool:
         """Whether one instruction knows that of two zeros the positive one is the greater."""
         return self.architecture == "aarch64"
+
+    @property
+    def emits_text(self) -> bool:
+        """Whether LLVM gives assembly instead of machine code."""
+        return False
 
     @property
     def architecture(self) -> str:
@@ -154,12 +160,15 @@ def resolve(name: str) -> Target:
     if name == "native":
         return host()
     if name not in NAMED:
-        raise ConfigError(
-            "target.unknown",
-            f"no target named {name!r}",
-            help=f"one of {', '.join(target_names())}",
-        )
+        raise unknown_target(name, target_names())
     return NAMED[name]
+
+
+def unknown_target(name: str, known: Sequence[str]) -> ConfigError:
+    """The error for a name that no target has."""
+    return ConfigError(
+        "target.unknown", f"no target named {name!r}", help=f"one of {', '.join(known)}"
+    )
 
 
 @cache

@@ -44,7 +44,7 @@ WRONG = {
     "loop-kind": ("parallel(M)", "strided(M)"),
     "vectorize-symbolic": ("unroll(4)", "vectorize(N)"),
     "extent-dtype": ("serial(N)", "serial(1.5)"),
-    "scope": ("@register", "@shared"),
+    "scope": ("@register", "@nowhere"),
     "parameter-scope": ("A: f32[M, K]", "A: f32[M, K] @local"),
     "rank": ("A[vi, vk] *", "A[vi] *"),
     "loop-in-body": ("* B[vk, vj] }", "* B[k, vj] }"),

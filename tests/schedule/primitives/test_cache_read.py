@@ -25,7 +25,7 @@ def test_of_an_allocation() -> None:
 def test_refused() -> None:
     sch = Schedule(dense())
     refused("cache-read.buffer", sch.cache_read, "mm", "bias", "local")
-    refused("cache.scope", sch.cache_read, "mm", "w", "shared")
+    refused("cache.scope", sch.cache_read, "mm", "w", "nowhere")
     sch.cache_read("mm", "w", "local")
     sch.compute_at("mm", "add.i0")
     refused("cache-read.order", sch.cache_read, "add", "mm", "local")

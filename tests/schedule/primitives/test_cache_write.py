@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.schedule.programs import check_schedule, dense, matmul, refused
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import find_block, loops_above
 from tilewright.schedule.schedule import Schedule
 
 
@@ -23,10 +26,23 @@ def test_of_an_allocation() -> None:
 
 
 def test_refused() -> None:
-    sch = Schedule(dense())
-    refused("cache.scope", sch.cache_write, "mm", "shared")
-    sch.decompose_reduction("mm", "mm.r0")
-    refused("cache-write.writers", sch.cache_write, "mm", "local")
-    sch = Schedule(dense())
+    refused("cache.scope", Schedule(dense()).cache_write, "mm", "nowhere")
+
+
+@pytest.mark.parametrize("loop", ["mm.i0", "mm.r0"])
+def test_what_starts_a_sum_writes_the_same(loop: str) -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.decompose_reduction("mm", loop)
+    sch.cache_write("mm", "local")
+    assert {r.buffer for r in find_block(sch.func, "mm.init").writes} == {"mm.local"}
+    check_schedule(sch, before)
+
+
+def test_in_a_loop_with_others_what_an_iteration_writes_is_copied() -> None:
+    before = dense()
+    sch = Schedule(before)
     sch.compute_at("mm", "add.i0")
-    refused("cache-write.order", sch.cache_write, "mm", "local")
+    sch.cache_write("mm", "local")
+    assert loops_above(sch.func, "mm.wb")[0].name == "add.i0"
+    check_schedule(sch, before)

@@ -15,6 +15,6 @@ def test_set_scope() -> None:
 
 def test_refused() -> None:
     sch = Schedule(dense())
-    refused("set-scope.scope", sch.set_scope, "mm", "shared")
+    refused("set-scope.scope", sch.set_scope, "mm", "nowhere")
     refused("set-scope.allocation", sch.set_scope, "y", "local")
     refused("set-scope.allocation", sch.set_scope, "no", "local")

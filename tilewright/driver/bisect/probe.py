@@ -74,4 +74,4 @@ def probe(graph: Graph, exposed: Sequence[str]) -> Probe:
 def _places(graph: Graph) -> Flat:
     """Where values lie; no kernel is made for that."""
     no_kernel: Any = None
-    return flatten(graph, lambda graph, node, rooms: no_kernel)
+    return flatten(graph, lambda graph, node, rooms, aligned: no_kernel)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 
 from tilewright.core.errors import Error
+from tilewright.driver.backend import backend_of
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace, parse_trace
 from tilewright.target.cpu import Target
 from tilewright.tune.verdicts import Verdict, Verdicts
@@ -28,7 +29,7 @@ class TunedSchedules:
 
     def __call__(self, func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
         """The tuned schedule of a function, or the built-in one."""
-        builtin = schedule_func(func, constants, target)
+        builtin = backend_of(target).schedule(func, constants, target)
         text = workload_text(func, constants)
         found = self.verdicts.of(workload_hash(text))
         fitting = [v for v in found if v.rival == str(builtin.trace)]

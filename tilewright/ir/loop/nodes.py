@@ -27,10 +27,15 @@ from tilewright.ir.types import Shape
 
 # serial: in order. parallel: iterations on several threads. unroll: repeated in the code.
 # vectorize: all iterations as one vector operation.
-LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize")
+# grid: each iteration by a block of threads of its own, on a GPU. thread: iterations by the threads
+# of one such block; what stands in a grid loop outside of thread loops, one of them does.
+LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread")
+# Loops whose iterations run at once, in no order.
+CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.
 # register: as local, but every index must become constant so that it lives in registers.
-SCOPES = ("global", "local", "register")
+# shared: near a block of threads, which all see it.
+SCOPES = ("global", "local", "register", "shared")
 
 Annotations = tuple[tuple[str, int | str], ...]
 
@@ -153,6 +158,11 @@ class Tile(Stmt):
     dst: Region
     srcs: tuple[Region, ...]
     intrinsic: str = ""
+
+
+@node
+class Barrier(Stmt):
+    """No thread of a block goes on before all have come here; nothing where one runs alone."""
 
 
 @node

@@ -13,6 +13,7 @@ from tilewright.core.text import Cursor
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -58,6 +59,7 @@ class _Parser:
             "block": self.block,
             "tile": self.tile,
             "seq": self.sequence,
+            "barrier": self.barrier,
             "{": self.group,
         }
 
@@ -187,6 +189,10 @@ class _Parser:
         self.cursor.expect("seq")
         self.cursor.expect("{")
         return Seq(tuple(self.items("}")))
+
+    def barrier(self) -> Stmt:
+        self.cursor.expect("barrier")
+        return Barrier()
 
     def loop(self) -> Stmt:
         self.cursor.expect("for")

@@ -17,6 +17,7 @@
     }
 
 Bare braces end the scope of an `alloc` early; `seq { ... }` is a sequence inside a sequence.
+`barrier` stands where the threads of a block wait for each other.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tilewright.core.dtypes import DTYPES
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Barrier,
     Block,
     For,
     Func,
@@ -192,4 +194,5 @@ _PRINT: dict[type, Callable[..., list[Line]]] = {
     Store: _print_store,
     Block: _print_block,
     Tile: _print_tile,
+    Barrier: lambda s: [("barrier", s)],
 }

@@ -17,9 +17,22 @@ import numpy as np
 
 from tilewright.arith.expr import TRUE
 from tilewright.core.node import node
-from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, If, Seq, Stmt, Store, Tile
+from tilewright.ir.loop.nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    For,
+    Func,
+    If,
+    Seq,
+    Stmt,
+    Store,
+    Tile,
+)
 from tilewright.ir.loop.python_exprs import ExprWriter
 from tilewright.ir.loop.text import print_stmt
+from tilewright.ir.loop.threads import THREAD, private_buffers, shares, threads_of
 from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import buffers
 from tilewright.ir.numpy_ops import Array, undefined
@@ -55,6 +68,12 @@ class _Writer(ExprWriter):
         super().__init__()
         self.declared = buffers(func)
         self.loops = 0
+        self.threads = threads_of(func.body)
+        self.shares = shares(func.body, self.threads)
+        self.private = private_buffers(func.body) if self.shares else set()
+        # The number of the running thread, and the private buffers of all threads.
+        self.thread = "0"
+        self.copies: dict[str, str] = {}
 
     def bind(self, b: Buffer, formula: str) -> None:
         """Name a buffer and its dimensions."""
@@ -89,9 +108,16 @@ class _Writer(ExprWriter):
         self.forget()
 
     def plain_loop(self, s: For, extent: str) -> None:
-        with self.nested(f"for {self.variable(s.name)} in range({extent}):"):
+        variable, outer = self.variable(s.name), self.thread
+        with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
+            if s.kind == THREAD:
+                self.thread = f"{outer} + {variable} * {self.shares[s.name].stride}"
+                self.enter_thread(self.thread)
             self.stmt(s.body)
+        if s.kind == THREAD:
+            self.thread = outer
+            self.enter_thread(outer)
 
     def deeper(self, s: For, extent: str) -> None:
         name = self.fresh("loop")
@@ -156,8 +182,20 @@ class _Writer(ExprWriter):
         shape = "".join(f"{self.atom(d)}, " for d in s.buffer.shape)
         junk = self.constant(undefined(s.buffer.dtype))
         kind = self.constant(np.dtype(s.buffer.dtype.numpy))
-        self.bind(s.buffer, f"np.full(({shape}), {junk}, {kind})")
+        if s.buffer.name not in self.private:
+            self.bind(s.buffer, f"np.full(({shape}), {junk}, {kind})")
+            return self.stmt(s.body)
+        copies = self.copies[s.buffer.name] = self.fresh("c")
+        self.line(f"{copies} = np.full(({self.threads}, {shape}), {junk}, {kind})")
+        self.bind(s.buffer, f"{copies}[0]")
         self.stmt(s.body)
+        del self.copies[s.buffer.name]
+        return None
+
+    def enter_thread(self, number: str) -> None:
+        """Let private buffers be those of a thread."""
+        for name, copies in self.copies.items():
+            self.line(f"{self.buffers[name]} = {copies}[{number}]")
 
     def block(self, s: Block) -> None:
         self.forget()
@@ -192,4 +230,5 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Alloc: _Writer.alloc,
     Block: _Writer.block,
     Tile: _Writer.tile,
+    Barrier: lambda writer, s: None,
 }

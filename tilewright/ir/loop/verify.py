@@ -20,6 +20,7 @@ from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     SCOPES,
     Alloc,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -246,4 +247,5 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Alloc: _Verifier.alloc,
     Block: _Verifier.check_block,
     Tile: _Verifier.tile,
+    Barrier: lambda verifier, s: None,
 }

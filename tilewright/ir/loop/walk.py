@@ -15,6 +15,7 @@ from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -129,6 +130,7 @@ _MAP: dict[type, Callable[..., Stmt]] = {
     Alloc: _map_alloc,
     Block: _map_block,
     Tile: _map_tile,
+    Barrier: lambda s, fs, fe: s,
 }
 
 
@@ -228,6 +230,7 @@ _CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
     Alloc: lambda s: (s.body,),
     Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
     Tile: lambda s: (),
+    Barrier: lambda s: (),
 }
 
 

@@ -1,24 +1,22 @@
-"""Which built-in schedule a function gets, decided by its loop structure; see `RULES`."""
+"""Which built-in schedule a function gets, decided by its loop structure; see `rules.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from tilewright.arith.expr import Call
-from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block, Func, Iter
 from tilewright.schedule.builtin.attention import schedule_attention, tasks_loop
 from tilewright.schedule.builtin.brief_tile import brief_depth
 from tilewright.schedule.builtin.injective import schedule_injective
+from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.matrix_tile import matrix_roles, schedule_matrix
 from tilewright.schedule.builtin.nests import schedule_nests
 from tilewright.schedule.builtin.opaque import schedule_opaque
 from tilewright.schedule.builtin.pair_tile import pair_roles, schedule_pairs
 from tilewright.schedule.builtin.recurrence import schedule_recurrence, steps_loop
 from tilewright.schedule.builtin.rows import row_axes, schedule_rows
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.staged import (
-    reads_staged,
     schedule_formula,
     schedule_staged,
     staged_blocks,
@@ -26,55 +24,17 @@ from tilewright.schedule.builtin.staged import (
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
-    is_copy,
     is_simple,
     reductions,
     typical_extent,
-    value_of,
 )
 from tilewright.schedule.builtin.tile import copies_for_one_row, schedule_tile, tile_roles
 from tilewright.schedule.builtin.window import schedule_windows, window_roles
 from tilewright.schedule.schedule import Decide, Schedule
-from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 
 # So many rows of a product are many.
 MANY_ROWS = 4
-# The rules, and the structure that each is for.
-RULES = {
-    "injective": "no reduction: everything inlined into the last block",
-    "staged": "no reduction, formulas chosen by short axes: next to who reads them",
-    "matrix": "one product of bf16, where the machine has a unit for matrices",
-    "pairs": "one product of bf16, where the machine multiplies pairs in vectors",
-    "windows": "one reduction over windows of single channels: depthwise, pooling",
-    "tile": "one reduction along other axes than the last, then elementwise blocks",
-    "rows": "reductions along the last axis, every block sharing the rows",
-    "nests": "anything else: each nest for itself",
-    "attention": "a loop of independent iterations, each several nests with sums",
-    "recurrence": "a loop of dependent iterations, each several nests with sums",
-    "opaque": "blocks that are not one store: rows in parallel",
-    "tuned": "measured to be faster than the built-in schedule",
-    "override": "its loops were given in a file",
-    "sketch": "derived block by block, by the rules of a search",
-    "template": "written by hand, with knobs",
-}
-
-
-@dataclass(frozen=True)
-class ScheduledFunc:
-    """A scheduled function, the trace that made it, and the rule that was chosen.
-
-    `note` is what else `explain` has to say of the choice.
-    """
-
-    func: Func
-    trace: Trace
-    rule: str
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        """Every rule is described."""
-        assert self.rule in RULES, self.rule
 
 
 def schedule_func(
@@ -101,7 +61,7 @@ def schedule_func(
         rule = "staged"
         schedule_staged(sch, staged, target)
     elif not sums:
-        _inline_into_last(sch, facts)
+        inline_into_last(sch, facts)
         rule = "injective"
         facts = facts_of(sch.func)
         schedule_injective(sch, facts.blocks[-1], target)
@@ -120,7 +80,7 @@ def _schedule_reductions(
             schedule_matrix(sch, sums[0].name, matrix, target)
             return "matrix"
     staged = staged_blocks(facts)
-    _inline_copies(sch, facts, staged)
+    inline_copies(sch, facts, staged)
     possible = _possible_rules(facts_of(sch.func), [b.name for b in sums], constants)
     best = next(possible)
     rule = sch.choose("rule", best, lambda: (best, *possible))
@@ -221,26 +181,3 @@ _SCHEDULES = {
     "rows": _schedule_rows,
     "nests": _schedule_nests,
 }
-
-
-def _inline_into_last(sch: Schedule, facts: Facts) -> None:
-    for b in facts.blocks[:-1]:
-        if b.writes[0].buffer not in facts.outputs:
-            sch.inline(b.name)
-
-
-def _inline_copies(sch: Schedule, facts: Facts, staged: frozenset[str]) -> None:
-    """Rearrangements, and cheap formulas with one reader, disappear into who reads them."""
-    for b in facts.blocks:
-        if reductions(b) or b.writes[0].buffer in facts.outputs or b.name in staged:
-            continue
-        readers = facts.readers(b.writes[0].buffer)
-        if reads_staged(b, facts, staged) and any(map(reductions, readers)):
-            continue
-        cheap = len(readers) == 1 and not _calls(b) and not reductions(readers[0])
-        if sch.choose(f"{b.name}.inline", is_copy(b) or cheap, lambda: (False, True)):
-            sch.inline(b.name)
-
-
-def _calls(block: Block) -> bool:
-    return any(isinstance(e, Call) for e in subexpressions(value_of(block)))

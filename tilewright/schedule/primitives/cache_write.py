@@ -9,7 +9,9 @@
                                                 }
 
 The new buffer is called `<buffer>.<scope>`, the block that copies it out `<buffer>.wb`; it stands
-just after the outermost loop around the block, `reverse_compute_at` moves it to where it is ready.
+just after the outermost loop around the block alone, `reverse_compute_at` moves it to where it is
+ready. In loops that other blocks stand in, too, it copies what is written in one iteration.
+A block that starts the same buffer, in the same loops, writes the new one, too.
 """
 
 from __future__ import annotations
@@ -17,15 +19,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.arith.expr import Expr, Load
-from tilewright.ir.loop.nodes import Alloc, Func, Stmt, Store
-from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.cache import check_cache, copy_nest
-from tilewright.schedule.dataflow import check_order, only_buffer
+from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.walk import blocks, buffers
+from tilewright.schedule.cache import check_cache, copy_block, copy_nest
+from tilewright.schedule.dataflow import check_order, only_buffer, writers
+from tilewright.schedule.nest import nest_over, touched_box
 from tilewright.schedule.rebuild import Extents, Rebuilder
 from tilewright.schedule.tree import (
+    Spine,
     block_spine,
+    extents_of,
     inserted_after,
-    outermost,
+    leaves,
+    loops_of,
     replaced,
     target_block,
 )
@@ -33,9 +39,8 @@ from tilewright.schedule.tree import (
 
 def cache_write(func: Func, block: str, scope: str) -> Func:
     """Let a block write to memory of its own, and copy that to where it wrote before."""
-    spine = block_spine(func, block)
-    old = target_block(spine)
-    buffer = only_buffer(func, old, "cache-write")
+    old = target_block(block_spine(func, block))
+    buffer, started = _written(func, old)
     name, copier = f"{buffer}.{scope}", f"{buffer}.wb"
     known = buffers(func)
     check_cache(func, name, copier, scope, len(known[buffer].shape))
@@ -47,15 +52,60 @@ def cache_write(func: Func, block: str, scope: str) -> Func:
     def store(s: Store, extents: Extents) -> Stmt:
         return Store(name, s.indices, s.value, s.mask)
 
-    after = replaced(func, spine, Rebuilder(buffer, known, load, store).block(old))
-    copy = copy_nest(copier, known[name], known[buffer])
-    after = inserted_after(after, outermost(block_spine(after, block)), copy)
+    after = func
+    for writer in (*started, block):
+        spine = block_spine(after, writer)
+        rebuilt = Rebuilder(buffer, known, load, store).block(target_block(spine))
+        after = replaced(after, spine, rebuilt)
+    alone = _alone(after, {*started, block}, block)
+    copy = _copy(after, alone, known[name], known[buffer], copier)
+    after = inserted_after(after, alone, copy)
     after = replace(after, body=Alloc(known[name], after.body))
     check_order(func, after, "cache-write")
     return after
 
 
+def _written(func: Func, block: Block) -> tuple[str, tuple[str, ...]]:
+    """The buffer that a block writes, and the block that starts it, if that is another one."""
+    starter = f"{block.name}.init"
+    if starter not in {b.name for b in blocks(func.body)}:
+        return only_buffer(func, block, "cache-write"), ()
+    names = {block.name, starter}
+    written = {
+        s[-1].name for s in writers(func, block.writes[0].buffer) if isinstance(s[-1], Block)
+    }
+    around = {loops_of(_alone(func, names, name)[:-1]) for name in names}
+    if written != names or len(around) > 1:
+        return only_buffer(func, block, "cache-write"), ()
+    return block.writes[0].buffer, (starter,)
+
+
+def _alone(func: Func, names: set[str], block: str) -> Spine:
+    """The way to the outermost nest in which there is nothing but these blocks."""
+    spine = block_spine(func, block)
+    for n, s in enumerate(spine):
+        inside = {leaf.name if isinstance(leaf, Block) else "" for leaf in leaves(s)}
+        if isinstance(s, For | Block) and inside <= names:
+            return spine[: n + 1]
+    return spine
+
+
+def _copy(func: Func, alone: Spine, source: Buffer, target: Buffer, name: str) -> Stmt:
+    """The copy of all, or of what one iteration of the loops around writes."""
+    around = alone[:-1]
+    if not loops_of(around):
+        return copy_nest(name, source, target)
+    scope, depth = extents_of(around), len(around)
+    found = [
+        (spine, [r for r in target_block(spine).writes if r.buffer == source.name])
+        for spine in writers(func, source.name)
+    ]
+    known = {**buffers(func), source.name: source}
+    return nest_over(
+        copy_block(name, source, target), touched_box(found, depth, known, scope), scope
+    )
+
+
 def cache_write_name(func: Func, block: str, scope: str) -> str:
     """The name of the block that copies the result out."""
-    buffer = only_buffer(func, target_block(block_spine(func, block)), "cache-write")
-    return f"{buffer}.wb"
+    return f"{_written(func, target_block(block_spine(func, block)))[0]}.wb"

@@ -26,11 +26,13 @@ class Primitive:
 
 PRIMITIVES: dict[str, Primitive] = {
     "annotate": Primitive("annotate"),
+    "bind": Primitive("bind", moves=True),
     "blockize": Primitive("blockize", names="blockize_name"),
     "cache_read": Primitive("cache_read", names="cache_read_name"),
     "cache_write": Primitive("cache_write", names="cache_write_name"),
     "compute_at": Primitive("compute_at", names="axis_names", moves=True),
     "decompose_reduction": Primitive("decompose_reduction", names="init_name", moves=True),
+    "enclose": Primitive("enclose", names="enclose_name"),
     "fuse": Primitive("fuse", names="fused_name", moves=True),
     "inline": Primitive("inline"),
     "narrow_sum": Primitive("narrow_sum"),
@@ -43,6 +45,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "set_scope": Primitive("set_scope"),
     "split": Primitive("split", names="split_names", moves=True),
     "tensorize": Primitive("tensorize"),
+    "to_product": Primitive("to_product"),
     "transform_layout": Primitive("transform_layout"),
     "unroll": Primitive("unroll"),
     "vectorize": Primitive("vectorize", moves=True),

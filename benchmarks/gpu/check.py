@@ -1,0 +1,175 @@
+"""Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
+
+    python benchmarks/gpu/check.py kernels --shapes 30 [--json results.json]
+    python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
+
+A kernel's results on both must agree, relative to their norm. A model's folder has `model.onnx`,
+`inputs.npz` and `expected.npz`, as `benchmarks/zoo.py` makes them; its results are compared with
+those, and one replay of its captured graph is timed (the median, the inputs already on the GPU).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.driver.compile import compile_container
+from tilewright.runtime.container import Container
+from tilewright.runtime.cuda.executable import CudaExecutable
+from tilewright.runtime.executable import Executable
+
+SEED = 11
+WORKERS = 12
+REPLAYS = 100
+LARGEST = (200, 300, 260)
+KINDS = (
+    "matmul dense batched_matmul conv pointwise_conv depthwise max_pool average_pool softmax "
+    "softmax_columns layer_norm argmax transposes gathered sum_rows sum_all max_columns mean_middle"
+).split()
+TOLERANCE = 1e-5
+
+Job = tuple[str, tuple[int, int, int]]
+
+
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """How far results are from those expected, relative to their norm."""
+    if found.shape != expected.shape:
+        return float("inf")
+    if expected.dtype.kind not in "fc":
+        return float(np.mean(found != expected)) if expected.size else 0.0
+    wide, right = found.astype(np.float64), expected.astype(np.float64)
+    if not np.array_equal(np.isfinite(wide), np.isfinite(right)):
+        return float("inf")
+    norm = float(np.linalg.norm(np.nan_to_num(right)))
+    return float(np.linalg.norm(np.nan_to_num(wide - right))) / (norm or 1.0)
+
+
+def compile_both(job: Job) -> tuple[Job, Container | str, Container | str]:
+    """One kernel for the GPU and for the processor, or what went wrong."""
+    from tests.differential.kernel_graphs import KERNELS
+
+    name, sizes = job
+    try:
+        graph = KERNELS[name](*sizes)
+        both = (compile_container(graph, target=t, cache=False) for t in ("cuda", "native"))
+        return (job, *both)
+    except Exception as error:  # told where the others are
+        return job, f"{type(error).__name__}: {error}", ""
+
+
+def check_kernels(shapes: int) -> dict[str, Any]:
+    """Every kind of kernel at so many shapes: how many are right, and the worst difference."""
+    rng = np.random.default_rng(SEED)
+    jobs: list[Job] = [
+        (name, tuple(int(rng.integers(1, most)) for most in _largest(name)))
+        for name in KINDS
+        for _ in range(shapes)
+    ]
+    rows: dict[str, Any] = {}
+    with ProcessPoolExecutor(WORKERS) as pool:
+        for job, gpu, cpu in pool.map(compile_both, jobs):
+            row = rows.setdefault(job[0], {"right": 0, "worst": 0.0, "wrong": []})
+            try:
+                worst = float("inf") if isinstance(gpu, str) else compare(gpu, cpu, rng)
+                why = gpu if isinstance(gpu, str) else f"{worst:.2e}"
+            except Exception as error:  # one that fails must not hide the others
+                worst, why = float("inf"), f"{type(error).__name__}: {error}"
+            if worst <= TOLERANCE:
+                row["right"] += 1
+                row["worst"] = max(row["worst"], worst)
+            else:
+                row["wrong"].append([job[1], why[:300]])
+    return rows
+
+
+def _largest(name: str) -> tuple[int, int, int]:
+    """The largest sizes of a kind; images have a square of the second."""
+    return (16, 40, 40) if "conv" in name or "pool" in name or name == "depthwise" else LARGEST
+
+
+def compare(gpu: Container, cpu: Any, rng: np.random.Generator) -> float:
+    """The greatest difference between the results of both machines on random inputs."""
+    with CudaExecutable(gpu) as model, Executable(cpu) as right:
+        inputs = [_random(port, rng) for port in model.inputs]
+        found, expected = model(*inputs), right(*inputs)
+        pairs = zip(
+            *((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True
+        )
+        return max(difference(a, b) for a, b in pairs)
+
+
+def _random(port: Any, rng: np.random.Generator) -> np.ndarray:
+    if port.dtype.is_float:
+        return rng.standard_normal(port.shape).astype(port.dtype.numpy)
+    return rng.integers(0, 3, port.shape).astype(port.dtype.numpy)
+
+
+def check_model(folder: Path) -> dict[str, Any]:
+    """Compile, check and time one model."""
+    start = time.perf_counter()
+    container = compile_container(folder / "model.onnx", target="cuda", cache=False)
+    seconds = time.perf_counter() - start
+    with np.load(folder / "inputs.npz") as given, np.load(folder / "expected.npz") as wanted:
+        inputs, expected = dict(given), dict(wanted)
+    with CudaExecutable(container) as model:
+        start = time.perf_counter()
+        found = model.run(inputs)
+        first = time.perf_counter() - start
+        again = model.run(inputs)
+        args = [inputs[port.name] for port in model.inputs]
+        replays = model.latency(*args, runs=REPLAYS)
+        calls = []
+        for _ in range(10):
+            start = time.perf_counter()
+            model(*args)
+            calls.append(time.perf_counter() - start)
+        slowest = sorted(model.profile(*args, runs=3).rows, key=lambda r: -r.median)[:5]
+    return {
+        "difference": max(difference(found[n], expected[n]) for n in found),
+        "repeatable": all(np.array_equal(found[n], again[n], equal_nan=True) for n in found),
+        "replay_ms": statistics.median(replays),
+        "call_ms": statistics.median(calls) * 1e3,
+        "compile_s": seconds,
+        "first_s": first,
+        "slowest": [[r.name, r.calls, round(r.median / 1e6, 4)] for r in slowest],
+    }
+
+
+def _check_models(folders: list[Path]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for folder in folders:
+        try:
+            results[folder.name] = check_model(folder)
+        except Exception as error:  # one that fails must not hide the others
+            results[folder.name] = {"error": f"{type(error).__name__}: {error}"[:600]}
+        print(folder.name, json.dumps(results[folder.name]), flush=True)
+    return results
+
+
+def main() -> None:
+    """Check what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["kernels", "models"])
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--shapes", type=int, default=30)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if args.what == "models":
+        results = _check_models(args.folders)
+    else:
+        results = check_kernels(args.shapes)
+        for name, row in results.items():
+            print(name, json.dumps(row), flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""What is emitted for a GPU, run by threads of this machine: one for each thread of a block.
+
+    launch(text, "softmax", grid=4, threads=128, arguments=[...])
+
+The text is that of the GPU but for its intrinsics: numbers of threads and blocks are variables of
+each thread, a barrier is one of the C library, shared memory is a global variable, since blocks run
+one after another. A barrier that is missing shows as a wrong result, sooner or later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from string import Template
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tests.codegen.native_func import sizes_of
+from tilewright.arith.evaluate import evaluate
+from tilewright.codegen.function import ModuleText
+from tilewright.codegen.launches import launches
+from tilewright.codegen.llvm import optimize, target_machine
+from tilewright.codegen.nvptx import BARRIER, BLOCK_NUMBER, THREAD_NUMBER, emit_launches
+from tilewright.ir.loop.nodes import Func
+from tilewright.runtime.memory import address
+from tilewright.target.cpu import host
+
+MOST_ARGUMENTS = 24
+
+_RUN = Template("""
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_join(i64, ptr)
+declare i32 @pthread_barrier_init(ptr, ptr, i32)
+declare i32 @pthread_barrier_wait(ptr)
+declare i32 @pthread_key_create(ptr, ptr)
+declare i32 @pthread_setspecific(i32, ptr)
+declare ptr @pthread_getspecific(i32)
+declare i32 @pthread_key_delete(i32)
+@tw.thread = global i32 0
+@tw.block = global i32 0
+@tw.barrier = global [64 x i8] zeroinitializer, align 16
+@tw.arguments = global [$most x i64] zeroinitializer
+@tw.threads = global [1024 x i64] zeroinitializer
+
+define internal i32 @tw.thread.number() noinline {
+  %key = load i32, ptr @tw.thread
+  %own = call ptr @pthread_getspecific(i32 %key)
+  %wide = ptrtoint ptr %own to i64
+  %n = trunc i64 %wide to i32
+  ret i32 %n
+}
+define internal i32 @tw.block.number() noinline {
+  %n = load volatile i32, ptr @tw.block
+  ret i32 %n
+}
+define internal void @tw.wait(i32 %which) noinline {
+  %s = call i32 @pthread_barrier_wait(ptr @tw.barrier)
+  ret void
+}
+define ptr @tw.body(ptr %number) {
+  %key = load i32, ptr @tw.thread
+  %s = call i32 @pthread_setspecific(i32 %key, ptr %number)
+$loads
+  call void @$kernel($arguments)
+  ret ptr null
+}
+; Threads that never wait may as well run one after another.
+define void @tw.run.alone(i64 %grid, i64 %threads) {
+entry:
+  %k = call i32 @pthread_key_create(ptr @tw.thread, ptr null)
+  br label %block
+block:
+  %b = phi i64 [ 0, %entry ], [ %b.next, %next ]
+  %more = icmp ult i64 %b, %grid
+  br i1 %more, label %begin, label %done
+begin:
+  %b32 = trunc i64 %b to i32
+  store volatile i32 %b32, ptr @tw.block
+  br label %thread
+thread:
+  %t = phi i64 [ 0, %begin ], [ %t.next, %thread ]
+  %number = inttoptr i64 %t to ptr
+  %r = call ptr @tw.body(ptr %number)
+  %t.next = add i64 %t, 1
+  %left = icmp ult i64 %t.next, %threads
+  br i1 %left, label %thread, label %next
+next:
+  %b.next = add i64 %b, 1
+  br label %block
+done:
+  %key = load i32, ptr @tw.thread
+  %d = call i32 @pthread_key_delete(i32 %key)
+  store i32 0, ptr @tw.thread
+  ret void
+}
+define void @tw.run(i64 %grid, i64 %threads) {
+entry:
+  %count = trunc i64 %threads to i32
+  %known = load i32, ptr @tw.thread
+  %first = icmp eq i32 %known, 0
+  br i1 %first, label %create, label %ready
+create:
+  %k = call i32 @pthread_key_create(ptr @tw.thread, ptr null)
+  br label %ready
+ready:
+  %s = call i32 @pthread_barrier_init(ptr @tw.barrier, ptr null, i32 %count)
+  br label %block
+block:
+  %b = phi i64 [ 0, %ready ], [ %b.next, %joined ]
+  %more = icmp ult i64 %b, %grid
+  br i1 %more, label %begin, label %done
+begin:
+  %b32 = trunc i64 %b to i32
+  store volatile i32 %b32, ptr @tw.block
+  br label %start
+start:
+  %t = phi i64 [ 0, %begin ], [ %t.next, %start ]
+  %slot = getelementptr i64, ptr @tw.threads, i64 %t
+  %number = inttoptr i64 %t to ptr
+  %c = call i32 @pthread_create(ptr %slot, ptr null, ptr @tw.body, ptr %number)
+  %t.next = add i64 %t, 1
+  %left = icmp ult i64 %t.next, %threads
+  br i1 %left, label %start, label %join
+join:
+  %j = phi i64 [ 0, %start ], [ %j.next, %join ]
+  %handle = getelementptr i64, ptr @tw.threads, i64 %j
+  %id = load i64, ptr %handle
+  %r = call i32 @pthread_join(i64 %id, ptr null)
+  %j.next = add i64 %j, 1
+  %waits = icmp ult i64 %j.next, %threads
+  br i1 %waits, label %join, label %joined
+joined:
+  %b.next = add i64 %b, 1
+  br label %block
+done:
+  ret void
+}
+""")
+
+
+def host_text(text: str, kernel: str) -> str:
+    """A module for a GPU as one for this machine, with `tw.run` for one of its kernels."""
+    for name, own in (
+        (THREAD_NUMBER, "tw.thread.number"),
+        (BLOCK_NUMBER, "tw.block.number"),
+        (BARRIER, "tw.wait"),
+    ):
+        text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
+        text = text.replace(f"@{name}(", f"@{own}(")
+    text = re.sub(r"addrspacecast \(ptr addrspace\(3\) (@[\w.$]+) to ptr\)", r"\1", text)
+    text = text.replace("addrspace(3) ", "").replace("ptx_kernel ", "")
+    found = re.search(rf"define void @{re.escape(kernel)}\(([^)]*)\)", text)
+    assert found is not None, kernel
+    kinds = [p.split()[0] for p in found[1].split(", ")]
+    loads = "\n".join(
+        f"  %p{i} = getelementptr i64, ptr @tw.arguments, i64 {i}\n"
+        f"  %a{i} = load {kind}, ptr %p{i}, align 8"
+        for i, kind in enumerate(kinds)
+    )
+    arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+    run = _RUN.substitute(most=MOST_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel)
+    return text + run
+
+
+@cache
+def _loaded(text: str, kernel: str) -> tuple[llvm.ExecutionEngine, int, int]:
+    machine = target_machine(host())
+    module = optimize(host_text(text, kernel), machine, host())
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    entry = "tw.run" if f"@{BARRIER}(" in _function(text, kernel) else "tw.run.alone"
+    arguments = engine.get_global_value_address("tw.arguments")
+    return engine, engine.get_function_address(entry), arguments
+
+
+def _function(text: str, kernel: str) -> str:
+    start = text.index(f"@{kernel}(")
+    return text[start : text.index("\n}", start)]
+
+
+def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int]) -> None:
+    """Run one launch; `arguments` are addresses and sizes."""
+    _, run, place = _loaded(text, kernel)
+    (ctypes.c_int64 * len(arguments)).from_address(place)[:] = list(arguments)
+    ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(run)(grid, threads)
+
+
+def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
+    """Run a finalized function launch by launch on flat arrays, which it writes."""
+    names = sizes_of(func)
+    module = ModuleText()
+    emit_launches(module, func, names)
+    arguments = [address(arrays[p.name]) for p in func.params] + [sizes[n] for n in names]
+    for x in launches(func):
+        grid = evaluate(x.grid, sizes)
+        if grid:
+            launch(module.text(), x.name, grid, x.threads, arguments)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.models import mlp
+from tilewright.arith.expr import Select, Var, const, maximum
+from tilewright.codegen.device_program import device_program, formula
+from tilewright.codegen.model import KernelCall, ModelCode, Together, place
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import CodegenError
+from tilewright.driver.compiler import lower
+from tilewright.driver.frame import frame_data
+from tilewright.runtime.cuda.formulas import value_of
+
+N = Var("N")
+
+
+def test_formulas() -> None:
+    for e, value in (
+        (const(3), 3),
+        ((N + 255) // 256 * 4, 4),
+        (maximum(N % 7, const(2)), 3),
+        (Select((N < 20) & N.eq(10), N, const(0)), 10),
+    ):
+        assert value_of(formula(e), {"N": 10}) == value
+
+
+def test_what_the_host_cannot_compute_is_refused() -> None:
+    with pytest.raises(CodegenError, match="cannot compute"):
+        formula(Var("x", F32) / Var("y", F32))
+
+
+def test_what_may_run_side_by_side_is_done_in_order() -> None:
+    calls = tuple(KernelCall(name, (place("arena", 64),), (N,)) for name in "ab")
+    code = ModelCode(("N",), (Together(calls),), ((N,),))
+    found = device_program(code, [])["actions"]
+    assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
+    assert found[0]["buffers"] == [["arena", 64, 0]]
+
+
+def test_a_model_is_data() -> None:
+    data = frame_data(lower(mlp("N"), target="cuda"))["program"]
+    assert json.loads(json.dumps(data)) == data
+    assert data["symbols"] == ["N"]
+    assert {a["do"] for a in data["actions"]} == {"call"}
+    called = {a["kernel"] for a in data["actions"]}
+    assert called == set(data["kernels"])
+    for kernel in data["kernels"].values():
+        assert all(
+            x["threads"] >= 1 and value_of(x["grid"], {s: 9 for s in kernel["sizes"]})
+            for x in kernel["launches"]
+        )

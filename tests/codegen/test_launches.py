@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.launches import launches, symbol
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.text import parse_func
+
+TWO = """func @f.2(A: f32[N], W: f32[N], out C: f32[N]) {
+  alloc T: f32[1] @local
+  for i in grid(N) { for x in thread(64) { W[i] = A[i] } }
+  for j in serial(N) { T[0] = W[j]  C[j] = T[0] }
+}"""
+
+
+def test_a_nest_is_a_launch() -> None:
+    one, two = launches(parse_func(TWO))
+    assert (one.name, one.threads, str(one.grid), one.number) == ("f$2", 64, "N", "i")
+    assert (two.name, two.threads, str(two.grid), two.number) == ("f$2$1", 1, "1", "")
+
+
+def test_a_local_buffer_belongs_to_one() -> None:
+    text = TWO.replace("W[i] = A[i]", "T[0] = A[i]")
+    with pytest.raises(CodegenError, match="another launch"):
+        launches(parse_func(text))
+
+
+def test_names() -> None:
+    assert symbol("conv.relu-2") == "conv$relu$2"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.memory import STACK_LIMIT, room_on
+from tilewright.ir.loop.nodes import Buffer, For, Seq
+from tilewright.target.gpu import resolve
+
+H200 = resolve("cuda")
+GRID, THREAD = (For(kind, const(4), kind, Seq(())) for kind in ("grid", "thread"))
+
+
+def _buffer(scope: str) -> Buffer:
+    return Buffer("T", F32, (const(4),), scope)
+
+
+def test_by_the_loops_around() -> None:
+    room = room_on(H200)
+    assert room(_buffer("global"), (), 16) is None
+    assert room(_buffer("global"), (GRID,), 16) == "shared"
+    assert room(_buffer("global"), (GRID, THREAD), 16) == "local"
+    assert room(_buffer("global"), (GRID, THREAD), STACK_LIMIT + 1) is None
+    assert room(_buffer("register"), (GRID,), 1 << 20) == "register"
+
+
+def test_shared_memory_ends() -> None:
+    room = room_on(H200)
+    assert room(_buffer("shared"), (GRID,), H200.static_shared - 16) == "shared"
+    assert room(_buffer("global"), (GRID,), 17) is None
+    with pytest.raises(CodegenError, match="have room for 16"):
+        room(_buffer("shared"), (GRID,), 17)

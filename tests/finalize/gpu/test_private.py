@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.private import shrink_private
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import buffers
+
+TILE = """func @f(out A: f32[8, 12]) {
+  for b in grid(1) {
+    alloc T: f32[8, 12] @register
+    for y in thread(2) { for x in thread(3) {
+      for i in serial(4) { for j in serial(4) { T[y * 4 + i, x * 4 + j] = f32(i * 4 + j) } } } }
+    for y2 in thread(2) { for x2 in thread(3) {
+      for i2 in serial(4) { for j2 in serial(4) {
+        A[y2 * 4 + i2, x2 * 4 + j2] = T[y2 * 4 + i2, x2 * 4 + j2] } } } }
+  }
+}"""
+
+
+def test_a_thread_keeps_its_part() -> None:
+    before = parse_func(TILE)
+    after = shrink_private(before)
+    assert [str(d) for d in buffers(after)["T"].shape] == ["4", "4"]
+    results = []
+    for func in (before, after):
+        a = np.zeros((8, 12), np.float32)
+        run_func(func, {"A": a}, {})
+        results.append(a)
+    np.testing.assert_array_equal(*results)
+
+
+def test_another_part_in_another_nest_is_refused() -> None:
+    with pytest.raises(CodegenError, match="starts at"):
+        shrink_private(parse_func(TILE.replace("T[y2 * 4 + i2", "T[(1 - y2) * 4 + i2")))
+
+
+def test_no_threads_no_change() -> None:
+    func = parse_func("func @f(out A: f32[2]) { for i in serial(2) { A[i] = 1.0 } }")
+    assert shrink_private(func) is func

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.threads import private_buffers, shares, thread_values, threads_of
+
+NESTS = """func @f(out A: i64[8, 4], out B: i64[16]) {
+  for b in grid(1) {
+    for y in thread(8) { for k in serial(2) { for x in thread(4) { A[y, x] = y } } }
+    for z in thread(16) { B[z] = z }
+  }
+}"""
+
+
+def test_numbers_of_threads() -> None:
+    body = parse_func(NESTS).body
+    threads = threads_of(body)
+    found = shares(body, threads)
+    values = thread_values(found, threads)
+    assert threads == 32
+    assert [evaluate(values["y"], {"thread": t}) for t in (0, 3, 4, 31)] == [0, 0, 1, 7]
+    assert [evaluate(values["x"], {"thread": t}) for t in (0, 3, 4, 31)] == [0, 3, 0, 3]
+    assert found["y"].is_full
+    assert not found["z"].is_full
+    assert found["z"].active == 16
+
+
+def test_an_extent_must_be_known() -> None:
+    with pytest.raises(CodegenError, match="not constant"):
+        threads_of(parse_func("func @f(out A: i64[N]) { for x in thread(N) { A[x] = x } }").body)
+
+
+PRIVATE = """func @f(out A: f32[4], out B: f32[4]) {
+  alloc T: f32[4] @register
+  for b in grid(1) {
+    for x in thread(4) { T[x] = 2.0 }
+    for z in thread(4) { A[z] = T[z]  B[z] = T[3 - z] }
+  }
+}"""
+
+
+def test_every_thread_has_its_own_registers() -> None:
+    func = parse_func(PRIVATE)
+    assert private_buffers(func.body) == {"T"}
+    arrays = {name: np.zeros(4, np.float32) for name in "AB"}
+    run_func(func, arrays, {})
+    assert arrays["A"].tolist() == [2.0] * 4
+    assert np.isnan(arrays["B"]).all()  # what other threads have written is not there
+
+
+def test_shared_memory_is_seen_by_all() -> None:
+    func = parse_func(PRIVATE.replace("@register", "@shared"))
+    arrays = {name: np.zeros(4, np.float32) for name in "AB"}
+    run_func(func, arrays, {})
+    assert arrays["B"].tolist() == [2.0] * 4

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tilewright as tw
+from tests.models import convnet, mlp, random_inputs, reference, transformer
+from tests.runtime.cuda.fake_driver import FakeDriver
+from tilewright.core.errors import ExecutionError
+from tilewright.driver.compiler import lower
+from tilewright.runtime.cuda.executable import CudaExecutable, check_device
+
+MODELS = {"mlp": mlp(3), "convnet": convnet(), "transformer": transformer()}
+
+
+def _open(model: onnx.ModelProto, interpret: bool = True) -> tuple[CudaExecutable, FakeDriver]:
+    driver = FakeDriver(lower(model, target="cuda"), interpret)
+    compiled = tw.compile(model, target="cuda")
+    return CudaExecutable(compiled.container, driver), driver
+
+
+# The interpreter takes half a minute for more than the smallest one.
+@pytest.mark.parametrize(
+    ("name", "interpret"), [("mlp", True), *((name, False) for name in MODELS)]
+)
+def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
+    model = MODELS[name]
+    inputs = random_inputs(model)
+    compiled, driver = _open(model, interpret)
+    for _ in range(2):  # the second time is a replay
+        found = compiled.run(inputs)
+        for key, expected in reference(model, inputs).items():
+            np.testing.assert_allclose(found[key], expected, rtol=1e-4, atol=1e-5)
+    compiled.close()
+    assert {k: v for k, v in driver.live.items() if v} == {}
+    with pytest.raises(ExecutionError, match="closed"):
+        compiled.run(inputs)
+
+
+def test_symbolic_sizes_have_a_frame_each() -> None:
+    model = mlp("N")
+    compiled, driver = _open(model, interpret=False)
+    for n in (1, 5, 2, 5):
+        inputs = random_inputs(model, {"N": n})
+        for key, expected in reference(model, inputs).items():
+            np.testing.assert_allclose(compiled.run(inputs)[key], expected, rtol=1e-4, atol=1e-5)
+    assert len(driver.captured) == 3
+
+
+def test_profile_has_all_steps() -> None:
+    compiled, _ = _open(MODELS["mlp"])
+    inputs = random_inputs(MODELS["mlp"])
+    profile = compiled.profile(**inputs, runs=2)
+    assert len(profile.rows) == len(compiled.manifest["kernels"])
+    assert compiled.latency(*inputs.values(), runs=3) == [0.001] * 3
+
+
+def test_compiled_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
+    compiled = tw.compile(MODELS["mlp"], target="cuda")
+    loaded = tw.load(compiled.save(tmp_path / "model.tw"))
+    assert isinstance(loaded, CudaExecutable)
+    assert loaded.inputs == compiled.inputs
+    assert "gpu.rows" in loaded.explain()
+
+
+class _Other:
+    def capability(self) -> tuple[int, int]:
+        return 8, 6
+
+    def name(self) -> str:
+        return "another GPU"
+
+
+def test_code_for_another_architecture_is_refused() -> None:
+    check_device("sm_80", _Other())
+    for arch in ("sm_90a", "sm_89"):
+        with pytest.raises(ExecutionError, match="another GPU is sm_86"):
+            check_device(arch, _Other())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MODELS)
+def test_whole_models_on_a_gpu(name: str) -> None:
+    inputs = random_inputs(MODELS[name])
+    with tw.compile(MODELS[name], target="cuda") as compiled:
+        for key, expected in reference(MODELS[name], inputs).items():
+            np.testing.assert_allclose(compiled.run(inputs)[key], expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from tests.models import mlp
+from tilewright.driver.compile import compile_container
+from tilewright.runtime.executable import Executable
+from tilewright.runtime.open import open_model
+
+
+def test_a_model_without_a_kind_is_one_for_a_cpu() -> None:
+    container = compile_container(mlp(1))
+    container.manifest["target"].pop("kind")
+    with open_model(container, threads=1) as model:
+        assert isinstance(model, Executable)
+        assert model.threads == 1

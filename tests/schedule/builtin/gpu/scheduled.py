@@ -1,0 +1,60 @@
+"""Kernels under the built-in schedules for GPUs: their rules, and that each step keeps meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.scheduled import sources
+from tilewright.finalize.gpu.pipeline import steps
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.gpu import resolve
+
+H200 = resolve("cuda")
+
+
+def scheduled(graph: Graph) -> list[ScheduledFunc]:
+    """Every kernel scheduled, its trace replayed."""
+    results = []
+    for func, constants in sources(graph):
+        result = schedule_for_gpu(func, constants, H200)
+        verify_func(result.func)
+        assert result.trace.replay(func) == result.func
+        results.append(result)
+    return results
+
+
+def finalized(func: Func) -> Func:
+    """A scheduled function after all steps."""
+    for _, step in steps(H200):
+        func = step(func)
+    return func
+
+
+def check(graph: Graph, sizes: Mapping[str, int]) -> list[str]:
+    """Kernels compute the same before, after scheduling and after every step; the rules."""
+    rules = []
+    for func, constants in sources(graph):
+        result = schedule_for_gpu(func, constants, H200)
+        arrays = sample(func, sizes)
+        expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
+        _compare(run(result.func, arrays, sizes), expected)
+        _compare(run(finalized(result.func), arrays, sizes), expected)
+        rules.append(result.rule.removeprefix("gpu."))
+    return rules
+
+
+def _compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    for name, array in expected.items():
+        if array.dtype.kind == "f":
+            # A sum of nothing: loops that are not scheduled yet do not even start it.
+            started = ~np.isnan(array)
+            np.testing.assert_allclose(found[name][started], array[started], rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(found[name], array)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.scheduled import kinds, sources
+from tilewright.arith.expr import const
+from tilewright.schedule.builtin.gpu.points import THREADS, has_neighbours, threads_for
+from tilewright.schedule.builtin.structure import facts_of, reductions
+
+
+def test_meaning() -> None:
+    assert "points" in check(KERNELS["max_pool"](3, 8, 9), {})
+    assert "points" in check(KERNELS["max_columns"](7, 6, 5), {})
+
+
+def test_a_sum_is_in_the_thread_that_needs_it() -> None:
+    (result,) = scheduled(KERNELS["max_columns"](64, 96, 32))
+    assert len(kinds(result.func)["thread"]) == 1
+    assert "compute_at" in str(result.trace)
+
+
+def test_many_windows_side_by_side_get_a_thread_each() -> None:
+    for name, sizes, expected in (
+        ("depthwise", (128, 128, 128), True),
+        ("depthwise", (2, 8, 8), False),
+        ("sum_rows", (512, 512, 64), False),
+    ):
+        ((func, _),) = sources(KERNELS[name](*sizes))[:1]
+        facts = facts_of(func)
+        block = next(b for b in facts.blocks if reductions(b))
+        assert has_neighbours(block, facts, H200) == expected, (name, sizes)
+
+
+def test_threads() -> None:
+    assert threads_for([const(1)], H200) == H200.warp
+    assert threads_for([const(100)], H200) == 128
+    assert threads_for([const(99), const(1000)], H200) == THREADS

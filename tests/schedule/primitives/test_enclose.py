@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from tests.schedule.programs import check_schedule, dense, refused
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.schedule import Schedule
+
+
+def test_all_nests_in_one_loop() -> None:
+    before = dense()
+    sch = Schedule(before)
+    assert sch.enclose() == "once"
+    assert all(loops_above(sch.func, name)[0].name == "once" for name in ("mm", "add", "y"))
+    sch.bind("once", "grid")
+    check_schedule(sch, before)
+    refused("schedule.name-taken", sch.enclose)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.programs import check_schedule, conv, dense, matmul, refused
+from tilewright.ir.loop.walk import blocks
+from tilewright.schedule.schedule import Schedule
+
+
+@pytest.mark.parametrize("multiples", [(1, 1, 1), (4, 2, 3), (16, 16, 8)])
+def test_matrices(multiples: tuple[int, int, int]) -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.inline("add")
+    sch.to_product("mm", *multiples)
+    assert [b.name for b in blocks(sch.func.body)] == ["mm.left", "mm.right", "mm", "y"]
+    check_schedule(sch, before)
+
+
+@pytest.mark.parametrize("sizes", [(7, 3, 5), (8, 4, 4)])
+def test_a_convolution(sizes: tuple[int, int, int]) -> None:
+    before = conv(*sizes)
+    sch = Schedule(before)
+    sch.to_product("conv", 4, 8, 2)
+    check_schedule(sch, before)
+
+
+def test_refused() -> None:
+    sch = Schedule(matmul())
+    refused("to-product.allocation", sch.to_product, "y", 4, 4, 4)
+    refused("to-product.block", Schedule(dense()).to_product, "add", 4, 4, 4)

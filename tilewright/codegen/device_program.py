@@ -1,0 +1,144 @@
+"""What a run on a GPU does, as data for the manifest: kernels with their launches, and the actions.
+
+Sizes are formulas, written as `runtime/cuda/formulas.py` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from tilewright.codegen.launches import Launch
+from tilewright.codegen.model import (
+    Action,
+    Carried,
+    Choose,
+    KernelCall,
+    Learn,
+    ModelCode,
+    Place,
+    Repeat,
+    Require,
+    Together,
+)
+from tilewright.core.dtypes import BOOL
+from tilewright.core.errors import CodegenError
+from tilewright.passes.plan_memory import Placement
+from tilewright.runtime.cuda.formulas import OPERATIONS, Formula
+
+Data = dict[str, Any]
+# A kernel: its name, the names of its sizes, and its launches.
+LaunchedKernel = tuple[str, Sequence[str], Sequence[Launch]]
+
+
+def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
+    """All that a run needs to know."""
+    return {
+        "symbols": list(code.symbols),
+        "late": list(code.late),
+        "kernels": {name: _kernel(sizes, found) for name, sizes, found in kernels},
+        "actions": _actions(code.actions),
+        "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],
+        "arena": code.arena_size if code.placement is None else _placement(code.placement),
+    }
+
+
+def formula(e: Expr) -> Formula:
+    """An expression over sizes."""
+    match e:
+        case Const(value):
+            return int(value)
+        case Var(name):
+            return name
+        case Cast(_, a) if a.dtype.is_integer or a.dtype == BOOL:
+            return formula(a)
+        case Binary(op, a, b) if op in OPERATIONS:
+            return [op, formula(a), formula(b)]
+        case Unary(op, a) if op in OPERATIONS:
+            return [op, formula(a)]
+        case Select(cond, a, b):
+            return ["select", formula(cond), formula(a), formula(b)]
+    raise CodegenError("gpu.formula", f"the host cannot compute the size {e}")
+
+
+def _placement(placement: Placement) -> Data:
+    conflicts = placement.conflicts
+    return {
+        "sizes": [formula(s) for s in placement.sizes],
+        "names": [v.name for v in placement.offsets],
+        "conflicts": None if conflicts is None else [list(c) for c in conflicts],
+    }
+
+
+def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
+    return {
+        "sizes": [s for s in sizes],
+        "launches": [
+            {"name": x.name, "grid": formula(x.grid), "threads": x.threads} for x in found
+        ],
+    }
+
+
+def _actions(actions: Sequence[Action]) -> list[Data]:
+    """What is done in order; what may run side by side does so one after another."""
+    found: list[Data] = []
+    for a in actions:
+        found += map(_action, a.calls if isinstance(a, Together) else (a,))
+    return found
+
+
+def _action(action: KernelCall | Require | Choose | Learn | Repeat) -> Data:
+    match action:
+        case KernelCall(kernel, buffers, sizes):
+            places = [_place(p) for p in buffers]
+            given = [formula(s) for s in sizes]
+            return {"do": "call", "kernel": kernel, "buffers": places, "sizes": given}
+        case Require(condition, status):
+            return {"do": "require", "condition": formula(condition), "status": status}
+        case Learn(name, place, limit, status):
+            value = {"name": name, "limit": formula(limit), "status": status}
+            return {"do": "learn", "place": _place(place), **value}
+        case Choose():
+            return _choose(action)
+        case Repeat():
+            return _repeat(action)
+
+
+def _choose(action: Choose) -> Data:
+    decides = action.condition
+    return {
+        "do": "choose",
+        "condition": formula(decides) if isinstance(decides, Expr) else None,
+        "place": _place(decides) if isinstance(decides, Place) else None,
+        "then": _actions(action.then),
+        "other": _actions(action.other),
+        "late": [[n, formula(one), formula(two)] for n, one, two in action.late],
+    }
+
+
+def _repeat(action: Repeat) -> Data:
+    return {
+        "do": "repeat",
+        "counter": action.counter,
+        "count": formula(action.count),
+        "actions": _actions(action.actions),
+        "carried": [_carried(c) for c in action.carried],
+        "begin": None if action.begin is None else _place(action.begin),
+        "going": None if action.going is None else _place(action.going),
+        "late": action.late,
+    }
+
+
+def _carried(c: Carried) -> Data:
+    places = {"initial": c.initial, "result": c.result, "spare": c.spare}
+    return {
+        "read": c.read,
+        "written": c.written,
+        "size": formula(c.size),
+        **{word: _place(place) for word, place in places.items()},
+    }
+
+
+def _place(place: Place) -> list[Formula]:
+    return [place.space, formula(place.offset), formula(place.start)]

@@ -1,0 +1,75 @@
+"""A finalized function for a GPU as launches: one for each nest, which run one after another.
+
+A launch is as many blocks as its grid loop has iterations, one where it has none, each of as many
+threads as its longest nest of thread loops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tilewright.arith.expr import Expr, const
+from tilewright.core.errors import CodegenError
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Alloc, For, Func, Seq, Stmt
+from tilewright.ir.loop.threads import threads_of
+from tilewright.ir.loop.walk import touched_buffers
+
+
+@node
+class Launch:
+    """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
+
+    `number` is the loop variable that counts the blocks, "" where there is one.
+    """
+
+    name: str
+    grid: Expr
+    threads: int
+    number: str
+    body: Stmt
+
+
+def launches(func: Func) -> tuple[Launch, ...]:
+    """The launches of a function, in order."""
+    nests = list(_nests(func.body, ()))
+    names = [f"{symbol(func.name)}${n}" if n else symbol(func.name) for n in range(len(nests))]
+    return tuple(map(_launch, names, nests))
+
+
+def symbol(name: str) -> str:
+    """A name as PTX allows it."""
+    return re.sub(r"[^A-Za-z0-9_]", "$", name)
+
+
+def _launch(name: str, nest: Stmt) -> Launch:
+    allocs: list[Alloc] = []
+    inner = nest
+    while isinstance(inner, Alloc):
+        allocs.append(inner)
+        inner = inner.body
+    if not (isinstance(inner, For) and inner.kind == "grid"):
+        return Launch(name, const(1), threads_of(nest), "", nest)
+    body = inner.body
+    for alloc in reversed(allocs):
+        body = Alloc(alloc.buffer, body)
+    return Launch(name, inner.extent, threads_of(body), inner.name, body)
+
+
+def _nests(stmt: Stmt, allocs: tuple[Alloc, ...]) -> Iterator[Stmt]:
+    """The nests of a function, each with the allocations that are its own."""
+    if isinstance(stmt, Alloc):
+        yield from _nests(stmt.body, (*allocs, stmt))
+        return
+    nests = stmt.stmts if isinstance(stmt, Seq) else (stmt,)
+    uses = [set().union(*touched_buffers(nest)) for nest in nests]
+    for alloc in allocs:
+        if sum(alloc.buffer.name in used for used in uses) > 1:
+            message = f"{alloc.buffer} is read by another launch than the one that writes it"
+            raise CodegenError("gpu.launches", message)
+    for nest, used in zip(nests, uses, strict=True):
+        for alloc in reversed(allocs):
+            if alloc.buffer.name in used:
+                nest = Alloc(alloc.buffer, nest)
+        yield nest

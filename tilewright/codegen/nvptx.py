@@ -1,0 +1,149 @@
+"""Plain loops → LLVM functions for NVIDIA GPUs: the emitter of CPUs with other intrinsics.
+
+A launch becomes `ptx_kernel void @name(buffers..., sizes...)`. The number of a block is the grid
+loop's variable; thread loops become formulas of the thread's number, and a branch where there are
+more threads than iterations. What stands outside of thread loops, the first thread does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.arith.bounds import Interval
+from tilewright.arith.expr import Expr, Var, as_int, const
+from tilewright.codegen.expressions import ExprEmitter
+from tilewright.codegen.function import FunctionText, ModuleText
+from tilewright.codegen.launches import Launch, launches
+from tilewright.codegen.statements import StatementEmitter
+from tilewright.codegen.types import memory_type
+from tilewright.core.dtypes import DType
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Alloc, Barrier, Buffer, For, Func, Stmt, Store, Tile
+from tilewright.ir.loop.threads import PRIVATE, THREAD, Share, shares
+from tilewright.ir.loop.walk import buffers, statements
+
+# What the emitter needs of the machine, by its name in LLVM.
+THREAD_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
+BLOCK_NUMBER = "llvm.nvvm.read.ptx.sreg.ctaid.x"
+BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+# The memory that the threads of a block share, and how variables lie in it.
+SHARED_SPACE = 3
+SHARED_ALIGNMENT = 16
+# The note on a function all of whose parameters begin at a multiple of so many bytes.
+ALIGNED = ("aligned", 16)
+# Blocks are numbered by 31 bits.
+MOST_BLOCKS = 2**31 - 1
+
+
+def emit_launches(module: ModuleText, func: Func, sizes: Sequence[str]) -> None:
+    """Emit every launch of a finalized function; each takes its buffers, then `sizes`."""
+    dtypes = {name: b.dtype for name, b in buffers(func).items()}
+    for launch in launches(func):
+        _emit_launch(module, func, launch, sizes, dtypes)
+
+
+def _emit_launch(
+    module: ModuleText,
+    func: Func,
+    launch: Launch,
+    sizes: Sequence[str],
+    dtypes: Mapping[str, DType],
+) -> None:
+    known = ALIGNED in func.annotations
+    pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
+    params = [(f"%b{i}", pointer) for i in range(len(func.params))]
+    params += [(f"%s{i}", "i64") for i in range(len(sizes))]
+    fn = FunctionText(module, launch.name, params)
+    emitter = ExprEmitter(
+        fn,
+        {name: f"%s{i}" for i, name in enumerate(sizes)},
+        {p.name: f"%b{i}" for i, p in enumerate(func.params)},
+        _own_buffers(launch.body),
+    )
+    emitter.ranges = {name: Interval(0, None) for name in sizes}
+    emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
+    _number(emitter, THREAD, THREAD_NUMBER, launch.threads)
+    if launch.number:
+        extent = as_int(launch.grid)
+        _number(emitter, launch.number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
+    LaunchEmitter(emitter, launch, dtypes).emit(launch.body)
+    fn.finish(f'nounwind "nvvm.reqntid"="{launch.threads}"', convention="ptx_kernel ")
+
+
+def _own_buffers(body: Stmt) -> set[str]:
+    """The buffers that only the running thread sees."""
+    allocs = (s.buffer for _, s in statements(body) if isinstance(s, Alloc))
+    return {b.name for b in allocs if b.scope in PRIVATE}
+
+
+def _number(emitter: ExprEmitter, name: str, intrinsic: str, count: int) -> None:
+    """Let a variable be a number that the machine gives, less than `count`."""
+    fn = emitter.fn
+    fn.module.declare(intrinsic, "i32 ()")
+    bounds = f"range(i32 0, {min(max(count, 1), MOST_BLOCKS)}) "
+    register = fn.let(f"call {bounds}i32 @{intrinsic}()", "n")
+    emitter.values[name] = fn.let(f"zext i32 {register} to i64", "n")
+    emitter.ranges[name] = Interval(0, max(count, 1) - 1)
+
+
+class LaunchEmitter(StatementEmitter):
+    """Emits the statements of a block of threads."""
+
+    def __init__(
+        self, expressions: ExprEmitter, launch: Launch, dtypes: Mapping[str, DType]
+    ) -> None:
+        super().__init__(expressions, launch.name, dtypes)
+        self.launch = launch
+        self.shares = shares(launch.body, launch.threads)
+        self.in_thread = launch.threads == 1
+
+    def emit(self, stmt: Stmt) -> None:
+        """Emit one statement."""
+        match stmt:
+            case For(kind="thread"):
+                self._thread_loop(stmt, self.shares[stmt.name])
+            case Barrier():
+                self.fn.module.declare(BARRIER, "void (i32)")
+                self.fn.emit(f"call void @{BARRIER}(i32 0)")
+                self.expressions.loads.forget()
+            case Store() | Tile() if not self.in_thread:
+                self._in_thread(Var(THREAD).eq(const(0)), stmt)
+            case _:
+                super().emit(stmt)
+
+    def _thread_loop(self, loop: For, share: Share) -> None:
+        ex = self.expressions
+        index = share.index(Var(THREAD), self.launch.threads)
+        with self.fn.scope():
+            self._bind(loop, ex.value(index))
+            if share.is_full:
+                outer, self.in_thread = self.in_thread, True
+                self.emit(loop.body)
+                self.in_thread = outer
+            else:
+                ex.ranges[loop.name] = Interval(0, share.room // share.stride)
+                self._in_thread(Var(loop.name) < share.extent, loop.body)
+
+    def _in_thread(self, condition: Expr, stmt: Stmt) -> None:
+        """Let those threads run a statement for which a condition holds."""
+        self.expressions.begin_statement()
+        outer, self.in_thread = self.in_thread, True
+        self._branch(self.expressions.value(condition), stmt, None)
+        self.in_thread = outer
+
+    def _stack(self, buffer: Buffer) -> str:
+        return self._shared(buffer) if buffer.scope == "shared" else super()._stack(buffer)
+
+    def _shared(self, buffer: Buffer) -> str:
+        """The address of a variable in the memory that the threads of the block share."""
+        size = as_int(buffer.shape[0])
+        if size is None:
+            raise CodegenError("codegen.shared", f"shared {buffer} must have a constant size")
+        space, kind = f"addrspace({SHARED_SPACE})", memory_type(buffer.dtype)
+        name = f"@{self.fn.fresh(f'{self.launch.name}$shared')[1:]}"
+        self.fn.module.declarations[name] = (
+            f"{name} = internal {space} global [{max(size, 1)} x {kind}] undef, "
+            f"align {SHARED_ALIGNMENT}"
+        )
+        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
+        return f"addrspacecast (ptr {space} {name} to ptr)"

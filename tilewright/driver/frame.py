@@ -1,0 +1,65 @@
+"""What stands around the kernels of a model, by kind of machine.
+
+On a CPU that is native code: the function that calls the kernels in order, threads, a clock. On a
+GPU it is data: the launches, which the runtime captures as one graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.codegen.call import CALL_IR
+from tilewright.codegen.clock import CLOCK_IR
+from tilewright.codegen.device_program import device_program
+from tilewright.codegen.launches import launches
+from tilewright.codegen.model import emit_model
+from tilewright.codegen.threadpool import threadpool_ir
+from tilewright.driver.build import ENTRY, ModelBuild, emit_kernel
+from tilewright.target.machine import kind_of
+
+
+def emit_frame(build: ModelBuild) -> dict[str, str]:
+    """The LLVM text of the modules around the kernels, by name."""
+    return _MODULES[kind_of(build.target)](build)
+
+
+def emit_modules(build: ModelBuild) -> dict[str, str]:
+    """The LLVM text of every module of the model, by name."""
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    texts = {
+        name: emit_kernel(kernel, build.target, build.precision) for name, kernel in kernels.items()
+    }
+    return texts | emit_frame(build)
+
+
+def frame_data(build: ModelBuild) -> dict[str, Any]:
+    """What the manifest says of how a run goes."""
+    return _DATA[kind_of(build.target)](build)
+
+
+def _native_modules(build: ModelBuild) -> dict[str, str]:
+    assert build.code is not None
+    return {
+        ENTRY: emit_model(build.code),
+        "tw_runtime": threadpool_ir(build.target.triple),
+        "tw_clock": CLOCK_IR,
+        "tw_call": CALL_IR,
+    }
+
+
+def _launch_list(build: ModelBuild) -> dict[str, Any]:
+    assert build.code is not None
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    rows = ((k.name, k.sizes, launches(k.plain)) for k in kernels.values())
+    return {"program": device_program(build.code, rows)}
+
+
+_MODULES: dict[str, Callable[[ModelBuild], dict[str, str]]] = {
+    "cpu": _native_modules,
+    "gpu": lambda build: {},
+}
+_DATA: dict[str, Callable[[ModelBuild], dict[str, Any]]] = {
+    "cpu": lambda build: {},
+    "gpu": _launch_list,
+}

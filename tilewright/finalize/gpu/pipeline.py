@@ -1,0 +1,43 @@
+"""The order of finalization for GPUs, one literal list."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright.finalize.combine_loads import combine_loads
+from tilewright.finalize.compact import compact
+from tilewright.finalize.expand_math import expand_functions
+from tilewright.finalize.expand_tiles import expand_tiles
+from tilewright.finalize.flatten import flatten
+from tilewright.finalize.gpu.memory import room_on
+from tilewright.finalize.gpu.private import shrink_private
+from tilewright.finalize.gpu.sync import place_barriers
+from tilewright.finalize.lower_blocks import lower_blocks
+from tilewright.finalize.pipeline import Step
+from tilewright.finalize.unroll import unroll
+from tilewright.finalize.vectorize import vectorize
+from tilewright.ir.loop.nodes import Func
+from tilewright.target.gpu import GpuTarget
+
+
+def steps(target: GpuTarget) -> tuple[Step, ...]:
+    """All steps by name."""
+    return (
+        ("expand-tiles", partial(expand_tiles, target=target)),
+        ("lower-blocks", lower_blocks),
+        ("compact", partial(compact, room=room_on(target))),
+        ("shrink-private", shrink_private),
+        ("flatten", flatten),
+        ("vectorize", vectorize),
+        ("unroll", unroll),
+        ("expand-math", expand_functions),
+        ("combine-loads", partial(combine_loads, target=target)),
+        ("place-barriers", place_barriers),
+    )
+
+
+def finalize_gpu(func: Func, target: GpuTarget) -> Func:
+    """Launches of plain loops over flat buffers, ready for the emitter."""
+    for _, step in steps(target):
+        func = step(func)
+    return func

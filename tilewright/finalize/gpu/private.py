@@ -1,0 +1,137 @@
+"""A buffer of which every thread has its own shrinks to what one thread uses of it.
+
+    alloc C: f32[128, 128] @register               alloc C: f32[8, 8] @register
+    for y in thread(16) {                          for y in thread(16) {
+      for x in thread(16) {                          for x in thread(16) {
+        for i, j in serial(8, 8) {            →        for i, j in serial(8, 8) {
+          C[y * 8 + i, x * 8 + j] = 0.0                  C[i, j] = 0.0
+
+Where a thread's part begins must be the same in all nests of thread loops: `ir/loop/threads.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.arith.bounds import NATURAL, Bounds, lower, upper
+from tilewright.arith.expr import Expr, Load, const
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import loads, rewrite, substitute
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.threads import (
+    THREAD,
+    Share,
+    private_buffers,
+    shares,
+    thread_values,
+    threads_of,
+)
+from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
+
+Extents = Mapping[str, Expr]
+
+
+def shrink_private(func: Func) -> Func:
+    """`func` with each private buffer as small as what one thread uses."""
+    threads = threads_of(func.body)
+    found = shares(func.body, threads)
+    if not found:
+        return func
+    private = private_buffers(func.body)
+
+    def shrink(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Alloc) and stmt.buffer.name in private:
+            body = map_stmt(stmt.body, shrink)
+            return _Part(stmt.buffer, body, found, threads).shrunk()
+        return map_stmt(stmt, shrink)
+
+    return replace(func, body=shrink(func.body))
+
+
+class _Part:
+    """The part of a buffer that one thread uses."""
+
+    def __init__(
+        self, buffer: Buffer, body: Stmt, found: Mapping[str, Share], threads: int
+    ) -> None:
+        self.buffer = buffer
+        self.body = body
+        self.shares = found
+        self.values = thread_values(found, threads)
+        # Where the part begins, and for how many threads that is known.
+        self.starts: list[Expr] | None = None
+        self.active = threads
+        self.sizes = [1] * len(buffer.shape)
+
+    def shrunk(self) -> Stmt:
+        """The allocation of the part, and accesses relative to its start."""
+        for path, stmt in statements(self.body):
+            around = [s for s in path if isinstance(s, For)]
+            for indices in _accesses(stmt, self.buffer.name):
+                self._cover(indices, around)
+        shape = tuple(const(n) for n in self.sizes)
+        return Alloc(replace(self.buffer, shape=shape), self._moved(self.body, {}))
+
+    def _cover(self, indices: tuple[Expr, ...], around: list[For]) -> None:
+        inner = {f.name: f.extent for f in around if f.kind not in ("grid", THREAD)}
+        starts = [self._start(i, inner) for i in indices]
+        self.active = min(self.active, self._active(around))
+        known = starts if self.starts is None else self.starts
+        if any(self._tidy(a) is not self._tidy(b) for a, b in zip(known, starts, strict=True)):
+            raise self._error(f"starts at {known} and at {starts}")
+        self.starts = starts
+        for dim, index in enumerate(indices):
+            last = upper(index, inner)
+            first = lower(index, inner)
+            assert last is not None
+            assert first is not None
+            size = Bounds({}, NATURAL).of(simplify(last - first + 1)).hi
+            if size is None:
+                raise self._error(f"has no constant size along dimension {dim}")
+            self.sizes[dim] = max(self.sizes[dim], size)
+
+    def _start(self, index: Expr, inner: Extents) -> Expr:
+        """Where an index begins, as a formula of the thread's number."""
+        first = lower(index, inner)
+        if first is None:
+            raise self._error(f"is read at {index}, which depends on data")
+        return substitute(first, self.values)
+
+    def _active(self, around: list[For]) -> int:
+        """How many threads reach an access."""
+        outer = next((f for f in around if f.kind == THREAD), None)
+        return 1 if outer is None else self.shares[outer.name].active
+
+    def _tidy(self, start: Expr) -> Expr:
+        return simplify(start, {THREAD: const(self.active)})
+
+    def _moved(self, stmt: Stmt, inner: Extents) -> Stmt:
+        """`stmt` with every index relative to where the thread's part begins."""
+        if isinstance(stmt, For) and stmt.kind not in ("grid", THREAD):
+            inner = {**inner, stmt.name: stmt.extent}
+
+        def relative(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return tuple(simplify(i - (lower(i, inner) or const(0)), inner) for i in indices)
+
+        def load(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer == self.buffer.name:
+                return Load(e.buffer, relative(e.indices), e.dtype, e.mask)
+            return None
+
+        stmt = map_stmt(stmt, lambda s: self._moved(s, inner), lambda e: rewrite(e, load))
+        if isinstance(stmt, Store) and stmt.buffer == self.buffer.name:
+            return Store(stmt.buffer, relative(stmt.indices), stmt.value, stmt.mask)
+        return stmt
+
+    def _error(self, what: str) -> CodegenError:
+        message = f"the part of {self.buffer.name} that is one thread's {what}"
+        return CodegenError("gpu.private", message)
+
+
+def _accesses(stmt: Stmt, buffer: str) -> list[tuple[Expr, ...]]:
+    found = [x.indices for e in own_expressions(stmt) for x in loads(e) if x.buffer == buffer]
+    if isinstance(stmt, Store) and stmt.buffer == buffer:
+        found.append(stmt.indices)
+    return found

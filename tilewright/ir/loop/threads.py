@@ -1,0 +1,94 @@
+"""How the iterations of thread loops are numbered: which thread of a block does which.
+
+    for y in thread(16) {            thread = y * 16 + x
+      for x in thread(16) { A }
+    }
+    for z in thread(64) { B }        thread = z, those from 64 on do nothing
+
+A block has as many threads as its longest nest of thread loops has iterations. A buffer in
+registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
+every thread has its own, and finds in it what it has written there in the nest before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tilewright.arith.expr import Expr, Var, as_int
+from tilewright.core.errors import CodegenError
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Alloc, For, Stmt
+from tilewright.ir.loop.walk import child_stmts
+
+THREAD = "thread"
+PRIVATE = ("register", "local")
+
+
+@node
+class Share:
+    """The part of the thread's number that is a loop's variable: `number % room // stride`.
+
+    Threads for which that is not less than `extent` have no iteration.
+    """
+
+    extent: int
+    stride: int
+    room: int
+
+    def index(self, thread: Expr, threads: int) -> Expr:
+        """The loop's variable, from the number of a thread in a block of so many."""
+        within = thread if self.room >= threads else thread % self.room
+        return within if self.stride == 1 else within // self.stride
+
+    @property
+    def active(self) -> int:
+        """How many of the threads in its room have an iteration."""
+        return self.extent * self.stride
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every thread has an iteration."""
+        return self.active >= self.room
+
+
+def threads_of(stmt: Stmt) -> int:
+    """How many threads a block needs for a statement."""
+    inner = max((threads_of(child) for child in child_stmts(stmt)), default=1)
+    return inner * _extent(stmt) if isinstance(stmt, For) and stmt.kind == THREAD else inner
+
+
+def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
+    """The share of each thread loop in a statement, for a block of `threads`."""
+    return dict(_shares(stmt, threads))
+
+
+def _shares(stmt: Stmt, room: int) -> Iterator[tuple[str, Share]]:
+    if isinstance(stmt, For) and stmt.kind == THREAD:
+        stride = threads_of(stmt.body)
+        yield stmt.name, Share(_extent(stmt), stride, room)
+        room = stride
+    for child in child_stmts(stmt):
+        yield from _shares(child, room)
+
+
+def _extent(loop: For) -> int:
+    extent = as_int(loop.extent)
+    if extent is None:
+        raise CodegenError(
+            "threads.extent", f"the extent {loop.extent} of thread loop {loop.name} is not constant"
+        )
+    return extent
+
+
+def thread_values(found: Mapping[str, Share], threads: int) -> dict[str, Expr]:
+    """Each loop's variable as a formula of the thread's number, called `thread`."""
+    number = Var(THREAD)
+    return {name: share.index(number, threads) for name, share in found.items()}
+
+
+def private_buffers(stmt: Stmt) -> set[str]:
+    """The buffers of which every thread has its own."""
+    if isinstance(stmt, For) and stmt.kind == THREAD:
+        return set()
+    own = {stmt.buffer.name} if isinstance(stmt, Alloc) and stmt.buffer.scope in PRIVATE else set()
+    return own.union(*map(private_buffers, child_stmts(stmt)))

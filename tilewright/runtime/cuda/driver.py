@@ -1,0 +1,276 @@
+"""The CUDA driver through ctypes: every call checked, its errors ours.
+
+The driver is loaded when a model first needs it. A machine without one compiles for a GPU and saves
+what it has compiled all the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from tilewright.core.errors import ExecutionError
+
+LIBRARIES = ("libcuda.so.1", "libcuda.so")
+_PTR, _U32, _SIZE, _INT = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_int
+
+# The functions used, and the types of their arguments; each gives a status.
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cuInit": (_U32,),
+    "cuDriverGetVersion": (_PTR,),
+    "cuDeviceGetCount": (_PTR,),
+    "cuDeviceGet": (_PTR, _INT),
+    "cuDeviceGetName": (_PTR, _INT, _INT),
+    "cuDeviceGetAttribute": (_PTR, _INT, _INT),
+    "cuDevicePrimaryCtxRetain": (_PTR, _INT),
+    "cuCtxSetCurrent": (_PTR,),
+    "cuMemAlloc_v2": (_PTR, _SIZE),
+    "cuMemFree_v2": (ctypes.c_uint64,),
+    "cuMemHostAlloc": (_PTR, _SIZE, _U32),
+    "cuMemFreeHost": (_PTR,),
+    "cuMemcpyHtoDAsync_v2": (ctypes.c_uint64, _PTR, _SIZE, _PTR),
+    "cuMemcpyDtoHAsync_v2": (_PTR, ctypes.c_uint64, _SIZE, _PTR),
+    "cuMemcpyDtoDAsync_v2": (ctypes.c_uint64, ctypes.c_uint64, _SIZE, _PTR),
+    "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, _SIZE, _PTR),
+    "cuStreamCreate": (_PTR, _U32),
+    "cuStreamDestroy_v2": (_PTR,),
+    "cuStreamSynchronize": (_PTR,),
+    "cuEventCreate": (_PTR, _U32),
+    "cuEventDestroy_v2": (_PTR,),
+    "cuEventRecord": (_PTR, _PTR),
+    "cuEventSynchronize": (_PTR,),
+    "cuEventElapsedTime": (_PTR, _PTR, _PTR),
+    "cuModuleLoadDataEx": (_PTR, _PTR, _U32, _PTR, _PTR),
+    "cuModuleUnload": (_PTR,),
+    "cuModuleGetFunction": (_PTR, _PTR, ctypes.c_char_p),
+    "cuLaunchKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR, _PTR),
+    "cuStreamBeginCapture_v2": (_PTR, _INT),
+    "cuStreamEndCapture": (_PTR, _PTR),
+    "cuGraphInstantiateWithFlags": (_PTR, _PTR, ctypes.c_ulonglong),
+    "cuGraphDestroy": (_PTR,),
+    "cuGraphLaunch": (_PTR, _PTR),
+    "cuGraphExecDestroy": (_PTR,),
+}
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+_LOG_BUFFER, _LOG_SIZE = 5, 6
+_LOG_BYTES = 8192
+# What is being done when a kernel's failure comes to light, some time after it.
+RUNNING = "running the model"
+_NON_BLOCKING = 1
+_CAPTURE_THREAD_LOCAL = 1
+
+
+class Driver:
+    """One GPU: memory, streams, code. Handles are plain numbers."""
+
+    def __init__(self, device: int = 0) -> None:
+        self._library = _load()
+        self._call("cuInit", 0, doing="starting the driver")
+        self._device = ctypes.c_int()
+        self._call("cuDeviceGet", ctypes.byref(self._device), device, doing="looking for a GPU")
+        self._context = _PTR()
+        self._call(
+            "cuDevicePrimaryCtxRetain",
+            ctypes.byref(self._context),
+            self._device,
+            doing="opening it",
+        )
+
+    def enter(self) -> None:
+        """Let the calling thread use the GPU."""
+        self._call("cuCtxSetCurrent", self._context, doing="entering the GPU's context")
+
+    def name(self) -> str:
+        """The GPU's name."""
+        text = ctypes.create_string_buffer(256)
+        self._call("cuDeviceGetName", text, 256, self._device, doing="asking for the GPU's name")
+        return text.value.decode()
+
+    def capability(self) -> tuple[int, int]:
+        """The GPU's compute capability."""
+        major, minor = (self._attribute(a) for a in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR))
+        return major, minor
+
+    def _attribute(self, number: int) -> int:
+        value = ctypes.c_int()
+        arguments = (ctypes.byref(value), number, self._device)
+        self._call("cuDeviceGetAttribute", *arguments, doing="asking about the GPU")
+        return value.value
+
+    def allocate(self, size: int) -> int:
+        """Memory of the GPU."""
+        address = ctypes.c_uint64()
+        self._call(
+            "cuMemAlloc_v2", ctypes.byref(address), max(size, 1), doing=f"allocating {size} bytes"
+        )
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Give memory of the GPU back."""
+        self._call("cuMemFree_v2", address, doing="freeing memory")
+
+    def allocate_pinned(self, size: int) -> int:
+        """Memory of the host that the GPU reads and writes by itself."""
+        return self._made("cuMemHostAlloc", max(size, 1), 0, doing=f"pinning {size} bytes")
+
+    def free_pinned(self, address: int) -> None:
+        """Give such memory back."""
+        self._call("cuMemFreeHost", address, doing="freeing pinned memory")
+
+    def upload(self, to: int, source: int, size: int, stream: int) -> None:
+        """Copy from the host to the GPU."""
+        self._call("cuMemcpyHtoDAsync_v2", to, source, size, stream, doing="copying to the GPU")
+
+    def download(self, to: int, source: int, size: int, stream: int) -> None:
+        """Copy from the GPU to the host."""
+        self._call("cuMemcpyDtoHAsync_v2", to, source, size, stream, doing="copying from the GPU")
+
+    def copy(self, to: int, source: int, size: int, stream: int) -> None:
+        """Copy within the GPU."""
+        self._call("cuMemcpyDtoDAsync_v2", to, source, size, stream, doing="copying on the GPU")
+
+    def create_stream(self) -> int:
+        """A queue of work."""
+        return self._made("cuStreamCreate", _NON_BLOCKING, doing="making a stream")
+
+    def destroy_stream(self, stream: int) -> None:
+        """Give a stream back."""
+        self._call("cuStreamDestroy_v2", stream, doing="ending a stream")
+
+    def synchronize(self, stream: int, doing: str = "waiting for the GPU") -> None:
+        """Wait for all work of a stream; what went wrong in it is told here."""
+        self._call("cuStreamSynchronize", stream, doing=doing)
+
+    def create_event(self) -> int:
+        """A moment in a stream."""
+        return self._made("cuEventCreate", 0, doing="making an event")
+
+    def record(self, event: int, stream: int) -> None:
+        """Let an event be when the stream gets here."""
+        self._call("cuEventRecord", event, stream, doing="recording an event")
+
+    def elapsed(self, start: int, end: int) -> float:
+        """Milliseconds between two events."""
+        self._call("cuEventSynchronize", end, doing="waiting for an event")
+        value = ctypes.c_float()
+        self._call("cuEventElapsedTime", ctypes.byref(value), start, end, doing="timing")
+        return value.value
+
+    def destroy_event(self, event: int) -> None:
+        """Give an event back."""
+        self._call("cuEventDestroy_v2", event, doing="ending an event")
+
+    def load_module(self, code: bytes, name: str) -> int:
+        """Code as the GPU's, from PTX."""
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        keys = (ctypes.c_int * 2)(_LOG_BUFFER, _LOG_SIZE)
+        values = (_PTR * 2)(ctypes.addressof(log), _LOG_BYTES)
+        handle = _PTR()
+        status = self._library.cuModuleLoadDataEx(
+            ctypes.byref(handle), ctypes.c_char_p(code), 2, keys, values
+        )
+        said = log.value.decode(errors="replace").strip()
+        self._check(status, f"loading kernel {name}", said)
+        return handle.value or 0
+
+    def unload_module(self, module: int) -> None:
+        """Give a module's memory back."""
+        self._call("cuModuleUnload", module, doing="unloading code")
+
+    def function(self, module: int, name: str) -> int:
+        """A kernel of a module."""
+        return self._made(
+            "cuModuleGetFunction", module, name.encode(), doing=f"looking for kernel {name}"
+        )
+
+    def launch(
+        self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
+    ) -> None:
+        """Run a kernel; `arguments` is an array of addresses of what it is given."""
+        shape = (grid, 1, 1, threads, 1, 1, 0)
+        self._call(
+            "cuLaunchKernel", function, *shape, stream, arguments, None, doing=f"kernel {name}"
+        )
+
+    def begin_capture(self, stream: int) -> None:
+        """From now on, what is given to the stream is only noted."""
+        self._call(
+            "cuStreamBeginCapture_v2", stream, _CAPTURE_THREAD_LOCAL, doing="capturing a graph"
+        )
+
+    def end_capture(self, stream: int) -> int:
+        """What was given to the stream since, ready to be run as a whole."""
+        graph = self._made_last("cuStreamEndCapture", stream, doing="capturing a graph")
+        try:
+            return self._made("cuGraphInstantiateWithFlags", graph, 0, doing="making a graph")
+        finally:
+            self._call("cuGraphDestroy", graph, doing="ending a graph")
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        """Run a captured graph."""
+        self._call("cuGraphLaunch", graph, stream, doing="running the model's graph")
+
+    def destroy_graph(self, graph: int) -> None:
+        """Give a captured graph back."""
+        self._call("cuGraphExecDestroy", graph, doing="ending a graph")
+
+    def _made(self, function: str, *arguments: Any, doing: str) -> int:
+        """The handle that a function writes to its first argument."""
+        handle = _PTR()
+        self._call(function, ctypes.byref(handle), *arguments, doing=doing)
+        return handle.value or 0
+
+    def _made_last(self, function: str, *arguments: Any, doing: str) -> int:
+        handle = _PTR()
+        self._call(function, *arguments, ctypes.byref(handle), doing=doing)
+        return handle.value or 0
+
+    def _call(self, function: str, *arguments: Any, doing: str) -> None:
+        self._check(getattr(self._library, function)(*arguments), doing)
+
+    def _check(self, status: int, doing: str, said: str = "") -> None:
+        if status == 0:
+            return
+        name, text = _PTR(), _PTR()
+        self._library.cuGetErrorName(status, ctypes.byref(name))
+        self._library.cuGetErrorString(status, ctypes.byref(text))
+        what = f"{_text(text)} ({_text(name)})" if name.value else f"status {status}"
+        raise ExecutionError(
+            "cuda.driver",
+            f"the GPU's driver failed while {doing}: {what}",
+            notes=_lines(said),
+            help="TW_GPU_SYNC=1 tells which kernel it was" if doing == RUNNING else "",
+        )
+
+
+def _text(pointer: ctypes.c_void_p) -> str:
+    return ctypes.string_at(pointer.value).decode() if pointer.value else ""
+
+
+def _lines(said: str) -> tuple[str, ...]:
+    return tuple(said.splitlines())
+
+
+@cache
+def _load() -> ctypes.CDLL:
+    for name in LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        for function, arguments in _SIGNATURES.items():
+            getattr(library, function).argtypes = arguments
+            getattr(library, function).restype = ctypes.c_int
+        return library
+    raise ExecutionError(
+        "cuda.missing",
+        f"there is no NVIDIA driver here: none of {', '.join(LIBRARIES)} can be loaded",
+        help="save the model and load it on a machine with an NVIDIA GPU",
+    )
+
+
+@cache
+def open_driver() -> Driver:
+    """The driver of this process's GPU."""
+    return Driver()

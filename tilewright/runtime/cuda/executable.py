@@ -1,0 +1,221 @@
+"""A compiled model on an NVIDIA GPU: call it, profile it, save it.
+
+The driver is asked for when the model first runs, so that a machine without a GPU can make and save
+one. Weights go to the GPU once; for each set of sizes there is a frame with a captured graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.core.errors import ExecutionError
+from tilewright.runtime.container import Container
+from tilewright.runtime.cuda.arena import lay_out
+from tilewright.runtime.cuda.driver import Driver, open_driver
+from tilewright.runtime.cuda.formulas import value_of
+from tilewright.runtime.cuda.frame import Frame
+from tilewright.runtime.memory import address
+from tilewright.runtime.model import CompiledModel
+from tilewright.runtime.plan import Plan, Planner, Shapes
+
+if TYPE_CHECKING:
+    from tilewright.runtime.profile import Profile
+    from tilewright.runtime.roofs import Roofs
+
+MOST_FRAMES = 8
+"""Sets of sizes for which memory and a graph are kept."""
+
+
+class CudaExecutable(CompiledModel):
+    """A model that runs on a GPU: NumPy or DLPack arrays in, NumPy arrays out.
+
+    Calls from several threads run one after another.
+    """
+
+    def __init__(self, container: Container, driver: Driver | None = None) -> None:
+        super().__init__(container)
+        manifest = container.manifest
+        self._program = manifest["program"]
+        self._late = len(manifest.get("late", ()))
+        functions = {"tw_arena_size": self._arena_size, "tw_output_shapes": self._fill_shapes}
+        limits = manifest.get("output_limits", ())
+        self._planner = Planner(self._binder, self.outputs, functions, limits, self._late)
+        self._driver = driver
+        self._modules: list[int] = []
+        self._functions: dict[str, int] = {}
+        self._weights = 0
+        self._frames: dict[int, Frame] = {}
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def profile(
+        self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
+    ) -> Profile:
+        """Run the model `runs` times with an event after each kernel and as often as a whole."""
+        from tilewright.runtime.profile import Measured, make_profile
+
+        arrays, plan = self._bind(self._binder.in_order(args, named))
+        with self._lock:
+            frame = self._frame(plan)
+            frame.put_inputs(arrays)
+            self._check(frame.compute(), plan)
+            times = [self._step_times(frame) for _ in range(runs)]
+            wholes = [int(self._graph_time(frame) * 1e6) for _ in range(runs)]
+        sizes = dict(zip(self.manifest["symbols"], plan.dims, strict=False))
+        measured = Measured(times, [sum(row) for row in times], wholes)
+        footprint = self._container.weights.nbytes + plan.arena_size
+        return make_profile(self._container.manifest, sizes, measured, footprint, roofs)
+
+    def latency(self, *args: Any, runs: int = 100) -> list[float]:
+        """Milliseconds of each of so many runs on the GPU, the inputs already there."""
+        arrays, plan = self._bind(args)
+        with self._lock:
+            frame = self._frame(plan)
+            frame.put_inputs(arrays)
+            self._check(frame.compute(), plan)
+            return [self._graph_time(frame) for _ in range(runs)]
+
+    def close(self) -> None:
+        """Free the model's code and memory; it cannot be called any more."""
+        with self._lock:
+            self._closed = True
+            if self._driver is None or not self._modules:
+                return
+            self._driver.enter()
+            for frame in self._frames.values():
+                frame.close()
+            for module in self._modules:
+                self._driver.unload_module(module)
+            self._driver.free(self._weights)
+            self._frames, self._modules = {}, []
+
+    def _run(
+        self, args: Sequence[Any], into: Sequence[np.ndarray] | None = None
+    ) -> Sequence[np.ndarray]:
+        arrays, plan = self._bind(args)
+        with self._lock:
+            frame = self._frame(plan)
+            status, results = frame.run(arrays)
+            self._check(status, plan)
+            if self._late:
+                results = self._narrowed(results, plan, frame)
+        if into is None:
+            return results
+        for target, result in zip(into, results, strict=True):
+            target[...] = result
+        return into
+
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+        return self._planner.bind(args)
+
+    def _check(self, status: int, plan: Plan) -> None:
+        if status:
+            raise self._failure(status, tuple(plan.dims))
+
+    def _frame(self, plan: Plan) -> Frame:
+        driver = self._open()
+        key = id(plan)
+        if key not in self._frames or self._frames[key].plan is not plan:
+            if len(self._frames) >= MOST_FRAMES:
+                self._frames.pop(next(iter(self._frames))).close()
+            dtypes = tuple([p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs))
+            self._frames[key] = Frame(
+                driver, self._program, self._functions, self._weights, plan, dtypes
+            )
+        return self._frames[key]
+
+    def _open(self) -> Driver:
+        """The driver, with the model's code and weights on the GPU."""
+        if self._closed:
+            raise ExecutionError("run.closed", "the model is closed", help="load it again")
+        driver = self._driver = self._driver or open_driver()
+        driver.enter()
+        if not self._modules:
+            check_device(self.manifest["target"]["cpu"], driver)
+            self._load(driver)
+        return driver
+
+    def _load(self, driver: Driver) -> None:
+        for name, kernel in self._program["kernels"].items():
+            module = driver.load_module(self._container.objects[name], name)
+            self._modules.append(module)
+            for launch in kernel["launches"]:
+                self._functions[launch["name"]] = driver.function(module, launch["name"])
+        weights, stream = self._container.weights, driver.create_stream()
+        self._weights = driver.allocate(weights.nbytes)
+        if weights.nbytes:
+            driver.upload(self._weights, address(weights), weights.nbytes, stream)
+        driver.synchronize(stream, "bringing the weights to the GPU")
+        driver.destroy_stream(stream)
+
+    def _sizes(self, dims: ctypes.Array[ctypes.c_int64]) -> dict[str, int]:
+        return dict(zip((*self._program["symbols"], *self._program["late"]), dims, strict=False))
+
+    def _arena_size(self, dims: ctypes.Array[ctypes.c_int64]) -> int:
+        return lay_out(self._program["arena"], self._sizes(dims))[1]
+
+    def _fill_shapes(
+        self, dims: ctypes.Array[ctypes.c_int64], found: ctypes.Array[ctypes.c_int64]
+    ) -> None:
+        shapes, sizes = self._program["output_shapes"], self._sizes(dims)
+        for n, dim in enumerate(d for shape in shapes for d in shape):
+            found[n] = value_of(dim, sizes)
+
+    def _narrowed(self, results: list[np.ndarray], plan: Plan, frame: Frame) -> list[np.ndarray]:
+        """As much of each result as the run has written."""
+        sizes = {**self._sizes(plan.dims), **frame.late}
+        shapes: Shapes = tuple(
+            tuple(value_of(d, sizes) for d in shape) for shape in self._program["output_shapes"]
+        )
+        return [
+            array.reshape(-1)[: int(np.prod(shape))].reshape(shape)
+            for array, shape in zip(results, shapes, strict=True)
+        ]
+
+    def _step_times(self, frame: Frame) -> list[int]:
+        """Nanoseconds of each step of one run."""
+        driver = self._open()
+        events = [driver.create_event()]
+        driver.record(events[0], frame.stream)
+
+        def note() -> None:
+            events.append(driver.create_event())
+            driver.record(events[-1], frame.stream)
+
+        frame.launch_all(note)
+        driver.synchronize(frame.stream)
+        times = [int(driver.elapsed(a, b) * 1e6) for a, b in pairwise(events)]
+        for event in events:
+            driver.destroy_event(event)
+        return times
+
+    def _graph_time(self, frame: Frame) -> float:
+        driver = self._open()
+        start, end = driver.create_event(), driver.create_event()
+        driver.record(start, frame.stream)
+        frame.compute()
+        driver.record(end, frame.stream)
+        elapsed = driver.elapsed(start, end)
+        driver.destroy_event(start)
+        driver.destroy_event(end)
+        return elapsed
+
+
+def check_device(arch: str, driver: Driver) -> None:
+    """Refuse a GPU that cannot run code for an architecture, such as `sm_90a`."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    wanted, have = (int(digits[:-1]), int(digits[-1])), driver.capability()
+    exact = not arch[-1].isdigit()
+    if have != wanted if exact else have < wanted:
+        raise ExecutionError(
+            "cuda.architecture",
+            f"the model was compiled for {arch}, this machine's {driver.name()} is "
+            f"sm_{have[0]}{have[1]}",
+            help=f'compile it with target="cuda -arch=sm_{have[0]}{have[1]}"',
+        )

@@ -1,0 +1,134 @@
+"""Which built-in schedule a function gets on a GPU, decided by its structure; see `rules.py`."""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Const, Expr, Load, Select
+from tilewright.ir.loop.nodes import Block, Func
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.builtin.gpu.general import schedule_general
+from tilewright.schedule.builtin.gpu.injective import schedule_injective
+from tilewright.schedule.builtin.gpu.points import (
+    has_neighbours,
+    own_loops,
+    schedule_points,
+    schedule_sum,
+)
+from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
+from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows
+from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
+from tilewright.schedule.builtin.rows import row_axes
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    facts_of,
+    is_simple,
+    reads_of,
+    reductions,
+    spatial,
+    value_of,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+
+def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -> ScheduledFunc:
+    """Schedule a function; the layout of `constants` stays as it is."""
+    sch = Schedule(func)
+    facts = facts_of(func)
+    shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
+    sums = [b for b in facts.blocks if reductions(b)]
+    if shared or not all(map(is_simple, facts.blocks)):
+        rule = "general"
+        schedule_general(sch, target)
+    elif not sums:
+        rule = "injective"
+        inline_into_last(sch, facts)
+        for b in facts_of(sch.func).blocks:
+            schedule_injective(sch, b, target)
+    else:
+        rule = _schedule_sums(sch, sums, target)
+    return ScheduledFunc(sch.func, sch.trace, f"gpu.{rule}")
+
+
+def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
+    _inline_padding(sch, facts_of(sch.func))
+    inline_copies(sch, facts_of(sch.func), frozenset())
+    facts = facts_of(sch.func)
+    if len(facts.outputs) == 1:
+        if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=True):
+            return "product"
+        rows = row_axes(facts)
+        side_by_side = len(sums) == 1 and has_neighbours(facts.block(sums[0].name), facts, target)
+        if rows is not None and not is_short(facts) and not side_by_side:
+            schedule_rows(sch, facts, rows, target)
+            return "rows"
+        if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=False):
+            return "points"
+    for b in facts_of(sch.func).blocks:
+        _schedule_alone(sch, b, target)
+    return "nests"
+
+
+def _inline_padding(sch: Schedule, facts: Facts) -> None:
+    """Padded copies disappear into who reads them: a test costs less than memory."""
+    for b in facts.blocks:
+        if not reductions(b) and b.writes[0].buffer not in facts.outputs and _pads(value_of(b)):
+            sch.inline(b.name)
+
+
+def _pads(value: Expr) -> bool:
+    match value:
+        case Load():
+            return True
+        case Select(_, Load(), Const()):
+            return True
+    return False
+
+
+def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: bool) -> bool:
+    """One sum and what follows it, if that has the same points; what comes before, alone."""
+    facts = facts_of(sch.func)
+    position = [b.name for b in facts.blocks].index(name)
+    found = product_of(facts.block(name), target) if products else None
+    numbered = bool(spatial(facts.block(name)))
+    if (products and found is None) or not numbered or not _same_points(facts, position):
+        return False
+    for b in facts.blocks[:position]:
+        _schedule_alone(sch, b, target)
+    for b in facts.blocks[position + 1 : -1]:
+        sch.inline(b.name)
+    if position == len(facts.blocks) - 1:
+        sch.cache_write(name, "local")
+    if found is None:
+        schedule_sum(sch, name, target)
+    else:
+        schedule_product(sch, name, found, target)
+    return True
+
+
+def _same_points(facts: Facts, position: int) -> bool:
+    """Whether every block behind a sum has its points, each read where it is written."""
+    block = facts.blocks[position]
+    for b in facts.blocks[position + 1 :]:
+        if len(spatial(b)) != len(spatial(block)) or b.predicate is not block.predicate:
+            return False
+        if sorted(str(it.extent) for it in spatial(b)) != sorted(
+            str(it.extent) for it in spatial(block)
+        ):
+            return False
+        for load in reads_of(b):
+            plain = {str(i) for i in load.indices}
+            if load.buffer in _written(facts, position) and plain != {it.name for it in spatial(b)}:
+                return False
+    return True
+
+
+def _written(facts: Facts, position: int) -> set[str]:
+    return {r.buffer for b in facts.blocks[position:] for r in b.writes}
+
+
+def _schedule_alone(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    if reductions(block):
+        schedule_points(sch, block, target)
+    else:
+        schedule_injective(sch, block, target)

@@ -1,0 +1,61 @@
+"""Nests with no reduction: a thread for a few neighbouring elements, moved at once if possible.
+
+grid, thread: some elements
+  y[4 elements] = f(x[4 elements])
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import as_int, product
+from tilewright.arith.simplify import prove, simplify
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.builtin.gpu.points import bind_points, threads_for
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    facts_of,
+    flat_stride,
+    loop_of,
+    reads_of,
+    spatial,
+    typical_extent,
+    uses,
+    value_of,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Threads for each multiprocessor below which more of them are better than more work for each.
+BUSY_THREADS = 512
+
+
+def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    """Schedule one nest whose loops all number output elements."""
+    axes = spatial(block)
+    if not axes:
+        return
+    loops = [loop_of(it) for it in axes]
+    width = _width(block, facts_of(sch.func), target)
+    if width > 1:
+        loops[-1], lane = sch.split(loops[-1], [None, width])
+        sch.vectorize(lane)
+    bind_points(sch, loops, threads_for([it.extent for it in axes], target))
+
+
+def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
+    """How many elements a thread moves at once: what it reads and writes must lie side by side."""
+    axes = spatial(block)
+    last, points = axes[-1], typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    strides = [
+        flat_stride(r, facts.buffers[r.buffer], last.name)
+        for r in reads_of(block)
+        if uses(r, last.name)
+    ]
+    written = facts.buffers[block.writes[0].buffer]
+    if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
+        return 1
+    bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
+    width = target.lanes(bits)
+    busy = target.multiprocessors * BUSY_THREADS
+    while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
+        width //= 2
+    return width

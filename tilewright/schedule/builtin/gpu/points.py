@@ -1,0 +1,114 @@
+"""One thread for each point of the result, whatever it takes: right for every nest.
+
+grid, thread: point
+  s = 0
+  for k: s += x[point, k]                    a sum is one thread's, in a register
+  y[point] = f(s)
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Expr, Var, product
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import find_loop, loops_above
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    facts_of,
+    flat_stride,
+    is_simple,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    typical_extent,
+    uses,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Threads of a block, where nothing speaks for another number.
+THREADS = 256
+
+
+def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
+    """Deal out the iterations of nested loops to threads; the loop that a thread is one of."""
+    point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    block, thread = sch.split(point, [None, threads])
+    sch.bind(block, "grid")
+    sch.bind(thread, "thread")
+    return str(thread)
+
+
+def threads_for(extents: list[Expr], target: GpuTarget) -> int:
+    """Threads of a block for so many points: whole warps, no more than there are points."""
+    points = typical_extent(simplify(product(tuple(extents))))
+    return max(target.warp, min(THREADS, 1 << (points - 1).bit_length()))
+
+
+def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    """One nest for itself; its spatial loops must be the outer ones, others run in each thread."""
+    loops = leading_spatial(sch, block)
+    if not loops:
+        return
+    threads = threads_for([find_loop(sch.func, loop).extent for loop in loops], target)
+    if not (is_simple(block) and reductions(block)):
+        bind_points(sch, loops, threads)
+        return
+    name = sch.cache_write(block.name, "local")
+    copy = facts_of(sch.func).block(name)
+    thread = bind_points(sch, [loop_of(it) for it in copy.iters], threads)
+    sum_at(sch, block.name, thread)
+
+
+def schedule_sum(sch: Schedule, name: str, target: GpuTarget) -> None:
+    """A sum and the one block behind it, which reads of it what it writes itself at each point."""
+    facts = facts_of(sch.func)
+    last = facts.blocks[-1]
+    loops = [loop_of(it) for it in spatial(last)]
+    threads = threads_for([it.extent for it in spatial(last)], target)
+    sum_at(sch, name, bind_points(sch, loops, threads))
+
+
+def sum_at(sch: Schedule, name: str, thread: str) -> None:
+    """Compute a sum in a thread that needs one point of it."""
+    sch.compute_at(name, thread)
+    block = facts_of(sch.func).block(name)
+    sch.set_scope(block.writes[0].buffer, "local")
+    reduced = {x for it in reductions(block) for x in (it.binding,)}
+    first = next(f.name for f in loops_above(sch.func, name) if Var(f.name) in reduced)
+    sch.decompose_reduction(name, first)
+
+
+def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
+    """Whether there are points for all threads, and neighbours read neighbouring elements."""
+    axes = spatial(block)
+    if not axes:
+        return False
+    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    last = axes[-1].name
+    reads = [r for r in reads_of(block) if uses(r, last)]
+    strides = [flat_stride(r, facts.buffers[r.buffer], last) for r in reads]
+    enough = points >= target.multiprocessors * THREADS
+    return enough and bool(reads) and all(s == 1 for s in strides)
+
+
+def leading_spatial(sch: Schedule, block: Block) -> list[str]:
+    """The loops of a block's own, from the outermost on, that number independent iterations."""
+    rows = {it.binding for it in spatial(block)}
+    found = []
+    for loop in own_loops(sch, block):
+        if Var(loop) not in rows:
+            break
+        found.append(loop)
+    return found
+
+
+def own_loops(sch: Schedule, block: Block) -> list[str]:
+    """The loops in which a block stands alone."""
+    around = loops_above(sch.func, block.name)
+    others = [
+        loops_above(sch.func, b.name) for b in facts_of(sch.func).blocks if b.name != block.name
+    ]
+    shared = {loop.name for loops in others for loop in loops}
+    return [loop.name for loop in around if loop.name not in shared]

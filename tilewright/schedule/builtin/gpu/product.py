@@ -1,0 +1,145 @@
+"""Products of matrices, convolutions among them: tiles in shared memory, smaller ones in registers.
+
+    grid: (batch, row tile, column tile)
+      thread (y, x): C = 0                               registers
+      for k in steps of the tile's depth
+        threads: left, right = tiles of the operands     shared
+        thread (y, x): C[8, 8] += left[8] * right[8]
+      thread (y, x): result = formulas(C)
+
+Each thread has two by two pieces of four rows and columns, half a tile apart: neighbouring threads
+then read neighbouring words of shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Expr, product
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.nodes import Block, Buffer, Iter
+from tilewright.schedule.builtin.structure import facts_of, flat_stride, typical_extent
+from tilewright.schedule.products import operand_load, product_roles
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Rows and columns that lie together in a thread's part of a tile.
+PIECE = 4
+# Fewer products for each element than this are not worth a tile.
+LEAST_DEPTH = 8
+# Fewer rows or columns than this leave most of a tile empty.
+LEAST_SIDE = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of the result, its depth, and the threads along its rows and columns.
+
+    `rate` is how near it comes to the machine's best, compared with the other ones.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    y: int
+    x: int
+    rate: float
+
+    @property
+    def threads(self) -> int:
+        """The threads that compute it."""
+        return self.y * self.x
+
+
+TILES = (
+    Tile(128, 128, 8, 16, 16, 1.0),
+    Tile(64, 128, 8, 8, 16, 0.85),
+    Tile(64, 64, 16, 16, 16, 0.6),
+    Tile(32, 64, 16, 8, 16, 0.45),
+    Tile(32, 32, 16, 8, 8, 0.3),
+    Tile(16, 32, 16, 4, 8, 0.2),
+)
+
+
+def product_of(block: Block, target: GpuTarget) -> Tile | None:
+    """The tile for a sum of products, `None` if a block is none or is better off without."""
+    roles = product_roles(block)
+    if roles is None:
+        return None
+    batch, rows, columns, depth = map(_size, (roles.batch, roles.rows, roles.columns, roles.depth))
+    if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
+        return None
+
+    def cost(tile: Tile) -> float:
+        blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+        turns = -(-blocks // target.multiprocessors)
+        return turns * tile.rows * tile.columns / tile.rate
+
+    return min(TILES, key=cost)
+
+
+def _size(iters: tuple[Iter, ...]) -> int:
+    extents: tuple[Expr, ...] = tuple(it.extent for it in iters)
+    return typical_extent(simplify(product(extents)))
+
+
+def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) -> None:
+    """Schedule a sum of products and the one block behind it."""
+    facts = facts_of(sch.func)
+    block, reader = facts.block(name), facts.blocks[-1].name
+    deep = [_reads_along_depth(block, facts.buffers, side) for side in ("left", "right")]
+    sch.to_product(name, tile.rows, tile.columns, tile.depth)
+    m0, m1, y, m2 = sch.split(f"{name}.m", [None, *_parts(tile.rows, tile.y)])
+    n0, n1, x, n2 = sch.split(f"{name}.n", [None, *_parts(tile.columns, tile.x)])
+    k0, k1 = sch.split(f"{name}.k", [None, tile.depth])
+    sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, m2, n1, n2)
+    for loop in (y, x):
+        sch.bind(loop, "thread")
+    for loop in (k1, m1, m2, n1):
+        sch.unroll(loop)
+    sch.vectorize(n2)
+    grid = sch.fuse(f"{name}.b", m0, n0)
+    sch.bind(grid, "grid")
+    for side, along in zip(("left", "right"), deep, strict=True):
+        _copy_tile(sch, f"{name}.{side}", k0, along, tile)
+    sch.decompose_reduction(name, k0)
+    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
+    _write_tile(sch, reader, grid, tile)
+
+
+def _parts(side: int, threads: int) -> list[int]:
+    """A side of a tile as pieces, threads, and the rows or columns of a piece."""
+    return [side // (threads * PIECE), threads, PIECE]
+
+
+def _reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
+    """Whether neighbouring elements of an operand are neighbours in the sum."""
+    roles = product_roles(block)
+    assert roles is not None
+    load = operand_load(getattr(roles, side))
+    return flat_stride(load, buffers[load.buffer], roles.depth[-1].name) == 1
+
+
+def _copy_tile(sch: Schedule, name: str, step: str, along_depth: bool, tile: Tile) -> None:
+    """Copy a tile of an operand to shared memory, neighbours by neighbouring threads."""
+    batch, depth, side = sch.compute_at(name, step)
+    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    if along_depth:
+        sch.reorder(batch, side, depth)
+        depth, side = side, depth
+    part, thread = sch.split(sch.fuse(batch, depth, side), [None, tile.threads])
+    sch.reorder(thread, part)
+    sch.bind(thread, "thread")
+    sch.unroll(part)
+
+
+def _write_tile(sch: Schedule, name: str, grid: str, tile: Tile) -> None:
+    """What follows the sum, by the threads that have it in their registers."""
+    _, rows, columns = sch.reverse_compute_at(name, grid)
+    m1, y, m2 = sch.split(rows, _parts(tile.rows, tile.y))
+    n1, x, n2 = sch.split(columns, _parts(tile.columns, tile.x))
+    sch.reorder(y, x, m1, m2, n1, n2)
+    for loop in (y, x):
+        sch.bind(loop, "thread")
+    for loop in (m1, m2, n1, n2):
+        sch.unroll(loop)

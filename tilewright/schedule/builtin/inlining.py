@@ -1,0 +1,34 @@
+"""Blocks that disappear into who reads them, on any machine."""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Call
+from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.builtin.staged import reads_staged
+from tilewright.schedule.builtin.structure import Facts, is_copy, reductions, value_of
+from tilewright.schedule.schedule import Schedule
+
+
+def inline_into_last(sch: Schedule, facts: Facts) -> None:
+    """Every block but the last and the outputs."""
+    for b in facts.blocks[:-1]:
+        if b.writes[0].buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def inline_copies(sch: Schedule, facts: Facts, staged: frozenset[str]) -> None:
+    """Rearrangements, and cheap formulas with one reader, disappear into who reads them."""
+    for b in facts.blocks:
+        if reductions(b) or b.writes[0].buffer in facts.outputs or b.name in staged:
+            continue
+        readers = facts.readers(b.writes[0].buffer)
+        if reads_staged(b, facts, staged) and any(map(reductions, readers)):
+            continue
+        cheap = len(readers) == 1 and not _calls(b) and not reductions(readers[0])
+        if sch.choose(f"{b.name}.inline", is_copy(b) or cheap, lambda: (False, True)):
+            sch.inline(b.name)
+
+
+def _calls(block: Block) -> bool:
+    return any(isinstance(e, Call) for e in subexpressions(value_of(block)))

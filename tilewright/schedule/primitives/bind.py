@@ -1,0 +1,51 @@
+"""`bind(loop, "grid" | "thread")`: the iterations of a loop run on the parts of a GPU.
+
+    for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
+      for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
+    }                                          }
+
+Each iteration of a grid loop is a block of threads. The threads of a block share the iterations of
+each thread loop; of nested ones the innermost changes fastest from thread to thread. Several thread
+loops may follow one another in a grid loop: the threads go through them together.
+
+The iterations must not depend on each other; see `schedule/loop_kind.py`.
+"""
+
+from __future__ import annotations
+
+from tilewright.ir.loop.nodes import For, Func
+from tilewright.schedule.failure import refuse
+from tilewright.schedule.loop_kind import check_constant, check_independent, with_kind
+from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
+
+LEVELS = ("grid", "thread")
+
+
+def bind(func: Func, loop: str, level: str) -> Func:
+    """Run the iterations of a loop by blocks of threads, or by the threads of a block."""
+    spine = loop_spine(func, loop)
+    if level not in LEVELS:
+        message = f"no level {level!r}"
+        raise refuse(func, "bind.level", message, spine[-1], help=f"one of {', '.join(LEVELS)}")
+    _check_nesting(func, spine, level)
+    if level == "thread":
+        check_constant(func, spine, "bind")
+    check_independent(func, spine, "bind")
+    return with_kind(func, spine, level)
+
+
+def _check_nesting(func: Func, spine: Spine, level: str) -> None:
+    """A grid loop is in no other bound loop; nothing runs in several threads twice over."""
+    loop = target_loop(spine)
+    around = [outer for outer in loops_of(spine[:-1]) if outer.kind in LEVELS]
+    wrong = around[0] if level == "grid" and around else _other_kind(spine)
+    if wrong is not None:
+        message = (
+            f"loop {loop.name} cannot be bound to {level} inside {wrong.kind} loop {wrong.name}"
+        )
+        raise refuse(func, "bind.nesting", message, loop)
+
+
+def _other_kind(spine: Spine) -> For | None:
+    kinds = ("serial", *LEVELS)
+    return next((outer for outer in loops_of(spine[:-1]) if outer.kind not in kinds), None)

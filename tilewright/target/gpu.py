@@ -1,0 +1,147 @@
+"""GPU targets: what the compiler knows of an NVIDIA GPU, as data.
+
+`resolve("cuda")` is the default machine, `resolve("cuda -arch=sm_90a")` one by its architecture.
+Nothing here asks a driver: a machine without a GPU compiles for one.
+"""
+
+from __future__ import annotations
+
+from tilewright.core.errors import ConfigError
+from tilewright.core.node import node
+
+_KIB, _MIB = 1024, 1024 * 1024
+PREFIX = "cuda"
+# What a thread loads or stores at once at most.
+ACCESS_BITS = 128
+
+
+@node
+class MatrixShape:
+    """A product that one instruction of a warp computes: m x n x k of `operands`, summed in f32."""
+
+    operands: str
+    m: int
+    n: int
+    k: int
+
+
+@node
+class GpuTarget:
+    """One GPU, as far as the compiler needs to know it.
+
+    A block of threads runs on one multiprocessor, in warps of `warp` threads; a multiprocessor has
+    `registers` of 32 bits and `shared` bytes for all blocks that it runs at once. A block may have
+    `threads_per_block` threads and `static_shared` bytes without asking for more. The rates are
+    those of the data sheet, in bytes and operations a second.
+    """
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    multiprocessors: int
+    warp: int
+    warps: int
+    threads_per_block: int
+    registers: int
+    registers_per_thread: int
+    shared: int
+    static_shared: int
+    l2: int
+    memory_rate: int
+    f32_rate: int
+    matrix_shapes: tuple[MatrixShape, ...]
+
+    @property
+    def architecture(self) -> str:
+        """`nvptx64`."""
+        return self.triple.split("-")[0]
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability that the code needs: `(9, 0)` for sm_90a."""
+        digits = self.cpu.removeprefix("sm_").rstrip("af")
+        return int(digits[:-1]), int(digits[-1])
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` a thread moves at once; none has less than a byte."""
+        return ACCESS_BITS // max(8, bits)
+
+    @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether elements of what was loaded at once can be used one by one at no extra cost."""
+        return True
+
+    @property
+    def emits_text(self) -> bool:
+        """Whether LLVM gives assembly that the driver turns into machine code."""
+        return True
+
+    def describe(self) -> str:
+        """One line for people."""
+        return (
+            f"{self.cpu} ({self.architecture}), {self.multiprocessors} multiprocessors of "
+            f"{self.warps} warps, {self.registers // _KIB}K registers and "
+            f"{self.shared // _KIB}K shared memory each, L2 {self.l2 // _MIB}M"
+        )
+
+
+_HALF = tuple(MatrixShape(kind, 16, 8, 16) for kind in ("f16", "bf16"))
+_SM80 = (*_HALF, MatrixShape("tf32", 16, 8, 8), MatrixShape("i8", 16, 8, 32))
+
+
+def _nvidia(
+    arch: str, multiprocessors: int, warps: int, shared: int, l2: int, rate: int, f32: int
+) -> GpuTarget:
+    return GpuTarget(
+        "nvptx64-nvidia-cuda",
+        arch,
+        (),
+        multiprocessors,
+        32,
+        warps,
+        1024,
+        65536,
+        255,
+        shared * _KIB,
+        48 * _KIB,
+        l2 * _MIB,
+        rate * 10**9,
+        f32 * 10**12,
+        _SM80,
+    )
+
+
+NAMED: dict[str, GpuTarget] = {
+    "sm_80": _nvidia("sm_80", 108, 64, 164, 40, 1555, 19),
+    "sm_86": _nvidia("sm_86", 84, 48, 100, 6, 936, 35),
+    "sm_89": _nvidia("sm_89", 128, 48, 100, 72, 1008, 82),
+    "sm_90": _nvidia("sm_90", 132, 64, 228, 60, 4800, 67),
+    "sm_90a": _nvidia("sm_90a", 132, 64, 228, 60, 4800, 67),
+}
+DEFAULT = "sm_90a"
+
+
+def target_names() -> tuple[str, ...]:
+    """The names that `resolve` knows."""
+    return (PREFIX, *(f"{PREFIX} -arch={arch}" for arch in NAMED))
+
+
+def resolve(name: str) -> GpuTarget:
+    """The target called `name`: `cuda`, perhaps with `-arch=`."""
+    word, *options = name.split()
+    arch = DEFAULT
+    for option in options:
+        key, _, arch = option.partition("=")
+        if key != "-arch" or arch not in NAMED:
+            raise _unknown(name)
+    if word != PREFIX:
+        raise _unknown(name)
+    return NAMED[arch]
+
+
+def _unknown(name: str) -> ConfigError:
+    return ConfigError(
+        "target.unknown",
+        f"no target named {name!r}",
+        help=f"one of {', '.join(target_names())}",
+    )
