@@ -69,15 +69,16 @@ def profile_command(
     options = {"target": target, "precision": precision}
     with open_model(model, threads=threads, dims=dims, cache=not no_cache, **options) as executable:
         inputs = given_inputs(executable.inputs, files, dims, seed)
-        roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
         ordered = [inputs[port.name] for port in executable.inputs]
         found: Profile | StageProfile
         if isinstance(executable, Executable):
+            roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
             found = executable.profile(*ordered, runs=runs, roofs=roofs)
         else:
             found = executable.profile(*ordered, runs=runs)
+        used = executable.threads
     if as_json:
-        print_json({"model": str(model), "threads": roofs.threads, **found.data()})
+        print_json({"model": str(model), "threads": used, **found.data()})
         return
     click.echo(found)
     for text in descriptions(found.data().get("kernels", [])[:top]):

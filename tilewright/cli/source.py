@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewright.driver.staged import StagedModel, ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
-    from tilewright.runtime.executable import Executable
+    from tilewright.runtime.model import CompiledModel
 
     Ports = tuple[Sequence[Port | ValuePort], Sequence[Port | ValuePort]]
 
@@ -38,7 +38,7 @@ def open_model(
     dims: Mapping[str, int] | None = None,
     cache: bool = True,
     **options: Any,
-) -> Executable | StagedModel:
+) -> CompiledModel | StagedModel:
     """A model ready to run: loaded if it was saved, else compiled with `dims` and `options`."""
     if is_saved(path):
         from tilewright.driver.load import load

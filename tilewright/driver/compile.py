@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
     from tilewright.driver.staged import StagedModel
     from tilewright.ir.graph.nodes import Graph
-    from tilewright.target.cpu import Target
+    from tilewright.target.machine import Machine
     from tilewright.tune.verdicts import Verdicts
 
 Progress = Callable[[str], None]
@@ -164,7 +164,7 @@ def compile_container(
 
 
 def _verdicts(
-    tuned: str | os.PathLike[str] | None, nearest: bool, target: Target
+    tuned: str | os.PathLike[str] | None, nearest: bool, target: Machine
 ) -> Verdicts | None:
     """What the records that were named say, if any were."""
     if tuned is None:

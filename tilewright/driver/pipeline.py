@@ -6,6 +6,7 @@ that the model came with takes them before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -91,15 +92,15 @@ TARGETED = (winograd,)
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
-    kind = kind_of(target)
-    passes = tuple(_noted(_for_target(p, target), log) for p in PASSES[kind])
-    if precision not in ("f32", *LOWERING) or (kind != "cpu" and precision != "f32"):
+    lowering = LOWERING.get(precision, ())
+    if lowering and not isinstance(target, Target):
         raise ConfigError(
             "precision.target",
             f"precision {precision!r} is not there yet for {target.cpu}",
             help='give a model of that type, or precision="f32"',
         )
-    for before, name, run in LOWERING.get(precision, ()):
+    passes = tuple(_noted(_for_target(p, target), log) for p in PASSES[kind_of(target)])
+    for before, name, run in lowering:
         at = next(i for i, p in enumerate(passes) if p.name == before)
         passes = (*passes[:at], GraphPass(name, partial(run, target, log)), *passes[at:])
     return passes
@@ -107,7 +108,8 @@ def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPa
 
 def _for_target(p: GraphPass, target: Machine) -> GraphPass:
     """A pass that decides for a machine, told which one."""
-    return replace(p, run=partial(p.run, target=target)) if p.run in TARGETED else p
+    run: Callable[..., Graph] = p.run
+    return replace(p, run=partial(run, target=target)) if run in TARGETED else p
 
 
 def _noted(p: GraphPass, log: PassLog) -> GraphPass:
@@ -165,7 +167,7 @@ def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
 
 # What a precision adds, each before a pass. In bf16 only products that stay in f32 may still be
 # computed by Winograd's method, which would lose bits of bf16.
-LOWERING = {
+LOWERING: dict[str, tuple[tuple[str, str, Callable[..., Graph]], ...]] = {
     "bf16": (
         ("winograd", "lower_precision", _lower_precision),
         ("share_heads", "round_attention", _round_attention),

@@ -28,7 +28,7 @@ from tilewright.driver.stage_library import StageLibrary
 from tilewright.frontends.onnx.read import Model
 from tilewright.frontends.onnx.tensors import TensorReader
 from tilewright.runtime.container import Container, write_container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
 
 MODEL = "model.onnx"
 # Where the weights of each stage begin: as they do in a file of their own.
@@ -54,7 +54,7 @@ def save_staged(
     path: str | os.PathLike[str],
     model: Model,
     library: StageLibrary,
-    stages: Iterable[Executable],
+    stages: Iterable[CompiledModel],
     about: dict[str, Any],
 ) -> Path:
     """Write a model in stages; `about` is what else the manifest says."""

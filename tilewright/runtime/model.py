@@ -78,6 +78,15 @@ class CompiledModel(ABC):
     ) -> Profile:
         """Run the model with a clock on every kernel."""
 
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """How many threads of the processor run the model; 0 where it runs elsewhere."""
+
+    @abstractmethod
+    def set_threads(self, threads: int) -> None:
+        """Use so many threads of the processor, if that is where the model runs; 0: one each."""
+
     @abstractmethod
     def close(self) -> None:
         """Free the model's code and memory; it cannot be called any more."""

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
 from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 from tilewright.tune.machine import is_similar, target_text
 from tilewright.tune.records import Record, Records
 from tilewright.tune.workload import distance, structure
@@ -85,8 +87,14 @@ class Verdicts:
         ]
 
 
-def read_verdicts(path: Path, target: Target, nearest: bool = False) -> Verdicts:
+def read_verdicts(path: Path, target: Machine, nearest: bool = False) -> Verdicts:
     """The verdicts in a file for a target; for those of the nearest, also of similar machines."""
+    if not isinstance(target, Target):
+        raise ConfigError(
+            "tuned.target",
+            f"records are of processors, not of {target.cpu}",
+            help="compile for it without records",
+        )
     with Records(path, read_only=True) as records:
         if not nearest:
             return Verdicts(records.comparisons(target_text(target)))

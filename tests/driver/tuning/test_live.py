@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.models import mlp, save
 from tilewright.driver.tuning.extract import extract_tasks
 from tilewright.driver.tuning.live import compete_live
@@ -12,6 +14,7 @@ from tilewright.tune.lab.ring import Settings
 from tilewright.tune.measure.measurer import Measurer
 
 
+@pytest.mark.slow
 def test_methods_on_the_machine(tmp_path: Path) -> None:
     tasks = extract_tasks(save(mlp(), tmp_path / "mlp.onnx"), host()).tasks[:1]
     methods = [Method("random"), Method("annealing", "analytical")]

@@ -16,7 +16,8 @@ from tilewright.driver.compile import compile_container
 from tilewright.driver.compiler import Compiler, lower
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.container import write_container
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import NAMED, Target, host
 from tilewright.tune.machine import target_text

@@ -22,7 +22,8 @@ from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.windows import WindowsAttrs
 from tilewright.passes.fuse import fuse
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import Target, host
 
 Arrays = Mapping[str, np.ndarray]

@@ -14,7 +14,8 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import For, Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import NAMED, Target
 
 AARCH64 = NAMED["aarch64"]

@@ -27,7 +27,7 @@ from tilewright.codegen.statements import emit_func
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.evaluate import run_graph
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import NAMED
 
 AMX = NAMED["sapphirerapids"]

@@ -20,7 +20,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.evaluate import run_graph
 from tilewright.runtime.executable import Executable
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import work
 from tilewright.target.cpu import Target, host
 from tilewright.tune.space.moves import sample

@@ -6,7 +6,7 @@ import pytest
 
 from tests.schedule.programs import matmul
 from tilewright.core.errors import LegalityError, ScheduleError
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import host

@@ -19,7 +19,7 @@ from tilewright.compat.onnxruntime.status import InvalidGraph, error, translated
 from tilewright.compat.onnxruntime.types import Declared
 from tilewright.core.errors import Error, ExecutionError, TypeCheckError, UnsupportedError
 from tilewright.driver.compile import compile, compile_in_stages
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
     # Imported when a model needs it: what is in the cache is ready without the compiler.
@@ -44,7 +44,7 @@ class _Form:
         try:
             return as_sequence(self.whole(*args))
         except ExecutionError as refusal:
-            if refusal.code not in _OF_SHAPES or not isinstance(self.whole, Executable):
+            if refusal.code not in _OF_SHAPES or not isinstance(self.whole, CompiledModel):
                 raise
             try:
                 return as_sequence(self._stages()(*args))
@@ -52,7 +52,7 @@ class _Form:
                 # what the model as a whole says is clearer
                 raise refusal from None
 
-    def _compile(self, model: OpenedModel) -> Executable | StagedModel:
+    def _compile(self, model: OpenedModel) -> CompiledModel | StagedModel:
         try:
             return compile(self._source, **self._options)
         except (TypeCheckError, UnsupportedError) as refusal:

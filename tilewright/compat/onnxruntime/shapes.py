@@ -8,7 +8,7 @@ from tilewright.compat.onnxruntime.model import OpenedModel
 from tilewright.compat.onnxruntime.status import Fail, error
 from tilewright.compat.onnxruntime.types import Declared, NodeArg, element_of, tensor_name
 from tilewright.core.dtypes import STRING
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
     from tilewright.driver.staged import StagedModel
@@ -17,14 +17,14 @@ Dim = int | str | None
 
 
 def known_output(
-    declared: Declared, model: OpenedModel, compiled: Executable | StagedModel
+    declared: Declared, model: OpenedModel, compiled: CompiledModel | StagedModel
 ) -> NodeArg:
     """An output; what the model leaves open is taken from the compiled model.
 
     A model that declares other elements than it computes is refused.
     """
     arg = declared.node_arg()
-    if not isinstance(compiled, Executable):
+    if not isinstance(compiled, CompiledModel):
         return arg
     port = next(p for p in compiled.outputs if p.name == declared.name)
     element = element_of(port.dtype.numpy)

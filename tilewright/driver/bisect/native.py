@@ -15,7 +15,7 @@ from tilewright.ir.graph.nodes import Node
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Type
 from tilewright.runtime.executable import Executable
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
 from tilewright.target.cpu import Target
 

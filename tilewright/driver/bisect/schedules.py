@@ -30,7 +30,8 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, Func
 from tilewright.ir.loop.walk import statements
 from tilewright.ir.numpy_ops import undefined
 from tilewright.ir.types import Type
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.primitives.set_scope import set_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace

@@ -19,7 +19,7 @@ from tilewright.driver.tuning.tuned import RULE
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import parse_trace
 from tilewright.schedule.trace_legality import check_trace
 from tilewright.target.cpu import Target

@@ -25,7 +25,8 @@ from tilewright.ir.graph.exprs import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import TensorType, Type
-from tilewright.schedule.builtin.choose import ScheduledFunc, schedule_func
+from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
 from tilewright.tune.task_scheduler.task_scheduler import Task

@@ -20,7 +20,8 @@ from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.driver.tuning.tuned import TunedSchedules
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.runtime.load import load
+from tilewright.runtime.container import read_container
+from tilewright.runtime.executable import Executable
 from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
 from tilewright.tune.machine import target_text
@@ -74,7 +75,7 @@ class WholeModel:
         except Error:  # not every model takes inputs at random; the comparison tells of it
             return {}
         inputs = [np.load(path) for path in job.inputs]
-        with load(self._plain) as loaded:
+        with Executable(read_container(self._plain)) as loaded:
             loaded.set_threads(self.model.threads)
             times = loaded.kernel_times(*inputs, runs=RUNS).min(axis=0) * 1e-9
             names = [row["name"] for row in loaded.manifest["kernels"]]
@@ -109,7 +110,7 @@ class WholeModel:
         """The model compiled, inputs drawn at random, and what it gives for them."""
         if self._job is None:
             inputs = _inputs(self._compile(self._plain, None), self.model.sizes)
-            with load(self._plain) as loaded:
+            with Executable(read_container(self._plain)) as loaded:
                 result = loaded(*inputs)
             outputs = result if isinstance(result, tuple) else (result,)
             given = write_arrays(self.folder, "model-in", inputs)

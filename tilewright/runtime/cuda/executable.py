@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,10 @@ class CudaExecutable(CompiledModel):
         manifest = container.manifest
         self._program = manifest["program"]
         self._late = len(manifest.get("late", ()))
-        functions = {"tw_arena_size": self._arena_size, "tw_output_shapes": self._fill_shapes}
+        functions: dict[str, Callable[..., Any]] = {
+            "tw_arena_size": self._arena_size,
+            "tw_output_shapes": self._fill_shapes,
+        }
         limits = manifest.get("output_limits", ())
         self._planner = Planner(self._binder, self.outputs, functions, limits, self._late)
         self._driver = driver
@@ -53,6 +56,14 @@ class CudaExecutable(CompiledModel):
         self._frames: dict[int, Frame] = {}
         self._lock = threading.RLock()
         self._closed = False
+
+    @property
+    def threads(self) -> int:
+        """None of the processor's."""
+        return 0
+
+    def set_threads(self, threads: int) -> None:
+        """Nothing to do: a GPU's threads are the kernels' own."""
 
     def profile(
         self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
@@ -124,9 +135,11 @@ class CudaExecutable(CompiledModel):
         if key not in self._frames or self._frames[key].plan is not plan:
             if len(self._frames) >= MOST_FRAMES:
                 self._frames.pop(next(iter(self._frames))).close()
-            dtypes = tuple([p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs))
+            inputs, outputs = (
+                [p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs)
+            )
             self._frames[key] = Frame(
-                driver, self._program, self._functions, self._weights, plan, dtypes
+                driver, self._program, self._functions, self._weights, plan, (inputs, outputs)
             )
         return self._frames[key]
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.runtime.binding import Port
+from tilewright.runtime.container import read_container
 from tilewright.runtime.executable import Executable
-from tilewright.runtime.load import load
 from tilewright.runtime.memory import aligned_empty
 from tilewright.tune.measure.check import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
@@ -33,7 +33,8 @@ FEW_ROUNDS = 10
 def run(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Load, check and time."""
     with ExitStack() as opened:
-        models = [opened.enter_context(load(path)) for path in request["models"]]
+        containers = map(read_container, request["models"])
+        models = [opened.enter_context(Executable(container)) for container in containers]
         inputs = _arrays(request["inputs"], models[0].inputs)
         expected = _arrays(request["expected"], models[0].outputs)
         for model in models:

@@ -22,7 +22,7 @@ from tilewright.core.errors import Error, ScheduleError
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import Target
 from tilewright.tune.candidate import Candidate, Value

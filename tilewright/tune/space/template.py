@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import Target
 from tilewright.tune.space.schedule_space import ScheduleSpace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import Target
 from tilewright.tune.space.constructed import ConstructedSpace

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, loops_above
-from tilewright.schedule.builtin.choose import ScheduledFunc
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import Target
 from tilewright.tune.space.sketch.annotate import annotate
