@@ -150,3 +150,8 @@ def test_types_as_text() -> None:
 
 def test_how_it_shows_itself() -> None:
     assert repr(staged(AXES)).startswith("<StagedModel (x: f32[n, m], axes: i64[k]) -> (y: f32")
+
+
+def test_an_input_without_a_type() -> None:
+    with pytest.raises(ExecutionError, match="of which type input x is"):
+        checked("x", np.ones(3), onnx.TypeProto())

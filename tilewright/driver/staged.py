@@ -226,6 +226,8 @@ def value_port(name: str, declared: TypeProto) -> ValuePort:
     if declared.WhichOneof("value") != "tensor_type":
         return ValuePort(name, text)
     tensor = declared.tensor_type
+    if not tensor.elem_type:
+        raise ExecutionError("run.untyped", f"the model does not say of which type input {name} is")
     dtype = onnx_dtype(tensor.elem_type)
     if not tensor.HasField("shape"):
         return ValuePort(name, text, dtype)

@@ -36,6 +36,7 @@ UNLIKE: Mapping[str, str] = {
 # The same for models with an input that is not finite.
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
+    "ConvTranspose": "between pixels there are zeros here, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "STFT": "in a fast transform infinities meet other factors",

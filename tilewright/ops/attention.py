@@ -24,6 +24,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.row import Op, broadcast_index, broadcast_shapes, fail, same_dtype
+from tilewright.ops.sizes import same_size
 from tilewright.ops.slicing import ConcatAttrs
 from tilewright.ops.softmax import AxisAttrs
 
@@ -160,8 +161,14 @@ def _attention_type(
         raise fail("attention", "needs past keys and values together, and a known scores kind")
     dtype = same_dtype("attention", [q, k])
     q_heads, kv_heads = _heads(attrs, q, k)
-    (batch, queries, _), (_, keys, size) = _sizes(q, q_heads), _sizes(k, kv_heads)
-    value_size = _sizes(v, kv_heads)[2]
+    (batch, queries, query_size), (_, keys, size) = _sizes(q, q_heads), _sizes(k, kv_heads)
+    _, values, value_size = _sizes(v, kv_heads)
+    equal = [(query_size, size), (keys, values)]
+    if past_k is not None and past_v is not None:
+        equal += [(past_k.shape[3], size), (past_v.shape[3], value_size)]
+        equal += [(past_k.shape[2], past_v.shape[2])]
+    if any(same_size("attention", a, b) is None for a, b in equal):
+        raise fail("attention", f"the sizes of {q}, {k} and {v} do not fit")
     total = keys if past_k is None else simplify(past_k.shape[2] + keys)
     heads, kv = const(q_heads), const(kv_heads)
     y: Shape = (

@@ -57,6 +57,11 @@ def anything(dtype: DType) -> bool:
     return bool(dtype.bits)
 
 
+def ordered(dtype: DType) -> bool:
+    """Everything of which one may be greater than another."""
+    return anything(dtype) and dtype.kind != "complex"
+
+
 _WORDS: dict[Accepts, str] = {
     floats: "floats",
     all_floats: "floats",
@@ -64,6 +69,7 @@ _WORDS: dict[Accepts, str] = {
     numbers: "numbers",
     bools: "bool",
     anything: "everything",
+    ordered: "everything but complex numbers",
 }
 
 

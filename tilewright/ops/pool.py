@@ -28,6 +28,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.layout import flatten, unflatten
+from tilewright.ops.pointwise import check_dtype, floats
 from tilewright.ops.precision import widen
 from tilewright.ops.row import Op
 from tilewright.ops.window import (
@@ -81,6 +82,11 @@ def _pool_type(op: str, attrs: PoolAttrs, ins: Sequence[TensorType]) -> TensorTy
     ]
     channel = channels(attrs.layout, x.shape)
     return TensorType(x.dtype, arrange(attrs.layout, x.shape[0], channel, sizes))
+
+
+def _lp_pool_type(attrs: LpPoolAttrs, ins: Sequence[TensorType]) -> TensorType:
+    check_dtype("lp_pool", floats, ins[0].dtype)
+    return _pool_type("lp_pool", attrs, ins)
 
 
 def _source(b: Builder, attrs: PoolAttrs, x: Tensor, out: TensorType, fill: Const) -> Tensor:
@@ -264,7 +270,7 @@ OPS = (
     ),
     Op(
         "lp_pool",
-        partial(_pool_type, "lp_pool"),
+        _lp_pool_type,
         "complex",
         LpPoolAttrs,
         te=_lp_pool,

@@ -30,7 +30,7 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.pointwise import Accepts, anything, check_dtype, floats, numbers
+from tilewright.ops.pointwise import Accepts, anything, check_dtype, floats, numbers, ordered
 from tilewright.ops.precision import accumulator, widen
 from tilewright.ops.row import Op, fail, normalize_axis
 
@@ -260,8 +260,8 @@ def _known(
 _REDUCTIONS = (
     ("sum", "sum", _same, _nothing, numbers, "the sum"),
     ("mean", "sum", _same, _average, numbers, "the mean"),
-    ("max", "max", _same, _nothing, anything, "the greatest"),
-    ("min", "min", _same, _nothing, anything, "the least"),
+    ("max", "max", _same, _nothing, ordered, "the greatest"),
+    ("min", "min", _same, _nothing, ordered, "the least"),
     ("prod", "prod", _same, _nothing, numbers, "the product"),
     ("l1", "sum", _absolute, _nothing, numbers, "the sum of absolute values"),
     ("l2", "sum", lambda e: e * e, _on_floats("sqrt"), numbers, "the root of the sum of squares"),

@@ -47,6 +47,8 @@ class TensorReader:
 
     def _external(self, tensor: TensorProto) -> np.ndarray:
         entries = {e.key: e.value for e in tensor.external_data}
+        if any(isinstance(text, bytes) for pair in entries.items() for text in pair):
+            raise _bad(tensor, "where its data lies is not UTF-8")
         path = _inside(tensor, entries.get("location", ""), self.folder)
         if path not in self._files:
             empty = path.stat().st_size == 0  # which cannot be mapped

@@ -85,9 +85,11 @@ def _check_texts(texts: Iterable[object], file: str) -> None:
 
 @lru_cache(maxsize=4096)
 def _counts(op: str, version: int, domain: str) -> _Counts | None:
-    if version < 1 or not defs.has(op, version, domain):
+    if not defs.has(op, domain):
         return None
-    s: Any = defs.get_schema(op, version, domain)
+    known = version >= 1 and defs.has(op, version, domain)
+    # An operator that is newer than the model says has the inputs that it has now.
+    s: Any = defs.get_schema(op, version, domain) if known else defs.get_schema(op, domain)
     formal = enumerate(s.inputs)
     needed = tuple(i for i, p in formal if p.option == defs.OpSchema.FormalParameterOption.Single)
     variadic = s.inputs and s.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic

@@ -89,5 +89,11 @@ def test_a_sequence_mapped() -> None:
     assert [x.tolist() for x in found] == [[21, 21], [21, 21, 21]]
 
 
+def test_a_body_with_other_inputs() -> None:
+    graph = body("a b", "c")
+    with pytest.raises(ExecutionError, match="takes 2 inputs, it has 1"):
+        run_host("SequenceMap", [np.ones(2)], body=graph)
+
+
 def test_identity_of_any_value() -> None:
     assert set(OF_VALUES) == {"Identity"}

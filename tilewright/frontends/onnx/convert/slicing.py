@@ -218,7 +218,9 @@ def _pad_value(c: Context, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
     if not n.has_input(2):
         return 0, ()
     data = c.constant_of(n.input(2))
-    return (n.only(data.tolist(), 2), ()) if data is not None else (0, (n.input(2),))
+    if data is None or data.dtype.kind == "c":  # no attribute holds a complex number
+        return 0, (n.input(2),)
+    return n.only(data.tolist(), 2), ()
 
 
 def center_crop_pad(c: Context, n: OnnxNode) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ def sequence_map(call: HostCall) -> tuple[Any, ...]:
     """Run a graph on each element of the first input; other sequences go along with it."""
     body = call.node.graph_attr("body")
     names = [v.name for v in body.input]
+    if len(names) != len(call.inputs):
+        raise call.failure(f"its body takes {len(names)} inputs, it has {len(call.inputs)}")
     columns: list[list[Any]] = [[] for _ in body.output]
     for i in range(len(call.inputs[0])):
         given = [value[i] if isinstance(value, list) else value for value in call.inputs]
