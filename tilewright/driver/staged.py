@@ -226,8 +226,6 @@ def value_port(name: str, declared: TypeProto) -> ValuePort:
     if declared.WhichOneof("value") != "tensor_type":
         return ValuePort(name, text)
     tensor = declared.tensor_type
-    if not tensor.elem_type:
-        raise ExecutionError("run.untyped", f"the model does not say of which type input {name} is")
     dtype = onnx_dtype(tensor.elem_type)
     if not tensor.HasField("shape"):
         return ValuePort(name, text, dtype)
@@ -254,6 +252,8 @@ def checked(name: str, value: Any, declared: TypeProto) -> Any:
     except ValueError:  # lists of several lengths
         raise _misfit(name, value, declared) from None
     tensor = declared.tensor_type
+    if not tensor.elem_type:
+        raise ExecutionError("run.untyped", f"the model does not say of which type input {name} is")
     dtype = onnx_dtype(tensor.elem_type)
     if dtype == STRING and array.dtype.kind in "OU":
         array = array.astype(object)
