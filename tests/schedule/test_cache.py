@@ -23,7 +23,7 @@ def test_copy_nest() -> None:
 def test_names_and_scopes() -> None:
     func = dense()
     check_cache(func, "new", "new", "local", 2)
-    refused("cache.scope", check_cache, func, "new", "new", "shared", 2)
+    refused("cache.scope", check_cache, func, "new", "new", "nowhere", 2)
     refused("schedule.name-taken", check_cache, func, "mm", "new", "local", 2)
     refused("schedule.name-taken", check_cache, func, "new", "mm", "local", 2)
     refused("schedule.name-taken", check_cache, _with_loop("new.ax0"), "new", "new", "local", 1)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -118,10 +119,22 @@ class Records:
             return _opened(f"{address}?immutable=1")
         return db
 
+    def _write_ahead(self) -> None:
+        """Have the log written ahead; for this SQLite does not wait for others by itself."""
+        start = time.monotonic()
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() - start > PATIENCE:
+                    raise
+                time.sleep(0.01)
+
     def _prepare(self) -> None:
         """Make the tables; several processes may come here at once with a new file."""
         if not self._read_only:
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead()
             self._db.execute("PRAGMA synchronous = FULL")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version == 0 and self._read_only:

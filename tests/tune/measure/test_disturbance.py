@@ -35,6 +35,7 @@ def test_counters_of_this_thread_only() -> None:
     assert after.switches >= before.switches
 
 
+@pytest.mark.slow  # needs a core of its own
 def test_a_competitor_is_taken_off() -> None:
     """Two threads that never wait, on one core: what one of them has used is not both's time."""
     stop = False

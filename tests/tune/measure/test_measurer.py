@@ -143,7 +143,7 @@ def test_head_to_head(measurer: Measurer, job: Job) -> None:
 
 
 SESSION = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
 from tests.tune.measure.fake_builder import ARGV
 from tilewright.tune.candidate import Candidate
@@ -151,6 +151,8 @@ from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.records import Record, Records
 
+# whoever starts tests in the background has them ignore interrupts, and their children too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 data = json.loads(sys.argv[1])
 job = Job(Path(data["workload"]), "host", *(tuple(map(Path, data[k])) for k in ("in", "out")))
 with Records(Path(data["records"])) as records, Measurer(ARGV, parent=Path(data["tmp"])) as m:

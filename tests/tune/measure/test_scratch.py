@@ -10,9 +10,11 @@ import pytest
 from tilewright.tune.measure.scratch import PREFIX, remove_abandoned, scratch_folder
 
 HOLD = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from tilewright.tune.measure.scratch import scratch_folder
+# whoever starts tests in the background has them ignore interrupts, and their children too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "model.tw").write_text("x")
     print(folder, flush=True)

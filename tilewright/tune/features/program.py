@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.ir.loop.nodes import SCOPES, Buffer, Func
+from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.walk import buffers
 from tilewright.target.cpu import NAMED, Target
 from tilewright.tune.features.arithmetic import KINDS
@@ -66,10 +66,12 @@ _WHOLE = (
     "program.on the stack",
     "program.in registers",
 )
+# Where allocations of a processor are, in the order of their columns.
+_PLACES = ("global", "local", "register")
 
 
 def _whole(own: Sequence[Buffer], found: Sequence[Statement]) -> list[float]:
-    allocated = dict.fromkeys(SCOPES, 0)
+    allocated = dict.fromkeys(_PLACES, 0)
     for buffer in own:
         size = math.prod(max(1, reach(d, {}, {}).base) for d in buffer.shape)
         allocated[buffer.scope] += size * buffer.dtype.bytes
