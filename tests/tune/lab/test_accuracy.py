@@ -24,6 +24,7 @@ def test_models_order_programs_that_they_have_not_seen(products: list[str]) -> N
             assert one.across > 0.4, one
 
 
+@pytest.mark.slow
 def test_learnt_models_order_real_programs() -> None:
     """Kendall's tau of 0.6 on programs that were not learnt from, in every space that we have."""
     found = accuracies(program_spaces(), ["lightgbm", "informed"], 40, [0])
