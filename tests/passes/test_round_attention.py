@@ -27,7 +27,7 @@ def _attention(queries: object, keys: object, size: int, right: int = -1) -> Gra
     return g.graph(g.add("attend", *operands, attrs=AttendAttrs(scale=0.2, right=right)))
 
 
-@pytest.mark.parametrize(("queries", "keys", "right"), [(40, 45, -1), (64, 64, 0), (16, 100, -1)])
+@pytest.mark.parametrize(("queries", "keys", "right"), [(40, 45, -1), (128, 128, 0), (16, 200, -1)])
 def test_it_gives_what_it_gave(queries: int, keys: int, right: int) -> None:
     graph = _attention(queries, keys, 32, right)
     after, (decision,) = round_attention(graph, AMX)

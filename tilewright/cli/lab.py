@@ -7,16 +7,16 @@ tilewright lab transfer
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import click
 
+from tilewright.cli.lab_options import run_options
+from tilewright.cli.lazy_group import LazyGroup
 from tilewright.cli.options import json_option
 from tilewright.cli.output import progress
 from tilewright.cli.standings import names, show_standings
 
-COUNT = click.IntRange(min=1)
 # What else can be asked of the ring.
 COMMANDS = {
     "accuracy": "tilewright.cli.lab_accuracy:accuracy_command",
@@ -29,23 +29,7 @@ COMMANDS = {
 }
 
 
-class LabGroup(click.Group):
-    """The ring's commands by name, imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command called `cmd_name`, imported now."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
-
-
-@click.command("lab", cls=LabGroup, invoke_without_command=True)
+@click.command("lab", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
 @click.option(
     "--space",
     "spaces",
@@ -57,12 +41,7 @@ class LabGroup(click.Group):
 @click.option(
     "--cost-models", default="lightgbm", show_default=True, help="For those that use one."
 )
-@click.option("--trials", type=COUNT, default=256, show_default=True, help="Measurements a run.")
-@click.option("--batch", type=COUNT, default=16, show_default=True, help="Measured at once.")
-@click.option("--seeds", type=COUNT, default=20, show_default=True, help="Runs of each method.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The first of the seeds.")
-@click.option("--jobs", type=COUNT, default=1, show_default=True, help="Runs at once.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write curves to this file.")
+@run_options(trials=256, batch=16, seeds=20)
 @json_option
 @click.pass_context
 def lab_command(

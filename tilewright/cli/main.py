@@ -10,12 +10,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from tilewright import __version__
+from tilewright.cli.lazy_group import LazyGroup
 from tilewright.core.errors import Error
 
 INTERRUPTED = 130
@@ -38,20 +38,8 @@ COMMANDS = {
 }
 
 
-class CommandGroup(click.Group):
-    """Commands by name; `main` never lets a traceback out unless `--debug` is given."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command called `cmd_name`, imported now."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+class CommandGroup(LazyGroup):
+    """Its `main` never lets a traceback out unless `--debug` is given."""
 
     def main(  # type: ignore[override]
         self,
@@ -129,7 +117,10 @@ def _abandon_output() -> None:
 
 
 @click.command(
-    "tilewright", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]}
+    "tilewright",
+    cls=CommandGroup,
+    table=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, package_name="tilewright")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")

@@ -36,10 +36,13 @@ UNLIKE: Mapping[str, str] = {
 # The same for models with an input that is not finite.
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
-    "ConvTranspose": "between pixels there are zeros here, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "STFT": "in a fast transform infinities meet other factors",
+}
+# Where the fault is ours and known, for the same models.
+UNLIKE_NOT_FINITE_YET: Mapping[str, str] = {
+    "ConvTranspose": "zeros between pixels are multiplied as well, with infinite weights to NaN",
 }
 # The same for nodes whose first operand is not of floats.
 UNLIKE_INTEGERS: Mapping[str, str] = {
@@ -78,7 +81,7 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     floats = [x for x in given if is_float(x.dtype)]
     unlike = dict(UNLIKE)
     if not all(np.isfinite(x.astype(np.float64)).all() for x in floats):
-        unlike |= UNLIKE_NOT_FINITE
+        unlike |= {**UNLIKE_NOT_FINITE, **UNLIKE_NOT_FINITE_YET}
     floating = _floating(model)
     return (
         floating is not None

@@ -13,5 +13,7 @@ def open_model(container: Container, *, threads: int | None = None) -> CompiledM
         # Imported here because few models need it: loading one is quick.
         from tilewright.runtime.cuda.executable import CudaExecutable
 
-        return CudaExecutable(container)
+        model = CudaExecutable(container)
+        model.set_threads(threads or 0)
+        return model
     return Executable(container, threads=threads)

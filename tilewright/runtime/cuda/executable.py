@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.arena import lay_out
 from tilewright.runtime.cuda.driver import Driver, open_driver
@@ -63,7 +63,13 @@ class CudaExecutable(CompiledModel):
         return 0
 
     def set_threads(self, threads: int) -> None:
-        """Nothing to do: a GPU's threads are the kernels' own."""
+        """Refused but for 0: a GPU's threads are the kernels' own."""
+        if threads:
+            raise ConfigError(
+                "threads.gpu",
+                f"{threads} threads of the processor for a model that runs on a GPU",
+                help="leave them out",
+            )
 
     def profile(
         self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
