@@ -325,9 +325,9 @@ def const(value: Number, dtype: DType = I64) -> Const:
             if found.value in _SMALL_RANGE:
                 _SMALL[found.value] = found
         return found
-    if dtype.is_float:
-        return Const(float(value), dtype)
-    return Const(bool(value) if dtype == BOOL else int(value), dtype)
+    if dtype == BOOL:
+        return TRUE if value else FALSE
+    return Const(float(value) if dtype.is_float else int(value), dtype)
 
 
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)

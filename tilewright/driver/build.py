@@ -201,10 +201,12 @@ class _Placer:
 
     def place(self, value: str, layout: Layout | None = None) -> Place:
         """Where a value's bytes are."""
+        root = self._root_place(self.root_of(value), layout)
+        if value not in self.flat.inside:
+            return root
         t = self.flat.types[value]
         assert isinstance(t, TensorType)
-        start = simplify(self.flat.spot(value).start * t.dtype.bytes)
-        return replace(self._root_place(self.root_of(value), layout), start=start)
+        return replace(root, start=simplify(self.flat.spot(value).start * t.dtype.bytes))
 
     def _root_place(self, root: str, layout: Layout | None) -> Place:
         if root in self.fixed:

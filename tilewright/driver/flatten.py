@@ -42,6 +42,9 @@ class Spot:
     room: Shape | None = None
 
 
+_ALL = Spot(const(0))
+
+
 @dataclass(frozen=True)
 class Step:
     """One kernel call: the node it came from, and the kernel."""
@@ -135,7 +138,7 @@ class Flat:
     def spot(self, value: str) -> Spot:
         """Where in the bytes of its root `value` lies."""
         if value not in self.inside:
-            return Spot(const(0))
+            return _ALL
         here = self.inside[value]
         outer, wide = self.spot(here.host), self.shape(here.host)
         if here.starts is None:
@@ -208,7 +211,7 @@ def _is_aligned(flat: Flat, n: Node) -> bool:
     return all(
         prove((flat.spot(name).start * _tensor(flat, name).dtype.bytes % BOUNDARY).eq(0))
         for name in (*n.inputs, *n.outputs)
-        if name
+        if name in flat.inside
     )
 
 
