@@ -86,7 +86,9 @@ def metaschedule(job: Job) -> Session:
 ENGINES: dict[str, Engine] = {
     **READING_ONNX,
     "tvm-tuned": Engine("tvm", metaschedule, "TVM's MetaSchedule", on_request=True),
-    "torch-compile": Engine("torch", partial(torch_session, freezing=False), "torch.compile"),
+    "torch-compile": Engine(
+        "torch", partial(torch_session, freezing=False), "torch.compile", on_request=True
+    ),
     "torch-frozen": Engine(
         "torch", partial(torch_session, freezing=True), "torch.compile, weights packed in advance"
     ),
