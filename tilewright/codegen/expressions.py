@@ -59,7 +59,10 @@ INTRINSIC_CALLS = {
     "abs": "fabs",
     "fma": "fma",
     "copysign": "copysign",
+    "exp2": "exp2",
 }
+# Those of which less than all digits are wanted: GPUs have an instruction.
+APPROXIMATE = ("exp2",)
 
 
 class ExprEmitter:
@@ -278,7 +281,8 @@ def _call(em: ExprEmitter, e: Call) -> str:
         return em.fn.let(f"call {kind} @{name}({kind} {args[0]}, i1 false)")
     if e.fn not in INTRINSIC_CALLS:
         raise CodegenError("codegen.function", f"no instruction for {e.fn} on {dtype}")
-    return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args)
+    flags = "afn " if e.fn in APPROXIMATE else ""
+    return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args, flags)
 
 
 def _bitcast(em: ExprEmitter, e: Bitcast) -> str:
