@@ -20,10 +20,11 @@ import numpy as np
 
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
+from tilewright.codegen.combine import BARRIER, SHUFFLE
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.launches import launches
 from tilewright.codegen.llvm import optimize, target_machine
-from tilewright.codegen.nvptx import BARRIER, BLOCK_NUMBER, THREAD_NUMBER, emit_launches
+from tilewright.codegen.nvptx import BLOCK_NUMBER, THREAD_NUMBER, emit_launches
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.memory import address
 from tilewright.target.cpu import host
@@ -59,6 +60,18 @@ define internal i32 @tw.block.number() noinline {
 define internal void @tw.wait(i32 %which) noinline {
   %s = call i32 @pthread_barrier_wait(ptr @tw.barrier)
   ret void
+}
+@tw.exchange = global [1024 x i32] zeroinitializer
+define internal i32 @tw.shuffle(i32 %mask, i32 %value, i32 %distance, i32 %limit) noinline {
+  %own = call i32 @tw.thread.number()
+  %place = getelementptr i32, ptr @tw.exchange, i32 %own
+  store volatile i32 %value, ptr %place
+  call void @tw.wait(i32 0)
+  %other = xor i32 %own, %distance
+  %from = getelementptr i32, ptr @tw.exchange, i32 %other
+  %found = load volatile i32, ptr %from
+  call void @tw.wait(i32 0)
+  ret i32 %found
 }
 define ptr @tw.body(ptr %number) {
   %key = load i32, ptr @tw.thread
@@ -147,6 +160,7 @@ def host_text(text: str, kernel: str) -> str:
         (THREAD_NUMBER, "tw.thread.number"),
         (BLOCK_NUMBER, "tw.block.number"),
         (BARRIER, "tw.wait"),
+        (SHUFFLE, "tw.shuffle"),
     ):
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
@@ -171,7 +185,9 @@ def _loaded(text: str, kernel: str) -> tuple[llvm.ExecutionEngine, int, int]:
     module = optimize(host_text(text, kernel), machine, host())
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    entry = "tw.run" if f"@{BARRIER}(" in _function(text, kernel) else "tw.run.alone"
+    body = _function(text, kernel)
+    waits = any(f"@{name}(" in body for name in (BARRIER, SHUFFLE))
+    entry = "tw.run" if waits else "tw.run.alone"
     arguments = engine.get_global_value_address("tw.arguments")
     return engine, engine.get_function_address(entry), arguments
 

@@ -7,7 +7,7 @@ import pytest
 from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
 from tilewright.codegen.device_program import device_program, formula
-from tilewright.codegen.model import KernelCall, ModelCode, Together, place
+from tilewright.codegen.model import Choose, KernelCall, ModelCode, Together, place
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.compiler import lower
@@ -52,3 +52,14 @@ def test_a_model_is_data() -> None:
             x["threads"] >= 1 and value_of(x["grid"], {s: 9 for s in kernel["sizes"]})
             for x in kernel["launches"]
         )
+
+
+def test_steps_are_numbered_as_the_manifest_lists_them() -> None:
+    one, two, three = (KernelCall(name, (), ()) for name in "abc")
+    choice = Choose(place("arena", 0), (one,), (two,), ())
+    found = device_program(ModelCode((), (choice, three), ()), [])["actions"]
+    assert [found[0]["then"][0]["step"], found[0]["other"][0]["step"], found[1]["step"]] == [
+        0,
+        1,
+        2,
+    ]

@@ -5,7 +5,8 @@ Sizes are formulas, written as `runtime/cuda/formulas.py` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var
@@ -38,7 +39,7 @@ def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
         "symbols": list(code.symbols),
         "late": list(code.late),
         "kernels": {name: _kernel(sizes, found) for name, sizes, found in kernels},
-        "actions": _actions(code.actions),
+        "actions": _actions(code.actions, count()),
         "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],
         "arena": code.arena_size if code.placement is None else _placement(code.placement),
     }
@@ -80,49 +81,52 @@ def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
     }
 
 
-def _actions(actions: Sequence[Action]) -> list[Data]:
-    """What is done in order; what may run side by side does so one after another."""
+def _actions(actions: Sequence[Action], steps: Iterator[int]) -> list[Data]:
+    """What is done in order; what may run side by side does so one after another.
+
+    `steps` numbers the calls as the manifest lists them: a run may do some never, or often.
+    """
     found: list[Data] = []
     for a in actions:
-        found += map(_action, a.calls if isinstance(a, Together) else (a,))
+        found += (_action(x, steps) for x in (a.calls if isinstance(a, Together) else (a,)))
     return found
 
 
-def _action(action: KernelCall | Require | Choose | Learn | Repeat) -> Data:
+def _action(action: KernelCall | Require | Choose | Learn | Repeat, steps: Iterator[int]) -> Data:
     match action:
         case KernelCall(kernel, buffers, sizes):
             places = [_place(p) for p in buffers]
-            given = [formula(s) for s in sizes]
-            return {"do": "call", "kernel": kernel, "buffers": places, "sizes": given}
+            given = {"kernel": kernel, "buffers": places, "sizes": [formula(s) for s in sizes]}
+            return {"do": "call", "step": next(steps), **given}
         case Require(condition, status):
             return {"do": "require", "condition": formula(condition), "status": status}
         case Learn(name, place, limit, status):
             value = {"name": name, "limit": formula(limit), "status": status}
             return {"do": "learn", "place": _place(place), **value}
         case Choose():
-            return _choose(action)
+            return _choose(action, steps)
         case Repeat():
-            return _repeat(action)
+            return _repeat(action, steps)
 
 
-def _choose(action: Choose) -> Data:
+def _choose(action: Choose, steps: Iterator[int]) -> Data:
     decides = action.condition
     return {
         "do": "choose",
         "condition": formula(decides) if isinstance(decides, Expr) else None,
         "place": _place(decides) if isinstance(decides, Place) else None,
-        "then": _actions(action.then),
-        "other": _actions(action.other),
+        "then": _actions(action.then, steps),
+        "other": _actions(action.other, steps),
         "late": [[n, formula(one), formula(two)] for n, one, two in action.late],
     }
 
 
-def _repeat(action: Repeat) -> Data:
+def _repeat(action: Repeat, steps: Iterator[int]) -> Data:
     return {
         "do": "repeat",
         "counter": action.counter,
         "count": formula(action.count),
-        "actions": _actions(action.actions),
+        "actions": _actions(action.actions, steps),
         "carried": [_carried(c) for c in action.carried],
         "begin": None if action.begin is None else _place(action.begin),
         "going": None if action.going is None else _place(action.going),

@@ -59,7 +59,10 @@ INTRINSIC_CALLS = {
     "abs": "fabs",
     "fma": "fma",
     "copysign": "copysign",
+    "exp2": "exp2",
 }
+# Those of which less than all digits are wanted: GPUs have an instruction.
+APPROXIMATE = ("exp2",)
 
 
 class ExprEmitter:
@@ -190,7 +193,7 @@ class ExprEmitter:
 
 def _binary(em: ExprEmitter, e: Binary) -> str:
     lanes, dtype = e.lanes, e.a.dtype
-    if dtype.is_storage and not (dtype == BF16 and e.op in COMPARE):
+    if dtype.is_storage and not (dtype == BF16 and e.op in _bf16_operations(em)):
         return em.value(cast(e.dtype, Binary(e.op, cast(F32, e.a), cast(F32, e.b))))
     a, b = em.vector(e.a, lanes), em.vector(e.b, lanes)
     if dtype.kind == "complex":
@@ -203,6 +206,12 @@ def _binary(em: ExprEmitter, e: Binary) -> str:
     if dtype.is_float:
         return _float_operation(em, e, kind, a, b)
     return _integer_operation(em, e, kind, a, b)
+
+
+def _bf16_operations(em: ExprEmitter) -> Collection[str]:
+    """What needs no f32: comparisons everywhere, and what GPUs have instructions for."""
+    on_gpu = em.fn.module.native_bf16 == "nvptx64"
+    return (*COMPARE, "min", "max") if on_gpu else COMPARE
 
 
 def _float_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
@@ -272,7 +281,8 @@ def _call(em: ExprEmitter, e: Call) -> str:
         return em.fn.let(f"call {kind} @{name}({kind} {args[0]}, i1 false)")
     if e.fn not in INTRINSIC_CALLS:
         raise CodegenError("codegen.function", f"no instruction for {e.fn} on {dtype}")
-    return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args)
+    flags = "afn " if e.fn in APPROXIMATE else ""
+    return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args, flags)
 
 
 def _bitcast(em: ExprEmitter, e: Bitcast) -> str:

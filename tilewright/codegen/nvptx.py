@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
+from tilewright.codegen.combine import Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.launches import Launch, launches
+from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
 from tilewright.codegen.types import memory_type
 from tilewright.core.dtypes import DType
@@ -25,7 +27,6 @@ from tilewright.ir.loop.walk import buffers, statements
 # What the emitter needs of the machine, by its name in LLVM.
 THREAD_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
 BLOCK_NUMBER = "llvm.nvvm.read.ptx.sreg.ctaid.x"
-BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 # The memory that the threads of a block share, and how variables lie in it.
 SHARED_SPACE = 3
 SHARED_ALIGNMENT = 16
@@ -96,16 +97,24 @@ class LaunchEmitter(StatementEmitter):
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
         self.in_thread = launch.threads == 1
+        # How many loops around phases there are.
+        self.loops = 0
+        # Whether only some of the threads are running.
+        self.apart = False
 
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
         match stmt:
             case For(kind="thread"):
                 self._thread_loop(stmt, self.shares[stmt.name])
+            case For(kind="combine"):
+                self._combine(stmt)
+            case For() if not self.in_thread:
+                self.loops += 1
+                super().emit(stmt)
+                self.loops -= 1
             case Barrier():
-                self.fn.module.declare(BARRIER, "void (i32)")
-                self.fn.emit(f"call void @{BARRIER}(i32 0)")
-                self.expressions.loads.forget()
+                barrier(self.expressions)
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
             case _:
@@ -124,12 +133,26 @@ class LaunchEmitter(StatementEmitter):
                 ex.ranges[loop.name] = Interval(0, share.room // share.stride)
                 self._in_thread(Var(loop.name) < share.extent, loop.body)
 
+    def _combine(self, loop: For) -> None:
+        """Let all threads of a group have the sum of what each has."""
+        ex, share = self.expressions, self.shares[loop.name]
+        if self.apart:
+            raise CodegenError("gpu.combine", f"some threads do not come to loop {loop.name}")
+        found = Combination(loop, share, self.launch.threads, set(ex.loads.own))
+        with self.fn.scope():
+            self._bind(loop, ex.value(share.index(Var(THREAD), self.launch.threads)))
+            value = emit_combined(ex, found, self._variable)
+            ex.begin_statement()
+            emit_store(ex, Store(found.store.buffer, found.store.indices, value))
+        if self.loops:
+            barrier(ex)  # the room for sums of warps is used again
+
     def _in_thread(self, condition: Expr, stmt: Stmt) -> None:
         """Let those threads run a statement for which a condition holds."""
         self.expressions.begin_statement()
-        outer, self.in_thread = self.in_thread, True
+        outer, self.in_thread, self.apart = (self.in_thread, self.apart), True, True
         self._branch(self.expressions.value(condition), stmt, None)
-        self.in_thread = outer
+        self.in_thread, self.apart = outer
 
     def _stack(self, buffer: Buffer) -> str:
         return self._shared(buffer) if buffer.scope == "shared" else super()._stack(buffer)
@@ -139,11 +162,14 @@ class LaunchEmitter(StatementEmitter):
         size = as_int(buffer.shape[0])
         if size is None:
             raise CodegenError("codegen.shared", f"shared {buffer} must have a constant size")
-        space, kind = f"addrspace({SHARED_SPACE})", memory_type(buffer.dtype)
+        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
+        return self._variable(buffer.dtype, size)
+
+    def _variable(self, dtype: DType, size: int) -> str:
+        space, kind = f"addrspace({SHARED_SPACE})", memory_type(dtype)
         name = f"@{self.fn.fresh(f'{self.launch.name}$shared')[1:]}"
         self.fn.module.declarations[name] = (
             f"{name} = internal {space} global [{max(size, 1)} x {kind}] undef, "
             f"align {SHARED_ALIGNMENT}"
         )
-        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
         return f"addrspacecast (ptr {space} {name} to ptr)"

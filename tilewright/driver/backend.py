@@ -49,7 +49,7 @@ def _emit_for_cpu(func: Func, sizes: Sequence[str], target: Target, precision: s
 
 
 def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
-    module = ModuleText()
+    module = ModuleText(target.architecture)  # every one has the conversion
     emit_launches(module, func, sizes)
     return module.text()
 

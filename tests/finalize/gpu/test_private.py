@@ -41,3 +41,10 @@ def test_another_part_in_another_nest_is_refused() -> None:
 def test_no_threads_no_change() -> None:
     func = parse_func("func @f(out A: f32[2]) { for i in serial(2) { A[i] = 1.0 } }")
     assert shrink_private(func) is func
+
+
+def test_every_one_of_several_buffers_shrinks() -> None:
+    more = TILE.replace("alloc T", "alloc S: f32[6] @register alloc R: f32[6] @register alloc T")
+    more = more.replace("{ T[y", "{ S[y * 3 + x] = 1.0 R[y * 3 + x] = 1.0 T[y")
+    found = buffers(shrink_private(parse_func(more)))
+    assert [str(found[name].shape[0]) for name in "SRT"] == ["1", "1", "4"]

@@ -58,3 +58,22 @@ def test_shared_memory_is_seen_by_all() -> None:
     arrays = {name: np.zeros(4, np.float32) for name in "AB"}
     run_func(func, arrays, {})
     assert arrays["B"].tolist() == [2.0] * 4
+
+
+def test_what_threads_combine_they_all_have() -> None:
+    func = parse_func("""func @f(A: i64[8], out B: i64[8]) {
+      for b in grid(1) {
+        alloc s: i64[2] @register
+        for y in thread(2) {
+          for k in combine(4) {
+            if k == 0 { s[y] = 0 }
+            s[y] += A[y * 4 + k]
+          }
+        }
+        for y2 in thread(2) { for x in thread(4) { B[y2 * 4 + x] = s[y2] } }
+      }
+    }""")
+    a, b = np.arange(8), np.zeros(8, np.int64)
+    run_func(func, {"A": a, "B": b}, {})
+    assert b.tolist() == [6] * 4 + [22] * 4
+    assert threads_of(func.body) == 8

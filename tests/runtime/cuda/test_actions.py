@@ -45,7 +45,7 @@ def _run(
 
 
 def _call(*places: list[Any], size: Any = 4) -> dict[str, Any]:
-    return {"do": "call", "kernel": "k", "buffers": list(places), "sizes": [size]}
+    return {"do": "call", "step": 0, "kernel": "k", "buffers": list(places), "sizes": [size]}
 
 
 def test_places_and_sizes() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import tilewright as tw
 from tests.models import convnet, mlp, random_inputs, reference, transformer
@@ -56,6 +57,33 @@ def test_profile_has_all_steps() -> None:
     profile = compiled.profile(**inputs, runs=2)
     assert len(profile.rows) == len(compiled.manifest["kernels"])
     assert compiled.latency(*inputs.values(), runs=3) == [0.001] * 3
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_profile_of_a_choice_has_no_time_of_what_was_left_out(holds: bool) -> None:
+    branches = [
+        helper.make_graph(
+            [helper.make_node(op, ["x"], [op])],
+            op,
+            [],
+            [helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])],
+        )
+        for op in ("Exp", "Softmax")
+    ]
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
+    given = [("c", TensorProto.BOOL, []), ("x", TensorProto.FLOAT, [4])]
+    results = [helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(*v) for v in given], results
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    compiled, _ = _open(model)
+    rows = compiled.profile(np.array(holds), np.ones(4, np.float32), runs=2).rows
+    assert len(rows) == len(compiled.manifest["kernels"])
+    assert 0 < len([row for row in rows if row.median]) < len(rows)
 
 
 def test_compiled_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:

@@ -31,3 +31,16 @@ def test_not_in_loops_that_are_written_out(kind: str) -> None:
     sch = Schedule(matmul(4, 4, 4))
     getattr(sch, kind)("y.i0")
     refused("bind.nesting", sch.bind, "y.i1", "thread")
+
+
+def test_threads_combine_what_each_has() -> None:
+    before = matmul(4, 4, 8)
+    sch = Schedule(before)
+    refused("bind.combine", sch.bind, "y.i0", "combine")
+    part, lane = sch.split("y.r0", [None, 4])
+    sch.reorder(lane, part)
+    refused("bind.combine", sch.bind, lane, "combine")
+    sch.rfactor("y", lane)
+    sch.bind("y.final.ax2", "combine")
+    assert find_loop(sch.func, "y.final.ax2").kind == "combine"
+    check_schedule(sch, before, exact=False)

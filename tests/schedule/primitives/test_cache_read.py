@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from tests.schedule.programs import check_schedule, dense, refused
-from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.schedule import Schedule
 
 
@@ -19,6 +20,18 @@ def test_of_an_allocation() -> None:
     sch = Schedule(before)
     sch.cache_read("add", "mm", "global")
     sch.compute_at("mm.global", "add.i1")
+    check_schedule(sch, before)
+
+
+def test_a_copy_for_several_readers() -> None:
+    before = parse_func("""func @f(x: f32[4], out y: f32[4], out z: f32[4]) {
+      for i in serial(4) { block "y" [v: S(4) = i] reads x[v] writes y[v] { y[v] = x[v] } }
+      for j in serial(4) { block "z" [v: S(4) = j] reads x[v] writes z[v] { z[v] = x[v] + 1.0 } }
+    }""")
+    sch = Schedule(before)
+    for block in ("y", "z"):
+        assert sch.cache_read(block, "x", "local") == "x.local"
+    assert [b.name for b in blocks(sch.func.body)] == ["x.local", "y", "z"]
     check_schedule(sch, before)
 
 

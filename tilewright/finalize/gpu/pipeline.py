@@ -6,9 +6,9 @@ from functools import partial
 
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
-from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
+from tilewright.finalize.gpu.functions import expand_on_gpu
 from tilewright.finalize.gpu.memory import room_on
 from tilewright.finalize.gpu.private import shrink_private
 from tilewright.finalize.gpu.sync import place_barriers
@@ -30,7 +30,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("flatten", flatten),
         ("vectorize", vectorize),
         ("unroll", unroll),
-        ("expand-math", expand_functions),
+        ("expand-math", expand_on_gpu),
         ("combine-loads", partial(combine_loads, target=target)),
         ("place-barriers", place_barriers),
     )

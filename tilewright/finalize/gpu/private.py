@@ -21,6 +21,7 @@ from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
 from tilewright.ir.loop.threads import (
+    SPREAD,
     THREAD,
     Share,
     private_buffers,
@@ -43,7 +44,7 @@ def shrink_private(func: Func) -> Func:
 
     def shrink(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Alloc) and stmt.buffer.name in private:
-            body = map_stmt(stmt.body, shrink)
+            body = shrink(stmt.body)
             return _Part(stmt.buffer, body, found, threads).shrunk()
         return map_stmt(stmt, shrink)
 
@@ -75,7 +76,7 @@ class _Part:
         return Alloc(replace(self.buffer, shape=shape), self._moved(self.body, {}))
 
     def _cover(self, indices: tuple[Expr, ...], around: list[For]) -> None:
-        inner = {f.name: f.extent for f in around if f.kind not in ("grid", THREAD)}
+        inner = {f.name: f.extent for f in around if f.kind not in ("grid", *SPREAD)}
         starts = [self._start(i, inner) for i in indices]
         self.active = min(self.active, self._active(around))
         known = starts if self.starts is None else self.starts
@@ -101,7 +102,7 @@ class _Part:
 
     def _active(self, around: list[For]) -> int:
         """How many threads reach an access."""
-        outer = next((f for f in around if f.kind == THREAD), None)
+        outer = next((f for f in around if f.kind in SPREAD), None)
         return 1 if outer is None else self.shares[outer.name].active
 
     def _tidy(self, start: Expr) -> Expr:
@@ -109,7 +110,7 @@ class _Part:
 
     def _moved(self, stmt: Stmt, inner: Extents) -> Stmt:
         """`stmt` with every index relative to where the thread's part begins."""
-        if isinstance(stmt, For) and stmt.kind not in ("grid", THREAD):
+        if isinstance(stmt, For) and stmt.kind not in ("grid", *SPREAD):
             inner = {**inner, stmt.name: stmt.extent}
 
         def relative(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Func, If, Seq, Stmt, Store, Tile
-from tilewright.ir.loop.threads import THREAD, private_buffers, threads_of
+from tilewright.ir.loop.threads import SPREAD, private_buffers, threads_of
 from tilewright.ir.loop.walk import map_stmt, own_expressions, seq, touched_buffers
 
 
@@ -70,7 +70,7 @@ class _Placer:
             return seq(*(self.placed(s, since) for s in stmt.stmts))
         if isinstance(stmt, Alloc):
             return replace(stmt, body=self.placed(stmt.body, since))
-        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind == THREAD):
+        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind in SPREAD):
             return _after_barrier(stmt, _passes(self._touched(stmt), since))
         if isinstance(stmt, For):
             return self._loop(stmt, since)

@@ -29,7 +29,8 @@ from tilewright.ir.types import Shape
 # vectorize: all iterations as one vector operation.
 # grid: each iteration by a block of threads of its own, on a GPU. thread: iterations by the threads
 # of one such block; what stands in a grid loop outside of thread loops, one of them does.
-LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread")
+# combine: the threads that have the iterations add up what each has; all of them get the result.
+LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "combine")
 # Loops whose iterations run at once, in no order.
 CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.

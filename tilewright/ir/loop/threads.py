@@ -5,6 +5,8 @@
     }
     for z in thread(64) { B }        thread = z, those from 64 on do nothing
 
+    for z in combine(64) { S }       thread = z: what is summed in S is had by all of them then
+
 A block has as many threads as its longest nest of thread loops has iterations. A buffer in
 registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
 every thread has its own, and finds in it what it has written there in the nest before.
@@ -21,6 +23,9 @@ from tilewright.ir.loop.nodes import Alloc, For, Stmt
 from tilewright.ir.loop.walk import child_stmts
 
 THREAD = "thread"
+COMBINE = "combine"
+# Loops whose iterations are those of threads.
+SPREAD = (THREAD, COMBINE)
 PRIVATE = ("register", "local")
 
 
@@ -54,7 +59,7 @@ class Share:
 def threads_of(stmt: Stmt) -> int:
     """How many threads a block needs for a statement."""
     inner = max((threads_of(child) for child in child_stmts(stmt)), default=1)
-    return inner * _extent(stmt) if isinstance(stmt, For) and stmt.kind == THREAD else inner
+    return inner * _extent(stmt) if isinstance(stmt, For) and stmt.kind in SPREAD else inner
 
 
 def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
@@ -63,7 +68,7 @@ def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
 
 
 def _shares(stmt: Stmt, room: int) -> Iterator[tuple[str, Share]]:
-    if isinstance(stmt, For) and stmt.kind == THREAD:
+    if isinstance(stmt, For) and stmt.kind in SPREAD:
         stride = threads_of(stmt.body)
         yield stmt.name, Share(_extent(stmt), stride, room)
         room = stride
@@ -88,7 +93,7 @@ def thread_values(found: Mapping[str, Share], threads: int) -> dict[str, Expr]:
 
 def private_buffers(stmt: Stmt) -> set[str]:
     """The buffers of which every thread has its own."""
-    if isinstance(stmt, For) and stmt.kind == THREAD:
+    if isinstance(stmt, For) and stmt.kind in SPREAD:
         return set()
     own = {stmt.buffer.name} if isinstance(stmt, Alloc) and stmt.buffer.scope in PRIVATE else set()
     return own.union(*map(private_buffers, child_stmts(stmt)))

@@ -32,9 +32,9 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.python_exprs import ExprWriter
 from tilewright.ir.loop.text import print_stmt
-from tilewright.ir.loop.threads import THREAD, private_buffers, shares, threads_of
+from tilewright.ir.loop.threads import COMBINE, THREAD, private_buffers, shares, threads_of
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import buffers
+from tilewright.ir.loop.walk import buffers, touched_buffers
 from tilewright.ir.numpy_ops import Array, undefined
 
 # Python allows 20 loops in one function; deeper ones continue in a nested function.
@@ -108,6 +108,8 @@ class _Writer(ExprWriter):
         self.forget()
 
     def plain_loop(self, s: For, extent: str) -> None:
+        if s.kind == COMBINE:
+            return self.combine(s, extent)
         variable, outer = self.variable(s.name), self.thread
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
@@ -118,6 +120,28 @@ class _Writer(ExprWriter):
         if s.kind == THREAD:
             self.thread = outer
             self.enter_thread(outer)
+        return None
+
+    def combine(self, s: For, extent: str) -> None:
+        """Each thread goes on with what the one before has, and the last one gives it to all."""
+        variable, outer = self.variable(s.name), self.thread
+        stride = self.shares[s.name].stride
+        sums = [self.copies[b] for b in touched_buffers(s.body)[1] if b in self.copies]
+        with self.nested(f"for {variable} in range({extent}):"):
+            self.forget()
+            self.thread = f"{outer} + {variable} * {stride}"
+            for copies in sums:
+                before = f"{outer} + max({variable} - 1, 0) * {stride}"
+                self.line(f"{copies}[{self.thread}] = {copies}[{before}]")
+            self.enter_thread(self.thread)
+            self.stmt(s.body)
+        for copies in sums:
+            for_all = f"for {variable} in range({extent})"
+            last = f"{copies}[{outer} + ({extent} - 1) * {stride}]"
+            with self.nested(f"{for_all}:"):
+                self.line(f"{copies}[{self.thread}] = {last}")
+        self.thread = outer
+        self.enter_thread(outer)
 
     def deeper(self, s: For, extent: str) -> None:
         name = self.fresh("loop")

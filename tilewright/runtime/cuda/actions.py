@@ -62,8 +62,8 @@ _FIXED: dict[str, Callable[[Action], bool]] = {
 class Run:
     """One run: `sizes` has the value of each size, and gets those that are learnt.
 
-    `between` is called after each step. Where `waits`, each kernel has ended before the next is
-    launched.
+    `between` is called after each step with its number. Where `waits`, each kernel has ended before
+    the next is launched.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Run:
         spaces: Spaces,
         sizes: dict[str, int],
         stream: int,
-        between: Callable[[], None] | None = None,
+        between: Callable[[int], None] | None = None,
         waits: bool = False,
     ) -> None:
         self.device = device
@@ -112,7 +112,7 @@ class Run:
                 if self.waits:
                     self.device.synchronize(self.stream, f"kernel {name} ran")
         if self.between is not None:
-            self.between()
+            self.between(action["step"])
         return 0
 
     def require(self, action: Action) -> int:

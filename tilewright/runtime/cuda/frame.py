@@ -93,7 +93,7 @@ class Frame:
         self.driver.launch_graph(self._graph, self.stream)
         return 0
 
-    def launch_all(self, between: Callable[[], None] | None = None) -> int:
+    def launch_all(self, between: Callable[[int], None] | None = None) -> int:
         """Launch kernel after kernel; `between` is called after each step."""
         sizes = dict(self._sizes)
         kernels = self.program["kernels"]

@@ -1,4 +1,4 @@
-"""`bind(loop, "grid" | "thread")`: the iterations of a loop run on the parts of a GPU.
+"""`bind(loop, "grid" | "thread" | "combine")`: the iterations of a loop run on the parts of a GPU.
 
     for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
       for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
@@ -8,17 +8,20 @@ Each iteration of a grid loop is a block of threads. The threads of a block shar
 each thread loop; of nested ones the innermost changes fastest from thread to thread. Several thread
 loops may follow one another in a grid loop: the threads go through them together.
 
-The iterations must not depend on each other; see `schedule/loop_kind.py`.
+The iterations must not depend on each other; see `schedule/loop_kind.py`. A combine loop is the
+exception: all it does is a reduction of what each thread has, of which every one gets the result.
 """
 
 from __future__ import annotations
 
-from tilewright.ir.loop.nodes import For, Func
+from tilewright.arith.expr import Var
+from tilewright.ir.loop.nodes import Block, For, Func
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.loop_kind import check_constant, check_independent, with_kind
+from tilewright.schedule.reduction import reduction_of
 from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
 
-LEVELS = ("grid", "thread")
+LEVELS = ("grid", "thread", "combine")
 
 
 def bind(func: Func, loop: str, level: str) -> Func:
@@ -28,10 +31,24 @@ def bind(func: Func, loop: str, level: str) -> Func:
         message = f"no level {level!r}"
         raise refuse(func, "bind.level", message, spine[-1], help=f"one of {', '.join(LEVELS)}")
     _check_nesting(func, spine, level)
-    if level == "thread":
+    if level != "grid":
         check_constant(func, spine, "bind")
-    check_independent(func, spine, "bind")
+    if level == "combine":
+        _check_reduction(func, spine)
+    else:
+        check_independent(func, spine, "bind")
     return with_kind(func, spine, level)
+
+
+def _check_reduction(func: Func, spine: Spine) -> None:
+    """What is combined is one whole reduction."""
+    loop = target_loop(spine)
+    block = loop.body
+    reduced = [it for it in block.iters if it.kind == "R"] if isinstance(block, Block) else []
+    if not isinstance(block, Block) or [it.binding for it in reduced] != [Var(loop.name)]:
+        message = f"loop {loop.name} is not all of one reduction"
+        raise refuse(func, "bind.combine", message, loop)
+    reduction_of(func, block, "bind")
 
 
 def _check_nesting(func: Func, spine: Spine, level: str) -> None:

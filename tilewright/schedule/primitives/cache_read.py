@@ -9,7 +9,8 @@
                                                 }
 
 The copy, a block and an allocation of the same name, is made of all of the buffer just before the
-outermost loop around the block; `compute_at` moves it to where it is needed.
+outermost loop around the block; `compute_at` moves it to where it is needed. Where there is such a
+copy already, still of all of the buffer, the block reads that one too.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dataclasses import replace
 
 from tilewright.arith.expr import Expr, Load
 from tilewright.ir.loop.nodes import Alloc, Func
-from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.cache import check_cache, copy_nest
+from tilewright.ir.loop.walk import blocks, buffers
+from tilewright.schedule.cache import check_cache, copy_block, copy_nest
 from tilewright.schedule.dataflow import check_order, read, written
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.rebuild import Extents, Rebuilder
@@ -45,16 +46,20 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
         raise refuse(func, "cache-read.written", message, old)
     name = cache_read_name(func, block, buffer, scope)
     known = buffers(func)
-    check_cache(func, name, name, scope, len(known[buffer].shape))
-    known[name] = replace(known[buffer], name=name, scope=scope)
+    copied = replace(known[buffer], name=name, scope=scope)
+    copies = [b for b in blocks(func.body) if b == copy_block(name, known[buffer], copied)]
+    if not copies:
+        check_cache(func, name, name, scope, len(known[buffer].shape))
+    known[name] = copied
 
     def load(e: Load, extents: Extents) -> Expr:
         return Load(name, e.indices, e.dtype, e.mask)
 
     after = replaced(func, spine, Rebuilder(buffer, known, load).block(old))
-    copy = copy_nest(name, known[buffer], known[name])
-    after = inserted_before(after, outermost(block_spine(after, block)), copy)
-    after = replace(after, body=Alloc(known[name], after.body))
+    if not copies:
+        copy = copy_nest(name, known[buffer], known[name])
+        after = inserted_before(after, outermost(block_spine(after, block)), copy)
+        after = replace(after, body=Alloc(known[name], after.body))
     check_order(func, after, "cache-read")
     return after
 

@@ -1,24 +1,28 @@
 """Row-wise kernels: softmax, norms, sums along the last axis, in one pass over each row.
 
-A block of threads has one row, or several short ones; what is computed for a row stays in shared
-memory from the first stage to the last, if there is room.
+A group of threads has a row; several groups are a block. What is read of a row and what is computed
+of it stays in the registers of these threads from the first stage to the last, if it fits.
 
     grid: rows
-      thread (row, lane): peak.rf[lane] = max over the row in steps of all lanes, in a register
-      thread (row, few):  peak.rf2[few] = max over some lanes
-      thread (row):       peak = max over the few
-      thread (row, lane): e[j] = exp(x[j] - peak)
+      thread (row, lane): x[pieces]                    registers, 16 bytes at once
+      thread (row, lane): peak.rf = max(x[pieces])
+      combine (lanes):    peak = max(peak.rf)          every thread has it
+      thread (row, lane): e[pieces] = exp(x[pieces] - peak)
       ...
+
+Rows of unknown or great length, or of several axes, are gone through in each stage.
 """
 
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.gpu.points import own_loops
+from tilewright.schedule.builtin.gpu.row_plan import RowPlan, held_arrays, plan_rows, wide_blocks
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
     loop_of,
+    reads_of,
     reductions,
     spatial,
     typical_extent,
@@ -26,12 +30,6 @@ from tilewright.schedule.builtin.structure import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Threads of a block at most; and those that rows shorter than these share.
-MOST_LANES = 256
-# Elements of a row for each thread that are worth it.
-ELEMENTS = 4
-# Partial results that one thread combines.
-FEW = 8
 # Rows shorter than this are summed by one thread each.
 SHORT = 16
 
@@ -39,99 +37,120 @@ SHORT = 16
 def is_short(facts: Facts) -> bool:
     """Whether rows are too short to be shared by threads."""
     sums = [b for b in facts.blocks if reductions(b)]
-    return all(_length(b, len(spatial(b))) < SHORT for b in sums)
+    return all(_length(b) < SHORT for b in sums)
 
 
-def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> None:
-    """Schedule all blocks row by row."""
-    if reductions(facts.blocks[-1]):
-        sch.cache_write(facts.blocks[-1].name, "shared")
-        facts = facts_of(sch.func)
-    last = facts.blocks[-1]
-    lanes = _lanes(facts, rows, target)
-    several = max(1, MOST_LANES // 2 // lanes) if rows == 1 else 1
-    loops = [loop_of(it) for it in spatial(last)[:rows]]
-    if loops:
-        row = sch.fuse(*loops) if rows > 1 else loops[0]
-        outer, _ = sch.split(row, [None, several])
-        for b in reversed(facts.blocks[:-1]):
-            sch.compute_at(b.name, outer)
-    else:
-        outer = sch.enclose()
-    sch.bind(outer, "grid")
-    for b in facts.blocks:
-        count = min(rows, 1) if b is last else rows
-        if reductions(b):
-            _sum_rows(sch, b.name, count, lanes)
-        else:
-            _map_rows(sch, b.name, count, lanes)
-
-
-def _lanes(facts: Facts, rows: int, target: GpuTarget) -> int:
-    """The threads that share a row: a power of two, whole warps unless rows are very short."""
-    longest = max(_length(b, rows) for b in facts.blocks)
-    wanted = 1 << max(0, (-(-longest // ELEMENTS) - 1).bit_length())
-    return max(target.warp, min(MOST_LANES, wanted))
-
-
-def _length(block: Block, rows: int) -> int:
-    """The elements of a row that a block goes through."""
+def _length(block: Block) -> int:
     total = 1
-    for it in reductions(block) or spatial(block)[rows:]:
+    for it in reductions(block):
         total *= typical_extent(it.extent)
     return total
 
 
-def _map_rows(sch: Schedule, name: str, rows: int, lanes: int) -> None:
+def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> None:
+    """Schedule all blocks row by row."""
+    _inline_row_values(sch, facts, rows)
+    if reductions(facts.blocks[-1]):
+        sch.cache_write(facts.blocks[-1].name, "shared")
+    facts = facts_of(sch.func)
+    plan = plan_rows(facts, rows, target)
+    if plan.held:
+        _hold(sch, facts, rows)
+        facts = facts_of(sch.func)
+    outer = _number_blocks(sch, facts, rows, plan)
+    last = facts.blocks[-1]
+    wide = {b.name for b in wide_blocks(facts, rows)}
+    for b in facts.blocks:
+        count = min(rows, 1) if b is last else rows
+        if reductions(b):
+            _sum_rows(sch, b, count, plan, wide)
+        else:
+            _map_rows(sch, b.name, count, plan)
+    sch.bind(outer, "grid")
+
+
+def _inline_row_values(sch: Schedule, facts: Facts, rows: int) -> None:
+    """What is computed of a row's sums, every thread computes for itself."""
+    for b in facts.blocks[:-1]:
+        one_a_row = len(spatial(b)) == rows and not reductions(b)
+        if one_a_row and b.writes[0].buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def _hold(sch: Schedule, facts: Facts, rows: int) -> None:
+    """Keep what is read of a row, and what is computed of it, in registers."""
+    made = {b.writes[0].buffer for b in facts.blocks}
+    held = held_arrays(facts, rows)
+    for name in held:
+        if name in made:
+            sch.set_scope(name, "register")
+            continue
+        for b in facts.blocks:
+            if name in {load.buffer for load in reads_of(b)}:
+                sch.cache_read(b.name, name, "register")
+
+
+def _number_blocks(sch: Schedule, facts: Facts, rows: int, plan: RowPlan) -> str:
+    """The loop over blocks of rows, with everything in it."""
+    last = facts.blocks[-1]
+    loops = [loop_of(it) for it in spatial(last)[:rows]]
+    if not loops:
+        return str(sch.enclose())
+    loops[-1], _ = sch.split(loops[-1], [None, plan.several])
+    outer = str(sch.fuse(*loops)) if rows > 1 else loops[0]
+    for b in reversed(facts.blocks[:-1]):
+        sch.compute_at(b.name, outer)
+    return outer
+
+
+def _deal_out(sch: Schedule, columns: list[str], plan: RowPlan) -> tuple[str, list[str]]:
+    """Deal out the elements of a row: the loop over threads, and those over a thread's elements."""
+    chunk = str(sch.fuse(*columns)) if len(columns) > 1 else columns[0]
+    inner = []
+    if plan.width > 1:
+        chunk, piece = sch.split(chunk, [None, plan.width])
+        inner = [piece]
+    part, lane = sch.split(chunk, [None, plan.lanes])
+    sch.reorder(lane, part, *inner)  # a thread has all its elements between two barriers
+    return lane, [part, *inner]
+
+
+def _map_rows(sch: Schedule, name: str, rows: int, plan: RowPlan) -> None:
     """Deal out the elements of each row; the first `rows` loops of a block number rows."""
     own = own_loops(sch, facts_of(sch.func).block(name))
-    columns = own[rows:]
-    if columns:
-        column = sch.fuse(*columns) if len(columns) > 1 else columns[0]
-        part, lane = sch.split(column, [None, lanes])
-        sch.reorder(lane, part)  # a thread has all its elements between two barriers
+    if own[rows:]:
+        lane, (part, *pieces) = _deal_out(sch, own[rows:], plan)
         sch.bind(lane, "thread")
+        for piece in pieces:
+            sch.vectorize(piece)
+        if plan.held:
+            sch.unroll(part)
     _bind_all(sch, own[:rows])
 
 
-def _sum_rows(sch: Schedule, name: str, rows: int, lanes: int) -> None:
-    """Partial sums, one a thread; then the partial sums in groups, then the groups."""
+def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowPlan, wide: set[str]) -> None:
+    """Partial sums, one a thread, which the threads of a row then combine."""
+    name = block.name
     own = own_loops(sch, facts_of(sch.func).block(name))
-    along, numbering = own[rows:], own[:rows]
-    depth = sch.fuse(*along) if len(along) > 1 else along[0]
-    count = lanes
-    while count > 1:
-        numbering, depth = _sum_in_part(sch, name, numbering, depth, count)
-        count = count // FEW if count > FEW else 1
-    sch.decompose_reduction(name, depth)
-    _bind_all(sch, numbering)
-
-
-def _sum_in_part(
-    sch: Schedule, name: str, rows: list[str], depth: str, count: int
-) -> tuple[list[str], str]:
-    """Sum into `count` partial results, each in a thread's register until it is finished.
-
-    Gives the loops over the rows and over the partial results that are left to sum.
-    """
-    steps, lane = sch.split(depth, [None, count])
-    partial = sch.rfactor(name, lane)
-    buffer = facts_of(sch.func).block(partial).writes[0].buffer
-    copy = sch.cache_write(partial, "local")
-    sch.set_scope(buffer, "shared")
-    sch.bind(lane, "thread")
+    lane, parts = _deal_out(sch, own[rows:], plan)
+    partial = str(sch.rfactor(name, lane))
     facts = facts_of(sch.func)
+    sch.set_scope(facts.block(partial).writes[0].buffer, "register")
+    sch.bind(lane, "thread")
     if facts.block(partial).init is not None:
-        sch.decompose_reduction(partial, steps)
+        sch.decompose_reduction(partial, parts[0])
     elif f"{partial}.init" in {b.name for b in facts.blocks}:
         sch.bind(own_loops(sch, facts.block(f"{partial}.init"))[-1], "thread")
-    _bind_all(sch, rows)
-    part, *numbers = own_loops(sch, facts_of(sch.func).block(copy))
-    if numbers:
-        sch.reorder(*numbers, part)
-    _bind_all(sch, [*numbers, part])
+    if plan.held:
+        for part in parts:
+            sch.unroll(part)
+    _bind_all(sch, own[:rows])
+    summed = block.writes[0].buffer
+    readers = {b.name for b in facts.blocks if summed in {x.buffer for x in reads_of(b)}}
+    sch.set_scope(summed, "register" if readers <= wide | {partial} else "shared")
     *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
-    return numbering, left
+    sch.bind(left, "combine")
+    _bind_all(sch, numbering)
 
 
 def _bind_all(sch: Schedule, loops: list[str]) -> None:
