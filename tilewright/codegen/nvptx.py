@@ -13,12 +13,22 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
-from tilewright.codegen.launches import Launch, launches
+from tilewright.codegen.launches import Launch, launches, shared_places
 from tilewright.codegen.statements import StatementEmitter
-from tilewright.codegen.types import memory_type
 from tilewright.core.dtypes import DType
-from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Alloc, Barrier, Buffer, For, Func, Stmt, Store, Tile
+from tilewright.finalize.gpu.memory import ALIGNED, ALIGNMENT
+from tilewright.ir.loop.nodes import (
+    Alloc,
+    Await,
+    Barrier,
+    Buffer,
+    Commit,
+    For,
+    Func,
+    Stmt,
+    Store,
+    Tile,
+)
 from tilewright.ir.loop.threads import PRIVATE, THREAD, Share, shares
 from tilewright.ir.loop.walk import buffers, statements
 
@@ -26,11 +36,10 @@ from tilewright.ir.loop.walk import buffers, statements
 THREAD_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
 BLOCK_NUMBER = "llvm.nvvm.read.ptx.sreg.ctaid.x"
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
-# The memory that the threads of a block share, and how variables lie in it.
+# The memory that the threads of a block share.
 SHARED_SPACE = 3
-SHARED_ALIGNMENT = 16
-# The note on a function all of whose parameters begin at a multiple of so many bytes.
-ALIGNED = ("aligned", 16)
+COMMIT = "llvm.nvvm.cp.async.commit.group"
+AWAIT = "llvm.nvvm.cp.async.wait.group"
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
@@ -95,16 +104,24 @@ class LaunchEmitter(StatementEmitter):
         super().__init__(expressions, launch.name, dtypes)
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
+        self.places = shared_places(launch.body)
         self.in_thread = launch.threads == 1
 
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
         match stmt:
-            case For(kind="thread"):
+            case For(kind="thread" | "warp"):
                 self._thread_loop(stmt, self.shares[stmt.name])
             case Barrier():
                 self.fn.module.declare(BARRIER, "void (i32)")
                 self.fn.emit(f"call void @{BARRIER}(i32 0)")
+                self.expressions.loads.forget()
+            case Commit():
+                self.fn.module.declare(COMMIT, "void ()")
+                self.fn.emit(f"call void @{COMMIT}()")
+            case Await(groups):
+                self.fn.module.declare(AWAIT, "void (i32)")
+                self.fn.emit(f"call void @{AWAIT}(i32 {groups})")
                 self.expressions.loads.forget()
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
@@ -136,14 +153,16 @@ class LaunchEmitter(StatementEmitter):
 
     def _shared(self, buffer: Buffer) -> str:
         """The address of a variable in the memory that the threads of the block share."""
-        size = as_int(buffer.shape[0])
-        if size is None:
-            raise CodegenError("codegen.shared", f"shared {buffer} must have a constant size")
-        space, kind = f"addrspace({SHARED_SPACE})", memory_type(buffer.dtype)
-        name = f"@{self.fn.fresh(f'{self.launch.name}$shared')[1:]}"
-        self.fn.module.declarations[name] = (
-            f"{name} = internal {space} global [{max(size, 1)} x {kind}] undef, "
-            f"align {SHARED_ALIGNMENT}"
-        )
-        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
-        return f"addrspacecast (ptr {space} {name} to ptr)"
+        start, size = self.places[buffer.name]
+        space = f"addrspace({SHARED_SPACE})"
+        self.expressions.alignments[buffer.name] = ALIGNMENT
+        declarations = self.fn.module.declarations
+        if not self.launch.shared:
+            name = f"@{self.fn.fresh(f'{self.launch.name}$shared')[1:]}"
+            kind = f"[{size} x i8]"
+            declarations[name] = f"{name} = internal {space} global {kind} undef, align {ALIGNMENT}"
+            return f"addrspacecast (ptr {space} {name} to ptr)"
+        name = f"@{self.launch.name}$shared"
+        declarations[name] = f"{name} = external {space} global [0 x i8], align {ALIGNMENT}"
+        place = f"getelementptr (i8, ptr {space} {name}, i64 {start})"
+        return f"addrspacecast (ptr {space} {place} to ptr)"

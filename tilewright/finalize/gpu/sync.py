@@ -4,9 +4,9 @@
     for x in thread(256) { C[x] = T[255 - x] }  →   barrier
                                                    for x in thread(256) { C[x] = T[255 - x] }
 
-A nest of thread loops, or what one thread does alone, is a *phase*; between two phases that touch a
-buffer, of which one writes it, there is a barrier. In a loop around phases the last ones of an
-iteration come before the first ones of the next. What every thread has for itself needs none.
+A nest of thread or warp loops, or what one thread does alone, is a *phase*; between two phases that
+touch a buffer, of which one writes it, there is a barrier. In a loop around phases the last ones of
+an iteration come before the first ones of the next. What every thread has for itself needs none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Func, If, Seq, Stmt, Store, Tile
-from tilewright.ir.loop.threads import THREAD, private_buffers, threads_of
+from tilewright.ir.loop.threads import BOUND, private_buffers, threads_of
 from tilewright.ir.loop.walk import map_stmt, own_expressions, seq, touched_buffers
 
 
@@ -70,7 +70,7 @@ class _Placer:
             return seq(*(self.placed(s, since) for s in stmt.stmts))
         if isinstance(stmt, Alloc):
             return replace(stmt, body=self.placed(stmt.body, since))
-        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind == THREAD):
+        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind in BOUND):
             return _after_barrier(stmt, _passes(self._touched(stmt), since))
         if isinstance(stmt, For):
             return self._loop(stmt, since)

@@ -4,10 +4,12 @@
       for x in thread(16) { A }
     }
     for z in thread(64) { B }        thread = z, those from 64 on do nothing
+    for w in warp(8) { C }           thread // 32 = w, all threads of a warp do the same iteration
 
 A block has as many threads as its longest nest of thread loops has iterations. A buffer in
 registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
-every thread has its own, and finds in it what it has written there in the nest before.
+every thread has its own, and finds in it what it has written there in the nest before. A fragment
+belongs to a warp, whose threads each have some elements of it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ from tilewright.ir.loop.nodes import Alloc, For, Stmt
 from tilewright.ir.loop.walk import child_stmts
 
 THREAD = "thread"
-PRIVATE = ("register", "local")
+WARP = "warp"
+BOUND = (THREAD, WARP)
+WARP_SIZE = 32
+FRAGMENT = "fragment"
+PRIVATE = ("register", "local", FRAGMENT)
 
 
 @node
@@ -53,8 +59,14 @@ class Share:
 
 def threads_of(stmt: Stmt) -> int:
     """How many threads a block needs for a statement."""
-    inner = max((threads_of(child) for child in child_stmts(stmt)), default=1)
-    return inner * _extent(stmt) if isinstance(stmt, For) and stmt.kind == THREAD else inner
+    if isinstance(stmt, For) and stmt.kind in BOUND:
+        return _stride(stmt) * _extent(stmt)
+    return max((threads_of(child) for child in child_stmts(stmt)), default=1)
+
+
+def _stride(loop: For) -> int:
+    """How many threads do one iteration."""
+    return max(threads_of(loop.body), WARP_SIZE if loop.kind == WARP else 1)
 
 
 def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
@@ -63,8 +75,8 @@ def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
 
 
 def _shares(stmt: Stmt, room: int) -> Iterator[tuple[str, Share]]:
-    if isinstance(stmt, For) and stmt.kind == THREAD:
-        stride = threads_of(stmt.body)
+    if isinstance(stmt, For) and stmt.kind in BOUND:
+        stride = _stride(stmt)
         yield stmt.name, Share(_extent(stmt), stride, room)
         room = stride
     for child in child_stmts(stmt):
@@ -88,7 +100,7 @@ def thread_values(found: Mapping[str, Share], threads: int) -> dict[str, Expr]:
 
 def private_buffers(stmt: Stmt) -> set[str]:
     """The buffers of which every thread has its own."""
-    if isinstance(stmt, For) and stmt.kind == THREAD:
+    if isinstance(stmt, For) and stmt.kind in BOUND:
         return set()
     own = {stmt.buffer.name} if isinstance(stmt, Alloc) and stmt.buffer.scope in PRIVATE else set()
     return own.union(*map(private_buffers, child_stmts(stmt)))

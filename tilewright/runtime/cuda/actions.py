@@ -107,8 +107,8 @@ class Run:
         for launch in kernel["launches"]:
             grid, name = value_of(launch["grid"], own), launch["name"]
             if grid > 0:
-                function, threads = self.functions[name], launch["threads"]
-                self.device.launch(function, grid, threads, pointers, self.stream, name)
+                shape = (grid, launch["threads"], launch["shared"])
+                self.device.launch(self.functions[name], shape, pointers, self.stream, name)
                 if self.waits:
                     self.device.synchronize(self.stream, f"kernel {name} ran")
         if self.between is not None:

@@ -1,4 +1,4 @@
-"""`bind(loop, "grid" | "thread")`: the iterations of a loop run on the parts of a GPU.
+"""`bind(loop, "grid" | "thread" | "warp")`: the iterations of a loop run on the parts of a GPU.
 
     for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
       for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
@@ -6,7 +6,8 @@
 
 Each iteration of a grid loop is a block of threads. The threads of a block share the iterations of
 each thread loop; of nested ones the innermost changes fastest from thread to thread. Several thread
-loops may follow one another in a grid loop: the threads go through them together.
+loops may follow one another in a grid loop: the threads go through them together. An iteration of a
+warp loop is for all threads of a warp at once, by instructions that such a loop is filled with.
 
 The iterations must not depend on each other; see `schedule/loop_kind.py`.
 """
@@ -18,17 +19,17 @@ from tilewright.schedule.failure import refuse
 from tilewright.schedule.loop_kind import check_constant, check_independent, with_kind
 from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
 
-LEVELS = ("grid", "thread")
+LEVELS = ("grid", "thread", "warp")
 
 
 def bind(func: Func, loop: str, level: str) -> Func:
-    """Run the iterations of a loop by blocks of threads, or by the threads of a block."""
+    """Run the iterations of a loop by blocks of threads, or by the threads or warps of a block."""
     spine = loop_spine(func, loop)
     if level not in LEVELS:
         message = f"no level {level!r}"
         raise refuse(func, "bind.level", message, spine[-1], help=f"one of {', '.join(LEVELS)}")
     _check_nesting(func, spine, level)
-    if level == "thread":
+    if level != "grid":
         check_constant(func, spine, "bind")
     check_independent(func, spine, "bind")
     return with_kind(func, spine, level)
