@@ -18,6 +18,7 @@ from string import Template
 import llvmlite.binding as llvm
 import numpy as np
 
+from tests.codegen.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.combine import BARRIER, SHUFFLE
@@ -165,7 +166,7 @@ def host_text(text: str, kernel: str) -> str:
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
     text = re.sub(r"addrspacecast \(ptr addrspace\(3\) (@[\w.$]+) to ptr\)", r"\1", text)
-    text = text.replace("addrspace(3) ", "").replace("ptx_kernel ", "")
+    text = warp_text(text).replace("ptx_kernel ", "")
     found = re.search(rf"define void @{re.escape(kernel)}\(([^)]*)\)", text)
     assert found is not None, kernel
     kinds = [p.split()[0] for p in found[1].split(", ")]
@@ -200,6 +201,7 @@ def _function(text: str, kernel: str) -> str:
 def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int]) -> None:
     """Run one launch; `arguments` are addresses and sizes."""
     _, run, place = _loaded(text, kernel)
+    forget_copies()
     (ctypes.c_int64 * len(arguments)).from_address(place)[:] = list(arguments)
     ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(run)(grid, threads)
 

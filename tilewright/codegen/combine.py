@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WARP = 32
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
-# Room for the sums of the warps of a block: given their type and number, where it begins.
-Room = Callable[[DType, int], str]
+# Room for the sums of the warps of a block: given its bytes, where it begins.
+Room = Callable[[int], str]
 
 
 class Combination:
@@ -86,7 +86,7 @@ def _across_warps(ex: ExprEmitter, found: Combination, own: Expr, room: Room) ->
     if found.count != found.threads:
         message = f"{found.count} of {found.threads} threads cannot meet alone"
         raise CodegenError("gpu.combine", message)
-    start = room(own.dtype, warps)
+    start = room(warps * own.dtype.bytes)
     first, done = fn.label("first"), fn.label("met")
     lane = ex.value((Var(THREAD) % WARP).eq(0))
     place = ex.value(Var(THREAD) // WARP)

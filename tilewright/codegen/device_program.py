@@ -76,7 +76,13 @@ def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
     return {
         "sizes": [s for s in sizes],
         "launches": [
-            {"name": x.name, "grid": formula(x.grid), "threads": x.threads} for x in found
+            {
+                "name": x.name,
+                "grid": formula(x.grid),
+                "threads": x.threads,
+                "shared": x.shared,
+            }
+            for x in found
         ],
     }
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tilewright.arith.expr import Expr, const
+from tilewright.arith.expr import Expr, as_int, const
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
+from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, For, Func, Seq, Stmt
 from tilewright.ir.loop.threads import threads_of
-from tilewright.ir.loop.walk import touched_buffers
+from tilewright.ir.loop.walk import statements, touched_buffers
+
+# Bytes of shared memory that a block may have in variables of a fixed size.
+MOST_STATIC = 48 * 1024
 
 
 @node
 class Launch:
     """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
 
-    `number` is the loop variable that counts the blocks, "" where there is one.
+    `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
+    bytes of shared memory to be asked for: none where variables of a fixed size do.
     """
 
     name: str
@@ -29,6 +34,27 @@ class Launch:
     threads: int
     number: str
     body: Stmt
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory that a launch must ask for."""
+        *_, end = (0, *(start + size for start, size in shared_places(self.body).values()))
+        return end if end > MOST_STATIC else 0
+
+
+def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
+    """Where each variable of the shared memory begins, and its bytes."""
+    found: dict[str, tuple[int, int]] = {}
+    end = 0
+    for _, s in statements(stmt):
+        if isinstance(s, Alloc) and s.buffer.scope == "shared":
+            count = as_int(s.buffer.shape[0])
+            if count is None:
+                raise CodegenError("codegen.shared", f"shared {s.buffer} must have a constant size")
+            size = -(-max(count, 1) * s.buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
+            found[s.buffer.name] = end, size
+            end += size
+    return found
 
 
 def launches(func: Func) -> tuple[Launch, ...]:

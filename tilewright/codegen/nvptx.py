@@ -14,24 +14,34 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.codegen.combine import Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
-from tilewright.codegen.launches import Launch, launches
+from tilewright.codegen.launches import Launch, launches, shared_places
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
-from tilewright.codegen.types import memory_type
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Alloc, Barrier, Buffer, For, Func, Stmt, Store, Tile
+from tilewright.finalize.gpu.memory import ALIGNED, ALIGNMENT
+from tilewright.ir.loop.nodes import (
+    Alloc,
+    Await,
+    Barrier,
+    Buffer,
+    Commit,
+    For,
+    Func,
+    Stmt,
+    Store,
+    Tile,
+)
 from tilewright.ir.loop.threads import PRIVATE, THREAD, Share, shares
 from tilewright.ir.loop.walk import buffers, statements
 
 # What the emitter needs of the machine, by its name in LLVM.
 THREAD_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
 BLOCK_NUMBER = "llvm.nvvm.read.ptx.sreg.ctaid.x"
-# The memory that the threads of a block share, and how variables lie in it.
+# The memory that the threads of a block share.
 SHARED_SPACE = 3
-SHARED_ALIGNMENT = 16
-# The note on a function all of whose parameters begin at a multiple of so many bytes.
-ALIGNED = ("aligned", 16)
+COMMIT = "llvm.nvvm.cp.async.commit.group"
+AWAIT = "llvm.nvvm.cp.async.wait.group"
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
@@ -96,6 +106,7 @@ class LaunchEmitter(StatementEmitter):
         super().__init__(expressions, launch.name, dtypes)
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
+        self.places = shared_places(launch.body)
         self.in_thread = launch.threads == 1
         # How many loops around phases there are.
         self.loops = 0
@@ -105,7 +116,7 @@ class LaunchEmitter(StatementEmitter):
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
         match stmt:
-            case For(kind="thread"):
+            case For(kind="thread" | "warp"):
                 self._thread_loop(stmt, self.shares[stmt.name])
             case For(kind="combine"):
                 self._combine(stmt)
@@ -115,6 +126,13 @@ class LaunchEmitter(StatementEmitter):
                 self.loops -= 1
             case Barrier():
                 barrier(self.expressions)
+            case Commit():
+                self.fn.module.declare(COMMIT, "void ()")
+                self.fn.emit(f"call void @{COMMIT}()")
+            case Await(groups):
+                self.fn.module.declare(AWAIT, "void (i32)")
+                self.fn.emit(f"call void @{AWAIT}(i32 {groups})")
+                self.expressions.loads.forget()
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
             case _:
@@ -159,17 +177,22 @@ class LaunchEmitter(StatementEmitter):
 
     def _shared(self, buffer: Buffer) -> str:
         """The address of a variable in the memory that the threads of the block share."""
-        size = as_int(buffer.shape[0])
-        if size is None:
-            raise CodegenError("codegen.shared", f"shared {buffer} must have a constant size")
-        self.expressions.alignments[buffer.name] = SHARED_ALIGNMENT
-        return self._variable(buffer.dtype, size)
+        start, size = self.places[buffer.name]
+        self.expressions.alignments[buffer.name] = ALIGNMENT
+        if not self.launch.shared:
+            return self._variable(size)
+        space, name = f"addrspace({SHARED_SPACE})", f"@{self.launch.name}$shared"
+        self.fn.module.declarations[name] = (
+            f"{name} = external {space} global [0 x i8], align {ALIGNMENT}"
+        )
+        place = f"getelementptr (i8, ptr {space} {name}, i64 {start})"
+        return f"addrspacecast (ptr {space} {place} to ptr)"
 
-    def _variable(self, dtype: DType, size: int) -> str:
-        space, kind = f"addrspace({SHARED_SPACE})", memory_type(dtype)
+    def _variable(self, size: int) -> str:
+        """So many bytes of that memory, apart from what is laid out in it."""
+        space = f"addrspace({SHARED_SPACE})"
         name = f"@{self.fn.fresh(f'{self.launch.name}$shared')[1:]}"
         self.fn.module.declarations[name] = (
-            f"{name} = internal {space} global [{max(size, 1)} x {kind}] undef, "
-            f"align {SHARED_ALIGNMENT}"
+            f"{name} = internal {space} global [{size} x i8] undef, align {ALIGNMENT}"
         )
         return f"addrspacecast (ptr {space} {name} to ptr)"

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.codegen.function import ModuleText
-from tilewright.codegen.nvptx import ALIGNED, emit_launches
+from tilewright.codegen.nvptx import emit_launches
 from tilewright.codegen.statements import emit_func
 from tilewright.driver.precision import rounds_natively
+from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.loop.nodes import Func

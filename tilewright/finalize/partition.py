@@ -43,6 +43,7 @@ from tilewright.ir.loop.walk import (
     map_exprs,
     map_stmt,
     own_expressions,
+    rename_loops,
     rewrite_stmts,
     seq,
     statements,
@@ -119,7 +120,7 @@ def _tested(loop: For) -> Stmt:
                     holds.append(simplify(greatest < 0))
     if not holds:
         return map_stmt(loop.body, _partition)
-    return If(reduce(and_, dict.fromkeys(holds)), bare, _renamed(loop.body, "rest"))
+    return If(reduce(and_, dict.fromkeys(holds)), bare, rename_loops(loop.body, "rest"))
 
 
 def _conditions(stmt: Stmt) -> Iterator[Expr]:
@@ -215,24 +216,13 @@ def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
     """Some iterations of a loop, under names of their own."""
     name = f"{loop.name}.{part}"
     at = start if prove(count <= 1) else start + Var(name)
-    body = _renamed(substitute_stmt(loop.body, {loop.name: at}), part)
+    body = rename_loops(substitute_stmt(loop.body, {loop.name: at}), part)
     return For(name, count, "serial" if loop.kind == "parallel" else loop.kind, body)
 
 
 def _has_cuts(stmt: Stmt) -> bool:
     """Whether the first or last iterations hold loops that are worth another copy."""
     return any(isinstance(s, For) and CUT_AGAIN in s.annotations for _, s in statements(stmt))
-
-
-def _renamed(stmt: Stmt, part: str) -> Stmt:
-    """The copy's loops get names of their own."""
-    names = {s.name: f"{s.name}.{part}" for _, s in statements(stmt) if isinstance(s, For)}
-
-    def rename(s: Stmt) -> Stmt | None:
-        return replace(s, name=names[s.name]) if isinstance(s, For) else None
-
-    copied = substitute_stmt(stmt, {old: Var(new) for old, new in names.items()})
-    return rewrite_stmts(copied, rename)
 
 
 def _without(stmt: Stmt, condition: Expr) -> Stmt:

@@ -92,9 +92,18 @@ class FakeDriver:
         self.names.append(name)
         return len(self.names) - 1
 
+    def allow_shared(self, function: int, size: int, name: str) -> None:
+        assert size > 0
+
     def launch(
-        self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        stream: int,
+        name: str,
     ) -> None:
+        grid, threads, _ = shape
         words = [ctypes.c_int64.from_address(p).value for p in arguments]
         if self.capturing is not None:
             self.capturing.append((function, grid, threads, words))

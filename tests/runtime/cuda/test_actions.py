@@ -7,7 +7,10 @@ import pytest
 
 from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
 
-KERNEL = {"sizes": ["n"], "launches": [{"name": "k", "grid": ["floordiv", "n", 2], "threads": 8}]}
+KERNEL = {
+    "sizes": ["n"],
+    "launches": [{"name": "k", "grid": ["floordiv", "n", 2], "threads": 8, "shared": 0}],
+}
 ZERO = ["arena", 0, 0]
 
 
@@ -21,10 +24,10 @@ class _Device:
         self.waited: list[str] = []
 
     def launch(
-        self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
+        self, function: int, shape: tuple[int, int, int], arguments: Any, stream: int, name: str
     ) -> None:
         words = [ctypes.c_int64.from_address(p).value for p in arguments]
-        self.launches.append((grid, words))
+        self.launches.append((shape[0], words))
 
     def download(self, to: int, source: int, size: int, stream: int) -> None:
         ctypes.memmove(to, self.memory.pop(0).to_bytes(size, "little"), size)

@@ -32,7 +32,13 @@ INSTRUCTIONS = {
     "amx_store": "tilestored",
     "vdpbf16ps": "vdpbf16ps",
     "bfdot": "bfdot",
+    "mma_zero": "st.",
+    "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    "copy_async": "cp.async.cg.shared.global",
 }
+# The processor that an architecture's code is for, where there is none for all.
+PROCESSORS = {"nvptx64": "sm_90a"}
 
 
 @pytest.mark.parametrize("name", EMITTED)
@@ -56,7 +62,8 @@ def _compiled(name: str) -> binding.TargetMachine:
     row = INTRINSICS[name]
     features = ",".join(f"+{f}" for f in row.features)
     target = binding.Target.from_triple(f"{row.arch}-unknown-linux-gnu")
-    return target.create_target_machine(features=features, opt=3)
+    cpu = PROCESSORS.get(row.arch, "")
+    return target.create_target_machine(cpu=cpu, features=features, opt=3)
 
 
 def _has(flag: str) -> bool:

@@ -19,28 +19,33 @@ from tilewright.target.gpu import GpuTarget
 
 # Bytes of one buffer that a thread may have on its stack.
 STACK_LIMIT = 4096
-# Where variables of the shared memory begin.
-ALIGNMENT = 16
+# Where variables of the shared memory begin: at its first bank.
+ALIGNMENT = 128
+# Bytes of shared memory that the system takes of each block.
+RESERVED = 1024
+# The note on a function all of whose parameters begin at a multiple of so many bytes.
+ALIGNED = ("aligned", 16)
 
 
 def room_on(target: GpuTarget) -> Room:
     """The room of a GPU; what is shared is counted, so it serves one function only."""
     left = target.static_shared
+    most = target.shared - RESERVED
 
     def room(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
-        nonlocal left
+        nonlocal left, most
         kinds = {loop.kind for loop in outer}
         if THREAD in kinds and buffer.scope != "shared":
             return _on_stack(buffer, size)
         if buffer.scope not in ("global", "shared"):
             return buffer.scope  # each thread has its part of it
         padded = -(-size // ALIGNMENT) * ALIGNMENT
-        if "grid" in kinds and padded <= left:
-            left -= padded
+        if "grid" in kinds and padded <= (most if buffer.scope == "shared" else left):
+            left, most = left - padded, most - padded
             return "shared"
         if buffer.scope == "shared":
             message = f"{buffer.name} of {size} bytes is shared by the threads of a block"
-            raise CodegenError("gpu.shared", f"{message}, which have room for {left}")
+            raise CodegenError("gpu.shared", f"{message}, which have room for {most}")
         return None
 
     return room

@@ -11,6 +11,8 @@ from tilewright.finalize.flatten import flatten
 from tilewright.finalize.gpu.functions import expand_on_gpu
 from tilewright.finalize.gpu.memory import room_on
 from tilewright.finalize.gpu.private import shrink_private
+from tilewright.finalize.gpu.stages import overlap_copies
+from tilewright.finalize.gpu.swizzle import swizzle
 from tilewright.finalize.gpu.sync import place_barriers
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.pipeline import Step
@@ -32,7 +34,9 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("unroll", unroll),
         ("expand-math", expand_on_gpu),
         ("combine-loads", partial(combine_loads, target=target)),
+        ("swizzle", swizzle),
         ("place-barriers", place_barriers),
+        ("overlap-copies", overlap_copies),
     )
 
 

@@ -7,6 +7,8 @@
           C[y * 8 + i, x * 8 + j] = 0.0                  C[i, j] = 0.0
 
 Where a thread's part begins must be the same in all nests of thread loops: `ir/loop/threads.py`.
+Of a fragment, which a warp has, a thread has the elements that instructions give it: see
+`schedule/intrin/mma.py`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.bounds import NATURAL, Bounds, lower, upper
-from tilewright.arith.expr import Expr, Load, const
-from tilewright.arith.simplify import simplify
+from tilewright.arith.expr import Expr, Load, Var, const
+from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.threads import (
+    FRAGMENT,
     SPREAD,
     THREAD,
+    WARP_SIZE,
     Share,
     private_buffers,
     shares,
@@ -72,26 +76,51 @@ class _Part:
             around = [s for s in path if isinstance(s, For)]
             for indices in _accesses(stmt, self.buffer.name):
                 self._cover(indices, around)
+            for region in _regions(stmt, self.buffer.name):
+                self._cover_tile(region, around)
         shape = tuple(const(n) for n in self.sizes)
         return Alloc(replace(self.buffer, shape=shape), self._moved(self.body, {}))
 
+    def _cover_tile(self, region: Region, around: list[For]) -> None:
+        """A warp's tile, of which a thread has its elements."""
+        inner = _inner(around)
+        first = [self._start(start, inner) for start, _ in region.ranges]
+        row, column = fragment_place(Var(THREAD))
+        self._begin([*first[:-2], first[-2] + row, first[-1] + column], around)
+        for dim, (start, extent) in enumerate(region.ranges):
+            self._stretch(dim, start, start + extent - 1, inner)
+
     def _cover(self, indices: tuple[Expr, ...], around: list[For]) -> None:
-        inner = {f.name: f.extent for f in around if f.kind not in ("grid", *SPREAD)}
-        starts = [self._start(i, inner) for i in indices]
+        inner = _inner(around)
+        if self.buffer.scope == FRAGMENT:
+            self._check_elements(indices, inner)
+        self._begin([self._start(i, inner) for i in indices], around)
+        for dim, index in enumerate(indices):
+            self._stretch(dim, index, index, inner)
+
+    def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
+        """Refuse elements of a fragment that another thread has."""
+        row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
+        own = prove((row % 8).eq(0), inner) and prove(column % 8 < 2, inner)
+        if not own:
+            raise self._error(f"is not what is read at {indices}")
+
+    def _begin(self, starts: list[Expr], around: list[For]) -> None:
         self.active = min(self.active, self._active(around))
         known = starts if self.starts is None else self.starts
         if any(self._tidy(a) is not self._tidy(b) for a, b in zip(known, starts, strict=True)):
             raise self._error(f"starts at {known} and at {starts}")
         self.starts = starts
-        for dim, index in enumerate(indices):
-            last = upper(index, inner)
-            first = lower(index, inner)
-            assert last is not None
-            assert first is not None
-            size = Bounds({}, NATURAL).of(simplify(last - first + 1)).hi
-            if size is None:
-                raise self._error(f"has no constant size along dimension {dim}")
-            self.sizes[dim] = max(self.sizes[dim], size)
+
+    def _stretch(self, dim: int, begin: Expr, end: Expr, inner: Extents) -> None:
+        """Let the part reach from the first to the last of some indices."""
+        last, first = upper(end, inner), lower(begin, inner)
+        assert last is not None
+        assert first is not None
+        size = Bounds({}, NATURAL).of(simplify(last - first + 1)).hi
+        if size is None:
+            raise self._error(f"has no constant size along dimension {dim}")
+        self.sizes[dim] = max(self.sizes[dim], size)
 
     def _start(self, index: Expr, inner: Extents) -> Expr:
         """Where an index begins, as a formula of the thread's number."""
@@ -124,11 +153,31 @@ class _Part:
         stmt = map_stmt(stmt, lambda s: self._moved(s, inner), lambda e: rewrite(e, load))
         if isinstance(stmt, Store) and stmt.buffer == self.buffer.name:
             return Store(stmt.buffer, relative(stmt.indices), stmt.value, stmt.mask)
+        if isinstance(stmt, Tile) and stmt.dst.buffer == self.buffer.name:
+            starts = relative(tuple(start for start, _ in stmt.dst.ranges))
+            extents = (extent for _, extent in stmt.dst.ranges)
+            ranges = tuple(zip(starts, extents, strict=True))
+            return replace(stmt, dst=Region(stmt.dst.buffer, ranges))
         return stmt
 
     def _error(self, what: str) -> CodegenError:
         message = f"the part of {self.buffer.name} that is one thread's {what}"
         return CodegenError("gpu.private", message)
+
+
+def fragment_place(thread: Expr) -> tuple[Expr, Expr]:
+    """The first row and column of a warp's tile that a thread has."""
+    return thread % WARP_SIZE // 4, thread % 4 * 2
+
+
+def _inner(around: list[For]) -> dict[str, Expr]:
+    """The loops that a thread goes through itself."""
+    return {f.name: f.extent for f in around if f.kind not in ("grid", *SPREAD)}
+
+
+def _regions(stmt: Stmt, buffer: str) -> list[Region]:
+    """What tiles, which only write what threads have for themselves, touch of a buffer."""
+    return [stmt.dst] if isinstance(stmt, Tile) and stmt.dst.buffer == buffer else []
 
 
 def _accesses(stmt: Stmt, buffer: str) -> list[tuple[Expr, ...]]:

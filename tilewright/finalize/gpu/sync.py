@@ -4,9 +4,9 @@
     for x in thread(256) { C[x] = T[255 - x] }  →   barrier
                                                    for x in thread(256) { C[x] = T[255 - x] }
 
-A nest of thread loops, or what one thread does alone, is a *phase*; between two phases that touch a
-buffer, of which one writes it, there is a barrier. In a loop around phases the last ones of an
-iteration come before the first ones of the next. What every thread has for itself needs none.
+A nest of thread or warp loops, or what one thread does alone, is a *phase*; between two phases that
+touch a buffer, of which one writes it, there is a barrier. In a loop around phases the last ones of
+an iteration come before the first ones of the next. What every thread has for itself needs none.
 """
 
 from __future__ import annotations

@@ -30,13 +30,15 @@ from tilewright.ir.types import Shape
 # grid: each iteration by a block of threads of its own, on a GPU. thread: iterations by the threads
 # of one such block; what stands in a grid loop outside of thread loops, one of them does.
 # combine: the threads that have the iterations add up what each has; all of them get the result.
-LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "combine")
+# warp: iterations by the warps of a block; the threads of a warp do the tiles in it together.
+LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "warp", "combine")
 # Loops whose iterations run at once, in no order.
-CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread")
+CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread", "warp")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.
 # register: as local, but every index must become constant so that it lives in registers.
 # shared: near a block of threads, which all see it.
-SCOPES = ("global", "local", "register", "shared")
+# fragment: in registers of a warp, spread over its threads as instructions on matrices have sums.
+SCOPES = ("global", "local", "register", "shared", "fragment")
 
 Annotations = tuple[tuple[str, int | str], ...]
 
@@ -164,6 +166,18 @@ class Tile(Stmt):
 @node
 class Barrier(Stmt):
     """No thread of a block goes on before all have come here; nothing where one runs alone."""
+
+
+@node
+class Commit(Stmt):
+    """The copies that a thread has started since the last one of these are a group."""
+
+
+@node
+class Await(Stmt):
+    """A thread goes on when no more than `groups` groups of its copies are under way."""
+
+    groups: int
 
 
 @node

@@ -13,9 +13,11 @@ from tilewright.core.text import Cursor
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Await,
     Barrier,
     Block,
     Buffer,
+    Commit,
     For,
     Func,
     If,
@@ -60,6 +62,8 @@ class _Parser:
             "tile": self.tile,
             "seq": self.sequence,
             "barrier": self.barrier,
+            "commit": self.commit,
+            "await": self.await_groups,
             "{": self.group,
         }
 
@@ -193,6 +197,14 @@ class _Parser:
     def barrier(self) -> Stmt:
         self.cursor.expect("barrier")
         return Barrier()
+
+    def commit(self) -> Stmt:
+        self.cursor.expect("commit")
+        return Commit()
+
+    def await_groups(self) -> Stmt:
+        self.cursor.expect("await")
+        return Await(int(self.cursor.take("int")))
 
     def loop(self) -> Stmt:
         self.cursor.expect("for")

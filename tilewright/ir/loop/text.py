@@ -17,7 +17,8 @@
     }
 
 Bare braces end the scope of an `alloc` early; `seq { ... }` is a sequence inside a sequence.
-`barrier` stands where the threads of a block wait for each other.
+`barrier` stands where the threads of a block wait for each other, `commit` and `await 2` where each
+waits for copies that it has started.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from tilewright.core.dtypes import DTYPES
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Await,
     Barrier,
     Block,
+    Commit,
     For,
     Func,
     If,
@@ -195,4 +198,6 @@ _PRINT: dict[type, Callable[..., list[Line]]] = {
     Block: _print_block,
     Tile: _print_tile,
     Barrier: lambda s: [("barrier", s)],
+    Commit: lambda s: [("commit", s)],
+    Await: lambda s: [(f"await {s.groups}", s)],
 }

@@ -4,12 +4,14 @@
       for x in thread(16) { A }
     }
     for z in thread(64) { B }        thread = z, those from 64 on do nothing
+    for w in warp(8) { C }           thread // 32 = w, all threads of a warp do the same iteration
 
     for z in combine(64) { S }       thread = z: what is summed in S is had by all of them then
 
 A block has as many threads as its longest nest of thread loops has iterations. A buffer in
 registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
-every thread has its own, and finds in it what it has written there in the nest before.
+every thread has its own, and finds in it what it has written there in the nest before. A fragment
+belongs to a warp, whose threads each have some elements of it.
 """
 
 from __future__ import annotations
@@ -23,10 +25,13 @@ from tilewright.ir.loop.nodes import Alloc, For, Stmt
 from tilewright.ir.loop.walk import child_stmts
 
 THREAD = "thread"
+WARP = "warp"
 COMBINE = "combine"
 # Loops whose iterations are those of threads.
-SPREAD = (THREAD, COMBINE)
-PRIVATE = ("register", "local")
+SPREAD = (THREAD, WARP, COMBINE)
+WARP_SIZE = 32
+FRAGMENT = "fragment"
+PRIVATE = ("register", "local", FRAGMENT)
 
 
 @node
@@ -58,8 +63,14 @@ class Share:
 
 def threads_of(stmt: Stmt) -> int:
     """How many threads a block needs for a statement."""
-    inner = max((threads_of(child) for child in child_stmts(stmt)), default=1)
-    return inner * _extent(stmt) if isinstance(stmt, For) and stmt.kind in SPREAD else inner
+    if isinstance(stmt, For) and stmt.kind in SPREAD:
+        return _stride(stmt) * _extent(stmt)
+    return max((threads_of(child) for child in child_stmts(stmt)), default=1)
+
+
+def _stride(loop: For) -> int:
+    """How many threads do one iteration."""
+    return max(threads_of(loop.body), WARP_SIZE if loop.kind == WARP else 1)
 
 
 def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
@@ -69,7 +80,7 @@ def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
 
 def _shares(stmt: Stmt, room: int) -> Iterator[tuple[str, Share]]:
     if isinstance(stmt, For) and stmt.kind in SPREAD:
-        stride = threads_of(stmt.body)
+        stride = _stride(stmt)
         yield stmt.name, Share(_extent(stmt), stride, room)
         room = stride
     for child in child_stmts(stmt):

@@ -8,7 +8,8 @@
 
 `fill` stores zeros; `copy` matches the dimensions longer than 1 of both sides in order and converts
 the type; `mma` multiplies matrices that are the last two dimensions of its regions, in the type of
-what it adds to; `mma.packed` has the rows of the second matrix in groups whose elements lie side by
+what it adds to, `mma.tn`, `mma.nt` and `mma.tt` with the first, the second or both of them
+transposed; `mma.packed` has the rows of the second matrix in groups whose elements lie side by
 side, `c[m, n] += a[m, k] * b[k // g, n, k % g]`; `dot` adds to each element of a vector the product
 of one vector with a row of a matrix, `c[j] += a[k] * b[j, k]`; `map.exp`, `map.add` apply a
 function or operator element by element; `reduce.sum` combines the last dimension of its source into
@@ -77,22 +78,28 @@ def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
         return _mma_packed(tile, buffers, prefix)
     regions = (tile.dst, *tile.srcs)
     _require(tile, all(len(r.ranges) >= 2 for r in regions), "mma works on matrices")
-    (m, n), (m_a, k), (k_b, n_b) = (tuple(e for _, e in r.ranges[-2:]) for r in regions)
-    _require(tile, m is m_a and n is n_b and k is k_b, "the matrices of an mma fit")
     rows, columns, depth = (f"{prefix}.{axis}" for axis in "mnk")
-    indices = [
-        _matrix_index(region, Var(first), Var(second))
-        for region, first, second in zip(
-            regions, (rows, rows, depth), (columns, depth, columns), strict=True
-        )
-    ]
+    extents: dict[str, Expr] = {}
+    indices = []
+    for region, axes in zip(regions, _matrix_axes(tile, rows, columns, depth), strict=True):
+        for axis, (_, extent) in zip(axes, region.ranges[-2:], strict=True):
+            fits = extents.setdefault(axis, extent) is extent
+            _require(tile, fits, "the matrices of an mma fit")
+        indices.append(_matrix_index(region, *map(Var, axes)))
     dtype = buffers[tile.dst.buffer].dtype
     c, a, b = (
         Load(r.buffer, index, buffers[r.buffer].dtype)
         for r, index in zip(regions, indices, strict=True)
     )
     store = Store(tile.dst.buffer, indices[0], c + cast(dtype, a) * cast(dtype, b))
-    return [(rows, m), (columns, n), (depth, k)], store
+    return [(axis, extents[axis]) for axis in (rows, columns, depth)], store
+
+
+def _matrix_axes(tile: Tile, m: str, n: str, k: str) -> tuple[tuple[str, str], ...]:
+    """The axes of the two dimensions of the sum and of both operands."""
+    turned = tile.op.partition(".")[2] or "nn"
+    left = (m, k) if turned[0] == "n" else (k, m)
+    return (m, n), left, (k, n) if turned[1] == "n" else (n, k)
 
 
 def _mma_packed(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:

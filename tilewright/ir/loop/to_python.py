@@ -19,9 +19,11 @@ from tilewright.arith.expr import TRUE
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
+    Commit,
     For,
     Func,
     If,
@@ -32,7 +34,15 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.python_exprs import ExprWriter
 from tilewright.ir.loop.text import print_stmt
-from tilewright.ir.loop.threads import COMBINE, THREAD, private_buffers, shares, threads_of
+from tilewright.ir.loop.threads import (
+    COMBINE,
+    FRAGMENT,
+    SPREAD,
+    WARP_SIZE,
+    private_buffers,
+    shares,
+    threads_of,
+)
 from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import buffers, touched_buffers
 from tilewright.ir.numpy_ops import Array, undefined
@@ -113,11 +123,11 @@ class _Writer(ExprWriter):
         variable, outer = self.variable(s.name), self.thread
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
-            if s.kind == THREAD:
+            if s.kind in SPREAD:
                 self.thread = f"{outer} + {variable} * {self.shares[s.name].stride}"
                 self.enter_thread(self.thread)
             self.stmt(s.body)
-        if s.kind == THREAD:
+        if s.kind in SPREAD:
             self.thread = outer
             self.enter_thread(outer)
         return None
@@ -219,7 +229,8 @@ class _Writer(ExprWriter):
     def enter_thread(self, number: str) -> None:
         """Let private buffers be those of a thread."""
         for name, copies in self.copies.items():
-            self.line(f"{self.buffers[name]} = {copies}[{number}]")
+            own = f"({number}) // {WARP_SIZE}" if self.declared[name].scope == FRAGMENT else number
+            self.line(f"{self.buffers[name]} = {copies}[{own}]")
 
     def block(self, s: Block) -> None:
         self.forget()
@@ -254,5 +265,5 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Alloc: _Writer.alloc,
     Block: _Writer.block,
     Tile: _Writer.tile,
-    Barrier: lambda writer, s: None,
+    **dict.fromkeys((Barrier, Commit, Await), lambda writer, s: None),
 }

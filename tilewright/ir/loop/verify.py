@@ -20,9 +20,11 @@ from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     SCOPES,
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
+    Commit,
     For,
     Func,
     If,
@@ -247,5 +249,5 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Alloc: _Verifier.alloc,
     Block: _Verifier.check_block,
     Tile: _Verifier.tile,
-    Barrier: lambda verifier, s: None,
+    **dict.fromkeys((Barrier, Commit, Await), lambda verifier, s: None),
 }

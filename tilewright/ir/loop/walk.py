@@ -10,14 +10,16 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from tilewright.arith.expr import Expr, Load
+from tilewright.arith.expr import Expr, Load, Var
 from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Await,
     Barrier,
     Block,
     Buffer,
+    Commit,
     For,
     Func,
     If,
@@ -130,7 +132,7 @@ _MAP: dict[type, Callable[..., Stmt]] = {
     Alloc: _map_alloc,
     Block: _map_block,
     Tile: _map_tile,
-    Barrier: lambda s, fs, fe: s,
+    **dict.fromkeys((Barrier, Commit, Await), lambda s, fs, fe: s),
 }
 
 
@@ -178,6 +180,19 @@ def rename_buffers(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         return None if rename_one is None else rename_one(s, names)
 
     return rewrite_stmts(map_exprs(stmt, lambda e: rewrite(e, load)), rename)
+
+
+def rename_loops(stmt: Stmt, part: str) -> Stmt:
+    """A copy of a statement whose loops get names of their own."""
+    names = {s.name: f"{s.name}.{part}" for _, s in statements(stmt) if isinstance(s, For)}
+
+    def rename(s: Stmt) -> Stmt | None:
+        if not isinstance(s, For):
+            return None
+        return For(names[s.name], s.extent, s.kind, s.body, s.annotations)
+
+    copied = substitute_stmt(stmt, {old: Var(new) for old, new in names.items()})
+    return rewrite_stmts(copied, rename)
 
 
 def _rename_region(r: Region, names: Mapping[str, str]) -> Region:
@@ -230,7 +245,7 @@ _CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
     Alloc: lambda s: (s.body,),
     Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
     Tile: lambda s: (),
-    Barrier: lambda s: (),
+    **dict.fromkeys((Barrier, Commit, Await), lambda s: ()),
 }
 
 

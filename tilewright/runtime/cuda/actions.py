@@ -21,9 +21,9 @@ class Device(Protocol):
     """What a run needs of the driver."""
 
     def launch(
-        self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
+        self, function: int, shape: tuple[int, int, int], arguments: Any, stream: int, name: str
     ) -> None:
-        """Run a kernel."""
+        """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
 
     def download(self, to: int, source: int, size: int, stream: int) -> None:
         """Copy from the GPU to the host."""
@@ -107,8 +107,8 @@ class Run:
         for launch in kernel["launches"]:
             grid, name = value_of(launch["grid"], own), launch["name"]
             if grid > 0:
-                function, threads = self.functions[name], launch["threads"]
-                self.device.launch(function, grid, threads, pointers, self.stream, name)
+                shape = (grid, launch["threads"], launch["shared"])
+                self.device.launch(self.functions[name], shape, pointers, self.stream, name)
                 if self.waits:
                     self.device.synchronize(self.stream, f"kernel {name} ran")
         if self.between is not None:

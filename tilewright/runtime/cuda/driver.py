@@ -44,6 +44,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleLoadDataEx": (_PTR, _PTR, _U32, _PTR, _PTR),
     "cuModuleUnload": (_PTR,),
     "cuModuleGetFunction": (_PTR, _PTR, ctypes.c_char_p),
+    "cuFuncSetAttribute": (_PTR, _INT, _INT),
     "cuLaunchKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR, _PTR),
     "cuStreamBeginCapture_v2": (_PTR, _INT),
     "cuStreamEndCapture": (_PTR, _PTR),
@@ -54,6 +55,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _LOG_BUFFER, _LOG_SIZE = 5, 6
+_DYNAMIC_SHARED = 8
 _LOG_BYTES = 8192
 # What is being done when a kernel's failure comes to light, some time after it.
 RUNNING = "running the model"
@@ -184,13 +186,26 @@ class Driver:
             "cuModuleGetFunction", module, name.encode(), doing=f"looking for kernel {name}"
         )
 
+    def allow_shared(self, function: int, size: int, name: str) -> None:
+        """Let a kernel be launched with so many bytes of shared memory."""
+        self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
+
     def launch(
-        self, function: int, grid: int, threads: int, arguments: Any, stream: int, name: str
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        stream: int,
+        name: str,
     ) -> None:
-        """Run a kernel; `arguments` is an array of addresses of what it is given."""
-        shape = (grid, 1, 1, threads, 1, 1, 0)
+        """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each.
+
+        `arguments` is an array of addresses of what it is given.
+        """
+        grid, threads, shared = shape
+        sizes = (grid, 1, 1, threads, 1, 1, shared)
         self._call(
-            "cuLaunchKernel", function, *shape, stream, arguments, None, doing=f"kernel {name}"
+            "cuLaunchKernel", function, *sizes, stream, arguments, None, doing=f"kernel {name}"
         )
 
     def begin_capture(self, stream: int) -> None:

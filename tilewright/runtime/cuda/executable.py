@@ -165,7 +165,10 @@ class CudaExecutable(CompiledModel):
             module = driver.load_module(self._container.objects[name], name)
             self._modules.append(module)
             for launch in kernel["launches"]:
-                self._functions[launch["name"]] = driver.function(module, launch["name"])
+                name, shared = launch["name"], launch["shared"]
+                self._functions[name] = driver.function(module, name)
+                if shared:
+                    driver.allow_shared(self._functions[name], shared, name)
         weights, stream = self._container.weights, driver.create_stream()
         self._weights = driver.allocate(weights.nbytes)
         if weights.nbytes:

@@ -25,7 +25,8 @@ class Intrinsic:
     it needs; without it, or elsewhere, the tile is expanded to loops. Operands are contiguous; with
     `strided` the rows of each may lie apart, and the distance in bytes is passed after its pointer.
     `state` is what the instruction needs set up. `held` names the operand that stays in registers
-    of its own from one instruction to the next: its memory is never touched.
+    of its own from one instruction to the next: its memory is never touched. With `swizzled`,
+    pieces of 16 bytes of the sources change places within their rows.
     """
 
     pattern: str
@@ -36,6 +37,7 @@ class Intrinsic:
     strided: bool = False
     state: MachineState | None = None
     held: str = ""
+    swizzled: bool = False
 
     def available(self, arch: str, features: tuple[str, ...]) -> bool:
         """Whether a machine has the instruction; features as LLVM's `+name`."""

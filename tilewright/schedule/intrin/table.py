@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.amx import AMX
 from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
+from tilewright.schedule.intrin.mma import MMA
 from tilewright.schedule.intrin.row import Intrinsic
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
@@ -76,4 +77,5 @@ INTRINSICS: dict[str, Intrinsic] = {
     ),
     **AMX,
     **BF16_PAIRS,
+    **MMA,
 }

@@ -1,4 +1,4 @@
-"""`bind(loop, "grid" | "thread" | "combine")`: the iterations of a loop run on the parts of a GPU.
+"""`bind(loop, "grid" | "thread" | "warp" | "combine")`: a loop runs on the parts of a GPU.
 
     for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
       for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
@@ -6,7 +6,8 @@
 
 Each iteration of a grid loop is a block of threads. The threads of a block share the iterations of
 each thread loop; of nested ones the innermost changes fastest from thread to thread. Several thread
-loops may follow one another in a grid loop: the threads go through them together.
+loops may follow one another in a grid loop: the threads go through them together. An iteration of a
+warp loop is for all threads of a warp at once, by instructions that such a loop is filled with.
 
 The iterations must not depend on each other; see `schedule/loop_kind.py`. A combine loop is the
 exception: all it does is a reduction of what each thread has, of which every one gets the result.
@@ -21,11 +22,11 @@ from tilewright.schedule.loop_kind import check_constant, check_independent, wit
 from tilewright.schedule.reduction import reduction_of
 from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
 
-LEVELS = ("grid", "thread", "combine")
+LEVELS = ("grid", "thread", "warp", "combine")
 
 
 def bind(func: Func, loop: str, level: str) -> Func:
-    """Run the iterations of a loop by blocks of threads, or by the threads of a block."""
+    """Run the iterations of a loop by blocks of threads, or by the threads or warps of a block."""
     spine = loop_spine(func, loop)
     if level not in LEVELS:
         message = f"no level {level!r}"

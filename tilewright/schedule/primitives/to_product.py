@@ -17,7 +17,8 @@
 The axes that number rows become one, as do those of columns, batches and of the sum; rows, columns
 and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
 have. Then tiles of any such product are computed alike: convolutions, too. See `products.py`.
-The one block that reads the sum goes through the same rows and columns.
+The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
+which order the dimensions of the two matrices come.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ from tilewright.schedule.rebuild import tidy_loads
 from tilewright.schedule.tree import block_spine, outermost, replaced, target_block
 
 
-def to_product(func: Func, block: str, m: int, n: int, k: int) -> Func:
+def to_product(
+    func: Func, block: str, m: int, n: int, k: int, left: str = "km", right: str = "kn"
+) -> Func:
     """Bring a sum of products, and what reads it, into the form of a product of matrices."""
     spine = block_spine(func, block)
     old = target_block(spine)
@@ -59,7 +62,7 @@ def to_product(func: Func, block: str, m: int, n: int, k: int) -> Func:
         raise refuse(func, "to-product.block", message, old)
     buffer = only_buffer(func, old, "to-product")
     allocation(func, buffer, "to-product", old)
-    made = _Product(func, old, roles, buffer, (m, n, k))
+    made = _Product(func, old, roles, buffer, (m, n, k), (left, right))
     reader = made.reader()
     after = replaced(func, outermost(spine), made.nests())
     after = replaced(after, outermost(block_spine(after, reader.name)), made.read(reader))
@@ -118,6 +121,7 @@ class _Product:
         roles: ProductRoles,
         buffer: str,
         multiples: tuple[int, int, int],
+        orders: tuple[str, str],
     ) -> None:
         m, n, k = multiples
         self.func = func
@@ -134,30 +138,33 @@ class _Product:
             for a in (self.b, self.m, self.n, self.k)
             for name, value in a.values().items()
         }
-        self.left = self._operand("left", self.m, roles.left)
-        self.right = self._operand("right", self.n, roles.right)
+        axes = {"m": self.m, "n": self.n, "k": self.k}
+        self.left_axes, self.right_axes = (
+            (self.b, *(axes[letter] for letter in order)) for order in orders
+        )
+        self.left = self._operand("left", self.left_axes, roles.left)
+        self.right = self._operand("right", self.right_axes, roles.right)
         shape = tuple(a.padded for a in (self.b, self.m, self.n))
         self.sum = Buffer(f"{buffer}.sum", self.known[buffer].dtype, shape)
         self.known |= {b.name: b for b in (self.left, self.right, self.sum)}
 
-    def _operand(self, word: str, axis: _Axis, operand: Expr) -> Buffer:
-        shape = tuple(a.padded for a in (self.b, self.k, axis))
+    def _operand(self, word: str, axes: Sequence[_Axis], operand: Expr) -> Buffer:
+        shape = tuple(a.padded for a in axes)
         return Buffer(f"{self.buffer}.{word}", operand_load(operand).dtype, shape)
 
     def nests(self) -> Stmt:
         """Both matrices, and their product."""
         return seq(
-            self._copied(self.left, self.m, self.roles.left),
-            self._copied(self.right, self.n, self.roles.right),
+            self._copied(self.left, self.left_axes, self.roles.left),
+            self._copied(self.right, self.right_axes, self.roles.right),
             self._summed(),
         )
 
-    def _copied(self, to: Buffer, axis: _Axis, operand: Expr) -> Stmt:
-        axes = (self.b, self.k, axis)
+    def _copied(self, to: Buffer, axes: Sequence[_Axis], operand: Expr) -> Stmt:
         load = operand_load(operand)
         extents = {a.var.name: a.padded for a in axes}
         indices = tuple(simplify(substitute(i, self.values), extents) for i in load.indices)
-        mask = self.k.inside & axis.inside
+        mask = axes[1].inside & axes[2].inside
         if load.mask is not None:
             mask = mask & simplify(substitute(load.mask, self.values), extents)
         value = Load(load.buffer, indices, load.dtype, None if mask is TRUE else mask)
@@ -166,10 +173,15 @@ class _Product:
         return self._nest(f"{self.block.name}.{word}", axes, store)
 
     def _summed(self) -> Stmt:
-        b, m, n, k = self.b.var, self.m.var, self.n.var, self.k.var
-        left = self._factor(self.roles.left, Load(self.left.name, (b, k, m), self.left.dtype))
-        right = self._factor(self.roles.right, Load(self.right.name, (b, k, n), self.right.dtype))
-        total = Load(self.sum.name, (b, m, n), self.sum.dtype)
+        left, right = (
+            self._factor(operand, Load(to.name, tuple(a.var for a in axes), to.dtype))
+            for operand, to, axes in (
+                (self.roles.left, self.left, self.left_axes),
+                (self.roles.right, self.right, self.right_axes),
+            )
+        )
+        indices = (self.b.var, self.m.var, self.n.var)
+        total = Load(self.sum.name, indices, self.sum.dtype)
         step = Store(total.buffer, total.indices, total + Binary("mul", left, right))
         start = Store(total.buffer, total.indices, const(0, self.sum.dtype))
         return self._nest(self.block.name, (self.b, self.m, self.n, self.k), step, start)

@@ -7,6 +7,7 @@ from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.general import schedule_general
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
+from tilewright.schedule.builtin.gpu.matrix import MatrixTile, matrix_tile_of, schedule_matrix
 from tilewright.schedule.builtin.gpu.points import (
     has_neighbours,
     own_loops,
@@ -89,8 +90,10 @@ def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: boo
     """One sum and what follows it, if that has the same points; what comes before, alone."""
     facts = facts_of(sch.func)
     position = [b.name for b in facts.blocks].index(name)
-    found = product_of(facts.block(name), target) if products else None
-    numbered = bool(spatial(facts.block(name)))
+    block = facts.block(name)
+    matrix = matrix_tile_of(block, facts.buffers, target) if products else None
+    found = product_of(block, target) if products and matrix is None else matrix
+    numbered = bool(spatial(block))
     if (products and found is None) or not numbered or not _same_points(facts, position):
         return False
     for b in facts.blocks[:position]:
@@ -101,6 +104,8 @@ def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: boo
         sch.cache_write(name, "local")
     if found is None:
         schedule_sum(sch, name, target)
+    elif isinstance(found, MatrixTile):
+        schedule_matrix(sch, name, found, target)
     else:
         schedule_product(sch, name, found, target)
     return True

@@ -66,7 +66,8 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     roles = product_roles(block)
     if roles is None:
         return None
-    batch, rows, columns, depth = map(_size, (roles.batch, roles.rows, roles.columns, roles.depth))
+    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
+    batch, rows, columns, depth = map(size_of, axes)
     if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
         return None
 
@@ -78,7 +79,8 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     return min(TILES, key=cost)
 
 
-def _size(iters: tuple[Iter, ...]) -> int:
+def size_of(iters: tuple[Iter, ...]) -> int:
+    """How many numbers some axes make together, as far as is known."""
     extents: tuple[Expr, ...] = tuple(it.extent for it in iters)
     return typical_extent(simplify(product(extents)))
 
@@ -87,7 +89,7 @@ def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) ->
     """Schedule a sum of products and the one block behind it."""
     facts = facts_of(sch.func)
     block, reader = facts.block(name), facts.blocks[-1].name
-    deep = [_reads_along_depth(block, facts.buffers, side) for side in ("left", "right")]
+    deep = [reads_along_depth(block, facts.buffers, side) for side in ("left", "right")]
     sch.to_product(name, tile.rows, tile.columns, tile.depth)
     m0, m1, y, m2 = sch.split(f"{name}.m", [None, *_parts(tile.rows, tile.y)])
     n0, n1, x, n2 = sch.split(f"{name}.n", [None, *_parts(tile.columns, tile.x)])
@@ -112,7 +114,7 @@ def _parts(side: int, threads: int) -> list[int]:
     return [side // (threads * PIECE), threads, PIECE]
 
 
-def _reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
+def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
     """Whether neighbouring elements of an operand are neighbours in the sum."""
     roles = product_roles(block)
     assert roles is not None

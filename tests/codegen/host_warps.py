@@ -1,0 +1,252 @@
+"""Instructions that the threads of a warp do together, on this machine: by functions in Python.
+
+Each thread leaves what it gives in a slot of its warp; the last one that comes computes for all. A
+copy that was started arrives as late as it may: when its thread waits for its group.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from collections import defaultdict, deque
+
+import llvmlite.binding as llvm
+import ml_dtypes
+import numpy as np
+
+LANES = 32
+# Functions that a thread calls with its number, then pointers or numbers.
+_POINTERS = ctypes.CFUNCTYPE(None, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
+
+_TEXT = """
+declare void @tw.py.ldmatrix(i64, ptr, ptr)
+declare void @tw.py.ldmatrix.trans(i64, ptr, ptr)
+declare void @tw.py.mma.bf16(i64, ptr, ptr)
+declare void @tw.py.mma.f16(i64, ptr, ptr)
+declare void @tw.py.copy(i64, ptr, ptr)
+declare void @tw.py.commit(i64, ptr, ptr)
+declare void @tw.py.await(i64, ptr, ptr)
+define internal i64 @tw.number() noinline {
+  %n = call i32 @tw.thread.number()
+  %wide = zext i32 %n to i64
+  ret i64 %wide
+}
+define internal i32 @tw.lane() noinline {
+  %n = call i32 @tw.thread.number()
+  %lane = and i32 %n, 31
+  ret i32 %lane
+}
+define internal void @tw.copy(ptr %to, ptr %from) noinline {
+  %n = call i64 @tw.number()
+  call void @tw.py.copy(i64 %n, ptr %to, ptr %from)
+  ret void
+}
+define internal void @tw.commit() noinline {
+  %n = call i64 @tw.number()
+  call void @tw.py.commit(i64 %n, ptr null, ptr null)
+  ret void
+}
+define internal void @tw.await(i32 %groups) noinline {
+  %n = call i64 @tw.number()
+  %wide = zext i32 %groups to i64
+  %p = inttoptr i64 %wide to ptr
+  call void @tw.py.await(i64 %n, ptr %p, ptr null)
+  ret void
+}
+"""
+_FOUR, _SUMS = "{ i32, i32, i32, i32 }", "{ float, float, float, float }"
+
+
+def _ldmatrix(word: str) -> str:
+    return f"""
+define internal {_FOUR} @tw.ldmatrix{word}(ptr %from) noinline {{
+  %out = alloca {_FOUR}
+  %n = call i64 @tw.number()
+  call void @tw.py.ldmatrix{word}(i64 %n, ptr %from, ptr %out)
+  %r = load {_FOUR}, ptr %out
+  ret {_FOUR} %r
+}}
+"""
+
+
+def _mma(word: str, kind: str) -> str:
+    params = ", ".join([*(f"{kind} %x{n}" for n in range(6)), *(f"float %c{n}" for n in range(4))])
+    stores = []
+    for n, (given, type_) in enumerate(
+        [(f"%x{n}", kind) for n in range(6)] + [(f"%c{n}", "float") for n in range(4)]
+    ):
+        stores.append(f"  %s{n} = getelementptr i32, ptr %in, i64 {n}")
+        stores.append(f"  store {type_} {given}, ptr %s{n}")
+    body = "\n".join(stores)
+    return f"""
+define internal {_SUMS} @tw.mma.{word}({params}) noinline {{
+  %in = alloca [10 x i32]
+  %out = alloca {_SUMS}
+{body}
+  %n = call i64 @tw.number()
+  call void @tw.py.mma.{word}(i64 %n, ptr %in, ptr %out)
+  %r = load {_SUMS}, ptr %out
+  ret {_SUMS} %r
+}}
+"""
+
+
+_NAMES = {
+    "llvm.nvvm.read.ptx.sreg.laneid": "tw.lane",
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3": "tw.ldmatrix",
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": "tw.ldmatrix.trans",
+    "llvm.nvvm.mma.m16n8k16.row.col.bf16": "tw.mma.bf16",
+    "llvm.nvvm.mma.m16n8k16.row.col.f32.f32": "tw.mma.f16",
+    "llvm.nvvm.cp.async.cg.shared.global.16": "tw.copy",
+    "llvm.nvvm.cp.async.commit.group": "tw.commit",
+    "llvm.nvvm.cp.async.wait.group": "tw.await",
+}
+SHARED_BYTES = 256 * 1024
+
+
+def warp_text(text: str) -> str:
+    """A module with those instructions as one that calls the functions here."""
+    for name, own in _NAMES.items():
+        text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
+        text = text.replace(f"@{name}(", f"@{own}(")
+    place = r"getelementptr \(i8, ptr addrspace\(3\) (@[\w.$]+), i64 (\d+)\)"
+    text = re.sub(
+        rf"addrspacecast \(ptr addrspace\(3\) {place} to ptr\)",
+        r"getelementptr (i8, ptr \1, i64 \2)",
+        text,
+    )
+    text = text.replace(
+        "external addrspace(3) global [0 x i8]",
+        f"internal global [{SHARED_BYTES} x i8] zeroinitializer",
+    )
+    text = re.sub(
+        r"addrspacecast ptr (%[\w.]+) to ptr addrspace\(\d\)",
+        r"getelementptr i8, ptr \1, i64 0",
+        text,
+    )
+    # Addresses of shared memory have 32 bits, those of this machine 64.
+    text = re.sub(r"(define internal void @tw\.mma_.*?\n\})", _widened, text, flags=re.S)
+    made = _ldmatrix("") + _ldmatrix(".trans") + _mma("bf16", "i32") + _mma("f16", "<2 x half>")
+    return re.sub(r" addrspace\([13]\)", "", text) + _TEXT + made
+
+
+def _widened(found: re.Match[str]) -> str:
+    return "\n".join(map(_wide_line, found[1].split("\n")))
+
+
+def _wide_line(line: str) -> str:
+    if "@tw.lane()" in line:
+        return "  %lane.narrow = call i32 @tw.lane()\n  %lane = zext i32 %lane.narrow to i64"
+    if any(word in line for word in ("ldmatrix", "extractvalue", "bitcast", "mma.")):
+        return line
+    line = re.sub(r"trunc i64 (\S+) to i32", r"add i64 \1, 0", line)
+    return re.sub(r"\bi32\b", "i64", line)
+
+
+class _Warp:
+    """What the threads of one warp give and get."""
+
+    def __init__(self) -> None:
+        self.given: list[object] = [None] * LANES
+        self.result: np.ndarray = np.zeros(0)
+        self.kind = ""
+        self.barrier = threading.Barrier(LANES, action=self.compute)
+
+    def meet(self, lane: int, kind: str, given: object) -> np.ndarray:
+        """Wait for the others; what comes of what all have given."""
+        self.given[lane], self.kind = given, kind
+        self.barrier.wait(timeout=60)
+        return self.result
+
+    def compute(self) -> None:
+        """Called by the last thread that comes."""
+        self.result = _COMPUTE[self.kind.partition(".")[0]](self.kind, self.given)
+
+
+def _read_matrices(kind: str, given: list[int]) -> np.ndarray:
+    """For each lane, the pairs that it gets of four matrices whose rows begin at 32 addresses."""
+    rows = [(ctypes.c_uint16 * 8).from_address(place) for place in given]
+    four = np.array(rows, np.uint16).reshape(4, 8, 8)
+    four = four.transpose(0, 2, 1) if kind.endswith("trans") else four
+    return four.reshape(4, LANES, 2).transpose(1, 0, 2).copy()
+
+
+def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
+    """For each lane, its four elements of a product; fragments as the instruction has them."""
+    dtype = ml_dtypes.bfloat16 if kind.endswith("bf16") else np.float16
+    words = np.array(given, np.uint32)
+    halves = words[:, :6].copy().view(np.uint16).view(dtype).astype(np.float32)
+    halves = halves.reshape(8, 4, 6, 2)  # group, place in it, register, half
+    a = np.zeros((16, 16), np.float32)
+    b = np.zeros((16, 8), np.float32)
+    sums = words[:, 6:].copy().view(np.float32).reshape(8, 4, 4)
+    for register in range(4):
+        rows, columns = register % 2 * 8, register // 2 * 8
+        a[rows : rows + 8, columns : columns + 8] = halves[:, :, register].reshape(8, 8)
+    for register in range(2):
+        b[register * 8 : register * 8 + 8] = halves[:, :, 4 + register].reshape(8, 8).T
+    product = a @ b
+    out = np.empty((8, 4, 4), np.float32)
+    for register in range(4):
+        part = product[register // 2 * 8 : register // 2 * 8 + 8, register % 2 :: 2]
+        out[:, :, register] = sums[:, :, register] + part
+    return out.reshape(LANES, 4)
+
+
+_COMPUTE = {"ldmatrix": _read_matrices, "mma": _multiply}
+_warps: dict[int, _Warp] = defaultdict(_Warp)
+_open: dict[int, list[tuple[int, int]]] = defaultdict(list)
+_groups: dict[int, deque[list[tuple[int, int]]]] = defaultdict(deque)
+_lock = threading.Lock()
+
+
+def _warp(thread: int) -> _Warp:
+    with _lock:
+        return _warps[thread // LANES]
+
+
+def _on_ldmatrix(kind: str, thread: int, start: int, out: int) -> None:
+    result = _warp(thread).meet(thread % LANES, kind, start)[thread % LANES]
+    ctypes.memmove(out, result.ctypes.data, 16)
+
+
+def _on_mma(kind: str, thread: int, start: int, out: int) -> None:
+    given = np.frombuffer((ctypes.c_uint32 * 10).from_address(start), np.uint32).copy()
+    result = np.ascontiguousarray(_warp(thread).meet(thread % LANES, kind, given)[thread % LANES])
+    ctypes.memmove(out, result.ctypes.data, 16)
+
+
+def _on_copy(thread: int, to: int, origin: int) -> None:
+    assert to % 16 == origin % 16 == 0
+    _open[thread].append((to, origin))
+
+
+def _on_commit(thread: int, *_: int) -> None:
+    _groups[thread].append(_open.pop(thread, []))
+
+
+def _on_await(thread: int, groups: int | None, _: int) -> None:
+    while len(_groups[thread]) > (groups or 0):
+        for to, origin in _groups[thread].popleft():
+            ctypes.memmove(to, origin, 16)
+
+
+_FUNCTIONS = {
+    "tw.py.ldmatrix": lambda *a: _on_ldmatrix("ldmatrix", *a),
+    "tw.py.ldmatrix.trans": lambda *a: _on_ldmatrix("ldmatrix.trans", *a),
+    "tw.py.mma.bf16": lambda *a: _on_mma("mma.bf16", *a),
+    "tw.py.mma.f16": lambda *a: _on_mma("mma.f16", *a),
+    "tw.py.copy": _on_copy,
+    "tw.py.commit": _on_commit,
+    "tw.py.await": _on_await,
+}
+_KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}
+for _name, _function in _KEPT.items():
+    llvm.add_symbol(_name, ctypes.cast(_function, ctypes.c_void_p).value)
+
+
+def forget_copies() -> None:
+    """Before a launch: copies that nobody waited for never arrive."""
+    _open.clear()
+    _groups.clear()

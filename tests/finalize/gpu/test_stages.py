@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.finalize.kernel_steps import run, sample
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.stages import overlap_copies
+from tilewright.finalize.gpu.sync import place_barriers
+from tilewright.ir.loop.nodes import Await, Commit, Func, Tile
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import statements
+
+SUMS = """func @sums(A: f32[N * 64 + 3], out C: f32[64]) %s {
+  for b in grid(1) {
+    alloc S: f32[1] @register
+    for x in thread(64) { S[0] = 0.0 }
+    for k in serial(N) {stages=3} {
+      alloc T: f32[64] @shared
+      for z in thread(16) { %s }
+      for y in thread(64) { S[0] += T[63 - y] }
+    }
+    for v in thread(64) { C[v] = S[0] }
+  }
+}"""
+COPY = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4)]"
+MASKED = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4) ? ramp(k * 64 + z * 4, 1, 4) < 72]"
+
+
+def staged(copy: str = COPY, notes: str = "{aligned=16}") -> tuple[Func, Func]:
+    func = parse_func(SUMS % (notes, copy))
+    return func, overlap_copies(place_barriers(func))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("notes", ["{aligned=16}", ""])
+def test_meaning(steps: int, notes: str) -> None:
+    before, after = staged(notes=notes)
+    sizes = {"N": steps}
+    arrays = sample(before, sizes)
+    expected = run(before, arrays, sizes)["C"].copy()
+    if notes:  # flat tiles are for the emitter alone
+        assert any(isinstance(s, Tile) for _, s in statements(after.body))
+    else:
+        np.testing.assert_allclose(run(after, arrays, sizes)["C"], expected, rtol=1e-6)
+
+
+def test_one_barrier_a_step() -> None:
+    _, after = staged()
+    text = print_func(after)
+    loop = text[text.index("for k in") :]
+    assert loop.count("barrier") == 1
+    assert [s.groups for _, s in statements(after.body) if isinstance(s, Await)] == [1]
+    assert sum(isinstance(s, Commit) for _, s in statements(after.body)) == 2
+    assert "alloc T: f32[192] @shared" in text
+
+
+def test_pieces_are_copied_while_threads_go_on() -> None:
+    assert 'using "copy_async"' in print_func(staged()[1])
+    assert "copy_async" not in print_func(staged(notes="")[1])
+    odd = COPY.replace("k * 64 + z * 4", "k * 64 + z * 4 + 1")
+    assert "copy_async" not in print_func(staged(odd)[1])
+
+
+def test_a_piece_is_whole_or_zero() -> None:
+    text = print_func(staged(MASKED)[1])
+    assert "copy_async" in text
+    assert "= 0.0" in text[text.index("else") :]
+    assert "copy_async" not in print_func(staged(MASKED.replace("72", "74"))[1])
+
+
+def test_a_loop_without_copies() -> None:
+    loop = "for k in serial(2) {stages=2} { for x in thread(4) { C[x] = 0.0 } }"
+    text = f"func @f(out C: f32[8]) {{ {loop} }}"
+    with pytest.raises(CodegenError, match="does not copy"):
+        overlap_copies(parse_func(text))

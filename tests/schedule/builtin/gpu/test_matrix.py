@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.codegen.host_threads import run_launches
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.gpu.scheduled import H200, finalized
+from tests.schedule.builtin.scheduled import sources
+from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import Expr, Var
+from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.finalize.gpu.memory import ALIGNED, RESERVED
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func, Tile
+from tilewright.ir.loop.walk import statements
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.gpu.matrix import MATRIX_TILES
+from tilewright.schedule.intrin.mma import BLOCKS
+
+
+def dense(
+    m: Expr | int, n: Expr | int, k: Expr | int, dtype: DType = BF16, order: str = "nn"
+) -> Graph:
+    """A product, a bias and relu; `order` says which operands lie transposed."""
+    b = GraphBuilder("dense")
+    operands = []
+    for letter, shape in zip(order, ((m, k), (k, n)), strict=True):
+        turned = letter == "t"
+        x = b.input(f"x{len(operands)}", tensor(dtype, *(shape[::-1] if turned else shape)))
+        perm = make_attrs("transpose", {"perm": (1, 0)})
+        operands.append(b.add("transpose", x, attrs=perm) if turned else x)
+    y = b.add("add", b.add("matmul", *operands), b.input("bias", tensor(dtype, n)))
+    return b.graph(b.add("relu", y))
+
+
+def the_kernel(graph: Graph) -> tuple[Func, Func]:
+    """The one kernel of a graph, before and after scheduling."""
+    ((func, constants),) = sources(graph)
+    result = schedule_for_gpu(func, constants, H200)
+    assert result.trace.replay(func) == result.func
+    return func, result.func
+
+
+def has_matrices(func: Func) -> bool:
+    tiles = (s for _, s in statements(func.body) if isinstance(s, Tile))
+    return any(t.intrinsic.startswith("mma") for t in tiles)
+
+
+@pytest.mark.parametrize("sizes", [(16, 64, 64), (17, 40, 9)])
+def test_meaning(sizes: tuple[int, int, int]) -> None:
+    func, scheduled = the_kernel(dense(*sizes))
+    assert has_matrices(scheduled)
+    arrays = sample(func, {})
+    expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
+    for name, found in run(scheduled, arrays, {}).items():
+        np.testing.assert_array_equal(found, expected[name])
+
+
+def on_threads(func: Func, scheduled: Func, sizes: dict[str, int]) -> None:
+    """What is emitted, by threads of this machine, computes what the loops do."""
+    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    arrays = sample(func, sizes)
+    expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
+    own = {p.name: _aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
+    for name, array in arrays.items():
+        own[name][: array.size] = array.reshape(-1)
+    run_launches(plain, own, sizes)
+    for name, array in expected.items():
+        found, right = own[name][: array.size].astype(np.float32), array.reshape(-1)
+        np.testing.assert_allclose(found, right.astype(np.float32), rtol=1e-2, atol=1e-2)
+
+
+def _aligned(count: int, dtype: type) -> np.ndarray:
+    raw = np.zeros(count * np.dtype(dtype).itemsize + 32, np.uint8)
+    start = -raw.ctypes.data % 16
+    return raw[start : start + count * np.dtype(dtype).itemsize].view(dtype)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "order"),
+    [
+        ((16, 64, 64), F16, "nn"),
+        ((9, 24, 72), BF16, "nt"),
+        ((64, 16, 64), BF16, "tn"),
+        ((8, 72, 16), F16, "tt"),
+        ((5, 9, 77), BF16, "nn"),
+    ],
+)
+def test_emitted_code_by_threads_of_this_machine(
+    sizes: tuple[int, int, int], dtype: DType, order: str
+) -> None:
+    func, scheduled = the_kernel(dense(*sizes, dtype, order))
+    assert has_matrices(scheduled)
+    on_threads(func, scheduled, {})
+
+
+def test_symbolic_sizes() -> None:
+    func, scheduled = the_kernel(dense(Var("M"), 16, 16))
+    assert has_matrices(scheduled)
+    on_threads(func, scheduled, {"M": 5})
+
+
+def test_f32_stays_exact() -> None:
+    _, scheduled = the_kernel(dense(64, 64, 64, F32))
+    assert not has_matrices(scheduled)
+
+
+def test_tiles_are_whole_and_fit() -> None:
+    for tile in MATRIX_TILES:
+        assert tile.warp in BLOCKS
+        for side in (tile.rows, tile.columns):
+            assert side * tile.depth % (tile.threads * 8) == 0
+        room = H200.shared // tile.resident - RESERVED
+        assert tile.shared <= room
+        assert tile.threads * tile.resident <= H200.warps * H200.warp

@@ -1,0 +1,155 @@
+"""Products of f16 and bf16, by instructions on matrices.
+
+    grid: (batch, row tile, column tile)
+      warp (y, x): C = 0                                 fragments
+      for k in steps of the tile's depth, copies some steps ahead
+        threads: left, right = tiles of the operands     shared, 16 bytes at a time
+        warp (y, x): C += left * right                   16 of the depth at a time
+      thread (y, x, lane): result = formulas(C)
+
+A tile of an operand lies in shared memory as the operand does in global memory, so that pieces of
+16 bytes move as they are; the instructions read it either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.builtin.gpu.product import LEAST_DEPTH, reads_along_depth, size_of
+from tilewright.schedule.builtin.structure import facts_of
+from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.products import operand_load, product_roles
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Fewer rows than this leave most of a tile empty.
+LEAST_ROWS = 4
+# Elements of a tile's row that is read across it: eight pieces have a bank each.
+LEAST_ROW = 64
+
+
+@dataclass(frozen=True)
+class MatrixTile:
+    """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
+
+    `rate` is how near it comes to the machine's best, compared with the other ones, and `resident`
+    how many of them a multiprocessor has at a time.
+    """
+
+    rows: int
+    columns: int
+    y: int
+    x: int
+    stages: int
+    resident: int
+    rate: float
+    depth: int = 64
+
+    @property
+    def threads(self) -> int:
+        """The threads that compute it."""
+        return 32 * self.y * self.x
+
+    @property
+    def warp(self) -> tuple[int, int]:
+        """The rows and columns of one warp."""
+        return self.rows // self.y, self.columns // self.x
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory that it takes."""
+        return (self.rows + self.columns) * self.depth * 2 * self.stages
+
+
+MATRIX_TILES = (
+    MatrixTile(128, 256, 2, 4, 4, 1, 1.0),
+    MatrixTile(128, 128, 2, 2, 3, 2, 0.95),
+    MatrixTile(64, 128, 2, 2, 3, 3, 0.7),
+    MatrixTile(64, 64, 2, 2, 4, 3, 0.5),
+    MatrixTile(32, 64, 2, 2, 4, 4, 0.3),
+    MatrixTile(16, 64, 1, 4, 4, 4, 0.2),
+)
+
+
+def matrix_tile_of(
+    block: Block, buffers: dict[str, Buffer], target: GpuTarget
+) -> MatrixTile | None:
+    """The tile for a sum of products that the machine has instructions for, else `None`."""
+    roles = product_roles(block)
+    if roles is None or block.writes[0].buffer not in buffers:
+        return None
+    left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
+    total = buffers[block.writes[0].buffer].dtype
+    known = {s.operands for s in target.matrix_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
+    if left != right or str(left) not in known or str(total) != "f32":
+        return None
+    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
+    batch, rows, columns, depth = map(size_of, axes)
+    if depth < LEAST_DEPTH or rows < LEAST_ROWS or columns < LEAST_ROWS:
+        return None
+    along = reads_along_depth(block, buffers, "left")
+
+    def cost(tile: MatrixTile) -> float:
+        blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+        turns = -(-blocks // (target.multiprocessors * tile.resident))
+        return turns * tile.resident * tile.rows * tile.columns / tile.rate
+
+    return min((t for t in MATRIX_TILES if along or t.rows >= LEAST_ROW), key=cost)
+
+
+def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
+    """Schedule a sum of products and the one block behind it."""
+    facts = facts_of(sch.func)
+    block, reader = facts.block(name), facts.blocks[-1].name
+    left, right = (reads_along_depth(block, facts.buffers, s) for s in ("left", "right"))
+    roles = product_roles(block)
+    assert roles is not None
+    dtype = str(operand_load(roles.left).dtype)
+    orders = ("mk" if left else "km", "nk" if right else "kn")
+    sch.to_product(name, tile.rows, tile.columns, tile.depth, *orders)
+    high, wide = tile.warp
+    m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
+    n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
+    k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // DEPTH, DEPTH])
+    sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, n1, k2)
+    grid = sch.fuse(f"{name}.b", m0, n0)
+    sch.bind(grid, "grid")
+    for loop in (y, x):
+        sch.bind(loop, "warp")
+    sch.unroll(k1)
+    for side in ("left", "right"):
+        _copy_tile(sch, f"{name}.{side}", k0, tile)
+    init = sch.decompose_reduction(name, k0)
+    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
+    zero, step = mma_names(dtype, high, wide, ("n" if left else "t") + ("t" if right else "n"))
+    sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
+    sch.tensorize(sch.blockize(m1), step)
+    _write_tile(sch, reader, grid, tile)
+    sch.annotate(k0, "stages", tile.stages)
+
+
+def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
+    """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
+    axes = sch.compute_at(name, step)
+    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, PIECE])
+    sch.reorder(thread, part, piece)
+    sch.bind(thread, "thread")
+    sch.unroll(part)
+    sch.vectorize(piece)
+
+
+def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+    """What follows the sum, by the threads that have it in their registers."""
+    _, rows, columns = sch.reverse_compute_at(name, grid)
+    high, wide = tile.warp
+    y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
+    x, n, column, pair = sch.split(columns, [tile.x, wide // COLUMNS, COLUMNS // 2, 2])
+    sch.reorder(y, x, row, column, m, eighth, n, pair)
+    for loop in (y, x, row, column):
+        sch.bind(loop, "thread")
+    for loop in (m, eighth, n):
+        sch.unroll(loop)
+    sch.vectorize(pair)

@@ -1,0 +1,211 @@
+"""`mma.sync`: products of f16 and bf16 by the tensor cores of NVIDIA GPUs, a warp at a time.
+
+    mma.m16n8k16  c[m, n] += a[m, k] * b[k, n]      16 x 8 x 16, c in f32
+
+A warp has a block of sums, `mma_zero` starts it, `mma_bf16` adds a step of 16 to all of it. They
+are a fragment: thread `t` has the elements `[t // 4 + 8 i, t % 4 * 2 + 8 j + (0 or 1)]`. Operands
+are in shared memory, either way round, and reach registers by `ldmatrix`: eight rows of 16 bytes at
+once. Rows lie at least 128 bytes apart, and piece `p` of row `r` at the place of piece `p ^ r % 8`,
+so that the eight are in different banks (`finalize/gpu/swizzle.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.schedule.intrin.row import Intrinsic
+
+ROWS, COLUMNS, DEPTH = 16, 8, 16
+"""What one instruction computes."""
+PIECE = 8
+"""Elements of 16 bytes, the row of a matrix that `ldmatrix` reads."""
+BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16))
+"""How many rows and columns of sums a warp may have."""
+ORDERS = ("nn", "nt", "tn", "tt")
+"""How both operands lie: `n` as they are multiplied, row by row; `t` column by column."""
+_TYPES = {"bf16": ("bf16", "i32"), "f16": ("f32.f32", "<2 x half>")}
+_ARCH = "nvptx64"
+_FOUR = "{ i32, i32, i32, i32 }"
+_SUMS = "{ float, float, float, float }"
+
+
+def mma_names(dtype: str, rows: int, columns: int, order: str) -> tuple[str, str]:
+    """The intrinsics that start and add to a warp's block of sums."""
+    return f"mma_zero_{rows}x{columns}", f"mma_{dtype}_{rows}x{columns}_{order}"
+
+
+def _function(name: str, params: str, lines: list[str]) -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"define internal void @tw.{name}({params}) alwaysinline {{\n{body}\n  ret void\n}}"
+
+
+def _places(rows: int, columns: int) -> Iterator[tuple[int, int, int, list[str]]]:
+    """Each instruction's number, row and column, and the addresses of its four sums."""
+    for number in range(rows // ROWS * (columns // COLUMNS)):
+        i, j = divmod(number, columns // COLUMNS)
+        lines = []
+        for half in range(2):
+            for pair in range(2):
+                to = f"%p{number}.{half * 2 + pair}"
+                row = f"%r{number}.{half}"
+                if not pair:
+                    distance = f"%d{number}.{half}"
+                    lines.append(f"{distance} = mul i64 %rows.c, {i * ROWS + half * 8}")
+                    lines.append(f"{row} = getelementptr i8, ptr %c, i64 {distance}")
+                lines.append(f"{to} = getelementptr float, ptr {row}, i64 {j * COLUMNS + pair}")
+        yield number, i, j, lines
+
+
+def _zero(name: str, rows: int, columns: int) -> Intrinsic:
+    lines = []
+    for number, _, _, places in _places(rows, columns):
+        lines += places
+        lines += [f"store float 0.0, ptr %p{number}.{n}, align 4" for n in range(4)]
+    return Intrinsic(
+        f"func @{name}(out c: f32[{rows}, {columns}]) {{"
+        f" for i, j in serial({rows}, {columns}) {{ c[i, j] = 0.0 }} }}",
+        tile="fill",
+        arch=_ARCH,
+        llvm=_function(name, "ptr %c, i64 %rows.c", lines),
+        strided=True,
+    )
+
+
+class _Operand:
+    """How fragments of an operand are read: by address of each thread, turned or as they are.
+
+    `side` is how many rows of the left, columns of the right operand there are. Where elements of
+    the depth are neighbours (`deep`), a row of memory is one of those.
+    """
+
+    def __init__(self, word: str, side: int, deep: bool) -> None:
+        self.word = word
+        self.side = side
+        self.deep = deep
+        self.turned = deep == (word == "b")
+
+    @property
+    def trans(self) -> str:
+        """The word for matrices that are turned on their way."""
+        return "" if self.deep else ".trans"
+
+    def start(self) -> Iterator[str]:
+        """Where a thread's row begins, as a number."""
+        w = self.word
+        yield f"%{w}.near = addrspacecast ptr %{w} to ptr addrspace(3)"
+        yield f"%{w}.n = ptrtoint ptr addrspace(3) %{w}.near to i32"
+        yield f"%{w}.rows = trunc i64 %rows.{w} to i32"
+        row, piece = ("%high", "%middle") if self.turned else ("%low", "%upper")
+        yield f"%{w}.row = mul i32 {row}, %{w}.rows"
+        yield f"%{w}.piece = shl i32 {piece}, 4"
+        yield f"%{w}.place = add i32 %{w}.row, %{w}.piece"
+        yield f"%{w}.first = add i32 %{w}.n, %{w}.place"
+
+    def read(self, number: int) -> Iterator[str]:
+        """Sixteen rows or columns: four matrices of 8 x 8."""
+        w, n = self.word, f"{self.word}{number}"
+        if self.deep:
+            yield f"%{n}.skip = mul i32 %{w}.rows, {number * 16}"
+        else:
+            yield f"%{n}.skip = add i32 0, {number * 32}"
+        yield f"%{n}.plain = add i32 %{w}.first, %{n}.skip"
+        yield f"%{n}.at = xor i32 %{n}.plain, %swizzle"
+        yield f"%{n}.near = inttoptr i32 %{n}.at to ptr addrspace(3)"
+        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{self.trans}.b16.p3"
+        yield f"%{n} = call {_FOUR} @{name}(ptr addrspace(3) %{n}.near)"
+
+    def parts(self, dtype: str) -> Iterator[str]:
+        """The registers of all that was read."""
+        for number in range(self.side // 16):
+            n = f"{self.word}{number}"
+            for part in range(4):
+                yield f"%{n}.{part}.raw = extractvalue {_FOUR} %{n}, {part}"
+                kind = _TYPES[dtype][1]
+                yield f"%{n}.{part} = bitcast i32 %{n}.{part}.raw to {kind}"
+
+
+def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrinsic:
+    left = _Operand("a", rows, order[0] == "n")
+    right = _Operand("b", columns, order[1] == "t")
+    lines = [
+        "%lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()",
+        "%low = and i32 %lane, 15",
+        "%upper = lshr i32 %lane, 4",
+        "%in8 = and i32 %lane, 7",
+        "%second = shl i32 %upper, 3",
+        "%high = or disjoint i32 %in8, %second",
+        "%eighth = lshr i32 %lane, 3",
+        "%middle = and i32 %eighth, 1",
+        "%swizzle = shl i32 %in8, 4",
+    ]
+    for operand in (left, right):
+        lines += operand.start()
+        for number in range(operand.side // 16):
+            lines += operand.read(number)
+        lines += operand.parts(dtype)
+    lines += _multiply(dtype, rows, columns)
+    a = f"[{rows}, {DEPTH}]" if left.deep else f"[{DEPTH}, {rows}]"
+    b = f"[{columns}, {DEPTH}]" if right.deep else f"[{DEPTH}, {columns}]"
+    x, y = "i, k" if left.deep else "k, i", "j, k" if right.deep else "k, j"
+    return Intrinsic(
+        f"func @{name}(a: {dtype}{a}, b: {dtype}{b}, out c: f32[{rows}, {columns}]) {{"
+        f" for i, j, k in serial({rows}, {columns}, {DEPTH}) {{"
+        f" c[i, j] += f32(a[{x}]) * f32(b[{y}]) }} }}",
+        tile=f"mma.{order}",
+        arch=_ARCH,
+        llvm=_function(
+            name, "ptr %a, i64 %rows.a, ptr %b, i64 %rows.b, ptr %c, i64 %rows.c", lines
+        ),
+        strided=True,
+        swizzled=True,
+    )
+
+
+def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
+    suffix, kind = _TYPES[dtype]
+    for number, i, j, places in _places(rows, columns):
+        yield from places
+        for n in range(4):
+            yield f"%old{number}.{n} = load float, ptr %p{number}.{n}, align 4"
+        a = [f"{kind} %a{i}.{n}" for n in range(4)]
+        b = [f"{kind} %b{j // 2}.{j % 2 * 2 + n}" for n in range(2)]
+        c = [f"float %old{number}.{n}" for n in range(4)]
+        name = f"llvm.nvvm.mma.m16n8k16.row.col.{suffix}"
+        yield f"%new{number} = call {_SUMS} @{name}({', '.join((*a, *b, *c))})"
+        for n in range(4):
+            yield f"%new{number}.{n} = extractvalue {_SUMS} %new{number}, {n}"
+            yield f"store float %new{number}.{n}, ptr %p{number}.{n}, align 4"
+
+
+# Sixteen bytes on their way to shared memory while the thread goes on.
+_COPY = """
+define internal void @tw.copy_async(ptr %a, ptr %c) alwaysinline {
+  %from = addrspacecast ptr %a to ptr addrspace(1)
+  %to = addrspacecast ptr %c to ptr addrspace(3)
+  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to, ptr addrspace(1) %from)
+  ret void
+}
+"""
+COPY_ASYNC = "copy_async"
+
+MMA: dict[str, Intrinsic] = {
+    COPY_ASYNC: Intrinsic(
+        "func @copy_async(a: bf16[8], out c: bf16[8]) { for i in serial(8) { c[i] = a[i] } }",
+        tile="copy",
+        arch=_ARCH,
+        llvm=_COPY,
+    ),
+    **{
+        name: _zero(name, rows, columns)
+        for rows, columns in BLOCKS
+        for name in (mma_names("", rows, columns, "")[0],)
+    },
+    **{
+        name: _step(name, dtype, rows, columns, order)
+        for dtype in _TYPES
+        for rows, columns in BLOCKS
+        for order in ORDERS
+        for name in (mma_names(dtype, rows, columns, order)[1],)
+    },
+}
+"""The rows of the table."""
