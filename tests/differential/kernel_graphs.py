@@ -150,7 +150,7 @@ def gathered(m: Dim, n: Dim, k: Dim) -> Graph:
 def grid_sample(m: Dim, n: Dim, k: Dim) -> Graph:
     """The grid, of random numbers, reaches beyond the image."""
     b = _Maker("grid_sample")
-    x, grid = b.input(2, 3, m, n), b.input(2, k, 2, 2)
+    x, grid = b.input(2, 2, m, n), b.input(2, k, 2, 2)
     modes = (("linear", "zeros"), ("nearest", "border"), ("cubic", "reflection"))
     return b.g.graph(*(b.add("grid_sample", x, grid, mode=m, padding=p) for m, p in modes))
 

@@ -20,21 +20,32 @@ from tilewright.target.cpu import NAMED
 AMX = NAMED["sapphirerapids"]
 
 
-def _attention(queries: object, keys: object, size: int, right: int = -1) -> Graph:
+def _attention(queries: object, keys: object, size: int, right: int = -1, heads: int = 2) -> Graph:
     g = GraphBuilder("f")
-    shapes = ((2, queries, size), (2, keys, size), (2, keys, size))
+    shapes = ((heads, queries, size), (heads, keys, size), (heads, keys, size))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]  # type: ignore[arg-type]
     return g.graph(g.add("attend", *operands, attrs=AttendAttrs(scale=0.2, right=right)))
 
 
-@pytest.mark.parametrize(("queries", "keys", "right"), [(40, 45, -1), (128, 128, 0), (16, 200, -1)])
-def test_it_gives_what_it_gave(queries: int, keys: int, right: int) -> None:
-    graph = _attention(queries, keys, 32, right)
+def _by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, right: int) -> np.ndarray:
+    scores = 0.2 * q.astype("f8") @ k.astype("f8").transpose(0, 2, 1)
+    if right >= 0:
+        hidden = np.arange(k.shape[1]) > np.arange(q.shape[1])[:, None] + right
+        scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys", "right"), [(2, 40, 45, -1), (1, 128, 128, 0), (2, 16, 200, -1)]
+)
+def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) -> None:
+    graph = _attention(queries, keys, 32, right, heads)
     after, (decision,) = round_attention(graph, AMX)
     verify_graph(after)
     assert decision.precision == "bf16"
     inputs = random_inputs(graph, {})
-    expected = run_graph(graph, inputs, {})[graph.outputs[0]]
+    expected = _by_numpy(*(inputs[name] for name in "qkv"), right)
     found = run_graph(after, inputs, {})[after.outputs[0]]
     np.testing.assert_allclose(found, expected, atol=2e-2)
     with compile(fuse(after), cache=False, threads=2) as model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ MAKERS: dict[str, tuple[int, str]] = {
     "Fault": (0, "VerifyError"),
     "refuse": (1, "ScheduleError"),
 }
+# Most files raise no errors, and parsing them would take longest.
+_MAKES = re.compile(rf"\b({'|'.join(MAKERS)})\(")
 _CODE = re.compile(r"[\w{}-]+\.[\w{}.-]+")
 
 
@@ -41,17 +44,21 @@ def error_classes() -> list[tuple[str, str]]:
     ]
 
 
-def error_codes() -> list[ErrorCode]:
+@cache
+def error_codes() -> tuple[ErrorCode, ...]:
     """All codes in alphabetical order, each once."""
     root = Path(tilewright.__file__).parent
     found: dict[str, ErrorCode] = {}
     for path in sorted(root.rglob("*.py")):
-        for row in _codes_in(ast.parse(path.read_text())):
+        text = path.read_text()
+        if not _MAKES.search(text):
+            continue
+        for row in _codes_in(ast.parse(text)):
             first = found.setdefault(row.code, row)
             found[row.code] = first._replace(
                 message=first.message or row.message, help=first.help or row.help
             )
-    return [found[code] for code in sorted(found)]
+    return tuple(found[code] for code in sorted(found))
 
 
 def _codes_in(tree: ast.AST) -> Iterator[ErrorCode]:

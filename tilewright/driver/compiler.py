@@ -16,16 +16,17 @@ from typing import Any
 from tilewright.codegen.object_queue import ObjectQueue
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import ENTRY, ModelBuild, build_model, emit_kernel
+from tilewright.driver.build import ModelBuild, build_model, emit_kernel
 from tilewright.driver.collector import rare_collections
 from tilewright.driver.dump import dump_stages
 from tilewright.driver.explain import explain_build
-from tilewright.driver.frame import emit_frame
+from tilewright.driver.frame import emit_entry
 from tilewright.driver.kernels import Kernel, Made, MakeSchedule
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
 from tilewright.driver.step_rows import step_rows
+from tilewright.driver.support import support_objects
 from tilewright.driver.tuning.tuned import TunedSchedules
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
@@ -183,7 +184,8 @@ class Compiler:
             build = self._emit(queue)
             self.progress("machine code")
             start = time.perf_counter()
-            objects = queue.finish()
+            support = support_objects(self.target)
+            objects = queue.finish() | support
             self.timings.add("LLVM", start)
         counters = {"kernels": len({s.kernel.name for s in build.steps}), "steps": len(build.steps)}
         log = self.timings.passes
@@ -203,9 +205,9 @@ class Compiler:
 
         build = self.build(made)
         start = time.perf_counter()
-        for name, text in emit_frame(build).items():
+        for name, text in emit_entry(build).items():
             # The entry is long and runs once a call: optimising it would take longer than it saves.
-            queue.add(name, text, optimized=name != ENTRY)
+            queue.add(name, text, optimized=False)
         self.timings.add(EMIT, start)
         dump_stages(build, texts)
         return build

@@ -16,12 +16,17 @@ from tilewright.codegen.launches import launches
 from tilewright.codegen.model import emit_model
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.driver.build import ENTRY, ModelBuild, emit_kernel
-from tilewright.target.machine import kind_of
+from tilewright.target.machine import Machine, kind_of
 
 
-def emit_frame(build: ModelBuild) -> dict[str, str]:
-    """The LLVM text of the modules around the kernels, by name."""
-    return _MODULES[kind_of(build.target)](build)
+def emit_entry(build: ModelBuild) -> dict[str, str]:
+    """The LLVM text of the module that calls the kernels, by name."""
+    return _ENTRY[kind_of(build.target)](build)
+
+
+def emit_support(target: Machine) -> dict[str, str]:
+    """The LLVM text of the modules that are the same in every model, by name."""
+    return _SUPPORT[kind_of(target)](target)
 
 
 def emit_modules(build: ModelBuild) -> dict[str, str]:
@@ -30,7 +35,7 @@ def emit_modules(build: ModelBuild) -> dict[str, str]:
     texts = {
         name: emit_kernel(kernel, build.target, build.precision) for name, kernel in kernels.items()
     }
-    return texts | emit_frame(build)
+    return texts | emit_entry(build) | emit_support(build.target)
 
 
 def frame_data(build: ModelBuild) -> dict[str, Any]:
@@ -38,14 +43,13 @@ def frame_data(build: ModelBuild) -> dict[str, Any]:
     return _DATA[kind_of(build.target)](build)
 
 
-def _native_modules(build: ModelBuild) -> dict[str, str]:
+def _native_entry(build: ModelBuild) -> dict[str, str]:
     assert build.code is not None
-    return {
-        ENTRY: emit_model(build.code),
-        "tw_runtime": threadpool_ir(build.target.triple),
-        "tw_clock": CLOCK_IR,
-        "tw_call": CALL_IR,
-    }
+    return {ENTRY: emit_model(build.code)}
+
+
+def _native_support(target: Machine) -> dict[str, str]:
+    return {"tw_runtime": threadpool_ir(target.triple), "tw_clock": CLOCK_IR, "tw_call": CALL_IR}
 
 
 def _launch_list(build: ModelBuild) -> dict[str, Any]:
@@ -55,9 +59,13 @@ def _launch_list(build: ModelBuild) -> dict[str, Any]:
     return {"program": device_program(build.code, rows)}
 
 
-_MODULES: dict[str, Callable[[ModelBuild], dict[str, str]]] = {
-    "cpu": _native_modules,
+_ENTRY: dict[str, Callable[[ModelBuild], dict[str, str]]] = {
+    "cpu": _native_entry,
     "gpu": lambda build: {},
+}
+_SUPPORT: dict[str, Callable[[Machine], dict[str, str]]] = {
+    "cpu": _native_support,
+    "gpu": lambda target: {},
 }
 _DATA: dict[str, Callable[[ModelBuild], dict[str, Any]]] = {
     "cpu": lambda build: {},

@@ -122,11 +122,12 @@ class _Verifier:
         """Check an expression that stands in the current statement."""
         if what:
             check_dtype(e, dtype, what)
-        check_expr(e, self.buffers, self.seen)
-        if any(isinstance(x, Reduce) for x in subexpressions(e)):
-            raise Fault("loop.reduce", f"{e} belongs into a tensor expression", str(e))
-        for name in sorted((free_vars(e) & self.bound) - self.scope):
-            self.out_of_scope(name)
+        if e not in self.seen:
+            check_expr(e, self.buffers, self.seen)
+            if any(isinstance(x, Reduce) for x in subexpressions(e)):
+                raise Fault("loop.reduce", f"{e} belongs into a tensor expression", str(e))
+        if outside := (free_vars(e) & self.bound) - self.scope:
+            self.out_of_scope(min(outside))
 
     def out_of_scope(self, name: str) -> None:
         if self.block:
