@@ -42,6 +42,7 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
 }
 # The same for nodes whose first operand is not of floats.
 UNLIKE_INTEGERS: Mapping[str, str] = {
+    "ReduceMean": "the mean is formed in floats, integers beyond 2^53 are rounded",
     "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
 }
 # The same for nodes with this element type as the attribute `to`.
