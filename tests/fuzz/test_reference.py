@@ -56,6 +56,10 @@ def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool
     assert bool(_said(case_of(nodes, given, ["y"]), expected)) is compared
 
 
+def test_a_mean_of_large_integers_is_not_compared() -> None:
+    assert _said(_case("ReduceMean", np.array(3310110838995218588))) == ""
+
+
 def test_a_wider_type_than_the_reference_gives_is_compared_as_such() -> None:
     case = _case("Neg", np.arange(3, dtype=ml_dtypes.bfloat16))
     near = Expected([-np.arange(3, dtype=np.float32) * 1.01], [np.zeros(3)], True)

@@ -13,16 +13,18 @@ from tilewright.ops.table import op_row
 RNG = np.random.default_rng(3)
 
 
-def _reference(x: np.ndarray, a: BlocksToImageAttrs, image: tuple[int, ...]) -> np.ndarray:
+def _reference(
+    x: np.ndarray, a: BlocksToImageAttrs, image: tuple[int, ...], kernel: tuple[int, ...]
+) -> np.ndarray:
     rank = len(image)
     ends = [n + a.pads[d] + a.pads[d + rank] for d, n in enumerate(image)]
     counts = [
         (e - (k - 1) * s - 1) // t + 1
-        for e, k, s, t in zip(ends, a.kernel, a.dilations, a.strides, strict=True)
+        for e, k, s, t in zip(ends, kernel, a.dilations, a.strides, strict=True)
     ]
-    blocks = x.reshape(x.shape[0], -1, *a.kernel, *counts)
+    blocks = x.reshape(x.shape[0], -1, *kernel, *counts)
     y = np.zeros((*blocks.shape[:2], *ends), x.dtype)
-    for taps in np.ndindex(*a.kernel):
+    for taps in np.ndindex(*kernel):
         for b in np.ndindex(*counts):
             place = tuple(b[d] * a.strides[d] + taps[d] * a.dilations[d] for d in range(rank))
             y[(..., *place)] += blocks[(..., *taps, *b)]
@@ -46,23 +48,24 @@ def test_blocks(
     dilations: tuple[int, ...],
     blocks: int,
 ) -> None:
-    attrs = BlocksToImageAttrs(exprs(*image), kernel, strides, pads, dilations)
+    attrs = BlocksToImageAttrs(exprs(*image), exprs(*kernel), strides, pads, dilations)
     x = RNG.integers(-9, 9, (2, 2 * int(np.prod(kernel)), blocks)).astype("f4")
     np.testing.assert_array_equal(
-        run_op("blocks_to_image", x, attrs=attrs), _reference(x, attrs, image)
+        run_op("blocks_to_image", x, attrs=attrs), _reference(x, attrs, image, kernel)
     )
     halves = run_op("blocks_to_image", x.astype("f2"), attrs=attrs)
-    np.testing.assert_array_equal(halves, _reference(x, attrs, image).astype("f2"))
+    np.testing.assert_array_equal(halves, _reference(x, attrs, image, kernel).astype("f2"))
 
 
 def test_what_does_not_fit() -> None:
     infer = op_row("blocks_to_image").infer
-    attrs = BlocksToImageAttrs(exprs(4, 4), (2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
+    attrs = BlocksToImageAttrs(exprs(4, 4), exprs(2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
     assert infer(attrs, [tensor(F32, 2, 8, 9)]) == tensor(F32, 2, 2, 4, 4)
     for shape in ((2, 8, 8), (2, 7, 9), (2, 8, 3, 3)):
         with pytest.raises(TypeCheckError):
             infer(attrs, [tensor(F32, *shape)])
     with pytest.raises(TypeCheckError, match="every axis"):
         infer(
-            BlocksToImageAttrs(exprs(4), (2, 2), (1, 1), (0,) * 4, (1, 1)), [tensor(F32, 2, 8, 9)]
+            BlocksToImageAttrs(exprs(4), exprs(2, 2), (1, 1), (0,) * 4, (1, 1)),
+            [tensor(F32, 2, 8, 9)],
         )

@@ -15,7 +15,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, tensor
-from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.table import op_row
 
 RNG = np.random.default_rng(5)
@@ -38,31 +38,6 @@ def conv_loops(x: np.ndarray, w: np.ndarray, a: ConvAttrs) -> np.ndarray:
         part = x[(slice(None), slice(first, first + group_in), *window)]
         y[(slice(None), o, *where)] = (part * w[o]).sum(axis=tuple(range(1, rank + 2)))
     return y
-
-
-def transpose_loops(x: np.ndarray, w: np.ndarray, a: ConvTransposeAttrs) -> np.ndarray:
-    """Every input element adds a copy of the kernel to the output."""
-    kernel, rank = w.shape[2:], len(a.strides)
-    group_in, group_out = x.shape[1] // a.groups, w.shape[1]
-    full = [
-        (n - 1) * s + (k - 1) * d + 1 + p
-        for n, s, k, d, p in zip(
-            x.shape[2:], a.strides, kernel, a.dilations, a.output_padding, strict=True
-        )
-    ]
-    y = np.zeros((x.shape[0], group_out * a.groups, *full))
-    for c, where, taps in product(
-        range(x.shape[1]), product(*map(range, x.shape[2:])), product(*map(range, kernel))
-    ):
-        at = tuple(
-            p * s + k * d for p, s, k, d in zip(where, a.strides, taps, a.dilations, strict=True)
-        )
-        outs = slice(c // group_in * group_out, (c // group_in + 1) * group_out)
-        value = x[(slice(None), c, *where)][:, None] * w[(c, slice(None), *taps)]
-        y[(slice(None), outs, *at)] += value
-    cut = tuple(slice(b, n - e) for b, e, n in zip(a.before, a.after, full, strict=True))
-    assert len(cut) == rank
-    return y[(slice(None), slice(None), *cut)]
 
 
 def in_layout(x: np.ndarray, layout: str) -> np.ndarray:
@@ -161,39 +136,6 @@ def test_flops() -> None:
     assert as_int(row.cost(attrs, types, [out])) == 2 * (2 * 5 * 6) * (3 * 3)
 
 
-# As above, with the output padding at the end; weights are [in, out / groups, kernel].
-TRANSPOSED = {
-    "plain": ((1, 3, 4, 5), (3, 2, 3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, (0, 0)),
-    "strided": ((2, 3, 4, 3), (3, 2, 3, 2), (2, 3), (1, 0, 1, 1), (1, 1), 1, (0, 0)),
-    "output padding": ((1, 2, 3, 3), (2, 2, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, (1, 0)),
-    "dilated": ((1, 2, 4, 3), (2, 3, 2, 3), (1, 2), (0, 1, 2, 0), (3, 2), 1, (0, 1)),
-    "grouped": ((1, 6, 3, 3), (6, 2, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 3, (1, 1)),
-    "depthwise": ((1, 4, 3, 3), (4, 1, 2, 2), (2, 2), (0, 0, 0, 0), (1, 1), 4, (0, 0)),
-    "pads beyond the kernel": ((1, 2, 6), (2, 1, 2), (2,), (3, 2), (1,), 1, (0,)),
-    "1d": ((2, 2, 5), (2, 3, 4), (3,), (1, 2), (1,), 1, (2,)),
-    "3d": (
-        (1, 2, 2, 3, 2),
-        (2, 1, 2, 2, 3),
-        (2, 1, 2),
-        (0, 1, 1, 1, 0, 0),
-        (1, 1, 1),
-        1,
-        (1, 0, 0),
-    ),
-}
-
-
-@pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("case", TRANSPOSED.values(), ids=TRANSPOSED)
-def test_conv_transpose(case: tuple, layout: str) -> None:
-    x_shape, w_shape, strides, pads, dilations, groups, output_padding = case
-    x, w = (RNG.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
-    attrs = ConvTransposeAttrs(strides, pads, dilations, layout, groups, output_padding)
-    found = run_op("conv_transpose", in_layout(x, layout), w, attrs=attrs)
-    expected = in_layout(transpose_loops(x, w, attrs), layout)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("x", "w", "groups", "message"),
     [
@@ -211,12 +153,3 @@ def test_refusals(x: TensorType, w: TensorType, groups: int, message: str | None
         return
     with pytest.raises(TypeCheckError, match=message):
         op_row("conv").infer(attrs, [x, w])
-
-
-def test_transpose_refusals() -> None:
-    infer = op_row("conv_transpose").infer
-    attrs = ConvTransposeAttrs((1,), (0, 0), (1,), output_padding=(0,))
-    with pytest.raises(TypeCheckError, match="do not fit 3"):
-        infer(attrs, [tensor(F32, 1, 3, 5), tensor(F32, 4, 3, 3)])
-    with pytest.raises(TypeCheckError, match="output_padding"):
-        infer(ConvTransposeAttrs((1,), (0, 0), (1,)), [tensor(F32, 1, 3, 5), tensor(F32, 3, 3, 3)])

@@ -1,4 +1,4 @@
-"""Transposed convolutions by phases against their direct form."""
+"""Transposed convolutions by phases against their definition."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
-from tilewright.ops.conv import ConvTransposeAttrs
-from tilewright.ops.conv_phases import convolve_phases, phase_weights
+from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv_phases import Phases, convolve_phases, phase_weights, split_phases
 from tilewright.ops.evaluate import run_graph
 
 RNG = np.random.default_rng(14)
@@ -43,9 +43,11 @@ def test_same_as_direct(case: tuple) -> None:
     assert "conv_transpose" not in [n.op for n in g.nodes]
     direct = g.add("conv_transpose", x, w, attrs=attrs)
     assert g.type(found) == g.type(direct)
-    given = {"x": RNG.standard_normal(x_shape).astype(np.float32)}
-    results = run_graph(g.graph(found, direct), given)
-    np.testing.assert_allclose(results[found], results[direct], rtol=1e-5, atol=1e-5)
+    data = RNG.standard_normal(x_shape).astype(np.float32)
+    for value in (0.5, np.inf):  # an infinite element reaches only what its taps reach
+        data.reshape(-1)[data.size // 2] = value
+        results = run_graph(g.graph(found, direct), {"x": data})
+        np.testing.assert_allclose(results[found], results[direct], rtol=1e-5, atol=1e-5)
 
 
 def test_whole_kernels_are_views_of_one_product() -> None:
@@ -55,18 +57,44 @@ def test_whole_kernels_are_views_of_one_product() -> None:
     assert [n.op for n in g.nodes] == ["conv", "reshape", "transpose", "reshape"]
 
 
+def test_a_stride_of_one_is_a_convolution_backwards() -> None:
+    g = GraphBuilder("test")
+    x, w = g.input("x", tensor(F32, 1, 3, 4)), g.constant(np.ones((3, 2, 2), np.float32), "w")
+    convolve_phases(g, ConvTransposeAttrs((1,), (0, 0), (3,), output_padding=(0,)), x, w)
+    assert g.nodes[0].attrs == ConvAttrs((1,), (3, 3), (3,))
+    assert {n.op for n in g.nodes[1:]} <= {"reshape", "transpose"}
+
+
+def test_phases() -> None:
+    assert split_phases(4, 2) == (Phases(0, 2, 2),)
+    assert split_phases(3, 2) == (Phases(0, 1, 2), Phases(1, 1, 1))
+    assert split_phases(2, 3) == (Phases(0, 2, 1), Phases(2, 1, 0))
+
+
 def test_phase_weights() -> None:
     attrs = ConvTransposeAttrs((2,), (0, 0), (1,), output_padding=(0,))
-    found = phase_weights(np.array([[[1, 2, 3]]], np.float32), attrs)
-    np.testing.assert_array_equal(found, [[[3, 1]], [[0, 2]]])
+    weights = np.array([[[1, 2, 3, 4, 5]]], np.float32)
+    longer, shorter = split_phases(5, 2)
+    np.testing.assert_array_equal(phase_weights(weights, attrs, [longer]), [[[5, 3, 1]]])
+    np.testing.assert_array_equal(phase_weights(weights, attrs, [shorter]), [[[4, 2]]])
+    whole = phase_weights(weights[..., :4], attrs, split_phases(4, 2))
+    np.testing.assert_array_equal(whole, [[[3, 1]], [[4, 2]]])
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_weights_that_are_not_finite(value: float) -> None:
+    g = GraphBuilder("test")
+    w = g.constant(np.full((3, 2, 2), value, np.float32), "w")
+    attrs = ConvTransposeAttrs((2,), (0, 0), (1,), output_padding=(0,))
+    assert convolve_phases(g, attrs, g.input("x", tensor(F32, 1, 3, 4)), w) is None
 
 
 @pytest.mark.parametrize(
     "attrs",
     [
-        ConvTransposeAttrs((1,), (0, 0), (1,), output_padding=(0,)),
         ConvTransposeAttrs((2,), (0, 0), (2,), output_padding=(0,)),
         ConvTransposeAttrs((2,), (4, 0), (1,), output_padding=(0,)),
+        ConvTransposeAttrs((2,), (2, 0), (1,), output_padding=(0,)),
         ConvTransposeAttrs((2,), (0, 0), (1,), "channels_last", output_padding=(0,)),
     ],
 )

@@ -59,18 +59,16 @@ def test_a_product_takes_scale_and_offsets(op, shape):
 
 
 @pytest.mark.parametrize("layout", ["channels_first", "channels_last"])
-@pytest.mark.parametrize(("op", "groups"), [("conv", 1), ("conv", 3), ("conv_transpose", 3)])
-def test_batch_norm_of_a_convolution(op, groups, layout):
+@pytest.mark.parametrize("groups", [1, 3])
+def test_batch_norm_of_a_convolution(groups, layout):
     g = Builder("f")
     x = g.image(6, "channels_first")
-    shape = (9, 6 // groups, 3, 3) if op == "conv" else (6, 9 // groups, 3, 3)
-    more = {"output_padding": (0, 0)} if op == "conv_transpose" else {}
-    y = g(op, x, g.weights(*shape), **WINDOW, groups=groups, **more)
+    y = g("conv", x, g.weights(9, 6 // groups, 3, 3), **WINDOW, groups=groups)
     scale, bias, mean = (g.weights(9) for _ in range(3))
     variance = g.constant(RNG.random(9).astype(np.float32) + 0.1)
     graph = g.graph(g("batch_norm", y, scale, bias, mean, variance))
     graph = eliminate_dead(fold_constants(decompose(graph)))
-    _folded(graph, op, "add")
+    _folded(graph, "conv", "add")
 
 
 def test_channels_last():

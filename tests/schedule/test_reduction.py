@@ -50,6 +50,16 @@ def test_loops_by_kind_and_predicates() -> None:
     assert str(nest.predicate) == "new.ax0 * 4 + new.ax1 < M"
 
 
+def test_a_size_is_no_loop() -> None:
+    sch = Schedule(matmul(n=Var("K")))
+    sch.fuse("y.i0", "y.i1")  # rows and columns are found by dividing by K
+    sch.split("y.r0", [None, 4])
+    block = find_block(sch.func, "y")
+    check_unmixed(sch.func, block, "step")
+    spatial, reduced = split_predicate(sch.func, block, "step")
+    assert (spatial, str(reduced)) == (TRUE, "y.r0.0 * 4 + y.r0.1 < K")
+
+
 def test_mixed_loops() -> None:
     sch = Schedule(matmul())
     sch.fuse("y.i0", "y.i1", "y.r0")

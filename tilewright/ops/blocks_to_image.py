@@ -6,9 +6,8 @@ y[n, c, p] = sum over taps k of x[n, (c, k), b]  where  p = b * stride + k * dil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-from tilewright.arith.expr import TRUE, Expr, cast, const, product
+from tilewright.arith.expr import TRUE, Expr, as_int, cast, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
@@ -28,7 +27,7 @@ class BlocksToImageAttrs(Attrs):
     """The size of the image, the size of a block, and where blocks lie in the padded image."""
 
     image: tuple[Expr, ...]
-    kernel: tuple[int, ...]
+    kernel: tuple[Expr, ...]
     strides: tuple[int, ...]
     pads: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -37,7 +36,7 @@ class BlocksToImageAttrs(Attrs):
 def _counts(attrs: BlocksToImageAttrs) -> tuple[Expr, ...]:
     window = WindowAttrs(attrs.strides, attrs.pads, attrs.dilations)
     return tuple(
-        window_count("blocks_to_image", size, const(attrs.kernel[axis]), window, axis)
+        window_count("blocks_to_image", size, attrs.kernel[axis], window, axis)
         for axis, size in enumerate(attrs.image)
     )
 
@@ -48,9 +47,9 @@ def _type(attrs: BlocksToImageAttrs, ins: Sequence[TensorType]) -> TensorType:
     given = (attrs.image, attrs.strides, attrs.dilations, attrs.pads[::2])
     if any(len(sizes) != rank for sizes in given):
         raise fail("blocks_to_image", f"{attrs} does not give every axis its numbers")
-    if x.rank != 3 or min(attrs.kernel) < 1:
+    if x.rank != 3 or any((as_int(k - 1) or 0) < 0 for k in attrs.kernel):
         raise fail("blocks_to_image", f"{x} with blocks {attrs.kernel}", "give [N, C * block, L]")
-    taps, blocks = const(prod(attrs.kernel)), simplify(product(_counts(attrs)))
+    taps, blocks = product(attrs.kernel), simplify(product(_counts(attrs)))
     channels = simplify(x.shape[1] // taps)
     if same_size("blocks_to_image", x.shape[1], channels * taps) is None:
         raise fail("blocks_to_image", f"{x.shape[1]} channels are not blocks of {taps}")
@@ -63,7 +62,6 @@ def _blocks_to_image(
     b: Builder, attrs: BlocksToImageAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x, counts, real = ins[0], _counts(attrs), accumulator(ins[0].dtype)
-    kernel = tuple(const(k) for k in attrs.kernel)
 
     def element(n: Expr, c: Expr, *place: Expr) -> Expr:
         def term(*taps: Expr) -> Expr:
@@ -76,10 +74,10 @@ def _blocks_to_image(
                 if attrs.strides[axis] > 1:
                     inside = inside & (start % attrs.strides[axis]).eq(0)
                 blocks.append(block)
-            row = flatten((x.shape[1], *kernel), (c, *taps))
+            row = flatten((x.shape[1], *attrs.kernel), (c, *taps))
             return cast(real, x.at(n, row, flatten(counts, blocks), when=inside))
 
-        return b.sum(kernel, term)
+        return b.sum(attrs.kernel, term)
 
     return accumulate(b, outs[0].shape, x.dtype, element)
 
@@ -91,7 +89,7 @@ OPS = (
         "complex",
         BlocksToImageAttrs,
         te=_blocks_to_image,
-        flops=lambda a, ins, outs: outs[0].elements * const(prod(a.kernel)),
+        flops=lambda a, ins, outs: outs[0].elements * product(a.kernel),
         doc="Blocks [N, C * block, number of blocks] summed where they lie in an image.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Convolution and its transpose, in one to three spatial dimensions (more work as well).
+"""Convolution in one to three spatial dimensions (more work as well), and what its transpose is.
 
 Weights always come in the order output channel, input channel of the group, kernel axes, whatever
 the layout of the data; for the transpose the two channel axes are the other way round.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilewright.arith.expr import TRUE, Expr, const, product
+from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F16
 from tilewright.core.node import node
@@ -64,38 +64,6 @@ def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     return TensorType(dtype, arrange(attrs.layout, x.shape[0], oc, sizes))
 
 
-def _window_sums(
-    b: Builder,
-    attrs: ConvAttrs,
-    x: Tensor,
-    out: TensorType,
-    kernel: Sequence[Expr],
-    weight: Callable[[Expr, Expr, Expr, Sequence[Expr]], Expr],
-    multiply: Product = wide_product,
-) -> Tensor:
-    """Sums over kernel positions and the group's input channels; `x` is padded already.
-
-    `weight(o, ic, c, taps)` is the weight from input channel `ic`, the group's `c`-th, to `o`.
-    """
-    group_in = channels(attrs.layout, x.shape) // attrs.groups
-    group_out = channels(attrs.layout, out.shape) // attrs.groups
-    one_channel = group_in is const(1)
-
-    def element(*i: Expr) -> Expr:
-        n, o, window = parts(attrs.layout, i)
-        first = o // group_out * group_in if attrs.groups > 1 else const(0)
-
-        def term(*r: Expr) -> Expr:
-            taps, c = (r, const(0)) if one_channel else (r[:-1], r[-1])
-            ic = first + c
-            source = arrange(attrs.layout, n, ic, tap(attrs, window, taps))
-            return multiply(x.at(*source), weight(o, ic, c, taps))
-
-        return b.sum(tuple(kernel) if one_channel else (*kernel, group_in), term)
-
-    return accumulate(b, out.shape, out.dtype, element)
-
-
 def _half_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     if any(t.dtype != F16 for t in ins):
         raise fail("conv_half", f"operands {ins[0]} and {ins[1]} must be of f16")
@@ -109,11 +77,25 @@ def _conv(
     ins: Sequence[Tensor],
     outs: Sequence[TensorType],
 ) -> Tensor:
-    x, w = ins
+    """Sums over kernel positions and the group's input channels."""
+    x, w, out = *ins, outs[0]
     source = padded(b, attrs, x, [const(p) for p in attrs.after], const(0, x.dtype))
-    return _window_sums(
-        b, attrs, source, outs[0], w.shape[2:], lambda o, ic, c, taps: w.at(o, c, *taps), multiply
-    )
+    group_in = channels(attrs.layout, x.shape) // attrs.groups
+    group_out = channels(attrs.layout, out.shape) // attrs.groups
+    one_channel, kernel = group_in is const(1), w.shape[2:]
+
+    def element(*i: Expr) -> Expr:
+        n, o, window = parts(attrs.layout, i)
+        first = o // group_out * group_in if attrs.groups > 1 else const(0)
+
+        def term(*r: Expr) -> Expr:
+            taps, c = (r, const(0)) if one_channel else (r[:-1], r[-1])
+            place = arrange(attrs.layout, n, first + c, tap(attrs, window, taps))
+            return multiply(source.at(*place), w.at(o, c, *taps))
+
+        return b.sum(tuple(kernel) if one_channel else (*kernel, group_in), term)
+
+    return accumulate(b, out.shape, out.dtype, element)
 
 
 def _conv_flops(attrs: ConvAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Expr:
@@ -134,6 +116,8 @@ def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) ->
     if len(attrs.output_padding) != attrs.rank:
         raise fail("conv_transpose", f"output_padding {attrs.output_padding} has the wrong length")
     kernel, sizes = w.shape[2:], []
+    if const(0) in kernel:
+        raise fail("conv_transpose", f"a kernel without elements: {w}")
     for axis, size in enumerate(spatial(attrs.layout, x.shape)):
         margin = attrs.output_padding[axis] - attrs.before[axis] - attrs.after[axis] + 1
         reach = const(margin - attrs.strides[axis]) + (kernel[axis] - 1) * attrs.dilations[axis]
@@ -141,53 +125,6 @@ def conv_transpose_type(attrs: ConvTransposeAttrs, ins: Sequence[TensorType]) ->
     dtype = product_dtype("conv_transpose", ins)
     oc = w.shape[1] * attrs.groups
     return TensorType(dtype, arrange(attrs.layout, x.shape[0], oc, sizes))
-
-
-def _spread(b: Builder, attrs: ConvTransposeAttrs, x: Tensor, w: Tensor, out: TensorType) -> Tensor:
-    """The input with `stride - 1` zeros between elements, padded so that a plain convolution with
-    the mirrored kernel gives the result: a dense inner loop instead of a test for every tap."""
-    sizes, kernel = spatial(attrs.layout, x.shape), w.shape[2:]
-    reach = [(k - 1) * d for k, d in zip(kernel, attrs.dilations, strict=True)]
-    shape = [simplify(n + r) for n, r in zip(spatial(attrs.layout, out.shape), reach, strict=True)]
-
-    def element(*i: Expr) -> Expr:
-        n, c, where = parts(attrs.layout, i)
-        inside: Expr = TRUE
-        source: list[Expr] = []
-        for position, size, r, p, s in zip(
-            where, sizes, reach, attrs.before, attrs.strides, strict=True
-        ):
-            offset = position - (r - p)
-            inside = inside & (offset >= 0) & (offset < size * s)
-            if s > 1:
-                inside = inside & (offset % s).eq(0)
-            source.append(offset // s)
-        return x.at(*arrange(attrs.layout, n, c, source), when=inside)
-
-    channel = channels(attrs.layout, x.shape)
-    return b.compute("spread", arrange(attrs.layout, x.shape[0], channel, shape), element)
-
-
-def _conv_transpose(
-    b: Builder, attrs: ConvTransposeAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
-) -> Tensor:
-    x, w = ins
-    kernel, group_out = w.shape[2:], w.shape[1]
-    source = _spread(b, attrs, x, w, outs[0])
-    unit = (1,) * attrs.rank
-    plain = ConvAttrs(unit, (0, 0) * attrs.rank, attrs.dilations, attrs.layout, attrs.groups)
-
-    def weight(o: Expr, ic: Expr, c: Expr, taps: Sequence[Expr]) -> Expr:
-        mirrored = (n - 1 - k for n, k in zip(kernel, taps, strict=True))
-        return w.at(ic, o % group_out if attrs.groups > 1 else o, *mirrored)
-
-    return _window_sums(b, plain, source, outs[0], kernel, weight)
-
-
-def _transpose_flops(
-    attrs: ConvTransposeAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]
-) -> Expr:
-    return ins[0].elements * product(ins[1].shape[1:]) * const(2)
 
 
 OPS = (
@@ -208,14 +145,5 @@ OPS = (
         te=partial(_conv, short_product),
         flops=_conv_flops,
         doc="Convolution of f16, a few terms at a time summed in f16, their sums in f32.",
-    ),
-    Op(
-        "conv_transpose",
-        conv_transpose_type,
-        "complex",
-        ConvTransposeAttrs,
-        te=_conv_transpose,
-        flops=_transpose_flops,
-        doc="Transposed convolution without bias; weights are [in, out / groups, kernel...].",
     ),
 )

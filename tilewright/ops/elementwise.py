@@ -121,6 +121,13 @@ def _known_cast(attrs: CastAttrs, values: Sequence[np.ndarray]) -> np.ndarray:
     return known(convert)(attrs, values)
 
 
+def _cast_type(attrs: CastAttrs, ins: Sequence[TensorType]) -> TensorType:
+    x = ins[0]
+    if (x.dtype.kind == "complex") != (attrs.to.kind == "complex"):
+        raise fail("cast", f"{x.dtype} is not converted to {attrs.to}")
+    return TensorType(attrs.to, x.shape)
+
+
 def _bitcast_type(attrs: CastAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
     check_dtype("bitcast", anything, x.dtype)
@@ -205,7 +212,7 @@ CONVERSIONS = (
     row(
         "cast",
         lambda a, x: cast(a.to, x),
-        infer=lambda a, ins: TensorType(a.to, ins[0].shape),
+        infer=_cast_type,
         attrs=CastAttrs,
         value=_known_cast,
         flops=0,

@@ -28,7 +28,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.layout import flatten, unflatten
-from tilewright.ops.pointwise import check_dtype, floats
+from tilewright.ops.pointwise import check_dtype, floats, numbers
 from tilewright.ops.precision import widen
 from tilewright.ops.row import Op
 from tilewright.ops.window import (
@@ -75,6 +75,7 @@ class PoolIndicesAttrs(PoolAttrs):
 
 def _pool_type(op: str, attrs: PoolAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
+    check_dtype(op, numbers, x.dtype)
     check_window(op, attrs, x, len(attrs.kernel))
     sizes = [
         window_count(op, n, const(attrs.kernel[axis]), attrs, axis, attrs.ceil)

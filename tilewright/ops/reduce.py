@@ -30,7 +30,7 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.pointwise import Accepts, anything, check_dtype, floats, numbers, ordered
+from tilewright.ops.pointwise import Accepts, check_dtype, floats, numbers, ordered
 from tilewright.ops.precision import accumulator, widen
 from tilewright.ops.row import Op, fail, normalize_axis
 
@@ -166,7 +166,7 @@ def _log_sum_exp(
 
 def _arg_type(name: str, attrs: ArgAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
-    check_dtype(name, anything, x.dtype)
+    check_dtype(name, ordered, x.dtype)
     axes = _axes(name, (attrs.axis,), x.rank)
     if axes and as_int(x.shape[axes[0]]) == 0:
         raise fail(name, f"dimension {axes[0]} of {x} is empty")
@@ -189,7 +189,8 @@ def _arg(
     elsewhere = neutral(which, count)
 
     def term(i: Sequence[Expr], k: Expr) -> Expr:
-        return _at(x, axes, _index(len(x.shape), axes, attrs.keepdims, i), (k,))
+        # Short floats may have no infinity to begin with.
+        return widen(_at(x, axes, _index(len(x.shape), axes, attrs.keepdims, i), (k,)))
 
     combine = _combination(op, x.dtype)
     best = b.compute(

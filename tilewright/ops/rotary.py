@@ -12,7 +12,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import widen
-from tilewright.ops.row import Op, fail, same_dtype
+from tilewright.ops.row import Op, fail, product_dtype
 from tilewright.ops.sizes import same_shape
 
 
@@ -49,7 +49,7 @@ def _rotary_type(attrs: RotaryAttrs, ins: Sequence[TensorType | None]) -> Tensor
     table = cos if positions is None else positions
     if not same_shape("rotary_embedding", table.shape[:2], rows):
         raise fail("rotary_embedding", f"{table} has not one row for each position of {x}")
-    return TensorType(same_dtype("rotary_embedding", [x, cos, sin]), x.shape)
+    return TensorType(product_dtype("rotary_embedding", [x, cos, sin]), x.shape)
 
 
 def _rotary(

@@ -12,8 +12,9 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.pointwise import check_dtype, floats
 from tilewright.ops.precision import accumulator, widen
-from tilewright.ops.row import Op, fail, normalize_axis
+from tilewright.ops.row import Op, normalize_axis
 
 
 @node
@@ -60,9 +61,8 @@ class _Rows:
 
 
 def _axis_type(op: str, attrs: AxisAttrs, ins: Sequence[TensorType]) -> TensorType:
+    check_dtype(op, floats, ins[0].dtype)
     normalize_axis(op, attrs.axis, ins[0].rank)
-    if not ins[0].dtype.is_float or not ins[0].rank:
-        raise fail(op, f"{ins[0]} must be floats with at least one dimension")
     return ins[0]
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.conv import ConvAttrs
 from tilewright.passes.graph_conditions import joins
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -73,19 +72,9 @@ def _by_axis(axis: int) -> Callable[..., np.ndarray]:
     return scaled
 
 
-def _by_group(w: np.ndarray, s: np.ndarray, attrs: ConvAttrs) -> np.ndarray:
-    """Scale the output channels of a transposed convolution, which weights list group by group."""
-    if s.size == 1:
-        return np.asarray(w * s.reshape(()))
-    split = w.reshape(attrs.groups, -1, *w.shape[1:])
-    factor = s.reshape(attrs.groups, 1, -1, *(1,) * (w.ndim - 2))
-    return np.asarray((split * factor).reshape(w.shape))
-
-
 _PRODUCTS: dict[str, _Weights] = {
     "matmul": _Weights(_by_axis(-1), _by_axis(-2)),
     "conv": _Weights(_by_axis(0), _by_axis(1)),
-    "conv_transpose": _Weights(_by_group, _by_axis(0)),
 }
 
 

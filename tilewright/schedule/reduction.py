@@ -10,6 +10,7 @@ from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, as_int
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store
+from tilewright.ir.loop.walk import loops
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.tree import check_loop_free
 
@@ -46,16 +47,23 @@ def bound_loops(block: Block, kind: str) -> frozenset[str]:
     return frozenset().union(*(free_vars(it.binding) for it in block.iters if it.kind == kind))
 
 
+def _loops_of_kinds(func: Func, block: Block) -> tuple[frozenset[str], frozenset[str]]:
+    """Loops that spatial and reduction iterators are bound to: no sizes, which both may have."""
+    named = frozenset(f.name for f in loops(func.body))
+    return bound_loops(block, "S") & named, bound_loops(block, "R") & named
+
+
 def check_unmixed(func: Func, block: Block, step: str) -> None:
     """Refuse a block of which one loop is bound to both kinds of iterators."""
-    if mixed := bound_loops(block, "S") & bound_loops(block, "R"):
+    spatial, reduced = _loops_of_kinds(func, block)
+    if mixed := spatial & reduced:
         message = f'loop {min(mixed)} is bound to spatial and reduction iterators of "{block.name}"'
         raise refuse(func, f"{step}.mixed", message, block)
 
 
 def split_predicate(func: Func, block: Block, step: str) -> tuple[Expr, Expr]:
     """The predicate's conditions on spatial loops, and those on reduction loops."""
-    spatial, reduced = bound_loops(block, "S"), bound_loops(block, "R")
+    spatial, reduced = _loops_of_kinds(func, block)
     parts: list[Expr] = [TRUE, TRUE]
     for condition in conjuncts(block.predicate):
         used = free_vars(condition)

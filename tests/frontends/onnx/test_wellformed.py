@@ -62,6 +62,11 @@ def test_operands_and_results_are_counted(inputs: list[str], outputs: list[str],
     _refused(model, code, "n")
 
 
+@pytest.mark.parametrize("inputs", [["", "x"], ["x", "", "x"], [""]])
+def test_none_of_any_number_is_absent(inputs: list[str]) -> None:
+    _refused(_model(helper.make_node("Concat", inputs, ["y"], name="n")), "onnx.missing-input", "n")
+
+
 def test_nested_graphs_are_checked() -> None:
     branch = helper.make_graph([helper.make_node("Add", ["x"], ["z"], name="n")], "b", [], [])
     node = helper.make_node("If", ["x"], ["y"], then_branch=branch, else_branch=branch)

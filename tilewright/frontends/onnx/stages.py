@@ -190,6 +190,7 @@ class _StageImport:
 
     def _take(self, p: Pending) -> list[Pending]:
         """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
+        made = len(self.c.g.nodes)
         try:
             group = self._written_out(p)
             if group is not None:
@@ -202,13 +203,13 @@ class _StageImport:
             convert_node(c, p.proto, p.opsets, p.loc)
             self.computed += p.writes
             self.read |= p.reads
-        except NeedsValue as error:
-            (self.sizes if error.sizes else self.wants).add(error.value)
-            self._wait(p)
-        except RunsOnHost:
-            self.hosted.add(p)
-            self._wait(p)
-        except Waiting:
+        except Waiting as error:
+            # What it has been converted to so far may read what is no input of this stage.
+            del self.c.g.nodes[made:]
+            if isinstance(error, NeedsValue):
+                (self.sizes if error.sizes else self.wants).add(error.value)
+            elif isinstance(error, RunsOnHost):
+                self.hosted.add(p)
             self._wait(p)
         return []
 

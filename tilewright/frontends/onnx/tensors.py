@@ -19,8 +19,7 @@ from onnx import TensorProto, numpy_helper
 from tilewright.core.dtypes import STRING, DType
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.dtypes import onnx_dtype
-
-MOST_BYTES = 1 << 47
+from tilewright.ops.build import MOST_AXES, MOST_BYTES
 
 
 class TensorReader:
@@ -34,6 +33,8 @@ class TensorReader:
         """The elements; `raw` are their bytes where they have been cut out of the proto."""
         if any(d < 0 for d in tensor.dims):
             raise _bad(tensor, f"a size of {list(tensor.dims)} is negative")
+        if len(tensor.dims) > MOST_AXES:
+            raise _bad(tensor, f"no array has {len(tensor.dims)} axes")
         if tensor.data_location == TensorProto.EXTERNAL:
             return _view(tensor, self._external(tensor))
         if raw is None and tensor.HasField("raw_data"):

@@ -21,8 +21,9 @@ MOST_VERSION = (1 << 31) - 1
 MOST_NODES = 1 << 20
 
 _Opsets = Mapping[str, int]
-# Which operands an operator must have, how many at least and at most, and how many results.
-_Counts = tuple[tuple[int, ...], int, int, int, int]
+# Which operands an operator must have, from where on none may be absent, how many at least and at
+# most, and how many results.
+_Counts = tuple[tuple[int, ...], int, int, int, int, int]
 
 
 def check_wellformed(model: ModelProto, file: str) -> None:
@@ -94,19 +95,21 @@ def _counts(op: str, version: int, domain: str) -> _Counts | None:
     needed = tuple(i for i, p in formal if p.option == defs.OpSchema.FormalParameterOption.Single)
     variadic = s.inputs and s.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
     least = s.min_input if variadic else 0
-    return needed, least, s.max_input, s.min_output, s.max_output
+    rest = len(s.inputs) - 1 if variadic else s.max_input
+    return needed, rest, least, s.max_input, s.min_output, s.max_output
 
 
 def _check_counts(node: NodeProto, counts: _Counts | None, file: str) -> None:
     if counts is None:
         return  # whoever converts it knows, or nobody
-    needed, least, most, least_out, most_out = counts
+    needed, rest, least, most, least_out, most_out = counts
     given = _length(node.input)
     if given > most:
         raise _error("node", f"{given} inputs, {most} are the most it takes", node, file)
-    absent = [i for i in needed if i >= given or not node.input[i]]
-    if absent or len(node.input) < least:
-        index = absent[0] if absent else len(node.input)
+    listed = (*needed, *range(rest, given))
+    absent = [i for i in listed if i >= given or not node.input[i]]
+    if absent or given < least:
+        index = absent[0] if absent else given
         raise _error("missing-input", f"no input {index}", node, file)
     results = _length(node.output)
     if not least_out <= results <= most_out:

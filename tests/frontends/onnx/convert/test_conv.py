@@ -80,6 +80,18 @@ def test_conv_transpose(
         check_node("ConvTranspose", inputs, opset=opset, constants=constants, **attributes)
 
 
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2), (2, 3)])
+@pytest.mark.parametrize("constants", [(), (1,)])
+@pytest.mark.parametrize("which", [0, 1])
+def test_conv_transpose_of_infinity(
+    which: int, constants: tuple[int, ...], strides: tuple[int, int]
+) -> None:
+    inputs = [normal(1, 3, 4, 5), normal(3, 2, 3, 2)]
+    inputs[which][0, 1, 1, 1] = np.inf
+    kw = {"strides": strides, "pads": (1, 0, 1, 1), "constants": constants}
+    check_node("ConvTranspose", inputs, **kw)
+
+
 @pytest.mark.parametrize("attributes", [{"pads": (1, 1, 1, 1)}, {"auto_pad": "SAME_LOWER"}])
 @pytest.mark.parametrize("constants", [(), (1,)])
 def test_conv_transpose_of_dynamic_sizes(attributes: dict, constants: tuple[int, ...]) -> None:

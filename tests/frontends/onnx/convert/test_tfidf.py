@@ -43,6 +43,13 @@ def test_by_hand() -> None:
 def test_refusals() -> None:
     with pytest.raises(FrontendError, match="mode is 'IF'"):
         imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "mode": "IF"})
+    with pytest.raises(FrontendError, match="none below 0"):
+        imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "ngram_indexes": [0, -9]})
+    for starts in ([0, 11], [5, 4], [-1, 4], [0, 5]):
+        with pytest.raises(FrontendError, match="ngram_counts"):
+            imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "ngram_counts": starts})
+    with pytest.raises(FrontendError, match="fewer places"):
+        imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "ngram_indexes": [0, 1]})
 
 
 def test_texts_and_rows_of_any_length() -> None:

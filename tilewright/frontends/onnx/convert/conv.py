@@ -17,7 +17,6 @@ from tilewright.frontends.onnx.window import (
 )
 from tilewright.ops.channel_norm import per_channel
 from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
-from tilewright.ops.conv_phases import convolve_phases
 from tilewright.ops.deform_sample import DeformAttrs
 
 
@@ -95,8 +94,7 @@ def conv_transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
         groups=n.int_attr("group", 1),
         output_padding=output_padding,
     )
-    y = convolve_phases(c.g, attrs, x, w) or c.add(n, "conv_transpose", x, w, attrs=attrs)
-    return (_add_bias(c, n, y, 2),)
+    return (_add_bias(c, n, c.add(n, "conv_transpose", x, w, attrs=attrs), 2),)
 
 
 def deform_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:

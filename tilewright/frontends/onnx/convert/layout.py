@@ -164,7 +164,7 @@ def block_attrs(n: OnnxNode) -> BlockAttrs:
 
 def col2im(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Blocks put back into an image; the shapes of both must be known."""
-    image, kernel = c.known_ints(n, 1), c.static_ints(n, 2)
+    image, kernel = c.known_ints(n, 1), tuple(map(const, c.static_ints(n, 2)))
     rank = len(kernel)
     attrs = BlocksToImageAttrs(
         image,

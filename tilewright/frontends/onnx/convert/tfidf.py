@@ -7,6 +7,7 @@ each other or a fixed number of places apart.
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,13 +28,17 @@ def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
     """The runs by length, `[runs, length]`, each with its place in the result."""
     texts = np.array(n.strs_attr("pool_strings", ()), object)
     pool = texts if texts.size else np.array(n.ints_attr("pool_int64s", ()), np.int64)
-    starts = n.ints_attr("ngram_counts")
-    places = iter(n.ints_attr("ngram_indexes"))
+    starts, places = n.ints_attr("ngram_counts"), list(n.ints_attr("ngram_indexes"))
+    bounds = (*starts, len(pool))
     found = []
-    for length, start in enumerate(starts, 1):
-        stop = starts[length] if length < len(starts) else len(pool)
+    for length, (start, stop) in enumerate(pairwise(bounds), 1):
+        if not 0 <= start <= stop <= len(pool) or (stop - start) % length:
+            raise n.invalid(f"ngram_counts {list(starts)} do not divide a pool of {len(pool)}")
         runs = pool[start:stop].reshape(-1, length)
-        found.append((runs, [next(places) for _ in runs]))
+        found.append((runs, places[: len(runs)]))
+        places = places[len(runs) :]
+        if len(found[-1][1]) < len(runs):
+            raise n.invalid("ngram_indexes has fewer places than there are runs")
     return found
 
 
@@ -82,8 +87,10 @@ def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     x, mode = n.required(0), n.str_attr("mode")
     if mode not in MODES:
         raise n.invalid(f"mode is {mode!r}", f"one of {', '.join(MODES)}")
-    shape = c.type(x).shape
-    width = max(n.ints_attr("ngram_indexes")) + 1
+    shape, places = c.type(x).shape, n.ints_attr("ngram_indexes")
+    if min(places, default=-1) < 0:
+        raise n.invalid(f"ngram_indexes are {list(places)}", "at least one, and none below 0")
+    width = max(places) + 1
     numbers = x if c.type(x).dtype == STRING else c.cast(n, x, I64)
     rows = add_reshape(c, n, numbers, shape if len(shape) == 2 else (const(1), *shape))
     counts = _counts(c, n, rows, width)
