@@ -32,6 +32,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
+from tilewright.arith.memo import Memo
 from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
 from tilewright.core.text import Cursor
@@ -60,8 +61,33 @@ _PREFIX_LEVEL = 9
 _NAMED_BINARY = ("min", "max", "rem")
 
 
+# Texts of more characters are put together anew: an expression that shares its parts may be short
+# to build and very long to write.
+_KEPT_UP_TO = 256
+_TEXTS: Memo[Expr, str] = Memo()
+
+
 def print_expr(e: Expr, level: int = 0) -> str:
     """The text of `e`, parenthesised where it stands under an operator of a higher `level`."""
+    text = _TEXTS.get(e)
+    if text is None:
+        text = _print(e)
+        if len(text) <= _KEPT_UP_TO:
+            _TEXTS.keep(e, text)
+    return f"({text})" if level and level > _binds(e) else text
+
+
+def _binds(e: Expr) -> int:
+    """How tightly the outermost operator of `e` binds."""
+    match e:
+        case Binary(op=op) if op in _INFIX:
+            return _INFIX[op][1]
+        case Reduce():
+            return 0
+    return _PREFIX_LEVEL
+
+
+def _print(e: Expr) -> str:
     match e:
         case Const():
             return _print_const(e)
@@ -69,17 +95,15 @@ def print_expr(e: Expr, level: int = 0) -> str:
             return name if dtype == I64 else f"{name}:{dtype}"
         case Binary(op=op, a=a, b=b) if op in _INFIX:
             symbol, mine = _INFIX[op]
-            text = f"{print_expr(a, mine)} {symbol} {print_expr(b, mine + 1)}"
-            return f"({text})" if mine < level else text
+            return f"{print_expr(a, mine)} {symbol} {print_expr(b, mine + 1)}"
         case Binary(op=op, a=a, b=b):
             return f"{op}({print_expr(a)}, {print_expr(b)})"
         case Unary(op=op, a=a):
-            text = ("-" if op == "neg" else "!") + f"({print_expr(a)})"
-            return f"({text})" if level > _PREFIX_LEVEL else text
-    return _print_compound(e, level)
+            return ("-" if op == "neg" else "!") + f"({print_expr(a)})"
+    return _print_compound(e)
 
 
-def _print_compound(e: Expr, level: int) -> str:
+def _print_compound(e: Expr) -> str:
     match e:
         case Call(fn, args):
             return f"{fn}({', '.join(map(print_expr, args))})"
@@ -94,8 +118,7 @@ def _print_compound(e: Expr, level: int) -> str:
             return f"{buffer}[{', '.join(map(print_expr, indices))}{where and ' ' + where}]"
         case Reduce(op=op, axes=axes, body=body):
             over = ", ".join(f"{v.name} in {print_expr(n)}" for v, n in axes)
-            text = f"{op}({over}) {print_expr(body, _PREFIX_LEVEL)}"
-            return f"({text})" if level else text
+            return f"{op}({over}) {print_expr(body, _PREFIX_LEVEL)}"
     return _print_vector(e)
 
 

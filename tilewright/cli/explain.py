@@ -62,7 +62,7 @@ def explain_command(
     model in stages is compiled while it runs: with inputs, given or drawn, it is run first, so that
     its stages are there to be explained.
     """
-    from tilewright.cli.source import is_saved, read_source
+    from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
     from tilewright.frontends.onnx.waiting import Waiting
 
@@ -73,24 +73,30 @@ def explain_command(
             )
         _explain_saved(model, as_json)
         return
+    options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
+    options |= {"tuned": tuned, "nearest": nearest}
+    try:
+        _explain_whole(model, options, threads, html, as_json)
+    except Waiting:
+        if html is not None:
+            raise
+        _explain_stages(model, given, random, seed, options, as_json)
+
+
+def _explain_whole(
+    model: Path, options: dict[str, Any], threads: int | None, html: Path | None, as_json: bool
+) -> None:
     from tilewright.cli.emit import write_text
+    from tilewright.cli.source import read_source
     from tilewright.driver.compiler import Timings, lower
     from tilewright.driver.explain import explain_build
     from tilewright.driver.report import report_data, report_page
     from tilewright.driver.step_rows import step_rows
 
     timings = Timings()
-    options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
-    options |= {"tuned": tuned, "nearest": nearest}
-    try:
-        with progress() as show:
-            build = lower(read_source(model), **options, timings=timings, progress=show)
-    except Waiting:
-        if html is not None:
-            raise
-        _explain_stages(model, given, random, seed, options, as_json)
-        return
-    roofs = _roofs(threads) if target == "native" else None
+    with progress() as show:
+        build = lower(read_source(model), **options, timings=timings, progress=show)
+    roofs = _roofs(threads) if options["target"] == "native" else None
     rows = step_rows(build, timings.passes.refusals)
     if html is not None:
         click.echo(write_text(html, report_page(model.name, build, timings, rows, roofs)))

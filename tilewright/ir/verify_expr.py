@@ -64,11 +64,16 @@ def check_expr(root: Expr, buffers: Mapping[str, Signature], seen: set[Expr]) ->
             seen.add(e)
 
 
-def check_dtype(e: Expr, wanted: DType, what: str, focus: str = "") -> None:
-    """Raise a `Fault` unless `e` has the dtype that `what` must have."""
+def check_dtype(
+    e: Expr, wanted: DType, what: str, within: Expr | None = None, after: str = ""
+) -> None:
+    """Raise a `Fault` unless `e` has the dtype that `what` must have.
+
+    What it marks is the expression `within` which `e` stands, behind the text `after`.
+    """
     if e.dtype != wanted:
         message = f"{what} must be {wanted}, {e} is {e.dtype}"
-        raise Fault("expr.dtype", message, focus or str(e))
+        raise Fault("expr.dtype", message, f"{after}{e if within is None else within}")
 
 
 def check_access(buffer: str, indices: tuple[Expr, ...], buffers: Mapping[str, Signature]) -> None:
@@ -121,8 +126,8 @@ def _check_call(e: Call, _: Mapping[str, Signature]) -> None:
 
 
 def _check_select(e: Select, _: Mapping[str, Signature]) -> None:
-    check_dtype(e.cond, BOOL, "the condition of a select", str(e))
-    check_dtype(e.b, e.a.dtype, "the second choice of this select", str(e))
+    check_dtype(e.cond, BOOL, "the condition of a select", e)
+    check_dtype(e.b, e.a.dtype, "the second choice of this select", e)
 
 
 def _check_bitcast(e: Bitcast, _: Mapping[str, Signature]) -> None:

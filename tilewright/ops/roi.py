@@ -206,44 +206,50 @@ def _pool(
     """One block a bin, which runs through it: where an element lies is the same in all channels."""
     buffers = parameters(ins, outs)
     dtype, real = ins[0].dtype, accumulator(ins[0].dtype)
+    result = Buffer(RESULT, real, outs[0].shape)
     own = (
-        Buffer(RESULT, real, outs[0].shape),
         Buffer(PLACES, I64, (const(4), const(2)), "local"),
         Buffer(WEIGHTS, real, (const(4),), "local"),
     )
-    kept = "y0" if dtype == real else RESULT
-    rows, channels, *size = outs[0].shape
+    kept = buffers["y0"] if dtype == real else result
+    rows, _, *size = outs[0].shape
 
     def body(n: Expr, row: Expr, column: Expr) -> Stmt:
-        bin = bin_of(n, row, column)
-
-        def place(channel: str) -> tuple[Expr, ...]:
-            return n, Var(channel), row, column
-
-        def total(channel: str) -> Load:
-            return Load(kept, place(channel), real)
-
-        begun = Store(kept, place("c0"), bin.start(real))
-        added = Store(kept, place("c"), bin.step(total("c"), Var("c")))
-        ended = Store("y0", place("c1"), cast(dtype, bin.result(total("c1"))))
-        each = [] if bin.before is None else [bin.before]
-        each.append(nest(("c",), (channels,), added))
-        loops: Stmt = Seq(
-            (
-                nest(("c0",), (channels,), begun),
-                nest(("iy", "ix"), bin.counts, Seq(tuple(each))),
-                nest(("c1",), (channels,), ended),
-            )
-        )
-        for buffer in own[1:]:
+        loops = _bin_loops(bin_of(n, row, column), (n, row, column), kept, dtype)
+        for buffer in own:
             loops = Alloc(buffer, loops)
         return loops
 
-    known = {**buffers, **{b.name: b for b in own}}
+    known = {**buffers, **{b.name: b for b in (result, *own)}}
     block = spatial_block(name, (rows, *size), body, known)
-    if kept == RESULT:
-        block = Alloc(own[0], block)
+    if kept is result:
+        block = Alloc(result, block)
     return Func(name, tuple(buffers.values()), ("y0",), block)
+
+
+def _bin_loops(bin: _Bin, at: tuple[Expr, Expr, Expr], kept: Buffer, dtype: DType) -> Stmt:
+    """Through the channels of a bin: what each begins with, its elements, what it ends with."""
+    n, row, column = at
+    channels = kept.shape[1]
+
+    def place(channel: str) -> tuple[Expr, ...]:
+        return n, Var(channel), row, column
+
+    def total(channel: str) -> Load:
+        return Load(kept.name, place(channel), kept.dtype)
+
+    begun = Store(kept.name, place("c0"), bin.start(kept.dtype))
+    added = Store(kept.name, place("c"), bin.step(total("c"), Var("c")))
+    ended = Store("y0", place("c1"), cast(dtype, bin.result(total("c1"))))
+    each = [] if bin.before is None else [bin.before]
+    each.append(nest(("c",), (channels,), added))
+    return Seq(
+        (
+            nest(("c0",), (channels,), begun),
+            nest(("iy", "ix"), bin.counts, Seq(tuple(each))),
+            nest(("c1",), (channels,), ended),
+        )
+    )
 
 
 def _region(rois: TensorType, n: Expr, first: int, real: DType) -> list[tuple[Expr, Expr]]:

@@ -3,11 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
-from tests.schedule.builtin.scheduled import check, kinds, scheduled, sources
+from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var
 from tilewright.ir.loop.text import print_func
-from tilewright.schedule.builtin.structure import facts_of, reductions
-from tilewright.schedule.builtin.tile import tile_roles
 
 NAMES = ("matmul", "dense", "batched_matmul", "pointwise_conv", "max_columns", "mean_middle")
 
@@ -38,23 +36,6 @@ def test_sums_stay_in_registers_and_constants_are_packed() -> None:
     (dynamic,) = scheduled(KERNELS["batched_matmul"](20, 30, 40))
     assert dynamic.func.layouts == ()
     assert "cache_read" in str(dynamic.trace)
-
-
-def test_roles() -> None:
-    ((func, constants),) = sources(KERNELS["dense"](8, 12, 16))
-    facts = facts_of(func)
-    block = next(b for b in facts.blocks if reductions(b))
-    roles = tile_roles(block, facts, constants)
-    assert roles is not None
-    assert roles.panel is not None
-    assert roles.panel.buffer in constants
-    assert roles.row is not None
-    assert str(roles.row.extent) == "8"
-    assert str(roles.column.extent) == "12"
-    assert roles.batch == ()
-    ((func, constants),) = sources(KERNELS["sum_rows"](8, 12, 16))
-    facts = facts_of(func)
-    assert tile_roles(facts.blocks[0], facts, constants) is None
 
 
 def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:

@@ -177,7 +177,7 @@ class _Verifier:
             self.expr(i)
         self.expr(s.value, f"what is stored in {s.buffer!r}", self.buffers[s.buffer][0])
         if s.mask is not None:
-            check_dtype(s.mask, BOOL, "a mask", f"? {s.mask}")
+            check_dtype(s.mask, BOOL, "a mask", after="? ")
             self.expr(s.mask)
 
     def alloc(self, s: Alloc) -> None:
@@ -210,7 +210,7 @@ class _Verifier:
                 raise Fault("loop.iterator", f"no kind of iterator {it.kind!r}", it.name, "S or R")
             self.expr(it.extent, "the extent of an iterator")
             self.expr(it.binding, "the binding of an iterator")
-        check_dtype(s.predicate, BOOL, "the predicate of a block", f"where {s.predicate}")
+        check_dtype(s.predicate, BOOL, "the predicate of a block", after="where ")
         self.expr(s.predicate)
         scope = frozenset(it.name for it in s.iters)
         outer, self.scope = self.scope, scope

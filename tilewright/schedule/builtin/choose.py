@@ -28,7 +28,8 @@ from tilewright.schedule.builtin.structure import (
     reductions,
     typical_extent,
 )
-from tilewright.schedule.builtin.tile import copies_for_one_row, schedule_tile, tile_roles
+from tilewright.schedule.builtin.tile import schedule_tile
+from tilewright.schedule.builtin.tile_roles import copies_for_one_row, tile_roles
 from tilewright.schedule.builtin.window import schedule_windows, window_roles
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import Target

@@ -15,7 +15,6 @@ Rows and columns beyond the end are computed on clamped reads and never stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from tilewright.arith.expr import Binary, Load, Var, as_int
@@ -38,12 +37,9 @@ from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
     facts_of,
-    flat_stride,
-    is_simple,
     loop_of,
     reads_of,
     reductions,
-    spatial,
     summed_type,
     sums_briefly,
     typical_extent,
@@ -51,6 +47,7 @@ from tilewright.schedule.builtin.structure import (
     work,
 )
 from tilewright.schedule.builtin.threads import is_shared, share
+from tilewright.schedule.builtin.tile_roles import Roles, is_plain, is_unit
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -60,57 +57,6 @@ LEAST_REUSE = 4
 LONGEST_TILE = 65
 # Steps of a reduction that may be written out where scalars come one by one.
 STEPS = (1, 2, 4, 8)
-
-
-@dataclass(frozen=True)
-class Roles:
-    """What the axes and operands of a tiled reduction do.
-
-    `panel` is the operand that moves along the columns while all rows share it; `None` where every
-    operand does (depthwise convolution, pooling).
-    """
-
-    column: Iter
-    row: Iter | None
-    batch: tuple[Iter, ...]
-    panel: Load | None
-
-
-def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles | None:
-    """The roles of a reduction's axes, `None` if it cannot be tiled along its last axis."""
-    axes = spatial(block)
-    if not (is_simple(block) and block.init is not None and axes and reductions(block)):
-        return None
-    column = axes[-1]
-    reads = reads_of(block)
-    moving = [r for r in reads if uses(r, column.name)]
-    fixed = [r for r in reads if not uses(r, column.name)]
-    panel = moving[0] if len(moving) == 1 and fixed else None
-    if not moving:
-        return None
-    if panel is None and not all(
-        _unit(r, facts, column.name) or (r.buffer in constants and _is_plain(r, block))
-        for r in moving
-    ):
-        return None
-    rows = [it for it in axes[:-1] if panel is None or not uses(panel, it.name)]
-    row = rows[-1] if rows else None
-    return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
-
-
-def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) -> bool:
-    """Whether an operand would be turned round to be read once: sums along its rows need not be."""
-    panel = roles.panel
-    return (
-        panel is not None
-        and roles.row is None
-        and panel.buffer not in constants
-        and not _unit(panel, facts, roles.column.name)
-    )
-
-
-def _unit(load: Load, facts: Facts, axis: str) -> bool:
-    return flat_stride(load, facts.buffers[load.buffer], axis) == 1
 
 
 def schedule_tile(
@@ -204,7 +150,7 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
     if as_int(simplify(innermost.extent % lanes)) != 0:
         return False
     scalars = [r for r in reads_of(block) if r is not roles.panel]
-    return all(_unit(r, facts, innermost.name) for r in scalars)
+    return all(is_unit(r, facts, innermost.name) for r in scalars)
 
 
 def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> RegisterTile:
@@ -265,12 +211,12 @@ def _pack_panel(
     target: Target,
 ) -> None:
     """Lay the panel operand out in the order in which the tile reads it, where that pays."""
-    if not _is_plain(panel, block):
+    if not is_plain(panel, block):
         return
     facts = facts_of(sch.func)
     name = panel.buffer
     pays = name in constants or not _reads_well(panel, block, roles, facts, tile, target)
-    unit = _unit(panel, facts, roles.column.name)
+    unit = is_unit(panel, facts, roles.column.name)
     if not sch.choose(f"{block.name}.packed", pays, lambda: (False, True) if unit else (True,)):
         return
     if name not in constants:
@@ -306,26 +252,19 @@ def _reads_well(
         if index not in {Var(it.name) for it in roles.batch}
     )
     near = used * buffer.dtype.bytes <= target.l1
-    return _unit(panel, facts, roles.column.name) and whole and near
+    return is_unit(panel, facts, roles.column.name) and whole and near
 
 
 def _pack_columns(sch: Schedule, block: Block, roles: Roles, constants: frozenset[str]) -> None:
     """Lay constants that move along the columns out with the columns innermost."""
     facts = facts_of(sch.func)
     for load in reads_of(block):
-        moves = uses(load, roles.column.name) and not _unit(load, facts, roles.column.name)
+        moves = uses(load, roles.column.name) and not is_unit(load, facts, roles.column.name)
         if load.buffer in constants and moves:
             position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
             last = position.pop(roles.column.name)
             order = [*position.values(), last]
             sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
-
-
-def _is_plain(panel: Load, block: Block) -> bool:
-    """Whether every index of the operand is an axis of its own."""
-    names = set(axis_names(block.iters))
-    axes = [i.name for i in panel.indices if isinstance(i, Var) and i.name in names]
-    return len(set(axes)) == len(panel.indices) and panel.mask is None
 
 
 def _schedule_packing(
@@ -349,7 +288,7 @@ def _schedule_packing(
     sums = [loop for loop in loops if loop != column and loop not in batch]
     last = next(it for it in block.iters if loop_of(it) == sums[-1])
     (read,) = reads_of(block)
-    if _unit(read, facts, last.name) and as_int(simplify(last.extent % tile.lanes)) == 0:
+    if is_unit(read, facts, last.name) and as_int(simplify(last.extent % tile.lanes)) == 0:
         steps, lane = sch.split(sums.pop(), [None, tile.lanes])
         sch.reorder(*batch, outer, *sums, steps, inner, lane)
         sch.vectorize(lane)
