@@ -115,7 +115,10 @@ def test_schedules_that_are_searched_share_their_beginnings() -> None:
         return [*functions, sch.func]
 
     one, two, three = made(2), made(8), made(2)
-    assert one[0] is two[0] and one[1] is three[1] and one[1] != two[1]
+    assert one[0] is two[0]
+    assert one[1] is three[1]
+    assert one[1] != two[1]
     plain = Schedule(before)
     plain.split("y.i0", [None, 4])
-    assert plain.func is not one[0] and plain.func == one[0]
+    assert plain.func is not one[0]
+    assert plain.func == one[0]
