@@ -28,7 +28,6 @@ from tvm.relax import transform
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.s_tir import meta_schedule as ms
 
-
 # Seconds for building and for running a candidate; a worker loads all of TVM first.
 BUILDING, RUNNING = 300.0, 120.0
 # As many as `tune_relax` measures at once.

@@ -99,7 +99,9 @@ def level_after(ours: Mapping[str, Any], our_ms: float, their_ms: float) -> floa
     return next((when for when, best in ours["curve"] if best + beside <= their_ms), None)
 
 
-def measured(folder: Path, engines: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def measured(
+    folder: Path, engines: Sequence[str], arguments: argparse.Namespace, records: Path
+) -> dict[str, Any]:
     """All engines in turns: a row each, by label."""
     entries = []
     for engine in engines:
@@ -108,7 +110,7 @@ def measured(folder: Path, engines: Sequence[str], arguments: argparse.Namespace
         one = entry(
             OURS if ours else engine, folder, folder, arguments.threads, python, label=engine
         )
-        entries.append(replace(one, tuned=str(folder / "records.db")) if ours else one)
+        entries.append(replace(one, tuned=str(records)) if ours else one)
     rows = [result.summary() for result in measure(entries, settings_of(arguments))]
     return {row["engine"]: row for row in rows}
 
@@ -126,7 +128,8 @@ def compare(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
             result["tuning"][label] = tune(folder, *how)
         except RuntimeError as error:
             result.setdefault("failed", {})[label] = str(error)
-    rows = measured(folder, [OURS, *result["tuning"], *PEERS], arguments)
+    engines = [OURS, *result["tuning"], *PEERS]
+    rows = measured(folder, engines, arguments, folder / "records.db")
     result["rows"] = list(rows.values())
     times = {engine: row["min_ms"] for engine, row in rows.items() if "min_ms" in row}
     if {OURS_TUNED, THEIRS} <= times.keys():
