@@ -1,28 +1,34 @@
 """Tune the twelve operators, with our tuner and with TVM's MetaSchedule, and compare the results.
 
     python benchmarks/kernels.py --group tuned --missing      # write the operators first
-    python benchmarks/tuning.py --trials 64 --json tuning.json
+    python benchmarks/tuning.py --trials 64 --json tuning.json --resume
     python benchmarks/tuning.py gemm_512 --without-tvm
 
 Both tuners start from nothing, have the same number of trials, and are timed from start to end.
 Then the built-in schedule, the tuned one, MetaSchedule's program and the engines that load fast
-take turns in one run, measured by one stopwatch. Ours also says after how many seconds it first had
-a schedule as fast as MetaSchedule's last one.
+take turns in one run, measured by one stopwatch. For both there is a curve, the best time so far
+over the seconds since the tuner was started, loading it included. Ours also says after how many
+seconds it first had a schedule as fast as MetaSchedule's last one.
+
+The figures are written after every operator, and `--resume` leaves out those that are in the file
+and came through. A tuner that fails is told of, and costs that operator only.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from kernels import CACHE, TUNED
-from latency import OWN_ENVIRONMENTS, add_arguments, entry, settings_of, write
+from latency import OWN_ENVIRONMENTS, add_arguments, entry, known_rows, settings_of, write
 from machine import describe_machine
 from report import geometric_mean
 
@@ -33,40 +39,69 @@ OURS, OURS_TUNED, THEIRS = "tilewright", "tilewright tuned", "tvm-tuned"
 PEERS = ("onnxruntime", "openvino")
 
 
-def tune_ours(folder: Path, trials: int, threads: int, seed: int) -> float:
-    """Tune from an empty file of records; the seconds it took."""
+def tune_ours(folder: Path, trials: int, threads: int, seed: int) -> dict[str, Any]:
+    """Tune from an empty file of records: the seconds it took, and the curve."""
     records = folder / "records.db"
     for old in folder.glob("records.db*"):
         old.unlink()
     command = [sys.executable, "-m", "tilewright", "tune", folder / "model.onnx", "--db", records]
     options = ["--trials", trials, "--threads", threads, "--seed", seed, "--json"]
-    return _timed([*command, *options])
+    start = time.time()
+    spent, _ = _timed([*command, *options])
+    return {"seconds": spent, "curve": our_curve(records, start)}
 
 
-def tune_theirs(folder: Path, trials: int, threads: int, seed: int) -> float:
-    """Tune with MetaSchedule; the seconds it took."""
+def tune_theirs(folder: Path, trials: int, threads: int, seed: int) -> dict[str, Any]:
+    """Tune with MetaSchedule: the seconds it took, and the curve."""
     script = Path(__file__).with_name("metaschedule.py")
     options = ["--trials", trials, "--threads", threads, "--seed", seed]
-    return _timed([OWN_ENVIRONMENTS[THEIRS], script, folder, *options])
+    spent, printed = _timed([OWN_ENVIRONMENTS[THEIRS], script, folder, *options])
+    told = json.loads(printed.splitlines()[-1])
+    loading = spent - told["seconds"]
+    return {
+        "seconds": spent,
+        "failed": told["failed"],
+        "curve": [[when + loading, best] for when, best in told["curve"]],
+    }
 
 
-def _timed(command: Sequence[object]) -> float:
+def _timed(command: Sequence[object]) -> tuple[float, str]:
+    """The seconds that a command took, and what it printed."""
     start = time.perf_counter()
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr[-2000:]}")
-    return time.perf_counter() - start
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stderr[-2000:]}")
+    return time.perf_counter() - start, done.stdout
 
 
-def seconds_until(records: Path, enough: float) -> float | None:
-    """Seconds from the first measurement until one was as fast as `enough`; None if none was."""
+def our_curve(records: Path, start: float) -> list[list[float]]:
+    """Seconds since the start and the best milliseconds so far, wherever there was a better one.
+
+    What is compared at the end is no trial.
+    """
     with Records(records) as file:
-        rows = [row for row in file if row.times]
-    fast = [row.measured_at for row in rows if min(row.times) <= enough]
-    return min(fast) - min(row.measured_at for row in rows) if fast else None
+        rows = [row for row in file if row.times and not row.rival and not row.failure]
+    curve: list[list[float]] = []
+    for row in sorted(rows, key=lambda row: row.measured_at):
+        best = median(row.times) * 1e3
+        if not curve or best < curve[-1][1]:
+            curve.append([row.measured_at - start, best])
+    return curve
 
 
-def measured(folder: Path, engines: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def level_after(ours: Mapping[str, Any], our_ms: float, their_ms: float) -> float | None:
+    """Seconds until our tuner had a schedule as fast as their last one; None if it never had.
+
+    Records have the time of the kernel alone: what a call takes beside it is what the stopwatch
+    says of our last one more than the records do.
+    """
+    beside = max(0.0, our_ms - ours["curve"][-1][1]) if ours["curve"] else 0.0
+    return next((when for when, best in ours["curve"] if best + beside <= their_ms), None)
+
+
+def measured(
+    folder: Path, engines: Sequence[str], arguments: argparse.Namespace, records: Path
+) -> dict[str, Any]:
     """All engines in turns: a row each, by label."""
     entries = []
     for engine in engines:
@@ -75,33 +110,47 @@ def measured(folder: Path, engines: Sequence[str], arguments: argparse.Namespace
         one = entry(
             OURS if ours else engine, folder, folder, arguments.threads, python, label=engine
         )
-        entries.append(replace(one, tuned=str(folder / "records.db")) if ours else one)
+        entries.append(replace(one, tuned=str(records)) if ours else one)
     rows = [result.summary() for result in measure(entries, settings_of(arguments))]
     return {row["engine"]: row for row in rows}
 
 
 def compare(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """One operator: how long tuning took, and the rows of all engines."""
+    """One operator: how long tuning took with which curve, and the rows of all engines."""
     folder = arguments.cache.resolve() / "tuned" / name
     how = (arguments.trials, arguments.threads, arguments.seed)
-    seconds = {OURS_TUNED: tune_ours(folder, *how)}
-    engines = [OURS, OURS_TUNED, *PEERS]
+    tuners = {OURS_TUNED: tune_ours}
     if not arguments.without_tvm:
-        seconds[THEIRS] = tune_theirs(folder, *how)
-        engines.append(THEIRS)
-    rows = measured(folder, engines, arguments)
-    result: dict[str, Any] = {"model": name, "tuning_s": seconds, "rows": list(rows.values())}
-    if THEIRS in rows and "min_ms" in rows[THEIRS]:
-        enough = rows[THEIRS]["min_ms"] / 1e3
-        result["level_after_s"] = seconds_until(folder / "records.db", enough)
+        tuners[THEIRS] = tune_theirs
+    result: dict[str, Any] = {"model": name, "trials": arguments.trials, "tuning": {}}
+    for label, tune in tuners.items():
+        try:
+            result["tuning"][label] = tune(folder, *how)
+        except RuntimeError as error:
+            result.setdefault("failed", {})[label] = str(error)
+    engines = [OURS, *result["tuning"], *PEERS]
+    rows = measured(folder, engines, arguments, folder / "records.db")
+    result["rows"] = list(rows.values())
+    times = {engine: row["min_ms"] for engine, row in rows.items() if "min_ms" in row}
+    if {OURS_TUNED, THEIRS} <= times.keys():
+        ours = result["tuning"][OURS_TUNED]
+        result["level_after_s"] = level_after(ours, times[OURS_TUNED], times[THEIRS])
     return result
 
 
 def line(result: Mapping[str, Any]) -> str:
-    """One operator as text."""
+    """One operator as text, with both curves below."""
     cells = [f"{row['engine']} {row['min_ms']:.3f}" for row in result["rows"] if "min_ms" in row]
-    spent = ", ".join(f"{name} {s:.0f} s" for name, s in result["tuning_s"].items())
-    return f"{result['model']}: {', '.join(cells)} ms; {spent}; {result.get('level_after_s')}"
+    lines = [f"{result['model']}: {', '.join(cells)} ms"]
+    for label, told in result["tuning"].items():
+        points = ", ".join(f"{when:.0f} s {best:.3f} ms" for when, best in told["curve"])
+        lines.append(f"  {label}, {told['seconds']:.0f} s: {points}")
+    if "level_after_s" in result:
+        when, theirs = result["level_after_s"], result["tuning"][THEIRS]["seconds"]
+        text = "never" if when is None else f"after {when:.0f} s, {when / theirs:.3f} of its time"
+        lines.append(f"  as fast as MetaSchedule's last: {text}")
+    lines += [f"  {label} failed: {why}" for label, why in result.get("failed", {}).items()]
+    return "\n".join(lines)
 
 
 def gain(results: Sequence[Mapping[str, Any]], over: str) -> float:
@@ -125,8 +174,11 @@ def main() -> None:
     parser.set_defaults(cache=CACHE)
     arguments = parser.parse_args()
     machine = describe_machine((1, arguments.threads))
-    results = []
-    for name in arguments.names or TUNED:
+    results = [row for row in known_rows(arguments) if "failed" not in row]
+    for result in results:
+        print(line(result))
+    known = {result["model"] for result in results}
+    for name in (n for n in arguments.names or TUNED if n not in known):
         results.append(compare(name, arguments))
         print(line(results[-1]), flush=True)
         if arguments.json:

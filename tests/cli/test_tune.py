@@ -133,3 +133,25 @@ def test_an_interrupt_at_the_terminal_keeps_everything(mlp_file: Path) -> None:
 def _measured() -> int:
     with Records(Path("r.db")) as records:
         return sum(not record.rival for record in records)
+
+
+def test_a_model_that_cannot_be_read_leaves_no_records(tmp_path: Path) -> None:
+    broken, records = tmp_path / "broken.onnx", tmp_path / "r.db"
+    broken.write_bytes(b"nothing of the kind")
+    fail("tune", broken, "--trials", 4, "--db", records, code="onnx.damaged")
+    assert not records.exists()
+
+
+def test_what_other_records_teach(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_fakes(monkeypatch)
+    wanted = ("--batch", 4, "--at", "N=4")
+    succeed("tune", mlp_file, "--trials", 36, "--db", "r.db", *QUICK)
+    text = succeed("tune", mlp_file, "--trials", 8, "--db", "s.db", "--learn-from", "r.db", *wanted)
+    assert "8 measurements" in text
+    assert "learnt from" in succeed("lab", "pretrain", "model.txt", "--records", "r.db")
+    both = ("--learn-from", "r.db", "--cost", "pretrained:model.txt")
+    fail("tune", mlp_file, "--trials", 4, "--db", "t.db", *both, code="tune.two-costs")
+    Records(Path("empty.db")).close()
+    empty = ("--learn-from", "empty.db")
+    fail("tune", mlp_file, "--db", "t.db", *empty, code="cost.too-few-records")
+    assert not Path("t.db").exists()

@@ -101,3 +101,24 @@ def test_legality_is_checked_when_asked() -> None:
     Schedule(func).reorder("j", "i")
     with pytest.raises(LegalityError):
         Schedule(func, legality=True).reorder("j", "i")
+
+
+def test_schedules_that_are_searched_share_their_beginnings() -> None:
+    before = matmul()
+
+    def made(rows: int) -> list[object]:
+        sch = Schedule(before, decide=lambda name, default, options: default)
+        inner = sch.split("y.i0", [None, 4])[1]
+        functions = [sch.func]
+        sch.split("y.i1", [None, rows])
+        sch.unroll(inner)
+        return [*functions, sch.func]
+
+    one, two, three = made(2), made(8), made(2)
+    assert one[0] is two[0]
+    assert one[1] is three[1]
+    assert one[1] != two[1]
+    plain = Schedule(before)
+    plain.split("y.i0", [None, 4])
+    assert plain.func is not one[0]
+    assert plain.func == one[0]

@@ -69,7 +69,7 @@ def prove(cond: Expr, extents: Extents | None = None) -> bool:
 
 
 _SIMPLIFIERS: Memo[frozenset[tuple[str, Expr]], Simplifier] = Memo()
-MAX_SIMPLIFIERS = 500
+MAX_SIMPLIFIERS = 4000
 
 
 def _simplifier(e: Expr, extents: Extents) -> Simplifier:

@@ -24,8 +24,11 @@ LICENCE = "that of tilewright"
 @click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), default=Path(), help="The folder.")
 @click.option("--limit", type=COUNT, default=300, show_default=True, help="Candidates a kernel.")
+@click.option("--space", default="constructed", show_default=True, help="Of schedules.")
 @threads_option
-def record_command(models: tuple[Path, ...], out: Path, limit: int, threads: int | None) -> None:
+def record_command(
+    models: tuple[Path, ...], out: Path, limit: int, space: str, threads: int | None
+) -> None:
     """Measure candidates of each model's heaviest kernel, and write them as a space to replay.
 
     The machine should do nothing else. A model called model.onnx goes by the name of its folder.
@@ -36,7 +39,9 @@ def record_command(models: tuple[Path, ...], out: Path, limit: int, threads: int
     from tilewright.target.cpu import host
     from tilewright.tune.measure.measurer import Measurer, Settings
     from tilewright.tune.space.files import write_space
+    from tilewright.tune.space.table import SCHEDULE_SPACES
 
+    SCHEDULE_SPACES.get(space)
     target = host()
     out.mkdir(parents=True, exist_ok=True)
     with Measurer(BUILD_WORKER, Settings(builders=target.cores)) as measurer:
@@ -47,12 +52,12 @@ def record_command(models: tuple[Path, ...], out: Path, limit: int, threads: int
                 raise ConfigError("lab.no-kernels", f"{model} has no kernel to measure")
             task = max(tasks, key=lambda one: one.about.flops * one.about.weight)
             with progress() as show:
-                space = record_task(name, task, target, measurer, limit, threads or 0, show)
+                found = record_task(name, task, target, measurer, limit, threads or 0, show, space)
             path = out / f"{name}.json.gz"
-            write_space(path, space, SOURCE.format(target.cpu), LICENCE)
+            write_space(path, found, SOURCE.format(target.cpu), LICENCE)
             click.echo(
-                f"{path}: {len(space)} candidates of {task.about.name}, the best in "
-                f"{space.optimum * 1e3:.3g} ms, {space.share_within(0.05):.1%} within 5 % of it"
+                f"{path}: {len(found)} candidates of {task.about.name}, the best in "
+                f"{found.optimum * 1e3:.3g} ms, {found.share_within(0.05):.1%} within 5 % of it"
             )
 
 

@@ -3,6 +3,7 @@
 tilewright tune model.onnx --trials 512 --db records.db
 tilewright tune model.onnx --budget 5m                      # the best that is found in that time
 tilewright tune model.onnx --cluster 10.0.0.1:6379          # on all machines like this one
+tilewright tune model.onnx --learn-from other.db            # begin with what other models taught
 tilewright compile model.onnx --tuned records.db
 """
 
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +26,8 @@ from tilewright.cli.options import (
     precision_option,
     threads_option,
 )
-from tilewright.cli.output import print_json, print_table
+from tilewright.cli.output import print_json, print_table, progress
+from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tilewright.driver.tuning.session import OpenMeasurer, Report, Settings
@@ -63,6 +66,15 @@ def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float |
 )
 @click.option("--strategy", default="evolutionary", show_default=True)
 @click.option("--cost", help="The cost model. [default: lightgbm, or ridge where that is missing]")
+@click.option(
+    "--learn-from",
+    "teachers",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="RECORDS",
+    help="A file of records of other models; the cost model begins with what they teach. "
+    "May be repeated.",
+)
 @click.option("--scheduler", default="gradient", show_default=True, help="Of tasks.")
 @click.option("--space", default="constructed", show_default=True, help="Of schedules.")
 @click.option("--batch", type=COUNT, default=16, show_default=True, help="Measured at once.")
@@ -92,6 +104,7 @@ def tune_command(
     db: Path,
     strategy: str,
     cost: str | None,
+    teachers: tuple[Path, ...],
     scheduler: str,
     space: str,
     batch: int,
@@ -113,26 +126,51 @@ def tune_command(
     from tilewright.cli.source import read_source
     from tilewright.cli.tune_view import watching
     from tilewright.driver.precision import check_precision
-    from tilewright.driver.tuning.session import Session, Settings
+    from tilewright.driver.tuning.session import Session, Settings, tasks_of
     from tilewright.driver.tuning.whole_model import Model
     from tilewright.target.cpu import host
     from tilewright.tune.records import Records
 
     if trials is None and budget is None:
         trials = TRIALS
-    settings = Settings(
-        trials, budget, batch, _method(strategy, cost), scheduler, space, seed, cold
-    )
-    _check_names(settings)
     source, count = read_source(model), threads or host().cores
     whole = Model(source, host(), dims, check_precision(precision), sizes, count)
-    with Records(db) as records:
-        with _measuring(cluster) as open_measurer, watching() as show:
-            report = Session(whole, records, settings, show, open_measurer).run()
-        if as_json:
-            print_json(_data(model, db, report))
-        else:
-            _print(model, db, report)
+    with _taught(teachers, cost) as known_cost:
+        method = _method(strategy, known_cost)
+        settings = Settings(trials, budget, batch, method, scheduler, space, seed, cold)
+        _check_names(settings)
+        with progress() as say:
+            say("finding the kernels of the model")
+            tasks = tasks_of(whole, settings)
+        # Only now: a model that cannot be tuned leaves no file behind.
+        with Records(db) as records:
+            with _measuring(cluster) as open_measurer, watching() as show:
+                report = Session(whole, records, settings, show, open_measurer, tasks).run()
+            if as_json:
+                print_json(_data(model, db, report))
+            else:
+                _print(model, db, report)
+
+
+@contextmanager
+def _taught(teachers: tuple[Path, ...], cost: str | None) -> Iterator[str | None]:
+    """The cost model by name: one that has learnt from records, where some are given."""
+    if not teachers:
+        yield cost
+        return
+    if cost is not None:
+        raise ConfigError(
+            "tune.two-costs",
+            "--learn-from makes a cost model of its own",
+            help="leave --cost out",
+        )
+    from tilewright.cli.lab_pretrain import tasks_of_records
+    from tilewright.tune.cost.pretrained import pretrain, write_model
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.txt"
+        write_model(file, pretrain([t for path in teachers for t in tasks_of_records(path)]))
+        yield f"pretrained:{file}"
 
 
 @contextmanager
@@ -157,7 +195,6 @@ def _measuring(cluster: str | None) -> Iterator[OpenMeasurer]:
 
 def _method(strategy: str, cost: str | None) -> Any:
     """The strategy with its cost model, if it uses one; both are checked."""
-    from tilewright.core.errors import ConfigError
     from tilewright.tune.cost.table import make_cost_model
     from tilewright.tune.lab.method import methods
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
 from tilewright.core.config import config
@@ -31,6 +31,8 @@ from tilewright.schedule.trace import Arg, Open, Ref, Step, Trace
 T = TypeVar("T")
 # Answers a question: its name, what is taken by default, and all that may be.
 Decide: TypeAlias = Callable[[str, Any, tuple[Any, ...]], Any]
+# Steps of searched schedules that are remembered, some ten thousand bytes each.
+REMEMBERED = 8192
 
 
 @node
@@ -112,9 +114,10 @@ class Schedule:
             self._check_call(step, args)
             if step.name in SAMPLINGS:
                 return self._sample(step, args)
-            names = names_of(step.name)
-            result = names(self.func, *args) if names is not None else None
-            self._change(step, rewrite_of(step.name)(self.func, *args))
+            # Candidates of a search mostly begin alike.
+            run = _applied if self._decide is None else _remembered
+            result, after = run(_Same(self.func), step.name, args)
+            self._change(step, after)
         except Error as error:
             error.notes = (_StepNote(step, len(self._steps) + 1), *error.notes)
             raise
@@ -165,6 +168,31 @@ class Schedule:
                 f"{step.name} does not take these arguments: {error}",
                 help=f"{step.name}{_signature(step.name)}",
             ) from None
+
+
+class _Same:
+    """A function as the key of what is known of it: equal to itself only, which is told at once."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.func is other.func
+
+    def __hash__(self) -> int:
+        return id(self.func)
+
+
+def _applied(before: _Same, name: str, args: tuple[Any, ...]) -> tuple[Any, Func]:
+    """What a primitive gives, and the function that it makes."""
+    names = names_of(name)
+    result = names(before.func, *args) if names is not None else None
+    return result, rewrite_of(name)(before.func, *args)
+
+
+_remembered = lru_cache(REMEMBERED)(_applied)
 
 
 @cache

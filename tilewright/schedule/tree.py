@@ -27,8 +27,11 @@ def spine_to(func: Func, wanted: Callable[[Stmt], bool]) -> Spine | None:
 
     def search(stmt: Stmt) -> bool:
         spine.append(stmt)
-        if wanted(stmt) or any(search(child) for child in child_stmts(stmt)):
+        if wanted(stmt):
             return True
+        for child in child_stmts(stmt):  # a generator for `any` would take twice as long
+            if search(child):
+                return True
         spine.pop()
         return False
 
@@ -99,6 +102,10 @@ def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
         return _with_branch(parent, old, new)
     if new is None:
         return None
+    if isinstance(parent, For):
+        return For(parent.name, parent.extent, parent.kind, new, parent.annotations)
+    if isinstance(parent, Alloc):
+        return Alloc(parent.buffer, new)
     return map_stmt(parent, lambda s: new if s is old else s)
 
 

@@ -52,25 +52,3 @@ def test_features_and_texts_are_those_of_the_whole() -> None:
     assert (part.features(candidates) == whole.features(candidates)).all()
     assert part.text(candidates[0]) == whole.text(candidates[0])
     assert part.legal(candidates[0])
-
-
-def test_nothing_is_asked_twice() -> None:
-    whole = smooth()
-    asked: list[tuple] = []
-
-    class Counting(KnobSpace):
-        def build(self, choose: Choose) -> None:
-            chosen: list = []
-
-            def noted(site: Site) -> object:
-                chosen.append(choose(site))
-                return chosen[-1]
-
-            try:
-                whole.build(noted)  # type: ignore[arg-type]
-            finally:
-                asked.append(tuple(chosen))
-
-    part = narrowed(Counting(whole.knobs), 300)
-    assert len(asked) == len(set(asked))
-    assert list(enumerate_all(part)) == list(enumerate_all(narrowed(whole, 300)))

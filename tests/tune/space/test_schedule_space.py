@@ -10,8 +10,9 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import host
+from tilewright.tune.candidate import Candidate
 from tilewright.tune.space.moves import enumerate_all, sample
-from tilewright.tune.space.schedule_space import KEPT, ScheduleSpace
+from tilewright.tune.space.schedule_space import KEPT, ScheduleSpace, _keep
 from tilewright.tune.space.space import follow
 
 
@@ -67,9 +68,18 @@ def test_what_was_just_made_is_not_made_again() -> None:
     space.trace(candidate)
     assert space.features([candidate]).shape == (1, space.features([candidate]).size)
     assert space.made == made
-    for size in range(KEPT + 1):
-        space._keep(candidate.__class__((("size", size),)), space.scheduled(candidate))
-    assert len(space._made) == KEPT
+    space._made.clear()
+    assert space.build(lambda site: dict(candidate.decisions)[site.name]) is None
+    assert space.made == made  # what it asks is known
+    space.func(candidate)
+    assert space.made == made + 1
+
+
+def test_what_is_kept_is_bounded() -> None:
+    known: dict[Candidate, int] = {}
+    for number in range(KEPT + 1):
+        _keep(known, Candidate((("size", number),)), number)
+    assert [*known.values()] == [*range(1, KEPT + 1)]
 
 
 class Shifted(Rows):

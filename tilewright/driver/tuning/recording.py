@@ -25,10 +25,11 @@ def record_task(
     limit: int,
     threads: int = 0,
     show: Callable[[str], None] = lambda text: None,
+    kind: str = "constructed",
 ) -> ReplaySpace:
-    """Measure at most `limit` candidates, neighbours of the built-in schedule of a task."""
+    """Measure at most `limit` candidates of a task, of a space of schedules of this kind."""
     scheduled = task.scheduled
-    make = SCHEDULE_SPACES.get("constructed")
+    make = SCHEDULE_SPACES.get(kind)
     space = make(scheduled.func, scheduled.constants, target)
     job = write_task(measurer.folder / f"task-{name}", task, target, threads)
     show(f"{name}: choosing candidates")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
 from tilewright.driver.tuning.deferred import DeferredChecks
-from tilewright.driver.tuning.extract import TuningTask, extract_tasks
+from tilewright.driver.tuning.extract import Extraction, TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
 from tilewright.driver.tuning.pace import Pace
 from tilewright.driver.tuning.task_files import write_task
@@ -60,6 +60,13 @@ class Settings:
     cold: bool = False
 
 
+def tasks_of(model: Model, settings: Settings) -> Extraction:
+    """The kernels of a model that can be tuned."""
+    return extract_tasks(
+        model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
+    )
+
+
 @dataclass
 class Report:
     """What came of a session."""
@@ -80,6 +87,7 @@ class Session:
     """One run of the tuner; `show` is told after everything that happens.
 
     `open_measurer` gives whoever measures: once for the search, once for what is compared then.
+    `tasks` are those of the model, where somebody has found them already.
     """
 
     def __init__(
@@ -89,6 +97,7 @@ class Session:
         settings: Settings,
         show: Callable[[Session], object] = lambda session: None,
         open_measurer: OpenMeasurer = measure_here,
+        tasks: Extraction | None = None,
     ) -> None:
         if settings.trials is None and settings.budget is None:
             raise TuneError("tune.endless", "neither trials nor a budget of time is given")
@@ -100,9 +109,7 @@ class Session:
         self.report = Report()
         self.pace = Pace(settings.trials, settings.budget, settings.batch)
         self._now("finding the kernels of the model")
-        tasks = extract_tasks(
-            model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
-        )
+        tasks = tasks or tasks_of(model, settings)
         conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
         self.ledger = Ledger(records, target_text(model.target), versions(), tuple(conditions))
         self.report.searches = [self._search_of(task) for task in tasks.tasks]

@@ -15,42 +15,7 @@ import numpy as np
 
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.space.moves import enumerate_all
-from tilewright.tune.space.space import Choose, Illegal, Site, Space
-
-
-class Questions:
-    """What a space asks after which answers, remembered: asking anew may mean to schedule anew."""
-
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        # After these answers: the next question, or how it ends.
-        self._known: dict[tuple[Value, ...], Site | bool] = {}
-
-    def ask(self, choose: Choose) -> None:
-        """As `Space.build`."""
-        answers: list[Value] = []
-        while isinstance(site := self._known.get(tuple(answers)), Site):
-            answers.append(choose(site))
-        if site is None:
-            self._explore(answers, choose)
-        elif not site:
-            raise Illegal(self._space.name)
-
-    def _explore(self, given: list[Value], choose: Choose) -> None:
-        answers: list[Value] = []
-
-        def noted(site: Site) -> Value:
-            self._known[tuple(answers)] = site
-            old = len(answers) < len(given)
-            answers.append(given[len(answers)] if old else choose(site))
-            return answers[-1]
-
-        try:
-            self._space.build(noted)
-        except Illegal:
-            self._known[tuple(answers)] = False
-            raise
-        self._known[tuple(answers)] = True
+from tilewright.tune.space.space import Choose, Site, Space
 
 
 class NarrowedSpace(Space):
@@ -59,14 +24,11 @@ class NarrowedSpace(Space):
     `seen` has the decisions that came up so far, with the most options that the whole space had.
     """
 
-    def __init__(
-        self, whole: Space, widths: Mapping[str, int], questions: Questions | None = None
-    ) -> None:
+    def __init__(self, whole: Space, widths: Mapping[str, int]) -> None:
         self.whole = whole
         self.name = whole.name
         self.widths = widths
         self.seen: dict[str, int] = {}
-        self.questions = questions or Questions(whole)
 
     def build(self, choose: Choose) -> None:
         """Ask what the whole space asks, offering less."""
@@ -75,7 +37,7 @@ class NarrowedSpace(Space):
             self.seen[site.name] = max(len(site.options), self.seen.get(site.name, 0))
             return choose(Site(site.name, _kept(site, self.widths.get(site.name, 1))))
 
-        self.questions.ask(narrow)
+        self.whole.build(narrow)
 
     def features(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """Those of the whole space."""
@@ -100,7 +62,7 @@ def narrowed(whole: Space, limit: int) -> NarrowedSpace:
         width = part.widths.get(name, 1) + 1
         # Not even tried where it would be too large if the decision came up every time.
         expected = size * width // (width - 1)
-        wider = NarrowedSpace(whole, {**part.widths, name: width}, part.questions)
+        wider = NarrowedSpace(whole, {**part.widths, name: width})
         found = _size(wider, limit) if width <= part.seen[name] and expected <= limit else 0
         if 0 < found <= limit:
             part, size = wider, found

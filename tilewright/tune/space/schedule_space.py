@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,14 +27,17 @@ from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import Target
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.features.program import program_features
+from tilewright.tune.space.questions import Questions
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
 
 # The comment above a trace that says by which decisions it was made.
 DECISIONS = "# decisions: "
-# Scheduled functions that are kept: what is drawn is often asked for again at once.
-KEPT = 256
+# Functions and rows that are kept: what is drawn is often asked for again at once, and the best of
+# one round are looked at in the next.
+KEPT = 512
 # How much likelier a default is drawn than all else: with a dozen decisions a few change at a time.
 FAITHFUL = 3.0
+Known = TypeVar("Known")
 
 
 class ScheduleSpace(Space):
@@ -48,13 +51,18 @@ class ScheduleSpace(Space):
         self.constants = constants
         self.target = target
         self._made: dict[Candidate, ScheduledFunc] = {}
+        self._rows: dict[Candidate, np.ndarray] = {}
+        self._questions = Questions(self._make)
 
     @abstractmethod
     def make(self, decide: Decide) -> ScheduledFunc:
         """The schedule that these decisions give; a `ScheduleError` if they give none."""
 
     def build(self, choose: Choose) -> None:
-        """Make a schedule, asking for each decision."""
+        """Ask for each decision; a schedule is made where nobody knows what would be asked."""
+        self._questions.ask(choose)
+
+    def _make(self, choose: Choose) -> None:
         made: list[tuple[str, Value]] = []
 
         def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
@@ -69,12 +77,7 @@ class ScheduleSpace(Space):
             scheduled = self.make(decide)
         except ScheduleError as error:
             raise Illegal(error.code) from error
-        self._keep(Candidate(tuple(made)), scheduled)
-
-    def _keep(self, candidate: Candidate, scheduled: ScheduledFunc) -> None:
-        self._made[candidate] = scheduled
-        if len(self._made) > KEPT:
-            del self._made[next(iter(self._made))]
+        _keep(self._made, Candidate(tuple(made)), scheduled)
 
     def default(self) -> Candidate:
         """The candidate with nothing but defaults: where a search begins."""
@@ -87,14 +90,14 @@ class ScheduleSpace(Space):
 
         scheduled = self.make(decide)
         found = Candidate(tuple(made))
-        self._keep(found, scheduled)
+        _keep(self._made, found, scheduled)
         return found
 
     def scheduled(self, candidate: Candidate) -> ScheduledFunc:
         """The function that a candidate's decisions make, with its trace and rule."""
         if candidate not in self._made:
             decisions = dict(candidate.decisions)
-            self.build(lambda site: decisions[site.name])
+            self._make(lambda site: decisions[site.name])
         return self._made[candidate]
 
     def func(self, candidate: Candidate) -> Func:
@@ -138,7 +141,20 @@ class ScheduleSpace(Space):
 
     def features(self, candidates: Sequence[Candidate]) -> np.ndarray:
         """One row of the scheduled program's features a candidate."""
-        return np.vstack([program_features(self.func(c), self.target) for c in candidates])
+        return np.vstack([self._row(candidate) for candidate in candidates])
+
+    def _row(self, candidate: Candidate) -> np.ndarray:
+        if candidate not in self._rows:
+            row = program_features(self.func(candidate), self.target)
+            _keep(self._rows, candidate, row)
+        return self._rows[candidate]
+
+
+def _keep(known: dict[Candidate, Known], candidate: Candidate, found: Known) -> None:
+    """Remember what was found; what has been known for longest is forgotten."""
+    known[candidate] = found
+    if len(known) > KEPT:
+        del known[next(iter(known))]
 
 
 def _weights(default: Any, options: tuple[Any, ...]) -> tuple[float, ...]:

@@ -1,0 +1,81 @@
+"""Measure larger parts of spaces of schedules once, for the ring to replay.
+
+    python benchmarks/kernels.py --group tuned --missing      # write the operators first
+    python benchmarks/record_spaces.py --out spaces
+    tilewright lab --space spaces/gemm_512-union.json.gz --trials 128 --seeds 100
+
+One thread, so that times are those of the processor; still the machine should do nothing else. A
+space that is in the folder already is left out, so that a run which was ended goes on where it was.
+Each takes some minutes; after `--minutes` of them no further one is begun. Those of both kinds
+of schedules together have few fast candidates, which is what tells methods of search apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CACHE = Path(__file__).parent / "results" / "cache"
+
+# The operator and the kind of schedules; those first that are worth most.
+RECORDED = (
+    ("gemm_512", "union"),
+    ("linear_128x768x3072", "union"),
+    ("bmm_12x128x64", "union"),
+    ("conv3x3_14x14_256to256", "union"),
+    ("conv1x1_14x14_256to512_s2", "union"),
+    ("depthwise3x3_112x112_96to96", "union"),
+    ("softmax_512x1000", "constructed"),
+    ("layernorm_512x768", "constructed"),
+    ("conv3x3_28x28_128to128", "union"),
+    ("linear_1x4096x4096", "union"),
+)
+
+
+def record(name: str, kind: str, arguments: argparse.Namespace) -> bool:
+    """Measure one space into a file of its own; whether that worked."""
+    made = arguments.out / "new"
+    model = arguments.cache / "tuned" / name / "model.onnx"
+    command = [sys.executable, "-m", "tilewright", "lab", "record", model, "--out", made]
+    options = ["--limit", arguments.limit, "--space", kind, "--threads", 1]
+    done = subprocess.run(list(map(str, [*command, *options])), check=False)
+    if done.returncode == 0:
+        (made / f"{name}.json.gz").rename(file_of(name, kind, arguments))
+    return done.returncode == 0
+
+
+def file_of(name: str, kind: str, arguments: argparse.Namespace) -> Path:
+    """Where the space goes once it is whole."""
+    return Path(arguments.out / f"{name}-{kind}.json.gz")
+
+
+def main() -> None:
+    """Record what is not there yet."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="operators (default: all)")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=300, help="candidates of a space")
+    parser.add_argument("--minutes", type=float, default=25.0)
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    arguments = parser.parse_args()
+    begun, failed = time.monotonic(), []
+    for name, kind in RECORDED:
+        wanted = not arguments.names or name in arguments.names
+        if not wanted or file_of(name, kind, arguments).exists():
+            continue
+        if time.monotonic() - begun > 60 * arguments.minutes:
+            print(f"{name} {kind}: no time left; the same command goes on")
+            continue
+        start = time.monotonic()
+        if not record(name, kind, arguments):
+            failed.append(name)
+        print(f"{name} {kind}: {time.monotonic() - start:.0f} s", flush=True)
+    if failed:
+        sys.exit(f"not recorded: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
