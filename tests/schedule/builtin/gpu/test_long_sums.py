@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.codegen.test_nvptx import check_on_threads
-from tests.differential.kernel_graphs import KERNELS
+from tests.differential.kernel_graphs import KERNELS, _Maker
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.scheduled import compare, finalized
 from tests.schedule.builtin.scheduled import sources
@@ -34,6 +34,18 @@ def test_sums_are_cut_where_there_are_few(
     facts = facts_of(func)
     (block,) = (b for b in facts.blocks if reductions(b))
     assert parts_of(block, facts, H200) == parts
+
+
+def test_what_is_summed_is_computed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_sums, "BLOCK_TERMS", 8)
+    b = _Maker("distance")
+    difference = b.add("sub", b.input(16, 24), b.input(16, 24))
+    square = b.add("mul", difference, difference)
+    graph = b.g.graph(b.add("reduce_mean", square, axes=(0, 1), keepdims=False))
+    for func, constants in sources(graph):
+        result = schedule_for_gpu(func, constants, H200)
+        assert len(launches(finalized(result.func))) == 2
+        check_on_threads(func, constants, {})
 
 
 @pytest.mark.parametrize("name", ["sum_all", "max_columns", "mean_middle", "sum_ends"])

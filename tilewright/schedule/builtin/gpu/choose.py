@@ -63,8 +63,11 @@ def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
         name = sums[0].name
         if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
             return "product"
+        if len(sums) == 1:
+            _inline_before(sch, facts, name)
+            facts = facts_of(sch.func)
         parts = parts_of(facts.block(name), facts, target) if len(sums) == 1 else 1
-        if parts > 1:
+        if parts > 1 and facts.blocks[0].name == name:
             done = (cut_sum(sch, name, parts, target),)
             facts = without(facts_of(sch.func), _made_by(sch, done))
         rows = row_axes(facts)
@@ -77,6 +80,15 @@ def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
     for b in without(facts_of(sch.func), _made_by(sch, done)).blocks:
         _schedule_alone(sch, b, target)
     return "nests"
+
+
+def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:
+    """What only a sum reads is computed where it is summed."""
+    for b in reversed(facts.blocks[: [b.name for b in facts.blocks].index(name)]):
+        buffer = b.writes[0].buffer
+        alone = [r.name for r in facts_of(sch.func).readers(buffer)] == [name]
+        if alone and not reductions(b) and buffer not in facts.outputs:
+            sch.inline(b.name)
 
 
 def _made_by(sch: Schedule, done: tuple[str, ...]) -> set[str]:
