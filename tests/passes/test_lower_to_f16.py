@@ -5,7 +5,7 @@ import pytest
 
 from tests.differential.native import random_inputs
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import F16, F32, I64
+from tilewright.core.dtypes import BF16, F16, F32, I64, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
@@ -17,6 +17,7 @@ from tilewright.ops.norm import LayerNormAttrs
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.lower_to_f16 import lower_to_f16, rounded, short_sums
 from tilewright.target.cpu import NAMED
+from tilewright.target.gpu import resolve
 
 HALF = NAMED["neoverse-v1"]
 
@@ -124,3 +125,27 @@ def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: boo
     _, (decision,) = lower_to_f16(g.graph(g.add("conv", x, w, attrs=attrs)), HALF)
     assert ("Winograd" in decision.reason) == wide
     assert decision.precision == ("f32" if wide else "fp16")
+
+
+@pytest.mark.parametrize(("dtype", "near"), [(F16, 2e-3), (BF16, 1e-2)])
+def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
+    g = GraphBuilder("g")
+    x = g.input("x", tensor(F32, 5, 24))
+    y = g.add("matmul", x, g.constant(_random(24, 7)))
+    y = g.add("relu", g.add("add", y, g.constant(_random(1, 7))))
+    graph = g.graph(g.add("matmul", y, g.constant(_random(7, 9))))
+    after, decisions = lower_to_f16(graph, resolve("cuda"), dtype)
+    after = eliminate_dead(after)
+    verify_graph(after)
+    check_types(after)
+    assert {d.precision for d in decisions} == {"fp16" if dtype == F16 else "bf16"}
+    assert {after.types[n.inputs[1]].dtype for n in after.nodes if n.op == "matmul"} == {dtype}
+    inputs = random_inputs(graph, {})
+    expected = run_graph(graph, inputs, {})[graph.outputs[0]]
+    found = run_graph(after, inputs, {})[after.outputs[0]]
+    assert np.linalg.norm(found - expected) < near * np.linalg.norm(expected)
+
+
+def test_constants_stay_finite_in_bf16() -> None:
+    big = np.array([3.4e38, -3.4e38, np.inf, 1.0], np.float32)
+    assert np.isfinite(rounded(big, BF16).astype(np.float32)).tolist() == [True, True, False, True]

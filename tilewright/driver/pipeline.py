@@ -11,6 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 
+from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.apply_checks import apply_checks
@@ -46,6 +47,8 @@ from tilewright.passes.winograd import winograd
 from tilewright.target.cpu import Target, host
 from tilewright.target.machine import Machine, kind_of
 
+# What is added: before which pass, its name, and itself, which takes a machine and a log as well.
+Lowering = tuple[tuple[str, str, Callable[..., Graph]], ...]
 GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("apply_checks", apply_checks, whole=True),
     GraphPass("decompose", decompose),
@@ -92,13 +95,7 @@ TARGETED = (winograd,)
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
-    lowering = LOWERING.get(precision, ())
-    if lowering and not isinstance(target, Target):
-        raise ConfigError(
-            "precision.target",
-            f"precision {precision!r} is not there yet for {target.cpu}",
-            help='give a model of that type, or precision="f32"',
-        )
+    lowering = LOWERING[kind_of(target)].get(precision, ())
     passes = tuple(_noted(_for_target(p, target), log) for p in PASSES[kind_of(target)])
     for before, name, run in lowering:
         at = next(i for i, p in enumerate(passes) if p.name == before)
@@ -141,9 +138,9 @@ def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     return result
 
 
-def _lower_to_f16(target: Target, log: PassLog, graph: Graph) -> Graph:
-    """Compute in f16 where the machine can; only where the user allows it."""
-    result, decisions = lower_to_f16(graph, target)
+def _lower_to(dtype: DType, target: Machine, log: PassLog, graph: Graph) -> Graph:
+    """Compute in a narrow type where the machine can; only where the user allows it."""
+    result, decisions = lower_to_f16(graph, target, dtype)
     log.notes += map(str, decisions)
     return result
 
@@ -165,18 +162,33 @@ def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
     return short_sums(graph) if target.computes_in_f16 else graph
 
 
-# What a precision adds, each before a pass. In bf16 only products that stay in f32 may still be
-# computed by Winograd's method, which would lose bits of bf16.
-LOWERING: dict[str, tuple[tuple[str, str, Callable[..., Graph]], ...]] = {
-    "bf16": (
-        ("winograd", "lower_precision", _lower_precision),
-        ("share_heads", "round_attention", _round_attention),
-    ),
-    "fp16": (
-        ("winograd", "lower_to_f16", _lower_to_f16),
-        ("winograd", "eliminate_dead", lambda target, log, graph: eliminate_dead(graph)),
-        ("distinct_outputs", "short_sums", _short_sums),
-    ),
+def _eliminate_dead(target: Machine, log: PassLog, graph: Graph) -> Graph:
+    """Remove the conversions that nobody reads any more."""
+    return eliminate_dead(graph)
+
+
+def _on_gpu(dtype: DType) -> Lowering:
+    return (
+        ("separate_resizes", "lower_to_f16", partial(_lower_to, dtype)),
+        ("separate_resizes", "eliminate_dead", _eliminate_dead),
+    )
+
+
+# What a precision adds on each kind of machine, each before a pass. In bf16 only products that stay
+# in f32 may still be computed by Winograd's method, which would lose bits of bf16.
+LOWERING: dict[str, dict[str, Lowering]] = {
+    "cpu": {
+        "bf16": (
+            ("winograd", "lower_precision", _lower_precision),
+            ("share_heads", "round_attention", _round_attention),
+        ),
+        "fp16": (
+            ("winograd", "lower_to_f16", partial(_lower_to, F16)),
+            ("winograd", "eliminate_dead", _eliminate_dead),
+            ("distinct_outputs", "short_sums", _short_sums),
+        ),
+    },
+    "gpu": {"bf16": _on_gpu(BF16), "fp16": _on_gpu(F16)},
 }
 
 # Passes that tools may run besides.

@@ -1,4 +1,4 @@
-"""A model of f32 in f16, where the user allows it and the machine's vectors compute in f16.
+"""A model of f32 in f16 or bf16, where the user allows it and the machine computes in that.
 
     conv(x, w)       →   cast[f32](y')  with  y' = conv(cast[f16](x), w in f16)
     relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
@@ -7,7 +7,8 @@ Products come first; what is computed from their results follows as long as its 
 `FOLLOWERS`, so that values travel between kernels in f16. Everything else takes and gives f32: what
 has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that nobody
 reads any more are removed later. Operators whose formulas need more than one rounding compute in
-f32 inside. Each product has a line in the report.
+f32 inside. Each product has a line in the report. A processor must have vectors that compute in
+f16; a GPU multiplies matrices of both types and sums in f32.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.arith.expr import as_int
-from tilewright.core.dtypes import F16, F32
+from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.attend_problem import AttendAttrs
@@ -28,6 +29,7 @@ from tilewright.passes.lower_precision import Decision
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.passes.winograd import is_shorter_in
 from tilewright.target.cpu import Target
+from tilewright.target.machine import Machine
 
 PRODUCTS = ("matmul", "conv")
 # Elements moved, chosen or compared.
@@ -45,12 +47,16 @@ _COMPUTED = (
 )
 FOLLOWERS = frozenset((*_MOVED, *_COMPUTED))
 # The least normal number and the greatest.
-LEAST, GREATEST = 2.0**-14, 65504.0
+LEAST = {F16: 2.0**-14, BF16: 2.0**-126}
+GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
+NAMES = {F16: "fp16", BF16: "bf16"}
 
 
-def lower_to_f16(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision, ...]]:
-    """Compute in f16 from the products on, if `target` can; what was decided for each product."""
-    lowering = _Lowering(target)
+def lower_to_f16(
+    graph: Graph, target: Machine, dtype: DType = F16
+) -> tuple[Graph, tuple[Decision, ...]]:
+    """Compute in `dtype` from the products on, if `target` can; what was decided for each."""
+    lowering = _Lowering(target, dtype)
     return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
 
 
@@ -81,30 +87,37 @@ def _terms(g: Rewriter, n: Node) -> tuple[int, ...]:
 
 
 class _Lowering:
-    """One run of the pass: what it decided, and the f16 copies of values."""
+    """One run of the pass: what it decided, and the narrow copies of values."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Machine, dtype: DType) -> None:
         self.target = target
+        self.dtype = dtype
         self.decisions: list[Decision] = []
         self.born: dict[str, str] = {}
         self.copies: dict[str, str] = {}
 
     def rule(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
-        """The node in f16, or `None` where it stays as it is."""
+        """The node in the narrow type, or `None` where it stays as it is."""
         if n.op in PRODUCTS:
             obstacle = self._obstacle(g, n)
             what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
-            reason = obstacle or "the machine computes in f16, long sums in f32"
-            self.decisions.append(Decision(n.name, what, "f32" if obstacle else "fp16", reason))
+            reason = obstacle or f"the machine computes in {self.dtype}, long sums in f32"
+            chosen = "f32" if obstacle else NAMES[self.dtype]
+            self.decisions.append(Decision(n.name, what, chosen, reason))
             return None if obstacle else self._halved(g, n)
         return self._halved(g, n) if self._follows(g, n) else None
 
     def _obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why a product stays in f32."""
-        if not self.target.computes_in_f16:
+        if isinstance(self.target, Target) and not self.target.computes_in_f16:
             return "this machine's vectors do not compute in f16"
         if g.type(n.inputs[0]).dtype != F32:
             return f"its operands are {g.type(n.inputs[0]).dtype}"
+        return self._vector_obstacle(g, n) if isinstance(self.target, Target) else None
+
+    def _vector_obstacle(self, g: Rewriter, n: Node) -> str | None:
+        """Why it does on a processor."""
+        assert isinstance(self.target, Target)
         if isinstance(n.attrs, ConvAttrs) and short_sum(_terms(g, n)) is None:
             return "its sums cannot be cut into equal parts"
         weights = replace(g.type(n.inputs[1]), dtype=F16)
@@ -117,52 +130,50 @@ class _Lowering:
         if n.op not in FOLLOWERS or not any(i in self.born for i in n.inputs):
             return False
         square = n.op == "mul" and n.inputs[0] == n.inputs[1]
-        return not square and all(_is_kept(g, i) for i in n.inputs if i)
+        return not square and all(self._is_kept(g, i) for i in n.inputs if i)
 
     def _halved(self, g: Rewriter, n: Node) -> tuple[str, ...]:
         inputs = (self._half(g, i) if i and _is_wide(g, i) else i for i in n.inputs)
         halves = g.add_many(n.op, *inputs, attrs=n.attrs)
         self.born.update(
-            (old, new) for old, new in zip(n.outputs, halves, strict=True) if _is_half(g, new)
+            (old, new) for old, new in zip(n.outputs, halves, strict=True) if self._is_half(g, new)
         )
         return tuple(
-            g.add("cast", h, attrs=CastAttrs(F32)) if _is_half(g, h) else h for h in halves
+            g.add("cast", h, attrs=CastAttrs(F32)) if self._is_half(g, h) else h for h in halves
         )
 
     def _half(self, g: Rewriter, value: str) -> str:
-        """`value` in f16, converted once."""
+        """`value` in the narrow type, converted once."""
         known = self.born.get(value) or self.copies.get(value)
         if known is None:
             data = g.constant_data(value)
             known = (
-                g.add("cast", value, attrs=CastAttrs(F16))
+                g.add("cast", value, attrs=CastAttrs(self.dtype))
                 if data is None
-                else g.constant(rounded(data))
+                else g.constant(rounded(data, self.dtype))
             )
             self.copies[value] = known
         return known
 
+    def _is_half(self, g: Rewriter, value: str) -> bool:
+        found = g.types[value]
+        return isinstance(found, TensorType) and found.dtype == self.dtype
 
-def rounded(data: np.ndarray) -> np.ndarray:
-    """Constants in f16; what is finite stays so."""
-    finite = np.isfinite(data)
-    return np.where(finite, np.clip(data, -GREATEST, GREATEST), data).astype(np.float16)
+    def _is_kept(self, g: Rewriter, value: str) -> bool:
+        """Whether a number that stands alone (a scale, an epsilon) is more than nothing here."""
+        data = g.constant_data(value)
+        if data is None or data.size != 1 or not _is_wide(g, value):
+            return True
+        size = abs(float(data.reshape(-1)[0]))
+        return size == 0 or not size < LEAST[self.dtype]
+
+
+def rounded(data: np.ndarray, dtype: DType = F16) -> np.ndarray:
+    """Constants in the narrow type; what is finite stays so."""
+    most = GREATEST[dtype]
+    return np.where(np.isfinite(data), np.clip(data, -most, most), data).astype(dtype.numpy)
 
 
 def _is_wide(g: Rewriter, value: str) -> bool:
     found = g.types[value]
     return isinstance(found, TensorType) and found.dtype == F32
-
-
-def _is_half(g: Rewriter, value: str) -> bool:
-    found = g.types[value]
-    return isinstance(found, TensorType) and found.dtype == F16
-
-
-def _is_kept(g: Rewriter, value: str) -> bool:
-    """Whether a number that stands alone (a scale, an epsilon) is more than nothing in f16."""
-    data = g.constant_data(value)
-    if data is None or data.size != 1 or not _is_wide(g, value):
-        return True
-    size = abs(float(data.reshape(-1)[0]))
-    return size == 0 or not size < LEAST

@@ -41,6 +41,19 @@ def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
         compiled.run(inputs)
 
 
+@pytest.mark.parametrize(("precision", "near"), [("fp16", 2e-3), ("bf16", 1e-2)])
+def test_lower_precision(precision: str, near: float) -> None:
+    model = MODELS["convnet"]
+    inputs = random_inputs(model)
+    build = lower(model, target="cuda", precision=precision)
+    container = tw.compile(model, target="cuda", precision=precision).container
+    found = CudaExecutable(container, FakeDriver(build, False)).run(inputs)
+    assert container.weights.nbytes < tw.compile(model, target="cuda").container.weights.nbytes
+    for key, expected in reference(model, inputs).items():
+        assert found[key].dtype == np.float32
+        assert np.linalg.norm(found[key] - expected) < near * np.linalg.norm(expected)
+
+
 def test_symbolic_sizes_have_a_frame_each() -> None:
     model = mlp("N")
     compiled, driver = _open(model, interpret=False)

@@ -13,3 +13,12 @@ def test_all_nests_in_one_loop() -> None:
     sch.bind("once", "grid")
     check_schedule(sch, before)
     refused("schedule.name-taken", sch.enclose)
+
+
+def test_from_a_block_on() -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.enclose("add")
+    assert loops_above(sch.func, "mm")[0].name != "once"
+    assert all(loops_above(sch.func, name)[0].name == "once" for name in ("add", "y"))
+    check_schedule(sch, before)

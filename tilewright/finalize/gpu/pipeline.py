@@ -12,6 +12,7 @@ from tilewright.finalize.gpu.functions import expand_on_gpu
 from tilewright.finalize.gpu.memory import room_on
 from tilewright.finalize.gpu.private import shrink_private
 from tilewright.finalize.gpu.stages import overlap_copies
+from tilewright.finalize.gpu.stagger import stagger
 from tilewright.finalize.gpu.swizzle import swizzle
 from tilewright.finalize.gpu.sync import place_barriers
 from tilewright.finalize.lower_blocks import lower_blocks
@@ -28,6 +29,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("expand-tiles", partial(expand_tiles, target=target)),
         ("lower-blocks", lower_blocks),
         ("compact", partial(compact, room=room_on(target))),
+        ("stagger", stagger),
         ("shrink-private", shrink_private),
         ("flatten", flatten),
         ("vectorize", vectorize),

@@ -1,4 +1,4 @@
-"""`enclose()`: everything that a function does becomes the one iteration of a loop, `once`.
+"""`enclose(first)`: what a function does, from a block on, becomes the one iteration of a loop.
 
     for i in serial(M) { ... }              for once in serial(1) {
     for j in serial(N) { ... }         →      for i in serial(M) { ... }
@@ -6,6 +6,7 @@
                                             }
 
 Bound to the grid of a GPU, the nests in it run in one block of threads, one after the other.
+Without a block it is everything; the loop is called `once`.
 """
 
 from __future__ import annotations
@@ -13,24 +14,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.arith.expr import const
-from tilewright.ir.loop.nodes import Alloc, For, Func, Stmt
-from tilewright.schedule.tree import check_loop_free
+from tilewright.ir.loop.nodes import Alloc, For, Func, Seq, Stmt
+from tilewright.ir.loop.walk import seq
+from tilewright.schedule.tree import block_spine, check_loop_free, outermost
 
 LOOP = "once"
 
 
-def enclose(func: Func) -> Func:
-    """Put a loop that runs once around all nests."""
+def enclose(func: Func, first: str = "") -> Func:
+    """Put a loop that runs once around all nests from that of block `first` on."""
     check_loop_free(func, LOOP)
+    nest = outermost(block_spine(func, first))[-1] if first else None
 
     def around(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Alloc):
             return replace(stmt, body=around(stmt.body))
+        if isinstance(stmt, Seq) and nest in stmt.stmts:
+            n = stmt.stmts.index(nest)
+            return seq(*stmt.stmts[:n], For(LOOP, const(1), "serial", seq(*stmt.stmts[n:])))
         return For(LOOP, const(1), "serial", stmt)
 
     return replace(func, body=around(func.body))
 
 
-def enclose_name(func: Func) -> str:
+def enclose_name(func: Func, first: str = "") -> str:
     """The name of the loop."""
     return LOOP

@@ -44,13 +44,14 @@ def check(graph: Graph, sizes: Mapping[str, int]) -> list[str]:
         result = schedule_for_gpu(func, constants, H200)
         arrays = sample(func, sizes)
         expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
-        _compare(run(result.func, arrays, sizes), expected)
-        _compare(run(finalized(result.func), arrays, sizes), expected)
+        compare(run(result.func, arrays, sizes), expected)
+        compare(run(finalized(result.func), arrays, sizes), expected)
         rules.append(result.rule.removeprefix("gpu."))
     return rules
 
 
-def _compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    """Results agree, wherever there are any."""
     for name, array in expected.items():
         if array.dtype.kind == "f":
             # A sum of nothing: loops that are not scheduled yet do not even start it.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tilewright.arith.expr import Const, Expr, Load, Select
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.general import schedule_general
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
+from tilewright.schedule.builtin.gpu.long_sums import cut_sum, parts_of
 from tilewright.schedule.builtin.gpu.matrix import MatrixTile, matrix_tile_of, schedule_matrix
 from tilewright.schedule.builtin.gpu.points import (
     has_neighbours,
@@ -15,7 +18,7 @@ from tilewright.schedule.builtin.gpu.points import (
     schedule_sum,
 )
 from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
-from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows
+from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rows import row_axes
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -55,19 +58,42 @@ def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
     _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
     facts = facts_of(sch.func)
+    done: tuple[str, ...] = ()
     if len(facts.outputs) == 1:
-        if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=True):
+        name = sums[0].name
+        if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
             return "product"
+        if len(sums) == 1:
+            _inline_before(sch, facts, name)
+            facts = facts_of(sch.func)
+        parts = parts_of(facts.block(name), facts, target) if len(sums) == 1 else 1
+        if parts > 1 and facts.blocks[0].name == name:
+            done = (cut_sum(sch, name, parts, target),)
+            facts = without(facts_of(sch.func), _made_by(sch, done))
         rows = row_axes(facts)
-        side_by_side = len(sums) == 1 and has_neighbours(facts.block(sums[0].name), facts, target)
+        side_by_side = len(sums) == 1 and has_neighbours(facts.block(name), facts, target)
         if rows is not None and not is_short(facts) and not side_by_side:
             schedule_rows(sch, facts, rows, target)
             return "rows"
-        if len(sums) == 1 and _schedule_one_sum(sch, sums[0].name, target, products=False):
+        if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=_made_by(sch, done)):
             return "points"
-    for b in facts_of(sch.func).blocks:
+    for b in without(facts_of(sch.func), _made_by(sch, done)).blocks:
         _schedule_alone(sch, b, target)
     return "nests"
+
+
+def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:
+    """What only a sum reads is computed where it is summed."""
+    for b in reversed(facts.blocks[: [b.name for b in facts.blocks].index(name)]):
+        buffer = b.writes[0].buffer
+        alone = [r.name for r in facts_of(sch.func).readers(buffer)] == [name]
+        if alone and not reductions(b) and buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def _made_by(sch: Schedule, done: tuple[str, ...]) -> set[str]:
+    """The blocks that have come of those that are scheduled already."""
+    return {b.name for b in facts_of(sch.func).blocks if b.name.startswith(done)}
 
 
 def _inline_padding(sch: Schedule, facts: Facts) -> None:
@@ -86,9 +112,15 @@ def _pads(value: Expr) -> bool:
     return False
 
 
-def _schedule_one_sum(sch: Schedule, name: str, target: GpuTarget, products: bool) -> bool:
+def _schedule_one_sum(
+    sch: Schedule,
+    name: str,
+    target: GpuTarget,
+    products: bool = False,
+    done: Collection[str] = (),
+) -> bool:
     """One sum and what follows it, if that has the same points; what comes before, alone."""
-    facts = facts_of(sch.func)
+    facts = without(facts_of(sch.func), done)
     position = [b.name for b in facts.blocks].index(name)
     block = facts.block(name)
     matrix = matrix_tile_of(block, facts.buffers, target) if products else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.gpu.points import bind_points, threads_for
+from tilewright.schedule.builtin.gpu.points import bind_points, own_loops, threads_for
+from tilewright.schedule.builtin.gpu.transpose import schedule_turned, turned_read
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
@@ -33,8 +34,13 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
     axes = spatial(block)
     if not axes:
         return
+    facts = facts_of(sch.func)
+    turned = turned_read(block, facts)
+    if turned is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
+        schedule_turned(sch, block, turned)
+        return
     loops = [loop_of(it) for it in axes]
-    width = _width(block, facts_of(sch.func), target)
+    width = _width(block, facts, target)
     if width > 1:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)

@@ -15,6 +15,9 @@ Rows of unknown or great length, or of several axes, are gone through in each st
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.gpu.points import own_loops
 from tilewright.schedule.builtin.gpu.row_plan import RowPlan, held_arrays, plan_rows, wide_blocks
@@ -48,15 +51,16 @@ def _length(block: Block) -> int:
 
 
 def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> None:
-    """Schedule all blocks row by row."""
+    """Schedule the blocks of `facts` row by row."""
+    others = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
     _inline_row_values(sch, facts, rows)
     if reductions(facts.blocks[-1]):
         sch.cache_write(facts.blocks[-1].name, "shared")
-    facts = facts_of(sch.func)
+    facts = without(facts_of(sch.func), others)
     plan = plan_rows(facts, rows, target)
     if plan.held:
         _hold(sch, facts, rows)
-        facts = facts_of(sch.func)
+        facts = without(facts_of(sch.func), others)
     outer = _number_blocks(sch, facts, rows, plan)
     last = facts.blocks[-1]
     wide = {b.name for b in wide_blocks(facts, rows)}
@@ -67,6 +71,11 @@ def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> 
         else:
             _map_rows(sch, b.name, count, plan)
     sch.bind(outer, "grid")
+
+
+def without(facts: Facts, names: Collection[str]) -> Facts:
+    """The facts of all but some blocks."""
+    return replace(facts, blocks=tuple(b for b in facts.blocks if b.name not in names))
 
 
 def _inline_row_values(sch: Schedule, facts: Facts, rows: int) -> None:
@@ -95,7 +104,7 @@ def _number_blocks(sch: Schedule, facts: Facts, rows: int, plan: RowPlan) -> str
     last = facts.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)[:rows]]
     if not loops:
-        return str(sch.enclose())
+        return str(sch.enclose(facts.blocks[0].name))
     loops[-1], _ = sch.split(loops[-1], [None, plan.several])
     outer = str(sch.fuse(*loops)) if rows > 1 else loops[0]
     for b in reversed(facts.blocks[:-1]):

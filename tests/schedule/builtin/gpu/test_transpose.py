@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.codegen.test_nvptx import check_on_threads
+from tests.differential.kernel_graphs import Dim, _Maker
+from tests.schedule.builtin.gpu.scheduled import check, finalized, scheduled
+from tests.schedule.builtin.scheduled import sources
+from tilewright.core.dtypes import F16, F32, DType
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import buffers
+
+
+def _transposed(perm: tuple[int, ...], *shape: Dim, dtype: DType = F32) -> Graph:
+    b = _Maker("transposed")
+    return b.g.graph(b.add("neg", b.add("transpose", b.input(*shape, dtype=dtype), perm=perm)))
+
+
+@pytest.mark.parametrize(
+    ("perm", "shape"),
+    [
+        ((1, 0), (64, 32)),
+        ((1, 0), (33, 45)),
+        ((0, 2, 1), (3, 40, 64)),
+        ((2, 0, 1), (2, 35, 32)),
+        ((2, 1, 0), (32, 2, 33)),
+    ],
+)
+def test_through_tiles(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    graph = _transposed(perm, *shape)
+    ((result,), (source,)) = scheduled(graph), sources(graph)
+    assert {b.scope for b in buffers(finalized(result.func)).values()} == {"global", "shared"}
+    check(graph, {})
+    check_on_threads(*source, {})
+
+
+def test_rows_of_tiles_are_a_word_longer() -> None:
+    for dtype, row in ((F32, 33 * 32), (F16, 34 * 32)):
+        (result,) = scheduled(_transposed((1, 0), 64, 64, dtype=dtype))
+        (tile,) = (b for b in buffers(finalized(result.func)).values() if b.scope == "shared")
+        assert str(tile.shape[0]) == str(row)
+
+
+@pytest.mark.parametrize(
+    ("perm", "shape"), [((1, 0), (8, 64)), ((0, 1), (64, 64)), ((1, 0, 2), (32, 32, 32))]
+)
+def test_not_where_a_tile_is_not_worth_it(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    (result,) = scheduled(_transposed(perm, *shape))
+    assert "shared" not in {b.scope for b in buffers(result.func).values()}

@@ -1,0 +1,57 @@
+"""Long sums of which there are few: cut into parts that are summed first, by a launch of their own.
+
+y = sum over k of x[k]   →   y.rf[g] = sum over j of x[g * n + j]      many blocks of threads
+                            y = sum over g of y.rf[g]
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tilewright.arith.expr import as_int, product
+from tilewright.arith.simplify import simplify
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.builtin.gpu.points import own_loops, schedule_points
+from tilewright.schedule.builtin.gpu.rows import schedule_rows
+from tilewright.schedule.builtin.rows import is_along_row
+from tilewright.schedule.builtin.structure import Facts, facts_of, reductions, spatial
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Terms of a part at least, where a block of threads sums it, and where one thread does.
+BLOCK_TERMS, THREAD_TERMS = 4096, 64
+# Blocks of threads, and threads, for each multiprocessor, that keep it busy.
+BUSY_BLOCKS, BUSY_THREADS = 8, 2048
+
+
+def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
+    """Into how many parts to cut a sum; 1 if it is better left whole."""
+    terms, points = (
+        as_int(simplify(product(tuple(it.extent for it in axes))))
+        for axes in (reductions(block), spatial(block))
+    )
+    if not terms or not points:
+        return 1
+    along = is_along_row(block, facts)
+    busy = target.multiprocessors * (BUSY_BLOCKS if along else BUSY_THREADS)
+    wanted = min(busy // points, terms // (BLOCK_TERMS if along else THREAD_TERMS))
+    return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
+
+
+def cut_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> str:
+    """Cut a sum and schedule its parts; the block that sums those."""
+    before = facts_of(sch.func)
+    along = is_along_row(before.block(name), before)
+    own = own_loops(sch, before.block(name))
+    count = len(spatial(before.block(name)))
+    depth = str(sch.fuse(*own[count:])) if len(own) > count + 1 else own[count]
+    part, rest = sch.split(depth, [parts, None])
+    sch.reorder(part, *own[:count], rest)
+    partial = str(sch.rfactor(name, part))
+    facts = facts_of(sch.func)
+    block = facts.block(partial)
+    if along:
+        schedule_rows(sch, Facts((block,), facts.buffers, facts.outputs), count + 1, target)
+    else:
+        schedule_points(sch, block, target)
+    return partial

@@ -1,0 +1,87 @@
+"""Rearrangements whose neighbours lie apart: through tiles in shared memory.
+
+grid: tiles of 32 by 32
+  thread: tile[j, i] = x[j, i]          neighbours read neighbouring elements
+  thread: y[i, j] = f(tile[j, i])       and write such
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    flat_stride,
+    loop_of,
+    reads_of,
+    spatial,
+    uses,
+)
+from tilewright.schedule.schedule import Schedule
+
+# The sides of a tile, and the rows of it that the threads move at once.
+SIDE, ROWS = 32, 8
+
+
+@dataclass(frozen=True)
+class Turned:
+    """An array that is read across: along `axis` its elements are neighbours."""
+
+    buffer: str
+    axis: str
+
+
+def turned_read(block: Block, facts: Facts) -> Turned | None:
+    """The one array that a block reads across, if it is worth a tile."""
+    axes = spatial(block)
+    last = axes[-1]
+    found = []
+    for load in reads_of(block):
+        if uses(load, last.name) and flat_stride(load, facts.buffers[load.buffer], last.name) != 1:
+            found.append(_across(load, block, facts))
+    loads = [x for x in reads_of(block) if found and found[0] and x.buffer == found[0].buffer]
+    return found[0] if len(found) == 1 and len(loads) == 1 else None
+
+
+def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
+    """Whether each index is an axis, and the last one and the last axis are long enough."""
+    axes = spatial(block)
+    by_name = {it.name: it for it in axes}
+    names = [i.name if isinstance(i, Var) else "" for i in load.indices]
+    if not all(name in by_name for name in names) or len({*names}) != len(names):
+        return None
+    sides = [as_int(by_name[name].extent) or 0 for name in (names[-1], axes[-1].name)]
+    inner = load.mask is None and names[-1] != axes[-1].name
+    made_here = load.buffer in {b.writes[0].buffer for b in facts.blocks}
+    return (
+        Turned(load.buffer, names[-1]) if inner and min(sides) >= SIDE and not made_here else None
+    )
+
+
+def schedule_turned(sch: Schedule, block: Block, turned: Turned) -> None:
+    """Schedule a block that reads an array across."""
+    axes = spatial(block)
+    loops = {it.name: loop_of(it) for it in axes}
+    copy = str(sch.cache_read(block.name, turned.buffer, "shared"))
+    i0, i1 = sch.split(loops.pop(turned.axis), [None, SIDE])
+    j0, j1 = sch.split(loops.pop(axes[-1].name), [None, SIDE])
+    sch.reorder(*loops.values(), i0, j0, i1, j1)
+    grid = str(sch.fuse(*loops.values(), i0, j0))
+    own = list(sch.compute_at(copy, grid))
+    indices = next(x for x in reads_of(block) if x.buffer == turned.buffer).indices
+    across = next(n for n, i in enumerate(indices) if i is Var(axes[-1].name))
+    sch.reorder(*(loop for n, loop in enumerate(own[:-1]) if n != across), own[across], own[-1])
+    _bind_tile(sch, own[across], own[-1])
+    _bind_tile(sch, i1, j1)
+    sch.bind(grid, "grid")
+
+
+def _bind_tile(sch: Schedule, row: str, column: str) -> None:
+    """Threads along rows and columns; each has several rows."""
+    part, thread = sch.split(row, [None, ROWS])
+    sch.reorder(thread, column, part)
+    for loop in (thread, column):
+        sch.bind(loop, "thread")
+    sch.unroll(part)
