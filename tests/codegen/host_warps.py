@@ -10,6 +10,7 @@ import ctypes
 import re
 import threading
 from collections import defaultdict, deque
+from functools import partial
 
 import llvmlite.binding as llvm
 import ml_dtypes
@@ -127,8 +128,54 @@ def warp_text(text: str) -> str:
     )
     # Addresses of shared memory have 32 bits, those of this machine 64.
     text = re.sub(r"(define internal void @tw\.mma_.*?\n\})", _widened, text, flags=re.S)
+    text, groups = _grouped(text)
     made = _ldmatrix("") + _ldmatrix(".trans") + _mma("bf16", "i32") + _mma("f16", "<2 x half>")
-    return re.sub(r" addrspace\([13]\)", "", text) + _TEXT + made
+    return re.sub(r" addrspace\([13]\)", "", text) + _TEXT + made + groups
+
+
+_GROUPED = re.compile(
+    r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k16\.f32\.(\w+)\.[^\"]*"
+    r"p, 1, 1, 0, (\d);[^\"]*\", \"[^\"]*\""
+)
+
+
+def _grouped(text: str) -> tuple[str, str]:
+    """Instructions of four warps as calls, and what is called."""
+    text = re.sub(r"\n[^\n]*asm sideeffect \"fence\.proxy[^\n]*", "", text)
+    shared = re.search(r"(@[\w.$]+\$shared) = internal global", text)
+    made = {}
+
+    def call(found: re.Match[str]) -> str:
+        kind, columns, dtype, turned = found.groups()
+        name = f"tw.wgmma.{columns}.{dtype}.{turned}"
+        assert shared is not None
+        made[name] = _wgmma(name, kind, int(columns), shared[1])
+        return f"call {kind} @{name}"
+
+    return _GROUPED.sub(call, text), "".join(made.values())
+
+
+def _wgmma(name: str, kind: str, columns: int, shared: str) -> str:
+    """Sums and descriptors in a row, the address of the shared memory behind them."""
+    sums, words = columns // 2, columns // 2 + 8
+    given = [*(f"float %c{n}" for n in range(sums)), *(f"i64 %d{n}" for n in range(8))]
+    stores = []
+    for n, what in enumerate([*given, f"ptr {shared}"]):
+        stores.append(f"  %s{n} = getelementptr i64, ptr %in, i64 {n}")
+        stores.append(f"  store {what}, ptr %s{n}")
+    python = name.replace("tw.", "tw.py.")
+    return f"""
+declare void @{python}(i64, ptr, ptr)
+define internal {kind} @{name}({", ".join(given)}) noinline {{
+  %in = alloca [{words + 1} x i64]
+  %out = alloca {kind}
+{chr(10).join(stores)}
+  %n = call i64 @tw.number()
+  call void @{python}(i64 %n, ptr %in, ptr %out)
+  %r = load {kind}, ptr %out
+  ret {kind} %r
+}}
+"""
 
 
 def _widened(found: re.Match[str]) -> str:
@@ -145,13 +192,13 @@ def _wide_line(line: str) -> str:
 
 
 class _Warp:
-    """What the threads of one warp give and get."""
+    """What the threads of one warp, or of several, give and get."""
 
-    def __init__(self) -> None:
-        self.given: list[object] = [None] * LANES
+    def __init__(self, size: int = LANES) -> None:
+        self.given: list[object] = [None] * size
         self.result: np.ndarray = np.zeros(0)
         self.kind = ""
-        self.barrier = threading.Barrier(LANES, action=self.compute)
+        self.barrier = threading.Barrier(size, action=self.compute)
 
     def meet(self, lane: int, kind: str, given: object) -> np.ndarray:
         """Wait for the others; what comes of what all have given."""
@@ -194,7 +241,42 @@ def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
     return out.reshape(LANES, 4)
 
 
-_COMPUTE = {"ldmatrix": _read_matrices, "mma": _multiply}
+def _multiply_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
+    """For each of 128 threads, its elements of a product of operands that descriptors tell of."""
+    _, columns, name, turned = kind.split(".")
+    dtype = ml_dtypes.bfloat16 if name == "bf16" else np.float16
+    count = int(columns) // 2
+    words = np.array(given, np.uint64)
+    assert (words[:, count:] == words[0, count:]).all(), "threads must agree"
+    base = int(words[0, -1])
+    assert base % 1024 == 0
+    memory = np.frombuffer((ctypes.c_uint16 * (SHARED_BYTES // 2)).from_address(base), np.uint16)
+    product = np.zeros((64, int(columns)), np.float32)
+    for step in range(4):
+        a, b = (int(words[0, count + 2 * step + n]) for n in range(2))
+        left = _operand(memory, base, a, 64, False).view(dtype).astype(np.float32)
+        right = _operand(memory, base, b, int(columns), turned == "1").view(dtype)
+        product += left @ right.astype(np.float32).T
+    own = product.reshape(4, 2, 8, int(columns) // 8, 4, 2)  # warp, half, row, block, place, pair
+    own = own.transpose(0, 2, 4, 3, 1, 5).reshape(4 * LANES, count)
+    return own + words[:, :count].astype(np.uint32).view(np.float32)
+
+
+def _operand(memory: np.ndarray, base: int, bits: int, side: int, turned: bool) -> np.ndarray:
+    """The rows, or columns, of an operand, 16 elements each: rows of 128 bytes, swizzled."""
+    assert bits >> 62 == 1, "swizzled by 128 bytes"
+    start = ((bits & 0x3FFF) * 16 - base) % (1 << 18)
+    leading, apart = (bits >> 16 & 0x3FFF) * 16, (bits >> 32 & 0x3FFF) * 16
+    i, k = np.meshgrid(np.arange(side), np.arange(16), indexing="ij")
+    if turned:
+        place = start + i // 64 * leading + i % 64 * 2 + k // 8 * apart + k % 8 * 128
+    else:
+        place = start + i // 8 * apart + i % 8 * 128 + k * 2
+    return memory[(place ^ (place >> 7 & 7) << 4) // 2]
+
+
+_COMPUTE = {"ldmatrix": _read_matrices, "mma": _multiply, "wgmma": _multiply_group}
+_group: dict[int, _Warp] = defaultdict(lambda: _Warp(4 * LANES))
 _warps: dict[int, _Warp] = defaultdict(_Warp)
 _open: dict[int, list[tuple[int, int]]] = defaultdict(list)
 _groups: dict[int, deque[list[tuple[int, int]]]] = defaultdict(deque)
@@ -215,6 +297,17 @@ def _on_mma(kind: str, thread: int, start: int, out: int) -> None:
     given = np.frombuffer((ctypes.c_uint32 * 10).from_address(start), np.uint32).copy()
     result = np.ascontiguousarray(_warp(thread).meet(thread % LANES, kind, given)[thread % LANES])
     ctypes.memmove(out, result.ctypes.data, 16)
+
+
+def _on_wgmma(kind: str, thread: int, start: int, out: int) -> None:
+    count = int(kind.split(".")[1]) // 2
+    given = np.frombuffer((ctypes.c_uint64 * (count + 9)).from_address(start), np.uint64).copy()
+    given[:count] &= 0xFFFFFFFF
+    with _lock:
+        group = _group[thread // (4 * LANES)]
+    member = thread % (4 * LANES)
+    result = np.ascontiguousarray(group.meet(member, kind, given)[member], np.float32)
+    ctypes.memmove(out, result.ctypes.data, count * 4)
 
 
 def _on_copy(thread: int, to: int, origin: int) -> None:
@@ -241,6 +334,8 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
+for _kind in (f"wgmma.{n}.{t}.{o}" for n in (64, 128, 256) for t in ("bf16", "f16") for o in "01"):
+    _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)
 _KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}
 for _name, _function in _KEPT.items():
     llvm.add_symbol(_name, ctypes.cast(_function, ctypes.c_void_p).value)

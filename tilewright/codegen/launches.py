@@ -19,6 +19,8 @@ from tilewright.ir.loop.walk import statements, touched_buffers
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
 MOST_STATIC = 48 * 1024
+# Where variables begin in what is asked for: as far as instructions on matrices need it.
+DYNAMIC_ALIGNMENT = 1024
 
 
 @node
@@ -52,8 +54,9 @@ def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
             if count is None:
                 raise CodegenError("codegen.shared", f"shared {s.buffer} must have a constant size")
             size = -(-max(count, 1) * s.buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
-            found[s.buffer.name] = end, size
-            end += size
+            start = -(-end // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT
+            found[s.buffer.name] = start, size
+            end = start + size
     return found
 
 

@@ -14,7 +14,7 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.codegen.combine import Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
-from tilewright.codegen.launches import Launch, launches, shared_places
+from tilewright.codegen.launches import DYNAMIC_ALIGNMENT, Launch, launches, shared_places
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
 from tilewright.core.dtypes import DType
@@ -34,6 +34,7 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.threads import PRIVATE, THREAD, Share, shares
 from tilewright.ir.loop.walk import buffers, statements
+from tilewright.schedule.intrin.table import INTRINSICS
 
 # What the emitter needs of the machine, by its name in LLVM.
 THREAD_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
@@ -42,6 +43,8 @@ BLOCK_NUMBER = "llvm.nvvm.read.ptx.sreg.ctaid.x"
 SHARED_SPACE = 3
 COMMIT = "llvm.nvvm.cp.async.commit.group"
 AWAIT = "llvm.nvvm.cp.async.wait.group"
+# What a thread has written to shared memory may be read past the threads from here on.
+PROXY = "fence.proxy.async.shared::cta;"
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
@@ -107,6 +110,10 @@ class LaunchEmitter(StatementEmitter):
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
         self.places = shared_places(launch.body)
+        self.proxy = any(
+            isinstance(s, Tile) and INTRINSICS[s.intrinsic].proxy
+            for _, s in statements(launch.body)
+        )
         self.in_thread = launch.threads == 1
         # How many loops around phases there are.
         self.loops = 0
@@ -132,6 +139,8 @@ class LaunchEmitter(StatementEmitter):
             case Await(groups):
                 self.fn.module.declare(AWAIT, "void (i32)")
                 self.fn.emit(f"call void @{AWAIT}(i32 {groups})")
+                if self.proxy:
+                    self.fn.emit(f'call void asm sideeffect "{PROXY}", "~{{memory}}"()')
                 self.expressions.loads.forget()
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
@@ -183,7 +192,7 @@ class LaunchEmitter(StatementEmitter):
             return self._variable(size)
         space, name = f"addrspace({SHARED_SPACE})", f"@{self.launch.name}$shared"
         self.fn.module.declarations[name] = (
-            f"{name} = external {space} global [0 x i8], align {ALIGNMENT}"
+            f"{name} = external {space} global [0 x i8], align {DYNAMIC_ALIGNMENT}"
         )
         place = f"getelementptr (i8, ptr {space} {name}, i64 {start})"
         return f"addrspacecast (ptr {space} {place} to ptr)"

@@ -17,7 +17,7 @@ ACCESS_BITS = 128
 
 @node
 class MatrixShape:
-    """A product that one instruction of a warp computes: m x n x k of `operands`, summed in f32."""
+    """A product that one instruction computes: m x n x k of `operands`, summed in f32."""
 
     operands: str
     m: int
@@ -87,6 +87,8 @@ class GpuTarget:
 
 _HALF = tuple(MatrixShape(kind, 16, 8, 16) for kind in ("f16", "bf16"))
 _SM80 = (*_HALF, MatrixShape("tf32", 16, 8, 8), MatrixShape("i8", 16, 8, 32))
+# By four warps at once; the architecture alone has it, not those that follow.
+_SM90A = (*_SM80, *(MatrixShape(kind, 64, 256, 16) for kind in ("f16", "bf16")))
 
 
 def _nvidia(
@@ -107,7 +109,7 @@ def _nvidia(
         l2 * _MIB,
         rate * 10**9,
         f32 * 10**12,
-        _SM80,
+        _SM90A if arch == "sm_90a" else _SM80,
     )
 
 

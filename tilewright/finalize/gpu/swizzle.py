@@ -2,8 +2,9 @@
 
     T[r * 64 + p * 8 + e]    →    T[(r * 64 + p * 8 + e) ^ (r % 8 * 8)]
 
-Pieces of 16 bytes change places within their row, in another order in each of eight rows. The
-instructions, which read eight rows at once, know it; what writes the buffers is rewritten here.
+Pieces of 16 bytes change places within their row, in another order in each of eight rows. Some
+instructions want longer rows in panels of 64 columns, all rows of one and then those of the next.
+They know all this; what writes the buffers is rewritten here.
 """
 
 from __future__ import annotations
@@ -14,43 +15,79 @@ from tilewright.arith.expr import Expr, as_int, binary
 from tilewright.arith.simplify import simplify
 from tilewright.arith.vector import Ramp
 from tilewright.core.errors import CodegenError
-from tilewright.ir.loop.nodes import Func, Stmt, Store, Tile
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Buffer, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffers
+from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of a piece, and how many rows have orders of their own.
 PIECE, ROWS = 16, 8
+# The columns of a panel.
+PANEL = 64
+
+
+@node
+class _Form:
+    """How a buffer lies: the elements of a row, of a piece, of a panel (0: there are none)."""
+
+    row: int
+    piece: int
+    panel: int
+
+    def start(self, index: Expr) -> Expr:
+        """Where an element, or a tile, begins, but for what changes places."""
+        if not self.panel:
+            return index
+        row, column = index // self.row, index % self.row
+        return simplify(column // PANEL * self.panel + row * PANEL + column % PANEL)
+
+    def moved(self, index: Expr) -> Expr:
+        """Where elements lie."""
+        if isinstance(index, Ramp):
+            if index.stride != 1 or index.count > self.piece:
+                raise _error(str(index), "is no piece of 16 bytes")
+            return Ramp(self.moved(index.base), 1, index.count)
+        order = simplify(index // self.row % ROWS * self.piece)
+        return binary("xor", self.start(index), order)
 
 
 def swizzle(func: Func) -> Func:
     """`func`, flat already, with the operands of matrix instructions in their layout."""
-    rows = _swizzled(func)
-    if not rows:
+    forms = _forms(func)
+    if not forms:
         return func
-    known = buffers(func)
+
+    def region(r: Region) -> Region:
+        if r.buffer not in forms:
+            return r
+        ((start, row),) = r.ranges
+        return Region(r.buffer, ((forms[r.buffer].start(start), row),))
 
     def rewritten(stmt: Stmt) -> Stmt:
         stmt = map_stmt(stmt, rewritten)
-        if isinstance(stmt, Store) and stmt.buffer in rows:
-            row, piece = rows[stmt.buffer], PIECE // known[stmt.buffer].dtype.bytes
-            (index,) = stmt.indices
-            return Store(stmt.buffer, (_moved(index, row, piece),), stmt.value, stmt.mask)
+        if isinstance(stmt, Store) and stmt.buffer in forms:
+            index = forms[stmt.buffer].moved(stmt.indices[0])
+            return Store(stmt.buffer, (index,), stmt.value, stmt.mask)
+        if isinstance(stmt, Tile):
+            return replace(stmt, srcs=tuple(map(region, stmt.srcs)))
         return stmt
 
     return replace(func, body=rewritten(func.body))
 
 
-def _swizzled(func: Func) -> dict[str, int]:
-    """The elements from row to row of each such buffer, which nothing else may read."""
-    found: dict[str, int] = {}
+def _forms(func: Func) -> dict[str, _Form]:
+    """How each such buffer lies, which nothing else may read."""
+    known = buffers(func)
+    found: dict[str, _Form] = {}
     for _, stmt in statements(func.body):
         if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].swizzled:
-            for region in stmt.srcs:
-                ((_, apart),) = region.ranges
-                row = as_int(apart)
-                assert row is not None
-                if found.setdefault(region.buffer, row) != row:
-                    raise _error(region.buffer, "has rows of several lengths")
+            names = [p.name for p in pattern_of(stmt.intrinsic).params]
+            for name, region in zip(names, stmt.srcs, strict=False):
+                panels = INTRINSICS[stmt.intrinsic].panels == name
+                form = _form(known[region.buffer], region, panels)
+                if found.setdefault(region.buffer, form) != form:
+                    raise _error(region.buffer, "is an operand of several kinds")
     for _, stmt in statements(func.body):
         if isinstance(stmt, Store):
             for name in touched_buffers(stmt)[0] & set(found):
@@ -58,12 +95,12 @@ def _swizzled(func: Func) -> dict[str, int]:
     return found
 
 
-def _moved(index: Expr, row: int, piece: int) -> Expr:
-    if isinstance(index, Ramp):
-        if index.stride != 1 or index.count > piece:
-            raise _error(str(index), "is no piece of 16 bytes")
-        return Ramp(_moved(index.base, row, piece), 1, index.count)
-    return binary("xor", index, simplify(index // row % ROWS * piece))
+def _form(buffer: Buffer, region: Region, panels: bool) -> _Form:
+    ((_, apart),) = region.ranges
+    row, size = as_int(apart), as_int(buffer.shape[0])
+    assert row is not None
+    assert size is not None
+    return _Form(row, PIECE // buffer.dtype.bytes, size // row * PANEL if panels else 0)
 
 
 def _error(name: str, what: str) -> CodegenError:

@@ -34,12 +34,13 @@ def mma_names(dtype: str, rows: int, columns: int, order: str) -> tuple[str, str
     return f"mma_zero_{rows}x{columns}", f"mma_{dtype}_{rows}x{columns}_{order}"
 
 
-def _function(name: str, params: str, lines: list[str]) -> str:
+def function_text(name: str, params: str, lines: list[str]) -> str:
+    """The definition of an intrinsic."""
     body = "\n".join(f"  {line}" for line in lines)
     return f"define internal void @tw.{name}({params}) alwaysinline {{\n{body}\n  ret void\n}}"
 
 
-def _places(rows: int, columns: int) -> Iterator[tuple[int, int, int, list[str]]]:
+def fragment_places(rows: int, columns: int) -> Iterator[tuple[int, int, int, list[str]]]:
     """Each instruction's number, row and column, and the addresses of its four sums."""
     for number in range(rows // ROWS * (columns // COLUMNS)):
         i, j = divmod(number, columns // COLUMNS)
@@ -56,9 +57,10 @@ def _places(rows: int, columns: int) -> Iterator[tuple[int, int, int, list[str]]
         yield number, i, j, lines
 
 
-def _zero(name: str, rows: int, columns: int) -> Intrinsic:
+def zero_row(name: str, rows: int, columns: int) -> Intrinsic:
+    """What starts a block of sums."""
     lines = []
-    for number, _, _, places in _places(rows, columns):
+    for number, _, _, places in fragment_places(rows, columns):
         lines += places
         lines += [f"store float 0.0, ptr %p{number}.{n}, align 4" for n in range(4)]
     return Intrinsic(
@@ -66,7 +68,7 @@ def _zero(name: str, rows: int, columns: int) -> Intrinsic:
         f" for i, j in serial({rows}, {columns}) {{ c[i, j] = 0.0 }} }}",
         tile="fill",
         arch=_ARCH,
-        llvm=_function(name, "ptr %c, i64 %rows.c", lines),
+        llvm=function_text(name, "ptr %c, i64 %rows.c", lines),
         strided=True,
     )
 
@@ -153,7 +155,7 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
         f" c[i, j] += f32(a[{x}]) * f32(b[{y}]) }} }}",
         tile=f"mma.{order}",
         arch=_ARCH,
-        llvm=_function(
+        llvm=function_text(
             name, "ptr %a, i64 %rows.a, ptr %b, i64 %rows.b, ptr %c, i64 %rows.c", lines
         ),
         strided=True,
@@ -163,7 +165,7 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
 
 def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
     suffix, kind = _TYPES[dtype]
-    for number, i, j, places in _places(rows, columns):
+    for number, i, j, places in fragment_places(rows, columns):
         yield from places
         for n in range(4):
             yield f"%old{number}.{n} = load float, ptr %p{number}.{n}, align 4"
@@ -196,7 +198,7 @@ MMA: dict[str, Intrinsic] = {
         llvm=_COPY,
     ),
     **{
-        name: _zero(name, rows, columns)
+        name: zero_row(name, rows, columns)
         for rows, columns in BLOCKS
         for name in (mma_names("", rows, columns, "")[0],)
     },

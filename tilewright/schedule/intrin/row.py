@@ -26,7 +26,9 @@ class Intrinsic:
     `strided` the rows of each may lie apart, and the distance in bytes is passed after its pointer.
     `state` is what the instruction needs set up. `held` names the operand that stays in registers
     of its own from one instruction to the next: its memory is never touched. With `swizzled`,
-    pieces of 16 bytes of the sources change places within their rows.
+    pieces of 16 bytes of the sources change places within their rows; the source called `panels` is
+    in panels of 64 columns. With `proxy` it reads memory past the threads, which must say when what
+    they have written may be read.
     """
 
     pattern: str
@@ -38,6 +40,8 @@ class Intrinsic:
     state: MachineState | None = None
     held: str = ""
     swizzled: bool = False
+    panels: str = ""
+    proxy: bool = False
 
     def available(self, arch: str, features: tuple[str, ...]) -> bool:
         """Whether a machine has the instruction; features as LLVM's `+name`."""

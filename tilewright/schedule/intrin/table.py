@@ -11,6 +11,7 @@ from tilewright.schedule.intrin.amx import AMX
 from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
 from tilewright.schedule.intrin.mma import MMA
 from tilewright.schedule.intrin.row import Intrinsic
+from tilewright.schedule.intrin.wgmma import WGMMA
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
 _SDOT = """
@@ -78,4 +79,5 @@ INTRINSICS: dict[str, Intrinsic] = {
     **AMX,
     **BF16_PAIRS,
     **MMA,
+    **WGMMA,
 }

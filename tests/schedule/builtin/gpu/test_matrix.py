@@ -22,6 +22,9 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.matrix import MATRIX_TILES
 from tilewright.schedule.intrin.mma import BLOCKS
+from tilewright.target.gpu import GpuTarget, resolve
+
+A100 = resolve("cuda -arch=sm_80")
 
 
 def dense(
@@ -39,23 +42,23 @@ def dense(
     return b.graph(b.add("relu", y))
 
 
-def the_kernel(graph: Graph) -> tuple[Func, Func]:
+def the_kernel(graph: Graph, target: GpuTarget = H200) -> tuple[Func, Func]:
     """The one kernel of a graph, before and after scheduling."""
     ((func, constants),) = sources(graph)
-    result = schedule_for_gpu(func, constants, H200)
+    result = schedule_for_gpu(func, constants, target)
     assert result.trace.replay(func) == result.func
     return func, result.func
 
 
-def has_matrices(func: Func) -> bool:
-    tiles = (s for _, s in statements(func.body) if isinstance(s, Tile))
-    return any(t.intrinsic.startswith("mma") for t in tiles)
+def tiles(func: Func) -> list[Tile]:
+    """The tile statements of a function."""
+    return [s for _, s in statements(func.body) if isinstance(s, Tile)]
 
 
-@pytest.mark.parametrize("sizes", [(16, 64, 64), (17, 40, 9)])
+@pytest.mark.parametrize("sizes", [(16, 8, 24), (17, 40, 9)])
 def test_meaning(sizes: tuple[int, int, int]) -> None:
     func, scheduled = the_kernel(dense(*sizes))
-    assert has_matrices(scheduled)
+    assert tiles(scheduled)
     arrays = sample(func, {})
     expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
     for name, found in run(scheduled, arrays, {}).items():
@@ -83,37 +86,41 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "dtype", "order"),
+    ("sizes", "dtype", "order", "target"),
     [
-        ((16, 64, 64), F16, "nn"),
-        ((9, 24, 72), BF16, "nt"),
-        ((64, 16, 64), BF16, "tn"),
-        ((8, 72, 16), F16, "tt"),
-        ((5, 9, 77), BF16, "nn"),
+        ((16, 64, 64), F16, "nn", A100),
+        ((9, 24, 72), BF16, "nt", A100),
+        ((64, 16, 64), BF16, "tn", H200),
+        ((8, 72, 16), F16, "tt", H200),
+        ((5, 9, 77), BF16, "nn", A100),
+        ((64, 64, 72), BF16, "nn", H200),
+        ((60, 64, 64), F16, "nt", H200),
+        ((20, 9, 77), F16, "nn", H200),
     ],
 )
 def test_emitted_code_by_threads_of_this_machine(
-    sizes: tuple[int, int, int], dtype: DType, order: str
+    sizes: tuple[int, int, int], dtype: DType, order: str, target: GpuTarget
 ) -> None:
-    func, scheduled = the_kernel(dense(*sizes, dtype, order))
-    assert has_matrices(scheduled)
+    func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
+    found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
+    assert found == {"wgmma" if target is H200 and order[0] == "n" else "mma"}
     on_threads(func, scheduled, {})
 
 
 def test_symbolic_sizes() -> None:
     func, scheduled = the_kernel(dense(Var("M"), 16, 16))
-    assert has_matrices(scheduled)
+    assert tiles(scheduled)
     on_threads(func, scheduled, {"M": 5})
 
 
 def test_f32_stays_exact() -> None:
     _, scheduled = the_kernel(dense(64, 64, 64, F32))
-    assert not has_matrices(scheduled)
+    assert not tiles(scheduled)
 
 
 def test_tiles_are_whole_and_fit() -> None:
     for tile in MATRIX_TILES:
-        assert tile.warp in BLOCKS
+        assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
         for side in (tile.rows, tile.columns):
             assert side * tile.depth % (tile.threads * 8) == 0
         room = H200.shared // tile.resident - RESERVED

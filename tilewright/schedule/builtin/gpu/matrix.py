@@ -19,6 +19,7 @@ from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.product import LEAST_DEPTH, reads_along_depth, size_of
 from tilewright.schedule.builtin.structure import facts_of
+from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
@@ -26,6 +27,8 @@ from tilewright.target.gpu import GpuTarget
 
 # Fewer rows than this leave most of a tile empty.
 LEAST_ROWS = 4
+# What a step takes besides, in products of 64 pairs.
+STEP_COST = 2048
 # Elements of a tile's row that is read across it: eight pieces have a bank each.
 LEAST_ROW = 64
 
@@ -35,7 +38,8 @@ class MatrixTile:
     """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
 
     `rate` is how near it comes to the machine's best, compared with the other ones, and `resident`
-    how many of them a multiprocessor has at a time.
+    how many of them a multiprocessor has at a time. Those that are `grouped` are for instructions
+    of four warps at once.
     """
 
     rows: int
@@ -45,6 +49,7 @@ class MatrixTile:
     stages: int
     resident: int
     rate: float
+    grouped: bool = False
     depth: int = 64
 
     @property
@@ -62,8 +67,23 @@ class MatrixTile:
         """The bytes of shared memory that it takes."""
         return (self.rows + self.columns) * self.depth * 2 * self.stages
 
+    @property
+    def step(self) -> int:
+        """The depth of one tile statement."""
+        return wgmma.DEPTH if self.grouped else DEPTH
+
+    def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
+        """The intrinsics that start and add to sums, for operands along the depth or not."""
+        if self.grouped:
+            return wgmma.wgmma_names(dtype, self.columns, "t" if right else "n")
+        return mma_names(dtype, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
+
 
 MATRIX_TILES = (
+    MatrixTile(128, 256, 8, 1, 4, 1, 1.4, grouped=True),
+    MatrixTile(128, 128, 8, 1, 3, 2, 1.2, grouped=True),
+    MatrixTile(64, 128, 4, 1, 4, 2, 0.9, grouped=True),
+    MatrixTile(64, 64, 4, 1, 4, 3, 0.6, grouped=True),
     MatrixTile(128, 256, 2, 4, 4, 1, 1.0),
     MatrixTile(128, 128, 2, 2, 3, 2, 0.95),
     MatrixTile(64, 128, 2, 2, 3, 3, 0.7),
@@ -93,10 +113,12 @@ def matrix_tile_of(
 
     def cost(tile: MatrixTile) -> float:
         blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-        turns = -(-blocks // (target.multiprocessors * tile.resident))
-        return turns * tile.resident * tile.rows * tile.columns / tile.rate
+        turns = -(-blocks // target.multiprocessors)
+        return turns * (tile.rows * tile.columns + STEP_COST) / tile.rate
 
-    return min((t for t in MATRIX_TILES if along or t.rows >= LEAST_ROW), key=cost)
+    grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
+    fitting = [t for t in MATRIX_TILES if grouped or not t.grouped]
+    return min((t for t in fitting if along or t.rows >= LEAST_ROW), key=cost)
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
@@ -112,7 +134,7 @@ def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarge
     high, wide = tile.warp
     m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
     n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
-    k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // DEPTH, DEPTH])
+    k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // tile.step, tile.step])
     sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, n1, k2)
     grid = sch.fuse(f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
@@ -123,7 +145,7 @@ def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarge
         _copy_tile(sch, f"{name}.{side}", k0, tile)
     init = sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
-    zero, step = mma_names(dtype, high, wide, ("n" if left else "t") + ("t" if right else "n"))
+    zero, step = tile.names(dtype, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from tilewright.schedule.intrin.match import pattern_of
+from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, ROWS, wgmma_names
+
+
+def test_every_width_has_its_instructions() -> None:
+    for columns in COLUMNS:
+        for dtype in ("f16", "bf16"):
+            for right in "nt":
+                zero, step = wgmma_names(dtype, columns, right)
+                *_, total = pattern_of(step).params
+                assert [int(str(d)) for d in total.shape] == [ROWS, columns]
+                assert pattern_of(zero).params[-1].shape == total.shape
+                assert INTRINSICS[step].llvm.count("wgmma.mma_async") == DEPTH // 16
+
+
+def test_only_columns_side_by_side_are_in_panels() -> None:
+    names = [wgmma_names("bf16", 128, right)[1] for right in "nt"]
+    assert [INTRINSICS[name].panels for name in names] == ["b", ""]
