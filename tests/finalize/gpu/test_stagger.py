@@ -38,3 +38,9 @@ def test_rows_read_across_are_longer() -> None:
 def test_others_stay(old: str, new: str) -> None:
     func = parse_func(TURN.replace(old, new))
     assert stagger(func) == func
+
+
+def test_single_values_have_no_rows() -> None:
+    text = "func @f(out B: f32[]) { for b in grid(1) { alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[] } }"
+    func = parse_func(text)
+    assert stagger(func) == func

@@ -39,8 +39,8 @@ def stagger(func: Func) -> Func:
 
 def _is_read_across(alloc: Alloc) -> bool:
     buffer, found = alloc.buffer, False
-    row = as_int(buffer.shape[-1])
-    if len(buffer.shape) < 2 or row is None or row * buffer.dtype.bytes % (BANKS // 2):
+    row = as_int(buffer.shape[-1]) if len(buffer.shape) > 1 else None
+    if row is None or row * buffer.dtype.bytes % (BANKS // 2):
         return False
     for path, stmt in statements(alloc.body):
         around = [s for s in path if isinstance(s, For)]
