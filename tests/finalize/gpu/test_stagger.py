@@ -41,6 +41,6 @@ def test_others_stay(old: str, new: str) -> None:
 
 
 def test_single_values_have_no_rows() -> None:
-    text = "func @f(out B: f32[]) { for b in grid(1) { alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[] } }"
-    func = parse_func(text)
+    body = "alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[]"
+    func = parse_func(f"func @f(out B: f32[]) {{ for b in grid(1) {{ {body} }} }}")
     assert stagger(func) == func
