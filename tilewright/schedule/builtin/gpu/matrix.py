@@ -117,8 +117,9 @@ def matrix_tile_of(
         return turns * (tile.rows * tile.columns + STEP_COST) / tile.rate
 
     grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
-    fitting = [t for t in MATRIX_TILES if grouped or not t.grouped]
-    return min((t for t in fitting if along or t.rows >= LEAST_ROW), key=cost)
+    fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
+    fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
+    return min(fitting, key=cost)
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
