@@ -26,10 +26,11 @@ class ProductRoles:
     right: Expr
 
 
-def product_roles(block: Block) -> ProductRoles | None:
+def product_roles(block: Block, vectors: bool = False) -> ProductRoles | None:
     """The roles of a sum of products, `None` if a block is none.
 
-    The last axis of what it writes is one of the columns.
+    The last axis of what it writes is one of the columns. With `vectors`, there may be no axis of
+    rows: a product of one row.
     """
     factors = _factors(block)
     axes = [it for it in block.iters if it.kind == "S"]
@@ -47,7 +48,8 @@ def product_roles(block: Block) -> ProductRoles | None:
     batch = tuple(it for it in axes if it.name in used & used_right)
     rows = tuple(it for it in axes if it.name in used - used_right)
     columns = tuple(it for it in axes if it.name in used_right - used)
-    return ProductRoles(batch, rows, columns, sums, one, other) if rows and columns else None
+    whole = bool(columns) and (vectors or bool(rows))
+    return ProductRoles(batch, rows, columns, sums, one, other) if whole else None
 
 
 def _factors(block: Block) -> tuple[Expr, Expr] | None:

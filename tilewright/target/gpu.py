@@ -62,6 +62,11 @@ class GpuTarget:
         digits = self.cpu.removeprefix("sm_").rstrip("af")
         return int(digits[:-1]), int(digits[-1])
 
+    @property
+    def block_shared(self) -> int:
+        """The bytes of shared memory that one block may ask for: the system takes some of each."""
+        return self.shared - _KIB
+
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` a thread moves at once; none has less than a byte."""
         return ACCESS_BITS // max(8, bits)

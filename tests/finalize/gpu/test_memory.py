@@ -5,7 +5,7 @@ import pytest
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
-from tilewright.finalize.gpu.memory import RESERVED, STACK_LIMIT, room_on
+from tilewright.finalize.gpu.memory import STACK_LIMIT, room_on
 from tilewright.ir.loop.nodes import Buffer, For, Seq
 from tilewright.target.gpu import resolve
 
@@ -30,7 +30,7 @@ def test_shared_memory_ends() -> None:
     room = room_on(H200)
     assert room(_buffer("shared"), (GRID,), H200.static_shared - 128) == "shared"
     assert room(_buffer("global"), (GRID,), 129) is None
-    left = H200.shared - RESERVED - H200.static_shared + 128
+    left = H200.block_shared - H200.static_shared + 128
     with pytest.raises(CodegenError, match=f"have room for {left}"):
         room(_buffer("shared"), (GRID,), left + 1)
     assert room(_buffer("shared"), (GRID,), left) == "shared"

@@ -21,8 +21,6 @@ from tilewright.target.gpu import GpuTarget
 STACK_LIMIT = 4096
 # Where variables of the shared memory begin: at its first bank.
 ALIGNMENT = 128
-# Bytes of shared memory that the system takes of each block.
-RESERVED = 1024
 # The note on a function all of whose parameters begin at a multiple of so many bytes.
 ALIGNED = ("aligned", 16)
 
@@ -30,7 +28,7 @@ ALIGNED = ("aligned", 16)
 def room_on(target: GpuTarget) -> Room:
     """The room of a GPU; what is shared is counted, so it serves one function only."""
     left = target.static_shared
-    most = target.shared - RESERVED
+    most = target.block_shared
 
     def room(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
         nonlocal left, most

@@ -56,7 +56,7 @@ def to_product(
     """Bring a sum of products, and what reads it, into the form of a product of matrices."""
     spine = block_spine(func, block)
     old = target_block(spine)
-    roles = product_roles(old)
+    roles = product_roles(old, vectors=True)
     if roles is None:
         message = f'block "{block}" is not a sum of products of two loads'
         raise refuse(func, "to-product.block", message, old)

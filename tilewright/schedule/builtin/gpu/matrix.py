@@ -25,7 +25,8 @@ from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Fewer rows than this leave most of a tile empty.
+# Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
+# no other schedule reads them in pieces.
 LEAST_ROWS = 4
 # What a step takes besides, in products of 64 pairs.
 STEP_COST = 2048
@@ -97,7 +98,7 @@ def matrix_tile_of(
     block: Block, buffers: dict[str, Buffer], target: GpuTarget
 ) -> MatrixTile | None:
     """The tile for a sum of products that the machine has instructions for, else `None`."""
-    roles = product_roles(block)
+    roles = product_roles(block, vectors=True)
     if roles is None or block.writes[0].buffer not in buffers:
         return None
     left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
@@ -107,9 +108,10 @@ def matrix_tile_of(
         return None
     axes = (roles.batch, roles.rows, roles.columns, roles.depth)
     batch, rows, columns, depth = map(size_of, axes)
-    if depth < LEAST_DEPTH or rows < LEAST_ROWS or columns < LEAST_ROWS:
+    along, across = (reads_along_depth(block, buffers, s) for s in ("left", "right"))
+    few = rows < LEAST_ROWS and (across or columns < LEAST_ROW)
+    if depth < LEAST_DEPTH or columns < LEAST_ROWS or few:
         return None
-    along = reads_along_depth(block, buffers, "left")
 
     def cost(tile: MatrixTile) -> float:
         blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
@@ -117,8 +119,10 @@ def matrix_tile_of(
         return turns * (tile.rows * tile.columns + STEP_COST) / tile.rate
 
     grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
-    fitting = [t for t in MATRIX_TILES if grouped or not t.grouped]
-    return min((t for t in fitting if along or t.rows >= LEAST_ROW), key=cost)
+    fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
+    fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
+    filled = [t for t in fitting if t.rows < 2 * max(rows, ROWS)]
+    return min(filled or fitting, key=cost)
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
@@ -126,7 +130,7 @@ def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarge
     facts = facts_of(sch.func)
     block, reader = facts.block(name), facts.blocks[-1].name
     left, right = (reads_along_depth(block, facts.buffers, s) for s in ("left", "right"))
-    roles = product_roles(block)
+    roles = product_roles(block, vectors=True)
     assert roles is not None
     dtype = str(operand_load(roles.left).dtype)
     orders = ("mk" if left else "km", "nk" if right else "kn")

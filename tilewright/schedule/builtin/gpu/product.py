@@ -116,7 +116,7 @@ def _parts(side: int, threads: int) -> list[int]:
 
 def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
     """Whether neighbouring elements of an operand are neighbours in the sum."""
-    roles = product_roles(block)
+    roles = product_roles(block, vectors=True)
     assert roles is not None
     load = operand_load(getattr(roles, side))
     return flat_stride(load, buffers[load.buffer], roles.depth[-1].name) == 1
