@@ -3,7 +3,8 @@
     python benchmarks/gpu/check.py kernels --shapes 30 [--json results.json]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
-A kernel's results on both must agree, relative to their norm. A model's folder has `model.onnx`,
+A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
+to the sums of the magnitudes. A model's folder has `model.onnx`,
 `inputs.npz` and `expected.npz`, as `benchmarks/zoo.py` makes them; its results are compared with
 those, and one replay of its captured graph is timed (the median, the inputs already on the GPU).
 """
@@ -33,13 +34,15 @@ KINDS = (
     "matmul dense batched_matmul conv pointwise_conv depthwise max_pool average_pool softmax "
     "softmax_columns layer_norm argmax transposes gathered sum_rows sum_all max_columns mean_middle"
 ).split()
+# Those whose terms cancel.
+SUMS = ("sum", "mean")
 TOLERANCE = 1e-5
 
 Job = tuple[str, tuple[int, int, int]]
 
 
-def difference(found: np.ndarray, expected: np.ndarray) -> float:
-    """How far results are from those expected, relative to their norm."""
+def difference(found: np.ndarray, expected: np.ndarray, scale: np.ndarray | None = None) -> float:
+    """How far results are from those expected, relative to the norm of these or of `scale`."""
     if found.shape != expected.shape:
         return float("inf")
     if expected.dtype.kind not in "fc":
@@ -47,7 +50,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
     wide, right = found.astype(np.float64), expected.astype(np.float64)
     if not np.array_equal(np.isfinite(wide), np.isfinite(right)):
         return float("inf")
-    norm = float(np.linalg.norm(np.nan_to_num(right)))
+    norm = float(np.linalg.norm(np.nan_to_num(right if scale is None else scale)))
     return float(np.linalg.norm(np.nan_to_num(wide - right))) / (norm or 1.0)
 
 
@@ -77,7 +80,7 @@ def check_kernels(shapes: int) -> dict[str, Any]:
         for job, gpu, cpu in pool.map(compile_both, jobs):
             row = rows.setdefault(job[0], {"right": 0, "worst": 0.0, "wrong": []})
             try:
-                worst = float("inf") if isinstance(gpu, str) else compare(gpu, cpu, rng)
+                worst = float("inf") if isinstance(gpu, str) else compare(gpu, cpu, rng, job[0])
                 why = gpu if isinstance(gpu, str) else f"{worst:.2e}"
             except Exception as error:  # one that fails must not hide the others
                 worst, why = float("inf"), f"{type(error).__name__}: {error}"
@@ -94,15 +97,18 @@ def _largest(name: str) -> tuple[int, int, int]:
     return (16, 40, 40) if "conv" in name or "pool" in name or name == "depthwise" else LARGEST
 
 
-def compare(gpu: Container, cpu: Any, rng: np.random.Generator) -> float:
+def compare(gpu: Container, cpu: Any, rng: np.random.Generator, kind: str) -> float:
     """The greatest difference between the results of both machines on random inputs."""
     with CudaExecutable(gpu) as model, Executable(cpu) as right:
         inputs = [_random(port, rng) for port in model.inputs]
-        found, expected = model(*inputs), right(*inputs)
-        pairs = zip(
-            *((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True
-        )
-        return max(difference(a, b) for a, b in pairs)
+        expected = right(*inputs)
+        scale = right(*map(abs, inputs)) if kind.startswith(SUMS) else expected
+        found = (model(*inputs), expected, scale)
+        return max(difference(*x) for x in zip(*map(_results, found), strict=True))
+
+
+def _results(found: Any) -> tuple[np.ndarray, ...]:
+    return found if isinstance(found, tuple) else (found,)
 
 
 def _random(port: Any, rng: np.random.Generator) -> np.ndarray:
