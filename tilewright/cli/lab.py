@@ -1,6 +1,6 @@
 """`tilewright lab`: compare methods of search on spaces whose every configuration was measured.
 
-tilewright lab --seeds 100 --trials 512 --html curves.html
+tilewright lab --seeds 100 --trials 512 --html curves.html --png curves.png
 tilewright lab --space my-space.json --strategies random,evolutionary --cost-models ridge
 tilewright lab transfer
 """
@@ -55,6 +55,7 @@ def lab_command(
     seed: int,
     jobs: int,
     html: Path | None,
+    png: Path | None,
     as_json: bool,
 ) -> None:
     """Run strategies with cost models on measured spaces and print the leaderboard.
@@ -71,4 +72,4 @@ def lab_command(
     settings = Settings(trials, batch, seeds, seed, jobs)
     with progress() as show:
         standings = compete(spaces or tuple(SPACES), chosen, settings, show)
-    show_standings(standings, trials, html, as_json)
+    show_standings(standings, trials, html, png, as_json)

@@ -28,6 +28,7 @@ def live_command(
     seed: int,
     jobs: int,
     html: Path | None,
+    png: Path | None,
     as_json: bool,
 ) -> None:
     """Compare strategies and cost models on every kernel of a model; one run at a time.
@@ -49,4 +50,4 @@ def live_command(
     with Measurer(BUILD_WORKER, MeasurerSettings(builders=jobs)) as measurer, progress() as show:
         tasks = extract_tasks(model, target).tasks
         standings = compete_live(tasks, target, chosen, settings, measurer, show)
-    show_standings(standings, trials, html, as_json)
+    show_standings(standings, trials, html, png, as_json)

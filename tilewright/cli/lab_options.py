@@ -28,6 +28,7 @@ def run_options(trials: int, batch: int, seeds: int) -> Callable[[Any], Any]:
         click.option("--seed", type=int, default=0, show_default=True, help="The first seed."),
         click.option("--jobs", type=COUNT, default=1, show_default=True, help="Processes at once."),
         click.option("--html", type=click.Path(path_type=Path), help="Write curves here."),
+        click.option("--png", type=click.Path(path_type=Path), help="The same as a picture."),
     )
 
     def decorate(command: Any) -> Any:

@@ -37,6 +37,7 @@ def tasks_command(
     seed: int,
     jobs: int,
     html: Path | None,
+    png: Path | None,
     as_json: bool,
 ) -> None:
     """Search all tasks of a model within one budget, its latency being what counts."""
@@ -56,7 +57,7 @@ def tasks_command(
     with progress() as show:
         settings = Settings(trials, batch, seeds, seed, jobs)
         standings = compete_tasks(model, chosen, settings, show)
-    show_standings(standings, trials, html, as_json)
+    show_standings(standings, trials, html, png, as_json)
 
 
 def _weighted(text: str) -> tuple[str, float]:

@@ -27,6 +27,7 @@ def transfer_command(
     seed: int,
     jobs: int,
     html: Path | None,
+    png: Path | None,
     as_json: bool,
 ) -> None:
     """Learn from one half of the spaces, search the other half, and the other way round."""
@@ -37,7 +38,7 @@ def transfer_command(
     settings = Settings(trials, batch, seeds, seed, jobs)
     with progress() as show:
         standings = transfer(spaces or program_spaces(), strategy, settings, show)
-    show_standings(standings, trials, html, as_json)
+    show_standings(standings, trials, html, png, as_json)
     if not as_json:
         shares = saved(standings)
         mean = math.exp(sum(map(math.log, shares.values())) / len(shares))

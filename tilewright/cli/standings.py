@@ -1,4 +1,4 @@
-"""How the ring's leaderboards are told: a table, JSON with every run, a page of curves."""
+"""How the ring's leaderboards are told: a table, JSON with every run, curves as a page or PNG."""
 
 from __future__ import annotations
 
@@ -22,13 +22,21 @@ def names(given: str) -> list[str]:
 
 
 def show_standings(
-    standings: Sequence[Standing], trials: int, html: Path | None, as_json: bool
+    standings: Sequence[Standing],
+    trials: int,
+    html: Path | None,
+    png: Path | None,
+    as_json: bool,
 ) -> None:
     """Print a leaderboard, and write its curves where they are wanted."""
     if html is not None:
         from tilewright.tune.lab.chart import html_page
 
         html.write_text(html_page(standings))
+    if png is not None:
+        from tilewright.tune.lab.picture import write_picture
+
+        write_picture(png, standings)
     if as_json:
         print_json([_as_json(standing) for standing in standings])
     else:
