@@ -19,7 +19,7 @@ def test_blocks_of_threads() -> None:
 
 def test_refused() -> None:
     sch = Schedule(matmul())
-    refused("bind.level", sch.bind, "y.i0", "warp")
+    refused("bind.level", sch.bind, "y.i0", "lane")
     refused("bind.reduction", sch.bind, "y.r0", "grid")
     refused("bind.extent", sch.bind, "y.i0", "thread")
     sch.bind("y.i0", "grid")
