@@ -12,7 +12,7 @@ from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.scheduled import H200, finalized
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr, Var
+from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.launches import launches
 from tilewright.codegen.llvm import compile_object
@@ -22,7 +22,7 @@ from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func, Tile
-from tilewright.ir.loop.walk import statements
+from tilewright.ir.loop.walk import loops, statements
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
@@ -104,6 +104,7 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
         ((60, 64, 64), F16, "nt", H200),
         ((40, 9, 77), F16, "nn", H200),
         ((1, 64, 72), BF16, "nn", H200),
+        ((40, 4, 1024), BF16, "nt", H200),
     ],
 )
 def test_emitted_code_by_threads_of_this_machine(
@@ -114,6 +115,14 @@ def test_emitted_code_by_threads_of_this_machine(
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
     assert found == {"wgmma" if grouped else "mma"}
     on_threads(func, scheduled, {})
+
+
+def test_the_depth_is_cut_where_tiles_are_few() -> None:
+    _, scheduled = the_kernel(dense(128, 768, 3072))
+    grids = [loop for loop in loops(scheduled.body) if loop.kind == "grid"]
+    assert [as_int(loop.extent) for loop in grids] == [4 * 2 * 12, 128 * 768 // 256]
+    _, whole = the_kernel(dense(4096, 4096, 4096))
+    assert sum(loop.kind == "grid" for loop in loops(whole.body)) == 1
 
 
 def test_symbolic_sizes() -> None:
@@ -144,11 +153,12 @@ def test_kernels_assemble_without_spills(
 ) -> None:
     _, scheduled = the_kernel(dense(*sizes, BF16, order), target)
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), target)
-    (launch,) = launches(plain)
     module = ModuleText()
     emit_launches(module, plain, ())
     text = compile_object(module.text(), target).decode()
-    (report,) = assemble(text, tmp_path, target.cpu).values()
-    assert (report.spilled, report.stack) == (0, 0)
-    assert report.registers * launch.threads <= target.registers
-    assert launch.shared <= target.block_shared
+    reports = assemble(text, tmp_path, target.cpu)
+    for launch in launches(plain):
+        report = reports[launch.name]
+        assert (report.spilled, report.stack) == (0, 0)
+        assert report.registers * launch.threads <= target.registers
+        assert launch.shared <= target.block_shared

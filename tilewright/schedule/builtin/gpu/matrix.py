@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.builtin.gpu.points import schedule_sum
 from tilewright.schedule.builtin.gpu.product import LEAST_DEPTH, reads_along_depth, size_of
-from tilewright.schedule.builtin.structure import facts_of
+from tilewright.schedule.builtin.structure import facts_of, loop_of, reductions
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import operand_load, product_roles
@@ -28,6 +30,8 @@ from tilewright.target.gpu import GpuTarget
 # Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
 # no other schedule reads them in pieces.
 LEAST_ROWS = 4
+# The depth that is worth a pass over partial sums.
+LEAST_PART = 512
 # What a step takes besides, in products of 64 pairs.
 STEP_COST = 2048
 # Elements of a tile's row that is read across it: eight pieces have a bank each.
@@ -127,8 +131,40 @@ def matrix_tile_of(
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
+    parts = _parts(facts_of(sch.func).block(name), tile, target)
+    if parts == 1:
+        _schedule_tiles(sch, name, facts_of(sch.func).blocks[-1].name, tile)
+        return
+    block = facts_of(sch.func).block(name)
+    number, _ = sch.split(loop_of(reductions(block)[0]), [parts, None])
+    partial = sch.rfactor(name, number)
+    _schedule_tiles(sch, partial, sch.cache_write(partial, "global"), tile)
+    schedule_sum(sch, name, target)
+
+
+def _parts(block: Block, tile: MatrixTile, target: GpuTarget) -> int:
+    """Into how many parts the depth is cut so that there are tiles for all multiprocessors."""
+    roles = product_roles(block, vectors=True)
+    assert roles is not None
+    batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
+    tiles = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    extents = [as_int(it.extent) for it in roles.depth]
+    depth = extents[0] if len(extents) == 1 else None
+    parts = 1
+    while (
+        depth is not None
+        and 2 * parts * tiles <= target.multiprocessors
+        and depth % (2 * parts * tile.depth) == 0
+        and depth // (2 * parts) >= LEAST_PART
+    ):
+        parts *= 2
+    return parts
+
+
+def _schedule_tiles(sch: Schedule, name: str, reader: str, tile: MatrixTile) -> None:
+    """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
-    block, reader = facts.block(name), facts.blocks[-1].name
+    block = facts.block(name)
     left, right = (reads_along_depth(block, facts.buffers, s) for s in ("left", "right"))
     roles = product_roles(block, vectors=True)
     assert roles is not None
