@@ -16,6 +16,7 @@ from tilewright.compat import torch_backend
 from tilewright.compat.torch_backend import tilewright
 from tilewright.core.errors import UnsupportedError
 from tilewright.ir.graph.nodes import Graph
+from tilewright.tune.records import Records
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +92,8 @@ class Layer(nn.Module):
         half = x.shape[-1] // 2
         angles = torch.arange(x.shape[2])[:, None] / 10 ** torch.arange(half)
         a, b = x[..., :half], x[..., half:]
-        return torch.cat(
-            [a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1
-        )
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.norms[0](x)
@@ -111,7 +111,7 @@ class Text(nn.Module):
     def __init__(self, groups: int, causal: bool) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(31, 16), nn.Embedding(40, 16)
-        self.layers = nn.Sequential(*(Layer(16, 4, groups, causal) for _ in range(2)))
+        self.layers = nn.Sequential(*[Layer(16, 4, groups, causal)])
         self.head = nn.Linear(16, 31, bias=False)
         self.head.weight = self.tokens.weight
 
@@ -148,7 +148,7 @@ def test_patches() -> None:
     same(Patches(), random(2, 3, 16, 16))
 
 
-@pytest.mark.parametrize(("groups", "causal"), [(1, False), (1, True), (2, True)])
+@pytest.mark.parametrize(("groups", "causal"), [(1, False), (2, True)])
 def test_texts_of_several_lengths(groups: int, causal: bool, compiled: list[Graph]) -> None:
     module = Text(groups, causal)
     made = same(module, torch.randint(0, 31, (2, 7)), dynamic=True)
@@ -204,7 +204,9 @@ def test_writing_numbers_and_nothing() -> None:
 
 
 def test_half_precision_and_strides() -> None:
-    same(nn.Linear(4, 3).bfloat16(), random(4, 5).bfloat16().T)
+    module, x = nn.Linear(4, 3).bfloat16().eval(), random(4, 5).bfloat16().T
+    found = torch.compile(module, backend=tilewright)(x)
+    torch.testing.assert_close(found, module(x), rtol=2e-2, atol=2e-2)
 
 
 def test_gradients_are_refused() -> None:
@@ -235,10 +237,8 @@ def test_options(tmp_path: Path) -> None:
 
 
 def _records(folder: Path) -> Path:
-    from tilewright.tune.database.sqlite import SqliteDatabase
-
     path = folder / "records.db"
-    SqliteDatabase(path).close()
+    Records(path).close()
     return path
 
 

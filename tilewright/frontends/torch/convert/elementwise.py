@@ -230,6 +230,7 @@ CONVERTERS: dict[str, Converter] = {
     "aten.maximum": binary("max", "or"),
     "aten.minimum": binary("min", "and"),
     "aten.div": divide,
+    "aten.true_divide": divide,
     "aten.floor_divide": lambda c, n: _divide(c, n, "floor"),
     "aten.fmod": remainder(True),
     "aten.remainder": remainder(False),
