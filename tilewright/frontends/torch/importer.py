@@ -73,7 +73,8 @@ def import_fx(
 
 def unbound_symbols(module: GraphModule) -> list[str]:
     """The symbols of which no dimension of an input says the value."""
-    sizes, bound, seen = Sizes(), set(), {}
+    sizes, bound = Sizes(), set()
+    seen: dict[str, None] = {}
     for node in module.graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
         for dim in value.shape if isinstance(value, torch.Tensor) else [value]:
@@ -101,7 +102,7 @@ def _placeholder(state: _Import, node: Node) -> Any:
         shape.append(wanted)
     name = g.input(node.name, TensorType(from_torch(value.dtype), tuple(shape)))
     for own, wanted in owed:
-        g.require(own.eq(wanted), f"size {axis} of {name} is not {wanted}")
+        g.require(own.eq(wanted), f"size {own} of input {name} is not {wanted}")
     return name
 
 
@@ -204,7 +205,8 @@ def _check(state: _Import, call: Call, result: Any) -> None:
 
 def _finished(state: _Import, node: Node) -> Imported:
     """The graph; each of its outputs is a value of its own that some node computes."""
-    g, names, kinds = state.c.g, [], []
+    g, names = state.c.g, list[str]()
+    kinds: list[type[torch.Tensor] | type[int] | None] = []
     given = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
     computed = {out for made in g.nodes for out in made.outputs}
     g.loc = place_of(node)

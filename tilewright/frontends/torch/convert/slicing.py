@@ -119,7 +119,8 @@ def padded(c: Context, n: Call, mode: str, value: Any = 0) -> str:
     """Amounts are given from the last axis on, before and after it; negative ones cut."""
     x, given = n["self"], n.get("pad", n.get("padding"))
     rank = c.type(x).rank
-    before, after = [const(0)] * rank, [const(0)] * rank
+    before: list[Expr] = [const(0)] * rank
+    after: list[Expr] = [const(0)] * rank
     for i in range(len(given) // 2):
         before[rank - 1 - i] = as_expr(given[2 * i])
         after[rank - 1 - i] = as_expr(given[2 * i + 1])
