@@ -24,7 +24,7 @@ class Loc:
     def __str__(self) -> str:
         where = self.file
         if self.line:
-            where += f":{self.line}:{self.column}"
+            where += f":{self.line}:{self.column}" if self.column else f":{self.line}"
         if self.node:
             where += f"{', ' if where else ''}node {self.node}"
         return where

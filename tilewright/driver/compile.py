@@ -13,6 +13,7 @@ from tilewright.core.errors import UnsupportedError
 from tilewright.driver.identity import model_key
 from tilewright.driver.precision import check_precision
 from tilewright.driver.release import release_memory
+from tilewright.driver.torch_source import read_source
 from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
@@ -31,6 +32,7 @@ Progress = Callable[[str], None]
 def compile(
     source: Any,
     *,
+    inputs: Any = None,
     target: str = "native",
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
@@ -42,7 +44,10 @@ def compile(
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
 ) -> CompiledModel | StagedModel:
-    """Compile a model: a path, an `onnx.ModelProto` or a `Graph`.
+    """Compile a model: a path, an `onnx.ModelProto`, a `torch.nn.Module` or a `Graph`.
+
+    A module of torch is compiled for example `inputs`, a tuple or a mapping by name; a program of
+    `torch.export`, which may have dynamic shapes, needs none.
 
     `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
     to round their operands to bf16 where that is faster; sums stay in f32. `precision="fp16"` lets
@@ -57,6 +62,7 @@ def compile(
 
     A model in which something is known only when it runs is compiled in stages, while it runs.
     """
+    source = read_source(source, inputs)
     options: dict[str, Any] = {
         "target": target,
         "precision": precision,

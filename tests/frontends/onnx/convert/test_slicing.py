@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.one_node import check, imported, results
-from tilewright.arith.expr import Expr, Var, const
+from tilewright.arith.expr import Var
 from tilewright.core.errors import FrontendError, UnsupportedError
-from tilewright.frontends.onnx.convert.slicing import bounds
 
 RNG = np.random.default_rng(1)
 N, S = Var("N"), Var("S")
@@ -19,36 +18,6 @@ def random(*shape: int) -> np.ndarray:
 
 def arrays(**lists: list[int]) -> dict[str, np.ndarray]:
     return {name: np.array(values, np.int64) for name, values in lists.items()}
-
-
-@pytest.mark.parametrize("size", [0, 1, 5])
-@pytest.mark.parametrize("step", [1, 2, -1, -3, 7])
-@pytest.mark.parametrize("start", [0, 2, -2, 9, -9, MAX, MIN])
-@pytest.mark.parametrize("stop", [0, 3, -1, 9, -9, MAX, MIN])
-def test_bounds_are_those_of_python(size: int, step: int, start: int, stop: int) -> None:
-    first, last = bounds(const(start), const(stop), step, const(size))
-    expected = range(size)[slice(start, stop, step)]
-    assert list(range(first.value, last.value, step)) == list(expected)
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "step", "size", "expected"),
-    [
-        (const(0), const(MAX), 1, N, "0 N"),
-        (const(1), const(10**9), 1, N, "1 N"),
-        (const(-1), const(MAX), 1, N, "N - 1 N"),
-        (const(0), const(-1), 1, N, "0 N - 1"),
-        (const(0), const(512), 1, N, "0 min(N, 512)"),
-        (const(0), S, 1, const(512), "0 S"),
-        (const(0), N + 1, 1, N, "0 N"),
-        (-S, const(MAX), 1, N, "N - S N"),
-        (const(-1), const(MIN), -1, N, "N - 1 -1"),
-        (const(MAX), const(0), -1, N, "N - 1 0"),
-    ],
-)
-def test_symbolic_bounds(start: Expr, stop: Expr, step: int, size: Expr, expected: str) -> None:
-    first, last = bounds(start, stop, step, size)
-    assert f"{first} {last}".replace("(-1)", "-1") == expected
 
 
 def test_slice() -> None:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+from torch.nn.functional import scaled_dot_product_attention as attend
+
+from tests.frontends.torch.eager import check, imported, ops, random
+from tilewright.core.errors import UnsupportedError
+
+Q, K, V = random(2, 4, 5, 8), random(2, 4, 7, 8, seed=1), random(2, 4, 7, 8, seed=2)
+
+
+def test_is_one_operator() -> None:
+    assert ops(check(attend, Q, K, V)) == ["attention"]
+
+
+def test_masks() -> None:
+    check(lambda q, k, v: attend(q, k, v, is_causal=True), Q, K, V)
+    check(lambda q, k, v, m: attend(q, k, v, m), Q, K, V, random(5, 7))
+    check(lambda q, k, v, m: attend(q, k, v, m, scale=0.3), Q, K, V, random(2, 1, 5, 7) > -1)
+
+
+def test_shared_heads_and_no_heads() -> None:
+    check(lambda q, k, v: attend(q, k, v, enable_gqa=True), Q, K[:, :2], V[:, :2])
+    check(attend, Q[0], K[0], V[0])
+
+
+def test_values_of_another_size() -> None:
+    check(attend, Q, K, V[..., :6])
+
+
+def test_dropout_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="dropout"):
+        imported(lambda q, k, v: attend(q, k, v, dropout_p=0.1), Q, K, V)

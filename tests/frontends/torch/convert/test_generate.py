@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import torch
+
+from tests.frontends.torch.eager import check, random
+
+X = random(2, 3)
+
+
+def test_filled() -> None:
+    check(
+        lambda x: (torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 7), x.new_full((2,), 1)),
+        X,
+    )
+    check(lambda x: (torch.full_like(x, 2.5), torch.scalar_tensor(3.0) + x), X)
+    check(lambda x: torch.empty(3).shape[0] + x, X)
+
+
+def test_ranges() -> None:
+    check(lambda x: (torch.arange(5), torch.arange(2, 11, 3), torch.arange(5, 0, -2)), X)
+    check(lambda x: (torch.arange(0, 1, 0.3), torch.arange(5.0), torch.arange(3, 3)), X)
+    check(lambda x: (torch.linspace(0, 1, 5), torch.eye(3), torch.eye(2, 4)), X)
+
+
+def test_tensors_in_the_source() -> None:
+    check(lambda x: x + torch.tensor([1.0, 2.0, 3.0]), X)

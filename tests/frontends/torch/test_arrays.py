@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tilewright.core.errors import UnsupportedError
+from tilewright.frontends.torch.arrays import to_array, to_tensor
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_there_and_back_over_the_same_memory(dtype: torch.dtype) -> None:
+    tensor = torch.arange(6).reshape(2, 3).to(dtype)
+    back = to_tensor(to_array(tensor))
+    assert back.dtype == dtype
+    assert torch.equal(back, tensor)
+    assert back.data_ptr() == tensor.data_ptr()
+
+
+def test_what_is_not_contiguous_is_copied() -> None:
+    tensor = torch.arange(6.0).reshape(2, 3).T.requires_grad_()
+    assert np.array_equal(to_array(tensor), tensor.detach().numpy())
+
+
+def test_other_memories_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="on meta"):
+        to_array(torch.empty(3, device="meta"))
+    with pytest.raises(UnsupportedError, match="sparse_coo"):
+        to_array(torch.eye(3).to_sparse())

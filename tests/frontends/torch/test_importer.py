@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tests.frontends.torch.eager import Function, check, imported, random
+from tilewright.core.errors import UnsupportedError
+from tilewright.frontends.torch.importer import import_fx, unbound_symbols
+from tilewright.frontends.torch.sizes import Sizes
+from tilewright.ops.evaluate import run_graph
+
+
+def traced(function: Function, *inputs: object) -> GraphModule:
+    """A function on ATen operators, with symbolic sizes."""
+    return make_fx(function, tracing_mode="symbolic")(*inputs)
+
+
+def test_an_unknown_operator_is_named_with_its_place() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        imported(lambda x: torch.linalg.inv(x), random(3, 3))
+    text = str(caught.value)
+    assert "the operator aten.linalg_inv_ex.default is not supported" in text
+    assert "test_importer.py" in text or "eager.py" in text
+    assert "node linalg_inv_ex" in text
+
+
+def test_results_that_are_inputs_or_the_same_twice() -> None:
+    check(lambda x: (x, x + 1, x), random(2))
+
+    def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x + 1
+        return y, y
+
+    check(twice, random(2))
+
+
+def test_symbolic_sizes() -> None:
+    module = traced(lambda x: x.reshape(x.shape[0] * 2, -1).sum(1), random(4, 6))
+    graph = import_fx(module, {}).graph
+    assert len(graph.symbols()) == 2
+    assert unbound_symbols(module) == []
+    for shape in ((4, 6), (3, 8)):
+        x = random(*shape)
+        found = run_graph(graph, {graph.inputs[0].name: x.numpy()})[graph.outputs[0]]
+        right = x.reshape(shape[0] * 2, -1).sum(1).numpy()
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_as_results() -> None:
+    done = import_fx(traced(lambda x: (x.shape[0] + 1, x * 2), random(4, 6)), {})
+    assert done.kinds == (int, torch.Tensor)
+    found = run_graph(done.graph, {done.graph.inputs[0].name: random(5, 2).numpy()})
+    assert found[done.graph.outputs[0]] == 6
+
+
+def test_a_number_that_no_input_says() -> None:
+    module = traced(lambda x, k: x * k, random(3), 7)
+    symbols = unbound_symbols(module)
+    assert len(symbols) == 1
+    graph = import_fx(module, {}, Sizes({symbols[0]: 5})).graph
+    found = run_graph(graph, {graph.inputs[0].name: np.ones(4, np.float32)})
+    assert found[graph.outputs[0]].tolist() == [5.0] * 4
+
+
+def test_a_result_that_is_not_offered() -> None:
+    with pytest.raises(UnsupportedError, match=r"result 1 of aten.native_layer_norm"):
+        imported(lambda x: torch.native_layer_norm(x, [3], None, None, 1e-5), random(2, 3))

@@ -1,0 +1,171 @@
+"""`torch.compile(module, backend="tilewright")`.
+
+Dynamo gives graphs, AOTAutograd makes them plain: no writing to tensors, ATen operators only. Each
+is compiled on its first call, when its parameters are known: they are constants of the model, and
+checked on every call to be the same tensors, unchanged. Others are compiled for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
+
+from tilewright.core.errors import ConfigError, UnsupportedError
+from tilewright.driver.compile import compile
+from tilewright.frontends.torch.arrays import to_array, to_tensor
+from tilewright.frontends.torch.decompositions import decompositions
+from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
+from tilewright.frontends.torch.sizes import Sizes
+
+OPTIONS = ("target", "threads", "precision", "tuned", "nearest", "cache")
+
+
+def tilewright(
+    module: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """The backend: a callable for a graph of Dynamo's; `options` are those of `tw.compile`."""
+    unknown = sorted(set(options or {}) - set(OPTIONS))
+    if unknown or mode not in (None, "default"):
+        raise ConfigError(
+            "torch.options",
+            f"no option {', '.join(unknown)}" if unknown else f"no mode {mode!r}",
+            help=f"options={{...}} may hold {', '.join(OPTIONS)}",
+        )
+    if torch.is_grad_enabled() and any(_requires_grad(i) for i in inputs):
+        raise _training()
+    traced = aot_autograd(
+        fw_compiler=_refuse,
+        inference_compiler=lambda graph, _: CompiledGraph(graph, dict(options or {})),
+        decompositions=decompositions(),
+    )
+    return traced(module, inputs)
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _refuse(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    raise _training()
+
+
+def _training() -> UnsupportedError:
+    return UnsupportedError(
+        "torch.training",
+        "gradients are asked for, and only inference is compiled",
+        help="call the module under torch.no_grad() or torch.inference_mode()",
+    )
+
+
+@dataclass
+class Variant:
+    """A graph compiled for certain weights: the tensors, and how often each had been written to."""
+
+    weights: tuple[tuple[torch.Tensor, int], ...]
+    numbers: tuple[int, ...]
+    imported: Imported
+    model: Callable[..., Any]
+
+    def fits(self, weights: Sequence[torch.Tensor], numbers: tuple[int, ...]) -> bool:
+        """Whether these are the weights and numbers that it was compiled for."""
+        pairs = zip(self.weights, weights, strict=True)
+        return numbers == self.numbers and all(
+            known is given and version == _version(given) for (known, version), given in pairs
+        )
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+class CompiledGraph:
+    """A graph of ATen operators as a callable on a list of tensors, compiled when it is called."""
+
+    _boxed_call = True  # what AOTAutograd calls with a list, which is emptied to free the tensors
+
+    def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+        self.graph = graph
+        self.options = options
+        self.names = [n.name for n in graph.graph.find_nodes(op="placeholder")]
+        self.unbound = unbound_symbols(graph)
+        self.weights: list[int] | None = None
+        self.inputs: list[int] = []
+        self.variants: list[Variant] = []
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        """The results for all arguments of the graph: weights, inputs and numbers."""
+        if self.weights is None:
+            self.weights = [i for i, value in enumerate(args) if _is_weight(value)]
+            self.inputs = [
+                i
+                for i, value in enumerate(args)
+                if isinstance(value, torch.Tensor) and i not in self.weights
+            ]
+        variant = self._variant(args)
+        arrays = [to_array(args[i]) for i in self.inputs]
+        args.clear()
+        found = variant.model(*arrays)
+        results = iter(found if isinstance(found, tuple) else (found,))
+        return [_result(kind, results) for kind in variant.imported.kinds]
+
+    def _variant(self, args: Sequence[Any]) -> Variant:
+        assert self.weights is not None
+        weights = [args[i] for i in self.weights]
+        fixed = self._numbers(args)
+        numbers = tuple(fixed.values())
+        for variant in self.variants:
+            if variant.fits(weights, numbers):
+                return variant
+        # What was compiled for the same tensors before they were written to is of no use again.
+        self.variants = [v for v in self.variants if v.numbers != numbers or not _same(v, weights)]
+        made = self._compiled(weights, fixed)
+        self.variants.append(made)
+        return made
+
+    def _numbers(self, args: Sequence[Any]) -> dict[str, int]:
+        """The values of symbols that are numbers of their own, and no sizes of inputs."""
+        if not self.unbound:
+            return {}
+        found = {}
+        for node, value in zip(self.graph.graph.find_nodes(op="placeholder"), args, strict=True):
+            known = node.meta.get("val")
+            if isinstance(known, torch.SymInt):
+                found[str(known.node.expr)] = int(value)
+        return {symbol: found[symbol] for symbol in self.unbound}
+
+    def _compiled(self, weights: Sequence[torch.Tensor], fixed: Mapping[str, int]) -> Variant:
+        assert self.weights is not None
+        constants = {self.names[i]: w for i, w in zip(self.weights, weights, strict=True)}
+        imported = import_fx(self.graph, constants, Sizes(fixed))
+        model = compile(imported.graph, **self.options) if imported.graph.outputs else _nothing
+        versions = tuple((w, _version(w)) for w in weights)
+        return Variant(versions, tuple(fixed.values()), imported, model)
+
+
+def _nothing(*arrays: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _same(variant: Variant, weights: Sequence[torch.Tensor]) -> bool:
+    return all(known is w for (known, _), w in zip(variant.weights, weights, strict=True))
+
+
+def _is_weight(value: Any) -> bool:
+    """Whether an argument is a parameter or buffer, which Dynamo marks as staying where it is."""
+    return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
+
+
+def _result(kind: type | None, results: Any) -> Any:
+    if kind is None:
+        return None
+    array = next(results)
+    return int(array) if kind is int else to_tensor(array)

@@ -1,0 +1,157 @@
+"""What a converter sees of an ATen graph: the call that it converts, and the graph being built.
+
+A converter is a function `(c: Context, n: Call) -> Result` that adds operators to `c.g` and returns
+the names of the call's results, `None` for one that nobody uses:
+
+    def leaky_relu(c: Context, n: Call) -> Result:
+        return c.add(n, "leaky_relu", n["self"], attrs=AlphaAttrs(n["negative_slope"]))
+
+Arguments go by the names of the operator's schema, with its defaults. A tensor is a `Value`, which
+is a text: its name in our graph. A symbolic number is an index expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, as_expr, as_int, product
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import DType
+from tilewright.core.errors import Loc, UnsupportedError
+from tilewright.frontends.torch.dtypes import promoted
+from tilewright.ir.graph.nodes import Attrs
+from tilewright.ir.types import TensorType
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.elementwise import CastAttrs
+from tilewright.ops.generate import DimsAttrs
+from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
+
+
+class Value(str):
+    """The name of a tensor in our graph, which no other argument is mistaken for."""
+
+    __slots__ = ()
+
+
+Result = str | Expr | tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an ATen operator: `results` are the types that torch says it has."""
+
+    op: str
+    name: str
+    args: Mapping[str, Any]
+    results: tuple[TensorType | None, ...]
+    used: frozenset[int]  # which of the results are used
+    loc: Loc
+
+    def __getitem__(self, name: str) -> Any:
+        return self.args[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An argument that only some overloads of the operator have."""
+        return self.args.get(name, default)
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first result."""
+        first = self.results[0]
+        assert first is not None, self.op
+        return first
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the first result."""
+        return self.type.dtype
+
+    def unsupported(self, what: str, help: str) -> UnsupportedError:
+        """The error for a form of this operator that is not supported; `help` says what is."""
+        return UnsupportedError("torch.operator", f"{self.op}: {what}", loc=self.loc, help=help)
+
+
+@dataclass
+class Context:
+    """The graph being built."""
+
+    g: GraphBuilder
+
+    def add(self, n: Call, op: str, *inputs: str, attrs: Attrs | None = None) -> str:
+        """Append an operator with one output."""
+        return self.g.add(op, *inputs, attrs=attrs, name=n.name, loc=n.loc)
+
+    def type(self, value: str) -> TensorType:
+        """The type of one of our values."""
+        return self.g.type(value)
+
+    def constant(self, data: Any, dtype: DType, name: str = "c") -> str:
+        """Add a constant of the given element type."""
+        return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+
+    def cast(self, n: Call, value: str, dtype: DType) -> str:
+        """A value in another element type; itself where it has it already."""
+        if self.type(value).dtype == dtype:
+            return value
+        return self.add(n, "cast", value, attrs=CastAttrs(dtype))
+
+    def operand(self, n: Call, value: Any, dtype: DType) -> str:
+        """A tensor, a number or a symbolic number as a tensor of the given element type."""
+        if isinstance(value, Value):
+            return self.cast(n, value, dtype)
+        if isinstance(value, Expr):
+            number = as_int(value)
+            if number is None:
+                made = self.add(n, "dims", attrs=DimsAttrs((simplify(value),), ()))
+                return self.cast(n, made, dtype)
+            value = number
+        return self.constant(value, dtype)
+
+    def operands(self, n: Call, *values: Any) -> tuple[str, ...]:
+        """Operands in the type that torch would compute with them in."""
+        dtype = promoted(*map(self._description, values))
+        return tuple(self.operand(n, value, dtype) for value in values)
+
+    def reshape(self, n: Call, value: str, shape: Sequence[Expr | int]) -> str:
+        """A value under another shape."""
+        dims = tuple(as_expr(d) for d in shape)
+        if dims == self.type(value).shape:
+            return value
+        return self.add(n, "reshape", value, attrs=ReshapeAttrs(dims))
+
+    def transpose(self, n: Call, value: str, perm: Sequence[int]) -> str:
+        """A value with its axes in another order."""
+        if list(perm) == list(range(len(perm))):
+            return value
+        return self.add(n, "transpose", value, attrs=TransposeAttrs(tuple(perm)))
+
+    def elements(self, value: str) -> Expr:
+        """How many elements a value has."""
+        return simplify(product(self.type(value).shape))
+
+    def _description(self, value: Any) -> Any:
+        if isinstance(value, Value):
+            t = self.type(value)
+            return t.dtype, t.rank
+        return 1 if isinstance(value, Expr) else value
+
+
+Converter = Callable[[Context, Call], Result]
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """`axis` counted from the front; torch has checked it, and lets a scalar have one axis."""
+    return axis % max(rank, 1)
+
+
+def axes_of(n: Call, rank: int, name: str = "dim") -> tuple[int, ...]:
+    """The axes that a call names, all where it names none."""
+    given = n.get(name)
+    if given is None or given == []:
+        return tuple(range(rank))
+    items = given if isinstance(given, list | tuple) else [given]
+    return tuple(axis_of(a, rank) for a in items) if rank else ()

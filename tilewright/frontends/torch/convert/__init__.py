@@ -1,0 +1,1 @@
+"""Converters of ATen operators, one file a family."""

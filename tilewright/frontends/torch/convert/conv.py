@@ -1,0 +1,48 @@
+"""Convolutions, plain and transposed; a bias is an addition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.expr import as_expr, as_int
+from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.ops.channel_norm import per_channel
+from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv_phases import convolve_phases
+
+
+def numbers(n: Call, name: str, rank: int) -> tuple[int, ...]:
+    """A number for each spatial axis; one alone is for all."""
+    given = n[name] if isinstance(n[name], Sequence) else [n[name]]
+    found = [as_int(as_expr(v)) for v in given]
+    if None in found:
+        raise n.unsupported(f"{name} is {list(map(str, given))}", "it must be numbers")
+    whole = tuple(v for v in found if v is not None)
+    return whole * rank if len(whole) == 1 else whole
+
+
+def convolution(c: Context, n: Call) -> Result:
+    """Convolution of any rank, transposed or not, and the addition of its bias."""
+    x, w = n["input"], n["weight"]
+    rank = c.type(x).rank - 2
+    strides, pads, dilations = (numbers(n, k, rank) for k in ("stride", "padding", "dilation"))
+    if n["transposed"]:
+        extra = numbers(n, "output_padding", rank)
+        turned = ConvTransposeAttrs(
+            strides, pads * 2, dilations, groups=n["groups"], output_padding=extra
+        )
+        y = convolve_phases(c.g, turned, x, w) or c.add(n, "conv_transpose", x, w, attrs=turned)
+    else:
+        attrs = ConvAttrs(strides, pads * 2, dilations, groups=n["groups"])
+        y = c.add(n, "conv", x, w, attrs=attrs)
+    return y if n["bias"] is None else c.add(n, "add", y, _bias(c, n["bias"], rank + 2))
+
+
+def _bias(c: Context, bias: str, rank: int) -> str:
+    data = c.g.constant_data(bias)
+    if data is None:
+        return per_channel(c.g, bias, rank)
+    return c.g.constant(data.reshape(-1, *(1,) * (rank - 2)), bias)
+
+
+CONVERTERS: dict[str, Converter] = {"aten.convolution": convolution}

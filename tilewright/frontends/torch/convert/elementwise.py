@@ -1,0 +1,258 @@
+"""Arithmetic on elements, and activation functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.core.dtypes import BOOL
+from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.convert.shape import expanded
+from tilewright.ir.graph.nodes import Attrs
+from tilewright.ops.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
+from tilewright.ops.elementwise import ModAttrs
+
+
+def same(c: Context, n: Call) -> Result:
+    """The operand as it is: copies have no meaning where nothing is written to."""
+    return c.operand(n, next(iter(n.args.values())), n.dtype)
+
+
+def unary(op: str, attrs: Callable[[Call], Attrs] | None = None) -> Converter:
+    """An operator on one tensor, in the type of its result."""
+
+    def convert(c: Context, n: Call) -> Result:
+        x = c.operand(n, n["self"], n.dtype)
+        return c.add(n, op, x) if attrs is None else c.add(n, op, x, attrs=attrs(n))
+
+    return convert
+
+
+def copy(c: Context, n: Call) -> Result:
+    """The second operand, in the shape and type of the first."""
+    return expanded(c, n, c.operand(n, n["src"], n.dtype), c.type(n["self"]).shape)
+
+
+def sign(c: Context, n: Call) -> Result:
+    """-1, 0 or 1; that of NaN is 0."""
+    found = c.add(n, "sign", n["self"])
+    if not n.dtype.is_float:
+        return found
+    return c.add(n, "where", c.add(n, "is_nan", found), c.constant(0, n.dtype), found)
+
+
+def rounding(op: str) -> Converter:
+    """An operator on floats that leaves integers as they are."""
+    return lambda c, n: n["self"] if n.dtype.is_integer else c.add(n, op, n["self"])
+
+
+def binary(op: str, on_bools: str = "") -> Converter:
+    """An operator on two operands, in the type of its result; `alpha` multiplies the second."""
+
+    def convert(c: Context, n: Call) -> Result:
+        a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+        alpha = n.get("alpha", 1)
+        if alpha != 1:
+            b = c.add(n, "mul", b, c.operand(n, alpha, n.dtype))
+        return c.add(n, on_bools if n.dtype == BOOL and on_bools else op, a, b)
+
+    return convert
+
+
+def reverse_subtract(c: Context, n: Call) -> Result:
+    """`other - alpha * self`."""
+    a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+    if n["alpha"] != 1:
+        a = c.add(n, "mul", a, c.operand(n, n["alpha"], n.dtype))
+    return c.add(n, "sub", b, a)
+
+
+def divide(c: Context, n: Call) -> Result:
+    """The quotient, as it is, truncated or rounded down."""
+    return _divide(c, n, n.get("rounding_mode"))
+
+
+def _divide(c: Context, n: Call, mode: str | None) -> str:
+    a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+    if mode == "floor":
+        if n.dtype.is_float:
+            return c.add(n, "floor", c.add(n, "div", a, b))
+        a = c.add(n, "sub", a, c.add(n, "mod", a, b, attrs=ModAttrs()))
+    y = c.add(n, "div", a, b)
+    return _truncated(c, n, y) if mode == "trunc" and n.dtype.is_float else y
+
+
+def _truncated(c: Context, n: Call, x: str) -> str:
+    negative = c.add(n, "less", x, c.constant(0, n.dtype))
+    return c.add(n, "where", negative, c.add(n, "ceil", x), c.add(n, "floor", x))
+
+
+def truncate(c: Context, n: Call) -> Result:
+    """Rounded toward zero."""
+    return n["self"] if n.dtype.is_integer else _truncated(c, n, n["self"])
+
+
+def remainder(is_fmod: bool) -> Converter:
+    """With the sign of the dividend (`fmod`) or of the divisor."""
+
+    def convert(c: Context, n: Call) -> Result:
+        a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+        return c.add(n, "mod", a, b, attrs=ModAttrs(is_fmod))
+
+    return convert
+
+
+def power(c: Context, n: Call) -> Result:
+    """A square is a product, which is exact."""
+    base, exponent = n["self"], n["exponent"]
+    x = c.operand(n, base, n.dtype)
+    if isinstance(exponent, int | float) and exponent == 2:
+        return c.add(n, "mul", x, x)
+    return c.add(n, "pow", x, c.operand(n, exponent, n.dtype))
+
+
+def scaled_log(base: float) -> Converter:
+    """The logarithm to another base."""
+
+    def convert(c: Context, n: Call) -> Result:
+        natural = c.add(n, "log", c.operand(n, n["self"], n.dtype))
+        return c.add(n, "mul", natural, c.constant(1 / math.log(base), n.dtype))
+
+    return convert
+
+
+def exp2(c: Context, n: Call) -> Result:
+    """2 to the power x."""
+    return c.add(n, "pow", c.constant(2, n.dtype), c.operand(n, n["self"], n.dtype))
+
+
+def log1p(c: Context, n: Call) -> Result:
+    """`x * log(u) / (u - 1)` with `u = 1 + x`: the rounding of `u` cancels (Kahan)."""
+    x, one = c.operand(n, n["self"], n.dtype), c.constant(1, n.dtype)
+    u = c.add(n, "add", x, one)
+    log, rest = c.add(n, "log", u), c.add(n, "sub", u, one)
+    exact = c.add(n, "div", c.add(n, "mul", x, log), rest)
+    unchanged = c.add(n, "equal", u, one)
+    infinite = c.add(n, "equal", u, c.constant(math.inf, n.dtype))
+    found = c.add(n, "where", infinite, u, exact)
+    return c.add(n, "where", unchanged, x, found)
+
+
+def expm1(c: Context, n: Call) -> Result:
+    """`(u - 1) * x / log(u)` with `u = exp(x)`: the rounding of `u` cancels (Kahan)."""
+    x, one = c.operand(n, n["self"], n.dtype), c.constant(1, n.dtype)
+    u = c.add(n, "exp", x)
+    less = c.add(n, "sub", u, one)
+    exact = c.add(n, "div", c.add(n, "mul", less, x), c.add(n, "log", u))
+    far = c.add(n, "greater", c.add(n, "abs", x), c.constant(5, n.dtype))
+    found = c.add(n, "where", far, less, exact)
+    return c.add(n, "where", c.add(n, "equal", u, one), x, found)
+
+
+def clamp(c: Context, n: Call) -> Result:
+    """Held between limits, which are numbers or tensors, or absent."""
+    x = c.operand(n, n["self"], n.dtype)
+    for name, op in (("min", "max"), ("min_val", "max"), ("max", "min"), ("max_val", "min")):
+        limit: Any = n.get(name)
+        if limit is not None:
+            x = c.add(n, op, x, c.operand(n, limit, n.dtype))
+    return x
+
+
+def elu(c: Context, n: Call) -> Result:
+    """`scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))`."""
+    x, scale, inner = n["self"], n["scale"], n["input_scale"]
+    if inner != 1:
+        bent = c.add(n, "mul", x, c.constant(inner, n.dtype))
+        bent = c.add(n, "elu", bent, attrs=AlphaAttrs(float(n["alpha"])))
+        positive = c.add(n, "greater", x, c.constant(0, n.dtype))
+        y = c.add(n, "where", positive, x, bent)
+    else:
+        y = c.add(n, "elu", x, attrs=AlphaAttrs(float(n["alpha"])))
+    return y if scale == 1 else c.add(n, "mul", y, c.constant(scale, n.dtype))
+
+
+def prelu(c: Context, n: Call) -> Result:
+    """A slope for each channel; torch has shaped it to broadcast."""
+    return c.add(n, "prelu", n["self"], n["weight"])
+
+
+def softplus(c: Context, n: Call) -> Result:
+    """`log(1 + exp(beta * x)) / beta`, beyond the threshold x itself."""
+    x, beta = n["self"], n["beta"]
+    scaled = x if beta == 1 else c.add(n, "mul", x, c.constant(beta, n.dtype))
+    y = c.add(n, "softplus", scaled)
+    y = y if beta == 1 else c.add(n, "div", y, c.constant(beta, n.dtype))
+    far = c.add(n, "greater", scaled, c.constant(n["threshold"], n.dtype))
+    return c.add(n, "where", far, x, y)
+
+
+def atan2(c: Context, n: Call) -> Result:
+    """The angle of the point (other, self), from the quadrant it lies in."""
+    y, x = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
+    zero = c.constant(0, n.dtype)
+    left = c.add(n, "less", x, zero)
+    turn = c.add(n, "where", c.add(n, "less", y, zero), *_numbers(c, n, -math.pi, math.pi))
+    angle = c.add(n, "atan", c.add(n, "div", y, x))
+    angle = c.add(n, "where", left, c.add(n, "add", angle, turn), angle)
+    half = c.add(n, "mul", c.add(n, "sign", y), c.constant(math.pi / 2, n.dtype))
+    return c.add(n, "where", c.add(n, "equal", x, zero), half, angle)
+
+
+def _numbers(c: Context, n: Call, *values: float) -> list[str]:
+    return [c.constant(value, n.dtype) for value in values]
+
+
+_SAME_NAME = (
+    *("abs", "neg", "exp", "log", "sqrt", "rsqrt", "reciprocal", "erf", "sin", "cos"),
+    *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("sigmoid", "relu"),
+)
+_COPIES = (
+    *("aten.clone", "aten.alias", "aten.detach", "aten._to_copy", "aten.lift_fresh_copy"),
+    *("aten.contiguous", "aten.to", "prims.convert_element_type", "aten.positive"),
+    "aten.lift_fresh",
+)
+
+CONVERTERS: dict[str, Converter] = {
+    **{name: same for name in _COPIES},
+    **{f"aten.{name}": unary(name) for name in _SAME_NAME},
+    **{f"aten.{name}": rounding(name) for name in ("floor", "ceil", "round")},
+    "aten.sign": sign,
+    "aten.sgn": sign,
+    "aten.copy": copy,
+    "aten.trunc": truncate,
+    "aten.add": binary("add", "or"),
+    "aten.sub": binary("sub"),
+    "aten.rsub": reverse_subtract,
+    "aten.mul": binary("mul", "and"),
+    "aten.maximum": binary("max", "or"),
+    "aten.minimum": binary("min", "and"),
+    "aten.div": divide,
+    "aten.true_divide": divide,
+    "aten.floor_divide": lambda c, n: _divide(c, n, "floor"),
+    "aten.fmod": remainder(True),
+    "aten.remainder": remainder(False),
+    "aten.pow": power,
+    "aten.exp2": exp2,
+    "aten.log2": scaled_log(2),
+    "aten.log10": scaled_log(10),
+    "aten.log1p": log1p,
+    "aten.expm1": expm1,
+    "aten.atan2": atan2,
+    "aten.clamp": clamp,
+    "aten.clamp_min": clamp,
+    "aten.clamp_max": clamp,
+    "aten.hardtanh": clamp,
+    "aten.silu": unary("swish", lambda n: AlphaAttrs(1.0)),
+    "aten.gelu": unary("gelu", lambda n: GeluAttrs(n["approximate"] == "tanh")),
+    "aten.mish": unary("mish"),
+    "aten.hardswish": unary("hard_swish"),
+    "aten.hardsigmoid": unary("hard_sigmoid", lambda n: HardSigmoidAttrs(1 / 6, 0.5)),
+    "aten.leaky_relu": unary("leaky_relu", lambda n: AlphaAttrs(float(n["negative_slope"]))),
+    "aten.elu": elu,
+    "aten.celu": unary("celu", lambda n: AlphaAttrs(float(n["alpha"]))),
+    "aten.softplus": softplus,
+    "aten._prelu_kernel": prelu,
+}

@@ -1,0 +1,119 @@
+"""Normalisation and the softmax family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.arith.expr import Expr
+from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.ir.types import TensorType
+from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
+from tilewright.ops.generate import FullAttrs
+from tilewright.ops.norm import LayerNormAttrs, RmsNormAttrs
+from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.softmax import AxisAttrs
+
+
+def _filled(c: Context, n: Call, value: float, like: TensorType, shape: Sequence[Expr]) -> str:
+    return c.add(n, "full", attrs=FullAttrs(tuple(shape), value, like.dtype))
+
+
+def _parameters(c: Context, n: Call, x: str, shape: Sequence[Expr]) -> tuple[str, str]:
+    """Weight and bias, ones and zeros where there are none."""
+    t = c.type(x)
+    given = [(n["weight"], 1.0), (n["bias"], 0.0)]
+    weight, bias = (
+        _filled(c, n, value, t, shape) if name is None else c.operand(n, name, t.dtype)
+        for name, value in given
+    )
+    return weight, bias
+
+
+def batch_norm(c: Context, n: Call) -> Result:
+    """With given statistics: a multiplication and an addition, computed from them beforehand."""
+    x = n["input"]
+    t = c.type(x)
+    weight, bias = _parameters(c, n, x, t.shape[1:2])
+    mean, variance = (c.operand(n, n[k], t.dtype) for k in ("running_mean", "running_var"))
+    known = [c.g.constant_data(v) for v in (weight, bias, mean, variance)]
+    data = [k for k in known if k is not None]
+    if len(data) < len(known):
+        attrs = EpsilonAttrs(n["eps"])
+        return c.add(n, "batch_norm", x, weight, bias, mean, variance, attrs=attrs), None, None
+    scale, offset, centre, spread = (d.astype(np.float64) for d in data)
+    factor = scale / np.sqrt(spread + n["eps"])
+    shape = (-1, *(1,) * (t.rank - 2))
+    scaled = c.add(n, "mul", x, c.constant(factor.reshape(shape), t.dtype, "scale"))
+    moved = c.constant((offset - centre * factor).reshape(shape), t.dtype, "offset")
+    return c.add(n, "add", scaled, moved), None, None
+
+
+def own_statistics(c: Context, n: Call) -> Result:
+    """By the mean and variance of the batch itself, as instance normalisation asks for."""
+    if n.get("running_mean") is not None:
+        raise n.unsupported("batch normalisation in training mode", "call module.eval() first")
+    x = n["input"]
+    t = c.type(x)
+    weight, bias = _parameters(c, n, x, t.shape[1:2])
+    axes = ReduceAttrs(tuple(a for a in range(t.rank) if a != 1), keepdims=False)
+    mean = c.add(n, "reduce_mean", x, attrs=axes)
+    centred = c.add(n, "sub", x, per_channel(c.g, mean, t.rank))
+    variance = c.add(n, "reduce_mean", c.add(n, "mul", centred, centred), attrs=axes)
+    attrs = EpsilonAttrs(n["eps"])
+    return c.add(n, "batch_norm", x, weight, bias, mean, variance, attrs=attrs), None, None
+
+
+def layer_norm(c: Context, n: Call) -> Result:
+    """Over the trailing axes."""
+    x = n["input"]
+    axes = len(n["normalized_shape"])
+    weight, bias = _parameters(c, n, x, c.type(x).shape[-axes:])
+    attrs = LayerNormAttrs(-axes, n["eps"])
+    return c.add(n, "layer_norm", x, weight, bias, attrs=attrs), None, None
+
+
+def group_norm(c: Context, n: Call) -> Result:
+    """Over groups of channels."""
+    x = n["input"]
+    weight, bias = _parameters(c, n, x, c.type(x).shape[1:2])
+    attrs = GroupNormAttrs(n["group"], n["eps"])
+    return c.add(n, "group_norm", x, weight, bias, attrs=attrs), None, None
+
+
+def rms_norm(c: Context, n: Call) -> Result:
+    """By the root of the mean square over the trailing axes."""
+    x = n["input"]
+    t, axes = c.type(x), len(n["normalized_shape"])
+    weight = n["weight"]
+    if weight is None:
+        weight = _filled(c, n, 1.0, t, t.shape[-axes:])
+    epsilon = n["eps"] if n["eps"] is not None else float(np.finfo(t.dtype.numpy).eps)
+    y = c.add(n, "rms_norm", x, weight, attrs=RmsNormAttrs(-axes, epsilon))
+    return y if len(n.results) == 1 else (y, None)
+
+
+def along_axis(op: str) -> Converter:
+    """Softmax and its relatives."""
+
+    def convert(c: Context, n: Call) -> Result:
+        x = c.operand(n, n["self"], n.dtype)
+        if n.type.rank:
+            return c.add(n, op, x, attrs=AxisAttrs(n["dim"]))
+        row = c.add(n, op, c.reshape(n, x, (1,)), attrs=AxisAttrs(0))
+        return c.reshape(n, row, ())
+
+    return convert
+
+
+CONVERTERS: dict[str, Converter] = {
+    "aten._native_batch_norm_legit_no_training": batch_norm,
+    "aten._native_batch_norm_legit": own_statistics,
+    "aten.native_layer_norm": layer_norm,
+    "aten.native_group_norm": group_norm,
+    "aten._fused_rms_norm": rms_norm,
+    "aten._softmax": along_axis("softmax"),
+    "aten._log_softmax": along_axis("log_softmax"),
+    "aten._safe_softmax": along_axis("masked_softmax"),
+}

@@ -1,0 +1,127 @@
+"""Pooling; an adaptive pool whose windows differ in size is a product with a matrix of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.expr import as_expr, as_int, const
+from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.convert.conv import numbers
+from tilewright.ops.pool import AveragePoolAttrs, PoolAttrs
+from tilewright.ops.reduce import ReduceAttrs
+
+
+def _window(n: Call, rank: int, dilated: bool) -> dict[str, Any]:
+    kernel = numbers(n, "kernel_size", rank)
+    pads = numbers(n, "padding", rank)
+    return {
+        "strides": numbers(n, "stride", rank) if n["stride"] else kernel,
+        "pads": pads * 2,
+        "dilations": numbers(n, "dilation", rank) if dilated else (1,) * rank,
+        "kernel": kernel,
+        "ceil": n["ceil_mode"],
+    }
+
+
+def max_pool(rank: int) -> Converter:
+    """Maxima of windows; where they were is not offered."""
+
+    def convert(c: Context, n: Call) -> Result:
+        if 1 in n.used:
+            raise n.unsupported("the places of the maxima", "only the maxima are given")
+        x, batch = _batched(c, n, rank)
+        y = c.add(n, "max_pool", x, attrs=PoolAttrs(**_window(n, rank, dilated=True)))
+        y = y if batch else c.reshape(n, y, c.type(y).shape[1:])
+        return (y, None) if len(n.results) == 2 else y
+
+    return convert
+
+
+def average_pool(rank: int) -> Converter:
+    """Means of windows, with or without the padding counted."""
+
+    def convert(c: Context, n: Call) -> Result:
+        if n.get("divisor_override") is not None:
+            raise n.unsupported("divisor_override", "means are divided by the number of elements")
+        x, batch = _batched(c, n, rank)
+        window = _window(n, rank, dilated=False)
+        attrs = AveragePoolAttrs(**window, count_pads=n["count_include_pad"])
+        y = c.add(n, "average_pool", x, attrs=attrs)
+        return y if batch else c.reshape(n, y, c.type(y).shape[1:])
+
+    return convert
+
+
+def _batched(c: Context, n: Call, rank: int) -> tuple[str, bool]:
+    """The input with a batch, and whether it had one."""
+    x = n["self"]
+    shape = c.type(x).shape
+    if len(shape) == rank + 2:
+        return x, True
+    return c.reshape(n, x, (const(1), *shape)), False
+
+
+def adaptive_average(c: Context, n: Call) -> Result:
+    """Means of windows that share out each axis as evenly as they can."""
+    x = n["self"]
+    sizes = [as_int(as_expr(v)) for v in n["output_size"]]
+    rank = len(sizes)
+    first = c.type(x).rank - rank
+    if all(size == 1 for size in sizes):
+        axes = ReduceAttrs(tuple(range(first, first + rank)), keepdims=True)
+        return c.add(n, "reduce_mean", x, attrs=axes)
+    for i, size in enumerate(sizes):
+        old = as_int(c.type(x).shape[first + i])
+        if old is None or size is None:
+            raise n.unsupported("an axis of dynamic size", "only to size 1, or of known sizes")
+        if old != size:
+            x = _along(c, n, x, first + i, _shares(old, size))
+    return x
+
+
+def _shares(old: int, new: int) -> np.ndarray:
+    """Each column the weights of one window: `floor(i * old / new)` to `ceil((i + 1) * ...)`."""
+    weights = np.zeros((old, new))
+    for i in range(new):
+        start, stop = i * old // new, -(-(i + 1) * old // new)
+        weights[start:stop, i] = 1 / (stop - start)
+    return weights
+
+
+def _along(c: Context, n: Call, x: str, axis: int, weights: np.ndarray) -> str:
+    rank = c.type(x).rank
+    perm = list(range(rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    rows = c.transpose(n, x, perm)
+    y = c.add(n, "matmul", rows, c.constant(weights, n.dtype, "weights"))
+    return c.transpose(n, y, perm)
+
+
+def adaptive_max(c: Context, n: Call) -> Result:
+    """Maxima, where the windows are all of one size."""
+    x, sizes = n["self"], [as_int(as_expr(v)) for v in n["output_size"]]
+    old = [as_int(d) for d in c.type(x).shape[-len(sizes) :]]
+    kernel = [o // s for o, s in zip(old, sizes, strict=True) if o and s and o % s == 0]
+    if len(kernel) < len(sizes) or 1 in n.used:
+        raise n.unsupported(
+            f"from {old} to {sizes}", "sizes must divide, and only maxima are given"
+        )
+    return c.add(n, "max_pool", x, attrs=_plain(kernel)), None
+
+
+def _plain(kernel: Sequence[int]) -> PoolAttrs:
+    rank = len(kernel)
+    return PoolAttrs(tuple(kernel), (0,) * (2 * rank), (1,) * rank, kernel=tuple(kernel))
+
+
+CONVERTERS: dict[str, Converter] = {
+    **{f"aten.max_pool{d}d_with_indices": max_pool(d) for d in (2, 3)},
+    **{f"aten.max_pool{d}d": max_pool(d) for d in (1, 2, 3)},
+    **{f"aten.avg_pool{d}d": average_pool(d) for d in (1, 2, 3)},
+    **{f"aten._adaptive_avg_pool{d}d": adaptive_average for d in (2, 3)},
+    **{f"aten.adaptive_avg_pool{d}d": adaptive_average for d in (1, 2, 3)},
+    **{f"aten.adaptive_max_pool{d}d": adaptive_max for d in (2, 3)},
+}

@@ -1,0 +1,228 @@
+"""From an ATen graph of torch to ours, node by node.
+
+    imported = import_fx(module, {"p_weight": module.weight})
+
+`constants` are the placeholders that are known: parameters and buffers, which our graph refers to
+without copying them. Sizes are computed by torch while it traces, so that integers between nodes
+are never computed here: each is the expression that torch has for it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from tilewright.arith.expr import Expr, Var, as_int
+from tilewright.core.errors import Loc, UnsupportedError
+from tilewright.frontends.torch.arrays import to_array
+from tilewright.frontends.torch.context import Call, Context, Value
+from tilewright.frontends.torch.dtypes import from_torch
+from tilewright.frontends.torch.sizes import Sizes
+from tilewright.frontends.torch.source_place import place_of
+from tilewright.frontends.torch.table import converter
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.generate import DimsAttrs
+
+# Checks of sizes and of values, which torch makes from what it has assumed while tracing.
+_CHECKS = ("aten._assert", "aten.sym_constrain", "aten._functional_assert", "aten._assert_async")
+_NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A graph, and what its results are for torch: each a tensor, a number or nothing."""
+
+    graph: Graph
+    kinds: tuple[type[torch.Tensor] | type[int] | None, ...]
+
+
+@dataclass
+class _Import:
+    """An import under way."""
+
+    module: GraphModule
+    constants: Mapping[str, torch.Tensor]
+    sizes: Sizes
+    c: Context
+    values: dict[Node, Any] = field(default_factory=dict)
+
+
+def import_fx(
+    module: GraphModule,
+    constants: Mapping[str, torch.Tensor],
+    sizes: Sizes | None = None,
+    name: str = "torch",
+) -> Imported:
+    """The graph of a module of ATen calls; `constants` are tensors of placeholders, by name."""
+    context = Context(GraphBuilder(name, Loc(name)))
+    state = _Import(module, constants, sizes or Sizes(), context)
+    for node in module.graph.nodes:
+        if node.op == "output":
+            return _finished(state, node)
+        context.g.loc = place_of(node)
+        state.values[node] = _READ[node.op](state, node)
+    raise AssertionError("a graph without output")
+
+
+def unbound_symbols(module: GraphModule) -> list[str]:
+    """The symbols of which no dimension of an input says the value."""
+    sizes, bound = Sizes(), set()
+    seen: dict[str, None] = {}
+    for node in module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        for dim in value.shape if isinstance(value, torch.Tensor) else [value]:
+            if isinstance(dim, torch.SymInt):
+                seen |= dict.fromkeys(sorted(s.name for s in dim.node.expr.free_symbols))
+                if isinstance(value, torch.Tensor):
+                    bound.add(sizes.symbol(dim))
+    return [symbol for symbol in seen if symbol not in bound]
+
+
+def _placeholder(state: _Import, node: Node) -> Any:
+    value = node.meta.get("val")
+    if node.name in state.constants:
+        return state.c.g.constant(to_array(state.constants[node.name]), node.name)
+    if not isinstance(value, torch.Tensor):
+        return _number(state, value)
+    g, shape, owed = state.c.g, [], []
+    for axis, size in enumerate(value.shape):
+        wanted = state.sizes.of(size)
+        if as_int(wanted) is None and not isinstance(wanted, Var):
+            # A size of an input is a number or a name; what the name stands for is checked.
+            own = Var(f"{node.name}_{axis}")
+            owed.append((own, wanted))
+            wanted = own
+        shape.append(wanted)
+    name = g.input(node.name, TensorType(from_torch(value.dtype), tuple(shape)))
+    for own, wanted in owed:
+        g.require(own.eq(wanted), f"size {own} of input {name} is not {wanted}")
+    return name
+
+
+def _attribute(state: _Import, node: Node) -> Any:
+    found: Any = state.module
+    for part in str(node.target).split("."):
+        found = getattr(found, part)
+    if not isinstance(found, torch.Tensor):
+        raise UnsupportedError(
+            "torch.graph",
+            f"{node.target} is a {type(found).__name__}",
+            loc=place_of(node),
+            help="control flow on values of tensors is not supported; graphs must be plain",
+        )
+    return state.c.g.constant(to_array(found), node.name)
+
+
+def _call(state: _Import, node: Node) -> Any:
+    if node.target is operator.getitem and isinstance(state.values[node.args[0]], tuple):
+        return _item(state, node)
+    op, loc = str(node.target), place_of(node)
+    if op.startswith(_CHECKS):
+        return None
+    value = node.meta.get("val")
+    if isinstance(value, _NUMBERS):
+        return _number(state, value)
+    convert = converter(op, loc)
+    call = Call(op, node.name, _arguments(state, node), _types(state, value), _used(node), loc)
+    result = convert(state.c, call)
+    _check(state, call, result)
+    return result
+
+
+def _item(state: _Import, node: Node) -> Any:
+    source, index = node.args
+    assert isinstance(source, Node)
+    found = state.values[source][index]
+    if found is None and node.users:
+        raise UnsupportedError(
+            "torch.operator",
+            f"result {index} of {source.target} is not offered",
+            loc=place_of(source),
+        )
+    return found
+
+
+def _number(state: _Import, value: Any) -> Any:
+    """A number that torch knows, or has an expression for; others can only be unused."""
+    return state.sizes.of(value) if isinstance(value, torch.SymInt) else value
+
+
+def _arguments(state: _Import, node: Node) -> dict[str, Any]:
+    """All arguments by the names of the schema, absent ones by their default."""
+    assert isinstance(node.target, torch._ops.OpOverload), node.target
+    found: dict[str, Any] = {}
+    for position, argument in enumerate(node.target._schema.arguments):
+        if position < len(node.args):
+            given = node.args[position]
+        else:
+            given = node.kwargs.get(argument.name, argument.default_value)
+        found[argument.name] = _resolved(state, given)
+    return found
+
+
+def _resolved(state: _Import, given: Any) -> Any:
+    if isinstance(given, Node):
+        value = state.values[given]
+        return Value(value) if isinstance(value, str) else value
+    if isinstance(given, list | tuple):
+        return [_resolved(state, item) for item in given]
+    return given
+
+
+def _types(state: _Import, value: Any) -> tuple[TensorType | None, ...]:
+    items = value if isinstance(value, list | tuple) else [value]
+    return tuple(_type(state, v) if isinstance(v, torch.Tensor) else None for v in items)
+
+
+def _type(state: _Import, value: torch.Tensor) -> TensorType:
+    return TensorType(from_torch(value.dtype), tuple(state.sizes.of(d) for d in value.shape))
+
+
+def _used(node: Node) -> frozenset[int]:
+    """Which results are read: the users of a node of several are items of it."""
+    items = [user.args[1] for user in node.users if user.target is operator.getitem and user.users]
+    return frozenset(i for i in items if isinstance(i, int))
+
+
+def _check(state: _Import, call: Call, result: Any) -> None:
+    """Our own rules must give the types that torch has."""
+    found = result if isinstance(result, tuple) else (result,)
+    for ours, theirs in zip(found, call.results, strict=False):
+        if isinstance(ours, str) and theirs is not None:
+            t = state.c.type(ours)
+            pairs = zip(map(as_int, t.shape), map(as_int, theirs.shape), strict=False)
+            fits = all(a == b for a, b in pairs if a is not None and b is not None)
+            same = t.dtype == theirs.dtype and t.rank == theirs.rank and fits
+            assert same, f"{call.op} gives {t}, torch says {theirs}"
+
+
+def _finished(state: _Import, node: Node) -> Imported:
+    """The graph; each of its outputs is a value of its own that some node computes."""
+    g, names = state.c.g, list[str]()
+    kinds: list[type[torch.Tensor] | type[int] | None] = []
+    given = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
+    computed = {out for made in g.nodes for out in made.outputs}
+    g.loc = place_of(node)
+    for item in given:
+        value = state.values[item] if isinstance(item, Node) else item
+        if value is None:
+            kinds.append(None)
+        elif isinstance(value, str):
+            kinds.append(torch.Tensor)
+            fresh = value in computed and value not in names
+            names.append(value if fresh else g.add("identity", value, name="output"))
+        else:
+            kinds.append(int)
+            number = value if isinstance(value, Expr) else state.sizes.of(value)
+            names.append(g.add("dims", attrs=DimsAttrs((number,), ()), name="number"))
+    return Imported(g.graph(*names), tuple(kinds))
+
+
+_READ = {"placeholder": _placeholder, "get_attr": _attribute, "call_function": _call}

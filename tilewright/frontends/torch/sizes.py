@@ -1,0 +1,86 @@
+"""Symbolic sizes: torch's are SymPy expressions, ours are index expressions.
+
+Sizes({"s0": const(4)}).of(x.shape[0])       # `s0 * 2` is then 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import sympy
+import torch
+
+from tilewright.arith.expr import Expr, Var, as_expr, as_int, ceildiv, const, maximum, minimum
+from tilewright.arith.simplify import simplify
+from tilewright.core.errors import UnsupportedError
+
+# By the name of the function: torch has its own division and remainder of integers.
+_FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    "FloorDiv": lambda a, b: a // b,
+    "CleanDiv": lambda a, b: a // b,
+    "CeilToInt": lambda a: a,
+    "CeilDiv": ceildiv,
+    "Mod": lambda a, b: a % b,
+    "PythonMod": lambda a, b: a % b,
+    "Max": lambda *items: reduce(maximum, items),
+    "Min": lambda *items: reduce(minimum, items),
+}
+
+
+class Sizes:
+    """Gives each symbolic size its expression; `fixed` are symbols whose value is known."""
+
+    def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
+        self.fixed = dict(fixed or {})
+
+    def of(self, size: Any) -> Expr:
+        """A size: a number, a `SymInt`, or an expression of ours."""
+        if isinstance(size, Expr):
+            return size
+        if isinstance(size, torch.SymInt):
+            return simplify(self._expr(size.node.expr))
+        return as_expr(int(size))
+
+    def symbol(self, size: Any) -> str | None:
+        """The name of a size that is one symbol without a value, else `None`."""
+        found = self.of(size)
+        return found.name if isinstance(found, Var) else None
+
+    def _expr(self, e: sympy.Expr) -> Expr:
+        if isinstance(e, sympy.Integer):
+            return const(int(e))
+        if isinstance(e, sympy.Symbol):
+            value = self.fixed.get(e.name)
+            return Var(e.name) if value is None else const(value)
+        items = [self._expr(a) for a in e.args]
+        if isinstance(e, sympy.Add):
+            return reduce(lambda a, b: a + b, items)
+        if isinstance(e, sympy.Mul):
+            return reduce(lambda a, b: a * b, items)
+        if isinstance(e, sympy.Pow):
+            return _power(e, items)
+        return _function(e)(*items)
+
+
+def _function(e: sympy.Expr) -> Callable[..., Expr]:
+    name = type(e).__name__
+    if name not in _FUNCTIONS:
+        raise _unknown(e)
+    return _FUNCTIONS[name]
+
+
+def _power(e: sympy.Expr, items: list[Expr]) -> Expr:
+    count = as_int(items[1])
+    if count is None or count < 1:
+        raise _unknown(e)
+    return reduce(lambda a, b: a * b, [items[0]] * count)
+
+
+def _unknown(e: sympy.Expr) -> UnsupportedError:
+    return UnsupportedError(
+        "torch.size",
+        f"the size {e} has no counterpart",
+        help=f"sums, products and {', '.join(_FUNCTIONS)} have; or compile with dynamic=False",
+    )
