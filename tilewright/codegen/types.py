@@ -10,7 +10,15 @@ import struct
 
 import numpy as np
 
-from tilewright.core.dtypes import BOOL, C64, C128, SMALL_FLOATS, SMALL_INTEGERS, DType
+from tilewright.core.dtypes import (
+    BOOL,
+    C64,
+    C128,
+    SMALL_FLOATS,
+    SMALL_INTEGERS,
+    DType,
+    literal_value,
+)
 from tilewright.core.errors import CodegenError
 
 _REGISTER = {
@@ -69,7 +77,7 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     if dtype.name == "bf16":
         return f"0xR{int(np.asarray(value, dtype.numpy).view(np.uint16)):04X}"
     if dtype.is_float:
-        return str(int(np.asarray(value, dtype.numpy).view(np.uint8)))
+        return str(int(literal_value(value, dtype).view(np.uint8)))
     return str(int(value))
 
 

@@ -6,6 +6,7 @@ An element takes whole bytes in memory: one of 4 bits has a byte, whose upper bi
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,13 @@ def _extension(name: str) -> np.dtype:
 
     found: np.dtype = np.dtype(getattr(ml_dtypes, _EXTENSIONS[name]))
     return found
+
+
+def literal_value(value: float, dtype: DType) -> Any:
+    """A float literal as NumPy stores it; where there is no 0, zeros of its bytes stand for it."""
+    if dtype == F8E8M0 and value == 0:
+        return np.zeros((), dtype.numpy)[()]
+    return np.asarray(value).astype(dtype.numpy)[()]
 
 
 def dtype(name: str) -> DType:

@@ -291,12 +291,24 @@ def _place_rows(flat: Flat, n: Node, attrs: LoopAttrs, roots: Sequence[str]) -> 
 
 def _names(flat: Flat, n: Node, region: Graph, word: str, given: Sequence[str]) -> dict[str, str]:
     """The names in the whole of a nested graph's values, of which some are given."""
-    names = {v.name: name for v, name in zip(region.inputs, given, strict=True)}
+    pairs = zip(region.inputs, given, strict=True)
+    names = {v.name: _seen_as(flat, name, v.type) for v, name in pairs}
     for name, t in region.types.items():
         if name not in names:
             names[name] = _define(flat, f"{n.name}.{word}.{name}", t)
     flat.constants.update((names[c.name], c) for c in region.constants)
     return names
+
+
+def _seen_as(flat: Flat, name: str, type: Type) -> str:
+    """A value under the type that a nested graph has for it: its sizes may be spelt otherwise."""
+    if not name or flat.types[name] == type or not isinstance(type, TensorType):
+        return name
+    if flat.spot(name).room is not None:
+        return name
+    view = _define(flat, f"{name}.seen", type)
+    flat.inside[view] = Inside(view, name, type.shape)
+    return view
 
 
 def _define(flat: Flat, name: str, type: Type) -> str:

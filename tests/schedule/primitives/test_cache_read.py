@@ -45,6 +45,8 @@ def test_refused() -> None:
     sch = Schedule(dense())
     sch.decompose_reduction("mm", "mm.r0")
     refused("cache-read.written", sch.cache_read, "mm", "mm", "local")
+    sch.cache_read("mm", "w", "local")
+    refused("cache-read.copy", sch.cache_read, "w.local", "w", "local")
 
 
 def test_taken_names_are_refused() -> None:

@@ -28,7 +28,7 @@ from tilewright.arith.expr import (
     Var,
 )
 from tilewright.arith.vector import Lane, Ramp, Shuffle
-from tilewright.core.dtypes import BOOL, F32, I64, DType
+from tilewright.core.dtypes import BOOL, F32, I64, DType, literal_value
 from tilewright.ir.loop import python_support as support
 from tilewright.ir.numpy_ops import BINARY_OPS, UNARY_OPS
 
@@ -153,7 +153,7 @@ class ExprWriter:
 
 def _const(w: ExprWriter, e: Const) -> str:
     if e.dtype.is_float:
-        return w.constant(np.array(e.value).astype(e.dtype.numpy)[()])
+        return w.constant(literal_value(e.value, e.dtype))
     return repr(bool(e.value) if e.dtype == BOOL else int(e.value))
 
 

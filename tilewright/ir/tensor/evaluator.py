@@ -24,6 +24,7 @@ from tilewright.arith.expr import (
     Var,
 )
 from tilewright.arith.walk import loads
+from tilewright.core.dtypes import literal_value
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.numpy_ops import (
     BINARY_OPS,
@@ -84,7 +85,7 @@ def _load(v: Evaluator, e: Load) -> Array:
     for given, allowed in zip(indices, clipped, strict=True):
         if (given != allowed).any() and (mask & (given != allowed)).any():
             raise _out_of_bounds(e, array)
-    return np.where(mask, gather(array, clipped, v.rank), array.dtype.type(0))
+    return np.where(mask, gather(array, clipped, v.rank), np.zeros((), array.dtype))
 
 
 def _has_loads(e: Load) -> bool:
@@ -106,6 +107,8 @@ def _out_of_bounds(e: Load, array: Array) -> ExecutionError:
 
 
 def _constant(v: Evaluator, e: Const) -> Any:
+    if e.dtype.is_float:
+        return np.asarray(literal_value(e.value, e.dtype))
     return np.array(e.value).astype(e.dtype.numpy)
 
 

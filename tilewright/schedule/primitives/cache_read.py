@@ -45,6 +45,9 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
         message = f'block "{block}" also writes {buffer!r}: a copy would miss that'
         raise refuse(func, "cache-read.written", message, old)
     name = cache_read_name(func, block, buffer, scope)
+    if name in written(old):
+        message = f'block "{block}" writes {name!r}, which is the copy'
+        raise refuse(func, "cache-read.copy", message, old, help="choose a block that reads it")
     known = buffers(func)
     copied = replace(known[buffer], name=name, scope=scope)
     copies = [b for b in blocks(func.body) if b == copy_block(name, known[buffer], copied)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,8 +40,8 @@ def simplest(value: float) -> Fraction:
 
 def by_scale(n: OnnxNode, size: Expr, scale: float) -> Target:
     """A dimension multiplied by `scale`, rounded down."""
-    if not scale > 0:
-        raise n.invalid(f"the scale {scale} is not above 0")
+    if not 0 < scale < math.inf:
+        raise n.invalid(f"the scale {scale} is not above 0, or not finite")
     exact = simplest(scale)
     up, down = const(exact.numerator), const(exact.denominator)
     number = as_int(size)
