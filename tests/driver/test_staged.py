@@ -60,6 +60,16 @@ def test_sequences_between_stages() -> None:
         assert length == 3
 
 
+def test_a_chain_of_sequences_is_one_stage() -> None:
+    """Stages after one another would be nested deeper than functions may call."""
+    chain = "\n".join(f"s{i + 1} = Identity (s{i})" for i in range(2000))
+    model = parsed(f"agraph (seq(float[n]) s0) => (seq(float[n]) s2000) {{ {chain} }}")
+    with staged(model) as made:
+        (found,) = made([X[0]])
+        np.testing.assert_array_equal(found, X[0])
+        assert compilations(made) == 0
+
+
 def test_a_loop_over_a_sequence() -> None:
     with staged(GROWING) as model:
         y = model(np.array(4), X[0])

@@ -115,10 +115,7 @@ class Program:
 
     def executables(self) -> Iterator[CompiledModel]:
         """The stages that are compiled, in the order of a run."""
-        for plan in self.plans.values():
-            yield from _executables(plan)
-        for inner in self.nested.values():
-            yield from inner.executables()
+        return _executables(self)
 
     def _key(self, present: Iterable[str], values: Values) -> tuple[Any, ...]:
         return tuple((name, self._form(name, values[name])) for name in present)
@@ -222,11 +219,17 @@ class Program:
         return found
 
 
-def _executables(plan: _Plan) -> Iterator[CompiledModel]:
-    if plan.native is not None:
-        yield plan.native
-    if plan.rest is not None:
-        yield from plan.rest.executables()
+def _executables(root: Program | _Plan) -> Iterator[CompiledModel]:
+    pending = [root]  # stages may follow one another deeper than functions may call
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Program):
+            pending += reversed([*one.plans.values(), *one.nested.values()])
+            continue
+        if one.native is not None:
+            yield one.native
+        if one.rest is not None:
+            pending.append(one.rest)
 
 
 def _close(plan: _Plan) -> None:

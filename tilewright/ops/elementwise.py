@@ -82,7 +82,13 @@ def _pow_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
 def _pow(_: Attrs, x: Expr, y: Expr) -> Expr:
     """The base's type decides; integers go through f64, so they are exact up to 2^53."""
     working = x.dtype if x.dtype.is_float else F64
-    return cast(x.dtype, call("pow", cast(working, x), cast(working, y)))
+    power = call("pow", cast(working, x), cast(working, y))
+    if x.dtype.is_float:
+        return power
+    # A power of integers may come out a rounding below one, and a conversion cuts off.
+    whole = call("round_even", power)
+    near = call("abs", power - whole) <= call("abs", whole) * const(2.0**-50, F64)
+    return cast(x.dtype, select(near, whole, power))
 
 
 def _mod(attrs: ModAttrs, x: Expr, y: Expr) -> Expr:

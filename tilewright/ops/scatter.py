@@ -43,6 +43,8 @@ class ScatterNdAttrs(Attrs):
 def _check(op: str, reduction: str, ins: Sequence[TensorType]) -> None:
     if reduction not in REDUCTIONS:
         raise fail(op, f"no reduction {reduction!r}", f"use one of {', '.join(REDUCTIONS)}")
+    if reduction != "none" and ins[0].dtype.kind == "complex":
+        raise fail(op, f"updates of {ins[0].dtype} only replace what is there")
     same_dtype(op, (ins[0], ins[2]))
 
 

@@ -61,10 +61,15 @@ def _respelt(graph: Graph) -> Graph:
     return graph if result is graph else infer_types(result)
 
 
-def _respelt_graph(graph: Graph, outer: tuple[Check, ...], inputs: tuple[Value, ...]) -> Graph:
-    """A graph in the spelling of its checks and those around it, which a branch takes over."""
+def _respelt_graph(
+    graph: Graph, outer: tuple[Check, ...], inputs: tuple[Value, ...], own: bool = True
+) -> Graph:
+    """A graph in the spelling of its checks and those around it, which a branch takes over.
+
+    Without `own`, what its own checks say is not put to use.
+    """
     checks = tuple({c.condition: c for c in (*outer, *graph.checks)}.values())
-    equal = Equalities(checks)
+    equal = Equalities(checks if own else outer)
     equations = tuple(c for c in checks if _is_equation(c.condition))
     unknown = {name for n in graph.nodes for name in late_sizes(n)}
     nodes = []
@@ -85,8 +90,18 @@ def _known(checks: tuple[Check, ...], unknown: set[str]) -> tuple[Check, ...]:
 
 def _respelt_node(n: Node, equal: Equalities, checks: tuple[Check, ...]) -> Node:
     attrs, types = equal.of(n.attrs), equal.of(n.types)
-    regions = tuple(_respelt_graph(r, checks, r.inputs) for r in n.regions)
+    regions = tuple(_respelt_region(n, r, checks) for r in n.regions)
     same = all(a is b for a, b in zip(regions, n.regions, strict=True))
     if attrs == n.attrs and types == n.types and same:
         return n
     return replace(n, attrs=attrs, types=types, regions=regions)
+
+
+def _respelt_region(n: Node, region: Graph, checks: tuple[Check, ...]) -> Graph:
+    """A nested graph respelt; the results of a branch stay as the other branch spells them."""
+    result = _respelt_graph(region, checks, region.inputs)
+    equal = Equalities(checks)
+    outside = [equal.of(region.types[o]) for o in region.outputs]
+    if n.op != "if" or [result.types[o] for o in result.outputs] == outside:
+        return result
+    return _respelt_graph(region, checks, region.inputs, own=False)

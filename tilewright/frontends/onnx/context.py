@@ -31,7 +31,7 @@ from tilewright.frontends.onnx.sparse import dense
 from tilewright.frontends.onnx.tensors import TensorReader
 from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.build import GraphBuilder, known_integers
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.learn import LearnAttrs
@@ -248,6 +248,13 @@ class Context:
     def type(self, name: str) -> TensorType:
         """The type of one of our values, which must be a tensor."""
         return self.g.type(name)
+
+    def shape(self, n: OnnxNode, name: str, rank: int) -> Shape:
+        """The shape of a value that must have so many dimensions."""
+        found = self.type(name)
+        if found.rank != rank:
+            raise n.invalid(f"{rank} dimensions are needed, where there is {found}")
+        return found.shape
 
     def constant_of(self, name: str) -> np.ndarray | None:
         """The data of a value that is a constant of the graph, else `None`."""

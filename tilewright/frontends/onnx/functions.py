@@ -31,6 +31,7 @@ def function_body(n: OnnxNode, types: Sequence[TensorType | None]) -> FunctionPr
         version = _newest(schema.function_opset_versions, n.opset)
         found = schema.get_function_with_opset_version(version)
     elif schema.has_context_dependent_function:
+        _check_attributes(n, schema)
         version = _newest(schema.context_dependent_function_opset_versions, n.opset)
         protos = [_type_proto(t) for t in types]
         found = schema.get_context_dependent_function_with_opset_version(
@@ -44,6 +45,14 @@ def function_body(n: OnnxNode, types: Sequence[TensorType | None]) -> FunctionPr
     defaults = (a.default_value for a in schema.attributes.values())
     body.attribute_proto.extend(d for d in defaults if d.name)
     return body
+
+
+def _check_attributes(n: OnnxNode, schema: Any) -> None:
+    """ONNX's own makers of bodies take it for granted that required attributes are there."""
+    given = {a.name: a.type for a in n.proto.attribute}
+    for name, expected in schema.attributes.items():
+        if expected.required and given.get(name) != int(expected.type):
+            raise n.invalid(f"attribute {name!r} is missing, or of another type")
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:

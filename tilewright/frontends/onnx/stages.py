@@ -41,6 +41,15 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
 
+# Operators of the host whose results are no tensors, so that what reads them runs there as well.
+_GIVE_SEQUENCES = (
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SplitToSequence",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Pending:
@@ -311,11 +320,17 @@ class _StageImport:
     def _hosts(self) -> tuple[list[Pending], list[Pending]]:
         """The waiting nodes that the host can run right after this stage, and the others."""
         known = {*self.given, *self.computed, *self.constants}
+        values = {name for name, v in self.given.items() if isinstance(v, HostValue)}
         hosts, rest = [], []
         for p in self.rest:
-            if p.reads <= known and self._is_hosted(p) and host_op(p) is not None:
+            hosted = bool(p.reads & values) or self._is_hosted(p)
+            if p.reads <= known and hosted and host_op(p) is not None:
                 hosts.append(p)
                 known.update(p.writes)
+                if node_key(p) in _GIVE_SEQUENCES or (
+                    node_key(p) == "Identity" and p.reads & values
+                ):
+                    values.update(p.writes)
             else:
                 rest.append(p)
         return hosts, rest

@@ -139,7 +139,11 @@ def _check_outputs(graph: GraphProto, file: str) -> None:
 
 def _check_functions(model: ModelProto, file: str) -> None:
     """Count the nodes that there are once all functions are written out."""
-    known = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
+    known: dict[tuple[str, str, str], FunctionProto] = {}
+    for f in model.functions:
+        if known.setdefault((_domain(f.domain), f.name, f.overload), f) is not f:
+            message = f"function {f.name!r} is defined a second time"
+            raise FrontendError("onnx.function", message, loc=Loc(file, f.name))
     sizes: dict[tuple[str, str, str], int] = {}
 
     def key(node: NodeProto) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from tilewright.ops.suppress_boxes import SuppressAttrs
 def non_max_suppression(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Batch, class and box of all that are picked, those of a class by descending score."""
     boxes, scores = n.required(0), n.required(1)
-    batches, classes, count = c.type(scores).shape
+    batches, classes, count = c.shape(n, scores, 3)
     rows = add_reshape(c, n, scores, (simplify(batches * classes), count, const(1)))
     order = c.add(n, "order_rows", rows, attrs=OrderAttrs(descending=True))
     limits = (_number(c, n, 2, I64), _number(c, n, 3, F32), _number(c, n, 4, F32))

@@ -121,7 +121,7 @@ def skip_rms_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def embed_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Embeddings of words, positions and segments added and normalised, and the masks' sums."""
     ids = n.required(0)
-    batch, length = c.type(ids).shape
+    batch, length = c.shape(n, ids, 2)
     positions = n.input(8) or _places(c, n, length)
     rows = [(n.required(2), ids), (n.required(3), positions), (n.input(4), n.input(1))]
     found = [c.add(n, "gather", t, i, attrs=GatherAttrs(0)) if t else "" for t, i in rows]

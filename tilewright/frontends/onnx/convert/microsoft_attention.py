@@ -138,7 +138,7 @@ def _operands(c: Context, n: OnnxNode) -> list[str]:
     query, key = n.required(0), n.input(1)
     if not key or c.type(key).rank == 5:
         packed, first = (query, []) if not key else (key, [query])
-        batch, length, heads, count, size = c.type(packed).shape
+        batch, length, heads, count, size = c.shape(n, packed, 5)
         found = [_part(c, n, packed, 3, i) for i in range(as_int(count) or 0)]
         rows = (batch, length, simplify(heads * size))
         return [*first, *(add_reshape(c, n, x, rows) for x in found)]
@@ -221,7 +221,7 @@ def _positions(c: Context, n: OnnxNode, start: str, batch: Expr, length: Expr) -
 
 def _rotated(c: Context, n: OnnxNode, x: str, heads: int, before: Expr) -> str:
     """Rows rotated by their positions, which go on behind the past."""
-    batch, length, hidden = c.type(x).shape
+    batch, length, hidden = c.shape(n, x, 3)
     split = add_reshape(c, n, x, (batch, length, const(heads), simplify(hidden // heads)))
     start = c.add(n, "dims", attrs=DimsAttrs((before,), ()))
     places = _positions(c, n, start, batch, length)

@@ -31,7 +31,7 @@ def _kernel(x: Formula, vectors: np.ndarray) -> Formula:
         raise n.invalid(f"kernel_type is {kind!r}", f"one of {', '.join(KERNELS)}")
     gamma, shift, degree = n.floats_attr("kernel_params", (0.0, 0.0, 0.0))
     if kind == "RBF":
-        rows, size = c.type(x.name).shape
+        rows, size = c.shape(n, x.name, 2)
         column = Formula(c, n, add_reshape(c, n, x.name, (rows, const(1), size)))
         apart = column - Formula(c, n, c.constant(vectors, F32))
         distance = (apart * apart).apply("reduce_sum", attrs=ReduceAttrs((2,), keepdims=False))

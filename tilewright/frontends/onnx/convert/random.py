@@ -70,7 +70,7 @@ def bernoulli(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def multinomial(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Classes drawn by their logarithmic weights: where the running sum passes a random number."""
     x = n.required(0)
-    batch, classes = c.type(x).shape
+    batch, classes = c.shape(n, x, 2)
     count = const(n.int_attr("sample_size", 1))
     chances = c.add(n, "softmax", c.cast(n, x, F32), attrs=AxisAttrs(1))
     reached = c.add(n, "cumsum", chances, attrs=ScanAttrs(1))
