@@ -26,6 +26,7 @@ declare void @tw.py.ldmatrix.trans(i64, ptr, ptr)
 declare void @tw.py.mma.bf16(i64, ptr, ptr)
 declare void @tw.py.mma.f16(i64, ptr, ptr)
 declare void @tw.py.copy(i64, ptr, ptr)
+declare void @tw.py.copy.word(i64, ptr, ptr)
 declare void @tw.py.commit(i64, ptr, ptr)
 declare void @tw.py.await(i64, ptr, ptr)
 define internal i64 @tw.number() noinline {
@@ -41,6 +42,11 @@ define internal i32 @tw.lane() noinline {
 define internal void @tw.copy(ptr %to, ptr %from) noinline {
   %n = call i64 @tw.number()
   call void @tw.py.copy(i64 %n, ptr %to, ptr %from)
+  ret void
+}
+define internal void @tw.copy.word(ptr %to, ptr %from) noinline {
+  %n = call i64 @tw.number()
+  call void @tw.py.copy.word(i64 %n, ptr %to, ptr %from)
   ret void
 }
 define internal void @tw.commit() noinline {
@@ -100,6 +106,7 @@ _NAMES = {
     "llvm.nvvm.mma.m16n8k16.row.col.bf16": "tw.mma.bf16",
     "llvm.nvvm.mma.m16n8k16.row.col.f32.f32": "tw.mma.f16",
     "llvm.nvvm.cp.async.cg.shared.global.16": "tw.copy",
+    "llvm.nvvm.cp.async.ca.shared.global.4": "tw.copy.word",
     "llvm.nvvm.cp.async.commit.group": "tw.commit",
     "llvm.nvvm.cp.async.wait.group": "tw.await",
 }
@@ -278,8 +285,8 @@ def _operand(memory: np.ndarray, base: int, bits: int, side: int, turned: bool) 
 _COMPUTE = {"ldmatrix": _read_matrices, "mma": _multiply, "wgmma": _multiply_group}
 _group: dict[int, _Warp] = defaultdict(lambda: _Warp(4 * LANES))
 _warps: dict[int, _Warp] = defaultdict(_Warp)
-_open: dict[int, list[tuple[int, int]]] = defaultdict(list)
-_groups: dict[int, deque[list[tuple[int, int]]]] = defaultdict(deque)
+_open: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+_groups: dict[int, deque[list[tuple[int, int, int]]]] = defaultdict(deque)
 _lock = threading.Lock()
 
 
@@ -310,9 +317,9 @@ def _on_wgmma(kind: str, thread: int, start: int, out: int) -> None:
     ctypes.memmove(out, result.ctypes.data, count * 4)
 
 
-def _on_copy(thread: int, to: int, origin: int) -> None:
-    assert to % 16 == origin % 16 == 0
-    _open[thread].append((to, origin))
+def _on_copy(size: int, thread: int, to: int, origin: int) -> None:
+    assert to % size == origin % size == 0
+    _open[thread].append((to, origin, size))
 
 
 def _on_commit(thread: int, *_: int) -> None:
@@ -321,8 +328,8 @@ def _on_commit(thread: int, *_: int) -> None:
 
 def _on_await(thread: int, groups: int | None, _: int) -> None:
     while len(_groups[thread]) > (groups or 0):
-        for to, origin in _groups[thread].popleft():
-            ctypes.memmove(to, origin, 16)
+        for to, origin, size in _groups[thread].popleft():
+            ctypes.memmove(to, origin, size)
 
 
 _FUNCTIONS = {
@@ -330,7 +337,8 @@ _FUNCTIONS = {
     "tw.py.ldmatrix.trans": lambda *a: _on_ldmatrix("ldmatrix.trans", *a),
     "tw.py.mma.bf16": lambda *a: _on_mma("mma.bf16", *a),
     "tw.py.mma.f16": lambda *a: _on_mma("mma.f16", *a),
-    "tw.py.copy": _on_copy,
+    "tw.py.copy": partial(_on_copy, 16),
+    "tw.py.copy.word": partial(_on_copy, 4),
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }

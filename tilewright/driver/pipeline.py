@@ -167,8 +167,14 @@ def _eliminate_dead(target: Machine, log: PassLog, graph: Graph) -> Graph:
     return eliminate_dead(graph)
 
 
+def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
+    """Channels last, where instructions on matrices read them 16 bytes at a time."""
+    return choose_layouts(graph)
+
+
 def _on_gpu(dtype: DType) -> Lowering:
     return (
+        ("sink_reshapes", "choose_layouts", _choose_layouts),
         ("separate_resizes", "lower_to_f16", partial(_lower_to, dtype)),
         ("separate_resizes", "eliminate_dead", _eliminate_dead),
     )

@@ -11,8 +11,8 @@
                                             }
 
 One barrier a step is enough: behind it, what was copied for this step is there, and all threads are
-done with the step before, whose room the new copy takes. Pieces of 16 bytes that move as they are
-become copies that a thread starts and does not wait for (`cp.async`).
+done with the step before, whose room the new copy takes. Pieces of 16 or 4 bytes that move as they
+are become copies that a thread starts and does not wait for (`cp.async`).
 """
 
 from __future__ import annotations
@@ -135,27 +135,30 @@ class _Overlap:
         return go(stmt)
 
     def _started(self, stmt: Stmt) -> Stmt:
-        """Copies of 16 bytes as ones that nobody waits for."""
+        """Copies of 16 or 4 bytes as ones that nobody waits for."""
         stmt = map_stmt(stmt, self._started)
         if not isinstance(stmt, Store) or stmt.mask is not None or stmt.buffer not in self.buffers:
             return stmt
         (to,), value = stmt.indices, stmt.value
-        if not isinstance(value, Load) or value.buffer not in self.aligned:
+        if not isinstance(value, Load):
             return stmt
         (origin,), width = value.indices, value.dtype.bytes * value.lanes
         mask = TRUE if value.mask is None else one_for_all(value.mask)
-        if width != ALIGNED[1] or mask is None:
+        known = value.lanes == 1 or value.buffer in self.aligned
+        if width not in COPY_ASYNC or not known or mask is None:
             return stmt
         here, there = _piece(stmt.buffer, to), _piece(value.buffer, origin)
         if here is None or there is None:
             return stmt
-        copy = Tile("copy", here, (there,), COPY_ASYNC)
+        copy = Tile("copy", here, (there,), COPY_ASYNC[width])
         nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
         return copy if mask is TRUE else If(mask, copy, nothing)
 
 
 def _piece(buffer: str, index: Expr) -> Region | None:
-    """The start of neighbours from a multiple of their number on."""
+    """The start of neighbours from a multiple of their number on, or one element."""
+    if index.lanes == 1:
+        return Region(buffer, ((index, const(1)),))
     if not isinstance(index, Ramp) or index.stride != 1 or not _multiple(index.base, index.count):
         return None
     return Region(buffer, ((index.base, const(1)),))

@@ -179,24 +179,30 @@ def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
             yield f"store float %new{number}.{n}, ptr %p{number}.{n}, align 4"
 
 
-# Sixteen bytes on their way to shared memory while the thread goes on.
-_COPY = """
-define internal void @tw.copy_async(ptr %a, ptr %c) alwaysinline {
-  %from = addrspacecast ptr %a to ptr addrspace(1)
-  %to = addrspacecast ptr %c to ptr addrspace(3)
-  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to, ptr addrspace(1) %from)
-  ret void
-}
-"""
-COPY_ASYNC = "copy_async"
-
-MMA: dict[str, Intrinsic] = {
-    COPY_ASYNC: Intrinsic(
-        "func @copy_async(a: bf16[8], out c: bf16[8]) { for i in serial(8) { c[i] = a[i] } }",
+def _copy(name: str, dtype: str, count: int, way: str) -> Intrinsic:
+    """Some bytes on their way to shared memory while the thread goes on."""
+    return Intrinsic(
+        f"func @{name}(a: {dtype}[{count}], out c: {dtype}[{count}])"
+        f" {{ for i in serial({count}) {{ c[i] = a[i] }} }}",
         tile="copy",
         arch=_ARCH,
-        llvm=_COPY,
-    ),
+        llvm=f"""
+define internal void @tw.{name}(ptr %a, ptr %c) alwaysinline {{
+  %from = addrspacecast ptr %a to ptr addrspace(1)
+  %to = addrspacecast ptr %c to ptr addrspace(3)
+  call void @llvm.nvvm.cp.async.{way}(ptr addrspace(3) %to, ptr addrspace(1) %from)
+  ret void
+}}
+""",
+    )
+
+
+# Copies by their number of bytes.
+COPY_ASYNC = {16: "copy_async", 4: "copy_async_word"}
+
+MMA: dict[str, Intrinsic] = {
+    COPY_ASYNC[16]: _copy(COPY_ASYNC[16], "bf16", 8, "cg.shared.global.16"),
+    COPY_ASYNC[4]: _copy(COPY_ASYNC[4], "f32", 1, "ca.shared.global.4"),
     **{
         name: zero_row(name, rows, columns)
         for rows, columns in BLOCKS

@@ -19,6 +19,7 @@ from tilewright.schedule.builtin.gpu.points import (
 )
 from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
+from tilewright.schedule.builtin.gpu.weights import arrange_weights
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rows import row_axes
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -36,7 +37,7 @@ from tilewright.target.gpu import GpuTarget
 
 
 def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -> ScheduledFunc:
-    """Schedule a function; the layout of `constants` stays as it is."""
+    """Schedule a function; `constants` may get another layout."""
     sch = Schedule(func)
     facts = facts_of(func)
     shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
@@ -50,13 +51,17 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
         for b in facts_of(sch.func).blocks:
             schedule_injective(sch, b, target)
     else:
-        rule = _schedule_sums(sch, sums, target)
+        rule = _schedule_sums(sch, sums, constants, target)
     return ScheduledFunc(sch.func, sch.trace, f"gpu.{rule}")
 
 
-def _schedule_sums(sch: Schedule, sums: list[Block], target: GpuTarget) -> str:
+def _schedule_sums(
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
+) -> str:
     _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
+    for b in sums:
+        arrange_weights(sch, b.name, constants)
     facts = facts_of(sch.func)
     done: tuple[str, ...] = ()
     if len(facts.outputs) == 1:

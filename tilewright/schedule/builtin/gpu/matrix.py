@@ -14,13 +14,18 @@ A tile of an operand lies in shared memory as the operand does in global memory,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.gpu.points import schedule_sum
-from tilewright.schedule.builtin.gpu.product import LEAST_DEPTH, reads_along_depth, size_of
-from tilewright.schedule.builtin.structure import facts_of, loop_of, reductions
+from tilewright.schedule.builtin.gpu.product import (
+    LEAST_DEPTH,
+    depth_parts,
+    reads_along_depth,
+    schedule_in_parts,
+    size_of,
+)
+from tilewright.schedule.builtin.structure import facts_of, flat_stride
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import operand_load, product_roles
@@ -112,8 +117,12 @@ def matrix_tile_of(
         return None
     axes = (roles.batch, roles.rows, roles.columns, roles.depth)
     batch, rows, columns, depth = map(size_of, axes)
-    along, across = (reads_along_depth(block, buffers, s) for s in ("left", "right"))
-    few = rows < LEAST_ROWS and (across or columns < LEAST_ROW)
+    along = reads_along_depth(block, buffers, "left")
+    right_load = operand_load(roles.right)
+    neighbours = bool(roles.columns) and 1 == flat_stride(
+        right_load, buffers[right_load.buffer], roles.columns[-1].name
+    )
+    few = rows < LEAST_ROWS and (not neighbours or columns < LEAST_ROW)
     if depth < LEAST_DEPTH or columns < LEAST_ROWS or few:
         return None
 
@@ -131,37 +140,11 @@ def matrix_tile_of(
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    parts = _parts(facts_of(sch.func).block(name), tile, target)
-    if parts == 1:
-        _schedule_tiles(sch, name, facts_of(sch.func).blocks[-1].name, tile)
-        return
-    block = facts_of(sch.func).block(name)
-    number, _ = sch.split(loop_of(reductions(block)[0]), [parts, None])
-    partial = sch.rfactor(name, number)
-    _schedule_tiles(sch, partial, sch.cache_write(partial, "global"), tile)
-    schedule_sum(sch, name, target)
+    parts = depth_parts(facts_of(sch.func).block(name), tile, LEAST_PART, target)
+    schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
 
 
-def _parts(block: Block, tile: MatrixTile, target: GpuTarget) -> int:
-    """Into how many parts the depth is cut so that there are tiles for all multiprocessors."""
-    roles = product_roles(block, vectors=True)
-    assert roles is not None
-    batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
-    tiles = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-    extents = [as_int(it.extent) for it in roles.depth]
-    depth = extents[0] if len(extents) == 1 else None
-    parts = 1
-    while (
-        depth is not None
-        and 2 * parts * tiles <= target.multiprocessors
-        and depth % (2 * parts * tile.depth) == 0
-        and depth // (2 * parts) >= LEAST_PART
-    ):
-        parts *= 2
-    return parts
-
-
-def _schedule_tiles(sch: Schedule, name: str, reader: str, tile: MatrixTile) -> None:
+def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
     block = facts.block(name)

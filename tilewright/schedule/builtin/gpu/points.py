@@ -81,16 +81,17 @@ def sum_at(sch: Schedule, name: str, thread: str) -> None:
 
 
 def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
-    """Whether there are points for all threads, and neighbours read neighbouring elements."""
+    """Whether there are points for all threads; where most is read, neighbours read neighbours."""
     axes = spatial(block)
     if not axes:
         return False
     points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
     last = axes[-1].name
     reads = [r for r in reads_of(block) if uses(r, last)]
-    strides = [flat_stride(r, facts.buffers[r.buffer], last) for r in reads]
-    enough = points >= target.multiprocessors * THREADS
-    return enough and bool(reads) and all(s == 1 for s in strides)
+    if points < target.multiprocessors * THREADS or not reads:
+        return False
+    largest = max(reads, key=lambda r: typical_extent(product(facts.buffers[r.buffer].shape)))
+    return flat_stride(largest, facts.buffers[largest.buffer], last) == 1
 
 
 def leading_spatial(sch: Schedule, block: Block) -> list[str]:

@@ -2,7 +2,7 @@
 
     grid: (batch, row tile, column tile)
       thread (y, x): C = 0                               registers
-      for k in steps of the tile's depth
+      for k in steps of the tile's depth, copies some steps ahead
         threads: left, right = tiles of the operands     shared
         thread (y, x): C[8, 8] += left[8] * right[8]
       thread (y, x): result = formulas(C)
@@ -13,12 +13,22 @@ then read neighbouring words of shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
-from tilewright.arith.expr import Expr, product
+from tilewright.arith.expr import Expr, as_int, product
 from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Block, Buffer, Iter
-from tilewright.schedule.builtin.structure import facts_of, flat_stride, typical_extent
+from tilewright.schedule.builtin.gpu.points import schedule_sum
+from tilewright.schedule.builtin.structure import (
+    facts_of,
+    flat_stride,
+    loop_of,
+    reductions,
+    typical_extent,
+)
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -29,6 +39,12 @@ PIECE = 4
 LEAST_DEPTH = 8
 # Fewer rows or columns than this leave most of a tile empty.
 LEAST_SIDE = 4
+# The depth that is worth a pass over partial sums.
+LEAST_PART = 128
+# What a part of an axis is a multiple of, so that 16 bytes of 2 each are in one part.
+ALIGNED_DEPTH = 8
+# How far copies run ahead, this step's among them.
+STAGES = 3
 
 
 @dataclass(frozen=True)
@@ -72,11 +88,65 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
         return None
 
     def cost(tile: Tile) -> float:
-        blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+        parts = depth_parts(block, tile, LEAST_PART, target)
+        blocks = parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
         turns = -(-blocks // target.multiprocessors)
-        return turns * tile.rows * tile.columns / tile.rate
+        return turns * tile.rows * tile.columns / (tile.rate * parts)
 
     return min(TILES, key=cost)
+
+
+class _Tile(Protocol):
+    """The sides of a tile."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+
+
+def depth_parts(block: Block, tile: _Tile, least: int, target: GpuTarget) -> int:
+    """Into how many parts the depth is cut so that there are tiles for all multiprocessors."""
+    roles = product_roles(block, vectors=True)
+    assert roles is not None
+    batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
+    tiles = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    longest, depth = as_int(_longest(roles.depth).extent), size_of(roles.depth)
+    parts = 1
+    while (
+        longest is not None
+        and 2 * parts * tiles <= target.multiprocessors
+        and longest % (2 * parts * ALIGNED_DEPTH) == 0
+        and depth % (2 * parts * tile.depth) == 0
+        and depth // (2 * parts) >= least
+    ):
+        parts *= 2
+    return parts
+
+
+def _longest(axes: tuple[Iter, ...]) -> Iter:
+    """The axis of a sum that is cut into parts: the channels of a convolution."""
+    return max(axes, key=lambda it: typical_extent(it.extent))
+
+
+def schedule_in_parts(
+    sch: Schedule,
+    name: str,
+    parts: int,
+    tiles: Callable[[str, str], None],
+    target: GpuTarget,
+) -> None:
+    """Let `tiles` schedule a product and its reader; of several parts, each, and then their sum."""
+    if parts == 1:
+        tiles(name, facts_of(sch.func).blocks[-1].name)
+        return
+    block = facts_of(sch.func).block(name)
+    number, _ = sch.split(loop_of(_longest(tuple(reductions(block)))), [parts, None])
+    part = sch.rfactor(name, number)
+    tiles(part, sch.cache_write(part, "global"))
+    schedule_sum(sch, name, target)
 
 
 def size_of(iters: tuple[Iter, ...]) -> int:
@@ -87,8 +157,14 @@ def size_of(iters: tuple[Iter, ...]) -> int:
 
 def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
+    parts = depth_parts(facts_of(sch.func).block(name), tile, LEAST_PART, target)
+    schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
+
+
+def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
+    """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
-    block, reader = facts.block(name), facts.blocks[-1].name
+    block = facts.block(name)
     deep = [reads_along_depth(block, facts.buffers, side) for side in ("left", "right")]
     sch.to_product(name, tile.rows, tile.columns, tile.depth)
     m0, m1, y, m2 = sch.split(f"{name}.m", [None, *_parts(tile.rows, tile.y)])
@@ -107,6 +183,7 @@ def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) ->
     sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
     _write_tile(sch, reader, grid, tile)
+    sch.annotate(k0, "stages", STAGES)
 
 
 def _parts(side: int, threads: int) -> list[int]:

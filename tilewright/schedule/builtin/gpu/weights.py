@@ -1,0 +1,47 @@
+"""Constants in an order in which neighbouring threads read neighbouring elements.
+
+    w[o, c, r, q], summed over r, q, c      →      w[o, r, q, c]
+    w[c, r, q], a sum for each c            →      w[r, q, c]
+
+The caller packs them once, when the model is compiled.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Load, Var
+from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.schedule.builtin.structure import (
+    facts_of,
+    flat_stride,
+    reads_of,
+    reductions,
+    spatial,
+)
+from tilewright.schedule.products import product_roles
+from tilewright.schedule.schedule import Schedule
+
+
+def arrange_weights(sch: Schedule, name: str, constants: frozenset[str]) -> None:
+    """Bring the constants that a sum reads into such an order."""
+    facts = facts_of(sch.func)
+    block = facts.block(name)
+    for load in reads_of(block):
+        if load.buffer in constants:
+            order = _order(block, load, facts.buffers[load.buffer])
+            if order != sorted(order):
+                sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
+
+
+def _order(block: Block, load: Load, buffer: Buffer) -> list[int]:
+    """The dimensions of a constant, those that should be innermost last."""
+    roles = product_roles(block, vectors=True)
+    if roles is not None:
+        inner, other = [it.name for it in roles.depth], [roles.columns[-1].name]
+    else:
+        inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []
+    names = [i.name if isinstance(i, Var) else "" for i in load.indices]
+    near = any(flat_stride(load, buffer, axis) == 1 for axis in (*inner[-1:], *other))
+    if near or any(axis not in names for axis in inner):
+        return list(range(len(names)))
+    places = {axis: place for place, axis in enumerate(inner)}
+    return sorted(range(len(names)), key=lambda d: places.get(names[d], -1))
