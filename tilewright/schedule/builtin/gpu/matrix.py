@@ -122,7 +122,7 @@ def matrix_tile_of(
     neighbours = bool(roles.columns) and 1 == flat_stride(
         right_load, buffers[right_load.buffer], roles.columns[-1].name
     )
-    few = rows < LEAST_ROWS and (not neighbours or columns < LEAST_ROW)
+    few = rows < LEAST_ROWS and (not neighbours or min(columns, depth) < LEAST_ROW)
     if depth < LEAST_DEPTH or columns < LEAST_ROWS or few:
         return None
 

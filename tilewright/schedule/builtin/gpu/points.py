@@ -4,11 +4,14 @@ grid, thread: point
   s = 0
   for k: s += x[point, k]                    a sum is one thread's, in a register
   y[point] = f(s)
+
+Where neighbouring points read neighbouring elements, and there are points enough, a thread has
+several of them, and reads 16 bytes at a time.
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, Var, product
+from tilewright.arith.expr import Expr, Var, as_int, product
 from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import find_loop, loops_above
@@ -29,6 +32,8 @@ from tilewright.target.gpu import GpuTarget
 
 # Threads of a block, where nothing speaks for another number.
 THREADS = 256
+# What a thread reads at once.
+PIECE_BYTES = 16
 
 
 def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
@@ -67,17 +72,49 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget) -> None:
     last = facts.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)]
     threads = threads_for([it.extent for it in spatial(last)], target)
-    sum_at(sch, name, bind_points(sch, loops, threads))
+    width = _width(facts, name, target)
+    if width > 1:
+        loops[-1], lane = sch.split(loops[-1], [None, width])
+        sch.vectorize(lane)
+    sum_at(sch, name, bind_points(sch, loops, threads), width)
 
 
-def sum_at(sch: Schedule, name: str, thread: str) -> None:
-    """Compute a sum in a thread that needs one point of it."""
+def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
+    """Compute a sum in a thread that needs one point of it, or some neighbours."""
     sch.compute_at(name, thread)
     block = facts_of(sch.func).block(name)
-    sch.set_scope(block.writes[0].buffer, "local")
+    sch.set_scope(block.writes[0].buffer, "local" if width == 1 else "register")
     reduced = {x for it in reductions(block) for x in (it.binding,)}
     first = next(f.name for f in loops_above(sch.func, name) if Var(f.name) in reduced)
-    sch.decompose_reduction(name, first)
+    if width > 1:
+        around = [f.name for f in loops_above(sch.func, name)]
+        inner = [loop for loop in around if Var(loop) in reduced]
+        lane = next(x for x in reversed(around) if x not in inner)
+        sch.reorder(*inner, lane)
+        sch.vectorize(lane)
+    init = sch.decompose_reduction(name, first)
+    if width > 1:
+        sch.vectorize(loops_above(sch.func, init)[-1].name)
+
+
+def _width(facts: Facts, name: str, target: GpuTarget) -> int:
+    """How many neighbours a thread computes: as many as 16 bytes are, if threads are left."""
+    block, last = facts.block(name), facts.blocks[-1]
+    axes = spatial(block)
+    size = as_int(axes[-1].extent)
+    same = [str(it.extent) for it in axes] == [str(it.extent) for it in spatial(last)]
+    if size is None or not same or not has_neighbours(block, facts, target):
+        return 1
+    for b in (block, last):
+        axis = spatial(b)[-1].name
+        near = (flat_stride(r, facts.buffers[r.buffer], axis) for r in reads_of(b) if uses(r, axis))
+        if any(stride != 1 for stride in near):
+            return 1
+    points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    width = PIECE_BYTES // max(r.dtype.bytes for r in reads_of(block))
+    while width > 1 and (size % width or points < width * target.multiprocessors * THREADS):
+        width //= 2
+    return width
 
 
 def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:

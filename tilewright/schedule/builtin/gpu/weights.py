@@ -35,7 +35,7 @@ def arrange_weights(sch: Schedule, name: str, constants: frozenset[str]) -> None
 def _order(block: Block, load: Load, buffer: Buffer) -> list[int]:
     """The dimensions of a constant, those that should be innermost last."""
     roles = product_roles(block, vectors=True)
-    if roles is not None:
+    if roles is not None and spatial(block)[-1] not in roles.batch:
         inner, other = [it.name for it in roles.depth], [roles.columns[-1].name]
     else:
         inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []

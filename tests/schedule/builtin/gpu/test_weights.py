@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.programs import check_same
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.text import parse_func
+from tilewright.schedule.builtin.gpu.weights import arrange_weights
+from tilewright.schedule.schedule import Schedule
+
+CONV = """func @f(x: f32[6, 7, 4], w: f32[5, 4, 3, 2], out y: f32[4, 6, 5]) {
+  for h, v, o, r, q, c in serial(4, 6, 5, 3, 2, 4) {
+    block "y" [bh: S(4) = h, bv: S(6) = v, bo: S(5) = o, br: R(3) = r, bq: R(2) = q, bc: R(4) = c]
+      reads x[bh + br, bv + bq, bc], w[bo, bc, br, bq] writes y[bh, bv, bo]
+      init { y[bh, bv, bo] = 0.0 }
+      { y[bh, bv, bo] += x[bh + br, bv + bq, bc] * w[bo, bc, br, bq] }
+  }
+}"""
+DEPTHWISE = """func @f(x: f32[6, 7, 4], w: f32[4, 3, 2], out y: f32[4, 6, 4]) {
+  for h, v, c, r, q in serial(4, 6, 4, 3, 2) {
+    block "y" [bh: S(4) = h, bv: S(6) = v, bc: S(4) = c, br: R(3) = r, bq: R(2) = q]
+      reads x[bh + br, bv + bq, bc], w[bc, br, bq] writes y[bh, bv, bc]
+      init { y[bh, bv, bc] = 0.0 }
+      { y[bh, bv, bc] += x[bh + br, bv + bq, bc] * w[bc, br, bq] }
+  }
+}"""
+
+
+def arranged(text: str, constants: frozenset[str] = frozenset({"w"})) -> tuple[Func, list[int]]:
+    before = parse_func(text)
+    sch = Schedule(before)
+    arrange_weights(sch, "y", constants)
+    check_same(before, sch.func, {})
+    order = [part[0] for _, layout in sch.func.layouts for part in layout.parts]
+    return sch.func, order
+
+
+@pytest.mark.parametrize(("text", "order"), [(CONV, [0, 2, 3, 1]), (DEPTHWISE, [1, 2, 0])])
+def test_what_is_read_side_by_side_lies_so(text: str, order: list[int]) -> None:
+    assert arranged(text)[1] == order
+
+
+def test_what_the_caller_has_stays() -> None:
+    assert arranged(CONV, frozenset())[1] == []
+
+
+def test_what_lies_so_already_stays() -> None:
+    first = CONV.replace("[5, 4, 3, 2]", "[5, 3, 2, 4]").replace(
+        "w[bo, bc, br, bq]", "w[bo, br, bq, bc]"
+    )
+    assert arranged(first)[1] == []
+    across = CONV.replace("[5, 4, 3, 2]", "[4, 3, 2, 5]").replace(
+        "w[bo, bc, br, bq]", "w[bc, br, bq, bo]"
+    )
+    assert arranged(across)[1] == []
