@@ -54,6 +54,8 @@ MEMORY = (
     "is left while running."
 )
 DIGITS = 5
+# Of an answer that is no answer to the question; narrow types are off by a few hundredths.
+WRONG = 0.2
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Mapping[str, Row]]
@@ -69,11 +71,11 @@ def merge(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_model(results: Iterable[Row]) -> dict[str, dict[str, Row]]:
-    """Model → engine → row, without those that failed."""
+    """Model → engine → row, without those that failed or answered something else."""
     found: dict[str, dict[str, Row]] = {}
     for row in results:
         engines = found.setdefault(row["model"], {})
-        if "min_ms" in row:
+        if "min_ms" in row and row.get("error", 0.0) <= WRONG:
             engines[row["engine"]] = row
     return found
 
