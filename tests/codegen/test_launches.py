@@ -16,7 +16,7 @@ TWO = """func @f.2(A: f32[N], W: f32[N], out C: f32[N]) {
 def test_a_nest_is_a_launch() -> None:
     one, two = launches(parse_func(TWO))
     assert (one.name, one.threads, str(one.grid), one.number) == ("f$2", 64, "N", "i")
-    assert (two.name, two.threads, str(two.grid), two.number) == ("f$2$1", 1, "1", "")
+    assert (two.name, two.threads, str(two.grid), two.number) == ("f$2$$1", 1, "1", "")
 
 
 def test_a_local_buffer_belongs_to_one() -> None:

@@ -63,7 +63,8 @@ def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
 def launches(func: Func) -> tuple[Launch, ...]:
     """The launches of a function, in order."""
     nests = list(_nests(func.body, ()))
-    names = [f"{symbol(func.name)}${n}" if n else symbol(func.name) for n in range(len(nests))]
+    # Two signs, as one and a number are another kernel of the same operators.
+    names = [f"{symbol(func.name)}$${n}" if n else symbol(func.name) for n in range(len(nests))]
     return tuple(map(_launch, names, nests))
 
 
