@@ -62,6 +62,18 @@ def test_pieces_are_copied_while_threads_go_on() -> None:
     assert "copy_async" not in print_func(staged(odd)[1])
 
 
+WORD = "for w in serial(4) { T[z * 4 + w] = A[k * 64 + z * 4 + w ? k * 64 + z * 4 + w < 70] }"
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
+def test_words_are_copied_so_wherever_they_begin(steps: int) -> None:
+    before, after = staged(WORD, notes="")
+    assert 'using "copy_async_word"' in print_func(after)
+    arrays = sample(before, {"N": steps})
+    expected = run(before, arrays, {"N": steps})["C"].copy()
+    np.testing.assert_allclose(run(after, arrays, {"N": steps})["C"], expected, rtol=1e-6)
+
+
 def test_a_piece_is_whole_or_zero() -> None:
     text = print_func(staged(MASKED)[1])
     assert "copy_async" in text

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.differential.kernel_graphs import KERNELS
-from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.gpu.scheduled import H200, check, compare, finalized, scheduled
 from tests.schedule.builtin.scheduled import kinds, sources
 from tilewright.arith.expr import const
+from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.points import THREADS, has_neighbours, threads_for
 from tilewright.schedule.builtin.structure import facts_of, reductions
 
@@ -29,6 +33,20 @@ def test_many_windows_side_by_side_get_a_thread_each() -> None:
         facts = facts_of(func)
         block = next(b for b in facts.blocks if reductions(b))
         assert has_neighbours(block, facts, H200) == expected, (name, sizes)
+
+
+SMALL = replace(H200, multiprocessors=1)
+
+
+def test_neighbours_are_read_at_once() -> None:
+    ((func, constants),) = sources(KERNELS["depthwise"](64, 16, 0))[:1]
+    result = schedule_for_gpu(func, constants, SMALL)
+    assert result.rule == "gpu.points"
+    assert "vectorize" in str(result.trace)
+    arrays = sample(func, {})
+    expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
+    compare(run(result.func, arrays, {}), expected)
+    compare(run(finalized(result.func), arrays, {}), expected)
 
 
 def test_threads() -> None:

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
-from tests.schedule.builtin.gpu.scheduled import check, scheduled
+from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.ir.loop.walk import buffers, loops
+from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.product import TILES
 
 
@@ -27,6 +29,20 @@ def test_large_products_get_large_tiles() -> None:
     scopes = {b.scope for b in buffers(result.func).values()}
     assert scopes >= {"shared", "register"}
     assert "to_product" in str(result.trace)
+
+
+def test_the_depth_is_cut_where_tiles_are_few() -> None:
+    (result,) = scheduled(KERNELS["dense"](128, 768, 3072))
+    assert "rfactor" in str(result.trace)
+    (result,) = scheduled(KERNELS["dense"](2048, 2048, 3072))
+    assert "rfactor" not in str(result.trace)
+    assert check(KERNELS["matmul"](5, 9, 256), {}) == ["product"]
+
+
+def test_the_longest_axis_is_cut() -> None:
+    ((func, constants),) = sources(KERNELS["conv"](20, 64, 16))[:1]
+    result = schedule_for_gpu(func, constants, H200)
+    assert 'rfactor("conv' in str(result.trace)
 
 
 def test_tiles_are_whole() -> None:
