@@ -18,6 +18,7 @@ from tilewright.arith.expr import Var
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.llvm import compile_object
 from tilewright.codegen.nvptx import emit_launches
+from tilewright.driver.weights import pack
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
@@ -39,8 +40,10 @@ def check_on_threads(func: Func, constants: frozenset[str], sizes: Mapping[str, 
     own = {
         p.name: np.zeros(max(evaluate(p.shape[0], sizes), 4), p.dtype.numpy) for p in plain.params
     }
+    layouts = dict(plain.layouts)
     for name, array in arrays.items():
-        own[name][: array.size] = array.reshape(-1)
+        packed = pack(array, layouts[name]) if name in layouts else array
+        own[name][: packed.size] = packed.reshape(-1)
     run_launches(plain, own, sizes)
     for name, array in expected.items():
         started = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, bool)

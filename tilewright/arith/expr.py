@@ -142,6 +142,11 @@ class Const(Expr):
     value: Number
     dtype: DType = I64
 
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and math.isnan(self.value):
+            # Which of the NaNs of one sign was there first must not show in emitted code.
+            object.__setattr__(self, "value", math.copysign(math.nan, self.value))
+
     @classmethod
     def intern_key(cls, value: Number, dtype: DType = I64) -> tuple[Any, ...]:
         """Floats by bit pattern: 0.0 and -0.0 differ; NaNs of one sign are one."""

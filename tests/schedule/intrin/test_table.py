@@ -38,7 +38,7 @@ INSTRUCTIONS = {
     "wgmma_f16": "wgmma.mma_async.sync.aligned.m64n",
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-    "copy_async": "cp.async.cg.shared.global",
+    "copy_async": "cp.async.c",
 }
 # The processor that an architecture's code is for, where there is none for all.
 PROCESSORS = {"nvptx64": "sm_90a"}
