@@ -33,6 +33,7 @@ from tilewright.frontends.onnx.stages import (
     host_op,
     import_stage,
     nested_part,
+    read_constant,
 )
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
@@ -238,7 +239,7 @@ def _close(plan: _Plan) -> None:
 
 
 def _constant(part: Part, name: str) -> Any:
-    return part.constants[name]()
+    return read_constant(part.constants[name], part.model.file)
 
 
 def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:

@@ -82,6 +82,7 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     floating = _floating(model)
     return (
         floating is not None
+        and not any(n.op_type == "Cast" for n in _nested(model.graph))
         and not operators & unlike.keys()
         and all(n.input[0] in floating for n in nodes if n.op_type in UNLIKE_INTEGERS)
     )
@@ -103,6 +104,13 @@ def _floating(model: onnx.ModelProto) -> set[str] | None:
     types = {v.name: v.type.tensor_type.elem_type for v in (*known.input, *known.value_info)}
     types |= {t.name: t.data_type for t in known.initializer}
     return {name for name, number in types.items() if number in _FLOATS}
+
+
+def _nested(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Nodes whose operands come from steps before: a cast may meet what its type cannot hold."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g)
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

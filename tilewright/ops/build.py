@@ -220,6 +220,12 @@ class GraphBuilder:
 
     def _track(self, n: Node) -> None:
         self._known[n.name] = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
+        if n.op in ("div", "mod") and self._known[n.name] is not None:
+            divisors = self.known(n.inputs[1])
+            assert divisors is not None
+            for by in divisors.reshape(-1):
+                if not isinstance(by, Const):
+                    self.require(by.ne(0), f"{n.op} by a size that is 0")
 
     def _define(self, name: str, type: Type) -> str:
         if isinstance(type, TensorType):

@@ -45,6 +45,10 @@ def _sample_type(attrs: DeformAttrs, ins: Sequence[TensorType | None]) -> Tensor
     taps = product_of(tuple(const(k) for k in attrs.kernel)) * attrs.groups
     if x.rank != attrs.rank + 2 or offset.rank != x.rank or not x.dtype.is_float:
         raise fail("deform_sample", f"{x} and offsets {offset} do not fit {attrs.rank} axes")
+    if any(t is not None and t.dtype != x.dtype for t in (offset, mask)):
+        raise fail(
+            "deform_sample", f"offsets {offset} and mask {mask} are of another type than {x}"
+        )
     if offset.shape[1] is not taps * attrs.rank:
         raise fail("deform_sample", f"offsets {offset} are not {attrs.rank} a tap and group")
     if mask is not None and mask.shape != (offset.shape[0], taps, *offset.shape[2:]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from tests.frontends.onnx.staged_models import (
@@ -16,6 +17,7 @@ from tests.frontends.onnx.staged_models import (
 )
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BOOL, F32, I64, STRING
+from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.read import read_model
 from tilewright.frontends.onnx.sized import Sized
 from tilewright.frontends.onnx.stages import (
@@ -26,6 +28,7 @@ from tilewright.frontends.onnx.stages import (
     model_part,
     nested_part,
     pending_node,
+    read_constant,
 )
 from tilewright.ir.types import tensor
 
@@ -137,3 +140,11 @@ def test_host_op() -> None:
     assert host_op(length) is not None
     assert host_op(relu) is None
     assert length.writes == ("n",)
+
+
+def test_a_constant_that_cannot_be_read_is_of_a_file() -> None:
+    def broken() -> np.ndarray:
+        raise FrontendError("onnx.external-path", "lies elsewhere")
+
+    with pytest.raises(FrontendError, match="m.onnx"):
+        read_constant(broken, "m.onnx")

@@ -23,7 +23,7 @@ from onnx import GraphProto, NodeProto
 
 from tilewright.arith.expr import Const, const
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
-from tilewright.core.errors import Loc
+from tilewright.core.errors import Error, Loc
 from tilewright.frontends.onnx.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.context import Context, identifier
 from tilewright.frontends.onnx.functions import function_body
@@ -238,7 +238,10 @@ class _StageImport:
         for name in sorted(names):
             if name in self.c.values:
                 continue
-            value = self.constants[name]() if name in self.constants else self.given[name]
+            if name in self.constants:
+                value: Given = read_constant(self.constants[name], self.part.model.file)
+            else:
+                value = self.given[name]
             if isinstance(value, np.ndarray) and value.dtype.kind == "O":
                 # the number of a text is another one in every run
                 self.texts[name] = value
@@ -343,6 +346,14 @@ class _StageImport:
         # what only nodes that wait would read is no input yet; a size may be all that is read of it
         inputs = tuple(v for v in graph.inputs if self.inputs[v.name] in self.read)
         return replace(graph, inputs=inputs), tuple(self.inputs[v.name] for v in inputs)
+
+
+def read_constant(constant: Lazy, file: str) -> np.ndarray:
+    """The data of a constant; no node is at hand to name where it cannot be read."""
+    try:
+        return constant()
+    except Error as error:
+        raise error.at(Loc(file)) from error.__cause__
 
 
 def host_op(p: Pending) -> HostOp | None:
