@@ -146,5 +146,5 @@ def test_a_constant_that_cannot_be_read_is_of_a_file() -> None:
     def broken() -> np.ndarray:
         raise FrontendError("onnx.external-path", "lies elsewhere")
 
-    with pytest.raises(FrontendError, match="m.onnx"):
+    with pytest.raises(FrontendError, match=r"m\.onnx"):
         read_constant(broken, "m.onnx")
