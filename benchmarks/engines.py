@@ -86,9 +86,7 @@ def metaschedule(job: Job) -> Session:
 ENGINES: dict[str, Engine] = {
     **READING_ONNX,
     "tvm-tuned": Engine("tvm", metaschedule, "TVM's MetaSchedule", on_request=True),
-    "torch-compile": Engine(
-        "torch", partial(torch_session, freezing=False), "torch.compile", on_request=True
-    ),
+    "torch-compile": Engine("torch", partial(torch_session, freezing=False), "torch.compile"),
     "torch-frozen": Engine(
         "torch", partial(torch_session, freezing=True), "torch.compile, weights packed in advance"
     ),

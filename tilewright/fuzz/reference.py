@@ -52,6 +52,9 @@ UNLIKE_TO: Mapping[int, str] = {
 # How much further than roundings of the interpreter a result may lie from the reference's: it sums
 # in other orders, and half-precision steps by steps.
 ROOM = 16.0
+_INTEGERS = [
+    getattr(onnx.TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)
+]
 _FLOATS = [getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")]
 
 
@@ -82,7 +85,7 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     floating = _floating(model)
     return (
         floating is not None
-        and not any(n.op_type == "Cast" for n in _nested(model.graph))
+        and not any(a.i in _INTEGERS for n in _nested(model.graph) for a in _targets(n))
         and not operators & unlike.keys()
         and all(n.input[0] in floating for n in nodes if n.op_type in UNLIKE_INTEGERS)
     )
@@ -106,8 +109,12 @@ def _floating(model: onnx.ModelProto) -> set[str] | None:
     return {name for name, number in types.items() if number in _FLOATS}
 
 
+def _targets(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
+    return [a for a in node.attribute if node.op_type == "Cast" and a.name == "to"]
+
+
 def _nested(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Nodes whose operands come from steps before: a cast may meet what its type cannot hold."""
+    """Nodes whose operands come from steps before: a cast may meet what an integer cannot hold."""
     for node in graph.node:
         for attribute in node.attribute:
             yield from _nodes(attribute.g)

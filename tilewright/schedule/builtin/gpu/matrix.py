@@ -63,6 +63,11 @@ class MatrixTile:
     depth: int = 64
 
     @property
+    def sides(self) -> tuple[int, int, int]:
+        """Rows, columns and depth."""
+        return self.rows, self.columns, self.depth
+
+    @property
     def threads(self) -> int:
         """The threads that compute it."""
         return 32 * self.y * self.x
@@ -140,7 +145,7 @@ def matrix_tile_of(
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    parts = depth_parts(facts_of(sch.func).block(name), tile, LEAST_PART, target)
+    parts = depth_parts(facts_of(sch.func).block(name), tile.sides, LEAST_PART, target)
     schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
 
 

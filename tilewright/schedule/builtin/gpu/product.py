@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from tilewright.arith.expr import Expr, as_int, product
 from tilewright.arith.simplify import simplify
@@ -62,6 +61,11 @@ class Tile:
     rate: float
 
     @property
+    def sides(self) -> tuple[int, int, int]:
+        """Rows, columns and depth."""
+        return self.rows, self.columns, self.depth
+
+    @property
     def threads(self) -> int:
         """The threads that compute it."""
         return self.y * self.x
@@ -88,7 +92,7 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
         return None
 
     def cost(tile: Tile) -> float:
-        parts = depth_parts(block, tile, LEAST_PART, target)
+        parts = depth_parts(block, tile.sides, LEAST_PART, target)
         blocks = parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
         turns = -(-blocks // target.multiprocessors)
         return turns * tile.rows * tile.columns / (tile.rate * parts)
@@ -96,30 +100,23 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     return min(TILES, key=cost)
 
 
-class _Tile(Protocol):
-    """The sides of a tile."""
+def depth_parts(block: Block, sides: tuple[int, int, int], least: int, target: GpuTarget) -> int:
+    """Into how many parts the depth is cut so that there are tiles for all multiprocessors.
 
-    @property
-    def rows(self) -> int: ...
-    @property
-    def columns(self) -> int: ...
-    @property
-    def depth(self) -> int: ...
-
-
-def depth_parts(block: Block, tile: _Tile, least: int, target: GpuTarget) -> int:
-    """Into how many parts the depth is cut so that there are tiles for all multiprocessors."""
+    `sides` are a tile's rows, columns and depth; no part is shorter than `least`.
+    """
+    high, wide, deep = sides
     roles = product_roles(block, vectors=True)
     assert roles is not None
     batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
-    tiles = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    tiles = batch * -(-rows // high) * -(-columns // wide)
     longest, depth = as_int(_longest(roles.depth).extent), size_of(roles.depth)
     parts = 1
     while (
         longest is not None
         and 2 * parts * tiles <= target.multiprocessors
         and longest % (2 * parts * ALIGNED_DEPTH) == 0
-        and depth % (2 * parts * tile.depth) == 0
+        and depth % (2 * parts * deep) == 0
         and depth // (2 * parts) >= least
     ):
         parts *= 2
@@ -157,7 +154,7 @@ def size_of(iters: tuple[Iter, ...]) -> int:
 
 def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    parts = depth_parts(facts_of(sch.func).block(name), tile, LEAST_PART, target)
+    parts = depth_parts(facts_of(sch.func).block(name), tile.sides, LEAST_PART, target)
     schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
 
 
