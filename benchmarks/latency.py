@@ -1,6 +1,6 @@
 """Compare the latency of engines on the models of the zoo, side by side in one run.
 
-    python benchmarks/latency.py                    # all models, all engines that are installed
+    python benchmarks/latency.py                    # all models, the usual engines
     python benchmarks/latency.py resnet50 kernels/gemm_512 --engines tilewright,openvino
     python benchmarks/latency.py kernels --quick --json kernels.json --resume
     python benchmarks/latency.py --isa avx2         # as on an x86 machine without AVX-512
@@ -136,7 +136,7 @@ def choose(names: Sequence[str], cache: Path) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What all programs that measure latency take."""
-    parser.add_argument("--engines", help="comma separated (default: all that are installed)")
+    parser.add_argument("--engines", help="comma separated (default: the usual ones)")
     parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK)}; fewer rounds")
     parser.add_argument("--python", action="append", default=[], metavar="[ENGINE=]PATH")
     parser.add_argument("--isa", choices=LIMITS, help="hold engines to older instructions")
@@ -164,7 +164,8 @@ def pythons_of(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.isa:
         limit_to(arguments.isa)
     named = arguments.engines.split(",") if arguments.engines else None
-    engines = named or (list(QUICK) if arguments.quick else list(ENGINES))
+    usual = [name for name, engine in ENGINES.items() if not engine.on_request]
+    engines = named or (list(QUICK) if arguments.quick else usual)
     unknown = [name for name in engines if name not in ENGINES]
     if unknown:
         sys.exit(f"unknown engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
