@@ -56,6 +56,28 @@ class Curve(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
         self.points.append((time.perf_counter() - self.start, self.best * 1e3))
 
 
+def prepared(module: Any) -> Any:
+    """A model as the tuner wants it: in operators of TIR, constant operands free to be laid out."""
+    steps = [
+        transform.DecomposeOpsForInference(),
+        transform.CanonicalizeBindings(),
+        relax.get_pipeline("zero"),
+        transform.AttachAttrLayoutFreeBuffers(),
+    ]
+    return tvm.transform.Sequential(steps)(module)
+
+
+def with_records(module: Any, records: str) -> Any:
+    """The prepared model with the best schedules of a folder of records."""
+    steps = [
+        transform.MetaScheduleApplyDatabase(records),
+        transform.SplitLayoutRewritePreproc(),
+        transform.LiftTransformParams(),
+        transform.FoldConstant(),
+    ]
+    return tvm.transform.Sequential(steps)(module)
+
+
 def tuned_library(
     folder: Path, trials: int, threads: int, builders: int, batch: int, seed: int
 ) -> dict[str, Any]:
@@ -68,16 +90,9 @@ def tuned_library(
     curve = Curve(start)
     module = from_onnx(onnx.load(str(folder / "model.onnx")), shapes)
     with target, tempfile.TemporaryDirectory() as work:
-        prepared = tvm.transform.Sequential(
-            [
-                transform.DecomposeOpsForInference(),
-                transform.CanonicalizeBindings(),
-                relax.get_pipeline("zero"),
-                transform.AttachAttrLayoutFreeBuffers(),
-            ]
-        )(module)
+        untuned = prepared(module)
         ms.relax_integration.tune_relax(
-            prepared,
+            untuned,
             {},
             target,
             work,
@@ -88,15 +103,7 @@ def tuned_library(
             measure_callbacks=[*ms.MeasureCallback.create("default"), curve],
             seed=seed,
         )
-        tuned = tvm.transform.Sequential(
-            [
-                transform.MetaScheduleApplyDatabase(work),
-                transform.SplitLayoutRewritePreproc(),
-                transform.LiftTransformParams(),
-                transform.FoldConstant(),
-            ]
-        )(prepared)
-        program = tvm.compile(tuned, target)
+        program = tvm.compile(with_records(untuned, work), target)
     program.export_library(str(folder / "metaschedule.so"))
     return {
         "trials": trials,
