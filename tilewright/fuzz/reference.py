@@ -38,6 +38,7 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
+    "RoiAlign": "elements that count nothing are multiplied by 0, and the maximum forgets NaN",
     "STFT": "in a fast transform infinities meet other factors",
 }
 # The same for nodes whose first operand is not of floats, unless they only choose among elements.
