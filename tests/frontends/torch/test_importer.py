@@ -78,8 +78,8 @@ def test_assertions_on_values_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"_assert_async.msg: assertions on values") as found:
         imported(asserting, random(2, 3))
     assert found.value.code == "torch.values"
+    functional = torch.ops.aten._functional_assert_async.msg
     with pytest.raises(UnsupportedError, match=r"_functional_assert_async"):
-        functional = torch.ops.aten._functional_assert_async.msg
         imported(lambda x: functional((x > 0).all(), "negative", x[:0]), random(2, 3))
 
 
