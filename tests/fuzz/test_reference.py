@@ -56,6 +56,16 @@ def test_some_operators_are_not_compared_on_integers(dtype: type, compared: bool
     assert bool(_said(case_of(nodes, given, ["y"]), expected)) is compared
 
 
+@pytest.mark.parametrize(("mode", "compared"), [("linear", False), ("nearest", True)])
+def test_integers_are_compared_where_they_are_only_chosen(mode: str, compared: bool) -> None:
+    x = np.ones((1, 1, 2, 2), np.uint8)
+    given = {"x": x, "grid": np.zeros((1, 1, 1, 2), np.float32)}
+    case = case_of([helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode)], given, ["y"])
+    assert _said(case) == ""
+    other = Expected([np.full((1, 1, 1, 1), 7, np.uint8)], [np.zeros((1, 1, 1, 1))], True)
+    assert bool(_said(case, other)) is compared
+
+
 def test_a_mean_of_large_integers_is_not_compared() -> None:
     assert _said(_case("ReduceMean", np.array(3310110838995218588))) == ""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ops.run_op import run_op
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import C64, F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.grid_sample import PADDINGS, GridSampleAttrs
@@ -85,3 +85,13 @@ def test_operands_that_do_not_fit() -> None:
             infer(GridSampleAttrs(), (x, grid))
     with pytest.raises(TypeCheckError, match="no mode"):
         infer(GridSampleAttrs("quintic"), (x, tensor(F32, 2, 4, 5, 2)))
+
+
+def test_complex_numbers_are_chosen_and_not_interpolated() -> None:
+    x = (RNG.standard_normal((1, 1, 3)) + 1j).astype("c8")
+    grid = _identity_grid(3)
+    np.testing.assert_array_equal(
+        run_op("grid_sample", x, grid, attrs=GridSampleAttrs("nearest")), x
+    )
+    with pytest.raises(TypeCheckError, match="complex numbers are not interpolated"):
+        op_row("grid_sample").infer(GridSampleAttrs(), (tensor(C64, 1, 1, 3), tensor(F32, 1, 3, 1)))

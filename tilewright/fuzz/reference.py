@@ -38,10 +38,12 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
+    "RoiAlign": "elements that count nothing are multiplied by 0, and the maximum forgets NaN",
     "STFT": "in a fast transform infinities meet other factors",
 }
-# The same for nodes whose first operand is not of floats.
+# The same for nodes whose first operand is not of floats, unless they only choose among elements.
 UNLIKE_INTEGERS: Mapping[str, str] = {
+    "GridSample": "the weights are cut off to integers, and so are 0",
     "ReduceMean": "the mean is formed in floats, integers beyond 2^53 are rounded",
     "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
 }
@@ -87,8 +89,17 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
         floating is not None
         and not any(a.i in _INTEGERS for n in _nested(model.graph) for a in _targets(n))
         and not operators & unlike.keys()
-        and all(n.input[0] in floating for n in nodes if n.op_type in UNLIKE_INTEGERS)
+        and all(n.input[0] in floating for n in nodes if _makes_numbers_between(n))
     )
+
+
+def _makes_numbers_between(node: onnx.NodeProto) -> bool:
+    """Whether an operator of `UNLIKE_INTEGERS` gives what is between its elements."""
+    if node.op_type not in UNLIKE_INTEGERS:
+        return False
+    usual = onnx.defs.get_schema(node.op_type).attributes.values()
+    values = [x.default_value for x in usual] + list(node.attribute)
+    return {a.name: a.s for a in values}.get("mode") != b"nearest"
 
 
 def _spreads_infinities(model: onnx.ModelProto, results: list[Any]) -> bool:

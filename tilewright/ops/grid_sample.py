@@ -38,6 +38,8 @@ def _type(attrs: GridSampleAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, grid = ins
     if attrs.mode not in MODES or attrs.padding not in PADDINGS:
         raise fail("grid_sample", f"no mode {attrs.mode!r} with padding {attrs.padding!r}")
+    if x.dtype.kind == "complex" and attrs.mode != "nearest":
+        raise fail("grid_sample", f"complex numbers are not interpolated: {x}")
     if x.rank < 3 or grid.rank != x.rank or not grid.dtype.is_float:
         raise fail("grid_sample", f"a grid {grid} does not fit {x}")
     if grid.shape[-1] is not const(x.rank - 2):

@@ -68,3 +68,38 @@ def test_a_number_that_no_input_says() -> None:
 def test_a_result_that_is_not_offered() -> None:
     with pytest.raises(UnsupportedError, match=r"result 1 of aten.native_layer_norm"):
         imported(lambda x: torch.native_layer_norm(x, [3], None, None, 1e-5), random(2, 3))
+
+
+def test_assertions_on_values_are_refused() -> None:
+    def asserting(x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x > 0).all(), "negative")
+        return x + 1
+
+    with pytest.raises(UnsupportedError, match=r"_assert_async.msg: assertions on values") as found:
+        imported(asserting, random(2, 3))
+    assert found.value.code == "torch.values"
+    functional = torch.ops.aten._functional_assert_async.msg
+    with pytest.raises(UnsupportedError, match=r"_functional_assert_async"):
+        imported(lambda x: functional((x > 0).all(), "negative", x[:0]), random(2, 3))
+
+
+def test_numbers_out_of_tensors_are_refused() -> None:
+    class Checked(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            torch._check(x.sum().to(torch.int64).item() > 3)
+            return x + 1
+
+    program = torch.export.export(Checked(), (torch.ones(6),)).run_decompositions()
+    with pytest.raises(UnsupportedError, match="numbers out of tensors"):
+        import_fx(program.graph_module, {})
+
+
+def test_checks_of_sizes_are_what_tracing_assumed() -> None:
+    def checking(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.aten.sym_constrain_range_for_size(x.shape[0], min=2, max=9)
+        torch.ops.aten._assert_scalar(x.shape[0] > 1, "too few")
+        return x + 1
+
+    module = traced(checking, random(4, 6))
+    assert "_assert_scalar" in module.code
+    assert len(import_fx(module, {}).graph.nodes) == 1

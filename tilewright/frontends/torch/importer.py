@@ -30,8 +30,20 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.generate import DimsAttrs
 
-# Checks of sizes and of values, which torch makes from what it has assumed while tracing.
-_CHECKS = ("aten._assert", "aten.sym_constrain", "aten._functional_assert", "aten._assert_async")
+# Checks of sizes and of types, which torch makes from what it has assumed while tracing.
+_CHECKS = (
+    "aten._assert_scalar",
+    "aten._assert_tensor_metadata",
+    "aten._functional_assert_scalar",
+    "aten._functional_sym_constrain",
+    "aten.sym_constrain",
+)
+# What would have to look at values while the model runs.
+_OF_VALUES = {
+    "aten._assert_async": "assertions on values of tensors are not supported",
+    "aten._functional_assert_async": "assertions on values of tensors are not supported",
+    "aten._local_scalar_dense": "numbers out of tensors (`item`) are not supported",
+}
 _NUMBERS = (torch.SymInt, int, torch.SymBool, bool, torch.SymFloat, float)
 
 
@@ -126,6 +138,7 @@ def _call(state: _Import, node: Node) -> Any:
     op, loc = str(node.target), place_of(node)
     if op.startswith(_CHECKS):
         return None
+    _refuse_values(op, loc)
     value = node.meta.get("val")
     if isinstance(value, _NUMBERS):
         return _number(state, value)
@@ -134,6 +147,17 @@ def _call(state: _Import, node: Node) -> Any:
     result = convert(state.c, call)
     _check(state, call, result)
     return result
+
+
+def _refuse_values(op: str, loc: Loc) -> None:
+    reason = _OF_VALUES.get(op.rsplit(".", 1)[0])
+    if reason is not None:
+        raise UnsupportedError(
+            "torch.values",
+            f"{op}: {reason}",
+            loc=loc,
+            help="leave it outside of what is compiled, or check before the call",
+        )
 
 
 def _item(state: _Import, node: Node) -> Any:
