@@ -1,6 +1,6 @@
 """Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
-    python benchmarks/gpu/check.py kernels --shapes 30 [--json results.json]
+    python benchmarks/gpu/check.py kernels --shapes 30 [--precision fp16] [--json results.json]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
@@ -15,6 +15,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,11 @@ KINDS = (
 ).split()
 # Those whose terms cancel.
 SUMS = ("sum", "mean")
-TOLERANCE = 1e-5
+# By precision; with 16 bits what is rounded are inputs, weights and what lies between kernels.
+TOLERANCE = {"f32": 1e-5, "fp16": 4e-3, "bf16": 3e-2}
 
-Job = tuple[str, tuple[int, int, int]]
+Job = tuple[str, tuple[int, int, int], str]
+"""The kind of a kernel, three sizes, and the precision."""
 
 
 def difference(found: np.ndarray, expected: np.ndarray, scale: np.ndarray | None = None) -> float:
@@ -58,23 +61,35 @@ def compile_both(job: Job) -> tuple[Job, Container | str, Container | str]:
     """One kernel for the GPU and for the processor, or what went wrong."""
     from tests.differential.kernel_graphs import KERNELS
 
-    name, sizes = job
+    name, sizes, precision = job
+    given = {} if precision == "f32" else {"precision": precision}
     try:
         graph = KERNELS[name](*sizes)
-        both = (compile_container(graph, target=t, cache=False) for t in ("cuda", "native"))
-        return (job, *both)
+        gpu = compile_container(graph, target="cuda", cache=False, **given)
+        return job, gpu, compile_container(graph, target="native", cache=False)
     except Exception as error:  # told where the others are
         return job, f"{type(error).__name__}: {error}", ""
 
 
-def check_kernels(shapes: int) -> dict[str, Any]:
-    """Every kind of kernel at so many shapes: how many are right, and the worst difference."""
+def random_jobs(shapes: int, precision: str) -> list[Job]:
+    """Every kind of kernel at so many random shapes."""
     rng = np.random.default_rng(SEED)
-    jobs: list[Job] = [
-        (name, tuple(int(rng.integers(1, most)) for most in _largest(name)))
+    return [
+        (name, tuple(int(rng.integers(1, most)) for most in _largest(name)), precision)
         for name in KINDS
         for _ in range(shapes)
     ]
+
+
+def check_kernels(
+    shapes: int, precision: str, told: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Every kind of kernel at so many shapes: how many are right, and the worst difference.
+
+    What is known so far is `told` after each kind.
+    """
+    rng = np.random.default_rng(SEED)
+    jobs = random_jobs(shapes, precision)
     rows: dict[str, Any] = {}
     with ProcessPoolExecutor(WORKERS) as pool:
         for job, gpu, cpu in pool.map(compile_both, jobs):
@@ -84,11 +99,13 @@ def check_kernels(shapes: int) -> dict[str, Any]:
                 why = gpu if isinstance(gpu, str) else f"{worst:.2e}"
             except Exception as error:  # one that fails must not hide the others
                 worst, why = float("inf"), f"{type(error).__name__}: {error}"
-            if worst <= TOLERANCE:
+            if worst <= TOLERANCE[precision]:
                 row["right"] += 1
                 row["worst"] = max(row["worst"], worst)
             else:
                 row["wrong"].append([job[1], why[:300]])
+            if row["right"] + len(row["wrong"]) == shapes:
+                told(rows)
     return rows
 
 
@@ -165,16 +182,21 @@ def main() -> None:
     parser.add_argument("what", choices=["kernels", "models"])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--shapes", type=int, default=30)
+    parser.add_argument("--precision", choices=TOLERANCE, default="f32")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.what == "models":
         results = _check_models(args.folders)
     else:
-        results = check_kernels(args.shapes)
+        results = check_kernels(args.shapes, args.precision, lambda rows: _write(rows, args.json))
         for name, row in results.items():
             print(name, json.dumps(row), flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=1))
+    _write(results, args.json)
+
+
+def _write(results: dict[str, Any], path: Path | None) -> None:
+    if path:
+        path.write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

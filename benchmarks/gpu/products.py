@@ -131,7 +131,8 @@ class Ours:
         inputs, outputs = ([p.dtype.numpy for p in group] for group in ports)
         program, functions = self.model._program, self.model._functions
         kinds = (inputs, outputs)
-        return Frame(frame.driver, program, functions, self.model._weights, frame.plan, kinds)
+        about = (program, functions, self.model._weights, frame.plan, kinds)
+        return Frame(frame.driver, *about, frame.stream)
 
     def result(self, operands: Operands, like: torch.dtype) -> torch.Tensor:
         """What comes of the first set."""

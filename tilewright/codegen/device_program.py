@@ -25,12 +25,23 @@ from tilewright.codegen.model import (
 )
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import CodegenError
+from tilewright.core.node import node
+from tilewright.ir.loop.nodes import Buffer
+from tilewright.ir.loop.walk import touched_buffers
 from tilewright.passes.plan_memory import Placement
 from tilewright.runtime.cuda.formulas import OPERATIONS, Formula
 
 Data = dict[str, Any]
-# A kernel: its name, the names of its sizes, and its launches.
-LaunchedKernel = tuple[str, Sequence[str], Sequence[Launch]]
+
+
+@node
+class LaunchedKernel:
+    """A kernel: the names of its sizes, the buffers that it is given, and its launches."""
+
+    name: str
+    sizes: tuple[str, ...]
+    params: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
 
 
 def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
@@ -38,7 +49,7 @@ def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
-        "kernels": {name: _kernel(sizes, found) for name, sizes, found in kernels},
+        "kernels": {kernel.name: _kernel(kernel) for kernel in kernels},
         "actions": _actions(code.actions, count()),
         "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],
         "arena": code.arena_size if code.placement is None else _placement(code.placement),
@@ -72,18 +83,25 @@ def _placement(placement: Placement) -> Data:
     }
 
 
-def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
+def _kernel(kernel: LaunchedKernel) -> Data:
+    """Sizes, the bytes of each buffer, and launches with the buffers that they read and write."""
+    names = [p.name for p in kernel.params]
     return {
-        "sizes": [s for s in sizes],
-        "launches": [
-            {
-                "name": x.name,
-                "grid": formula(x.grid),
-                "threads": x.threads,
-                "shared": x.shared,
-            }
-            for x in found
-        ],
+        "sizes": list(kernel.sizes),
+        "bytes": [formula(p.shape[0] * p.dtype.bytes) for p in kernel.params],
+        "launches": [_launch(x, names) for x in kernel.launches],
+    }
+
+
+def _launch(launch: Launch, names: Sequence[str]) -> Data:
+    reads, writes = touched_buffers(launch.body)
+    return {
+        "name": launch.name,
+        "grid": formula(launch.grid),
+        "threads": launch.threads,
+        "shared": launch.shared,
+        "reads": [n for n, name in enumerate(names) if name in reads],
+        "writes": [n for n, name in enumerate(names) if name in writes],
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.codegen.call import CALL_IR
 from tilewright.codegen.clock import CLOCK_IR
-from tilewright.codegen.device_program import device_program
+from tilewright.codegen.device_program import LaunchedKernel, device_program
 from tilewright.codegen.launches import launches
 from tilewright.codegen.model import emit_model
 from tilewright.codegen.threadpool import threadpool_ir
@@ -55,7 +55,10 @@ def _native_support(target: Machine) -> dict[str, str]:
 def _launch_list(build: ModelBuild) -> dict[str, Any]:
     assert build.code is not None
     kernels = {step.kernel.name: step.kernel for step in build.steps}
-    rows = ((k.name, k.sizes, launches(k.plain)) for k in kernels.values())
+    rows = [
+        LaunchedKernel(k.name, tuple(k.sizes), k.plain.params, launches(k.plain))
+        for k in kernels.values()
+    ]
     return {"program": device_program(build.code, rows)}
 
 

@@ -48,6 +48,8 @@ class Binder:
         self._names = {port.name: position for position, port in enumerate(inputs)}
         self._sources = tuple((position, axis) for position, axis in sources)
         self.dtypes = tuple(port.dtype.numpy for port in inputs)
+        # Classes of arrays that are taken as they are, after the same checks.
+        self.taken: tuple[type, ...] = (np.ndarray,)
         self._check_declaration()
 
     def in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
@@ -125,13 +127,15 @@ class Binder:
 
     def _array(self, position: int, value: Any) -> np.ndarray:
         port = self.inputs[position]
-        array = value if isinstance(value, np.ndarray) else _to_numpy(port, value)
+        array: Any = value if isinstance(value, self.taken) else _to_numpy(port, value)
         if array.dtype != self.dtypes[position]:
             raise ExecutionError(
                 "run.dtype",
                 f"input {port.name} is {port.dtype}, got an array of {array.dtype}",
                 help=f'convert it: array.astype("{self.dtypes[position]}")',
             )
+        if not isinstance(array, np.ndarray):
+            return array
         flags = array.flags
         # copy() and not ascontiguousarray(), which would give a scalar a dimension
         return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import random
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,20 @@ from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.nodes import For, Func
 
 
+@dataclass
+class _Node:
+    earlier: set[int]
+    function: int
+    shape: tuple[int, int, int]
+    words: list[int]
+
+
+def _words(arguments: Any) -> list[int]:
+    return [ctypes.c_int64.from_address(place).value for place in arguments]
+
+
 class FakeDriver:
-    """Does at once what a stream would do in order; captured work is done at every replay."""
+    """Does at once what a stream would do in order; a graph is done in any order that it allows."""
 
     def __init__(self, build: ModelBuild, interpret: bool = True) -> None:
         self.interpret = interpret
@@ -33,8 +47,12 @@ class FakeDriver:
                     self.texts[x.name] = emit_kernel(step.kernel, build.target, "f32")
         self.names: list[str] = []
         self.live: dict[int, Any] = {}
-        self.captured: list[list[Any]] = []
-        self.capturing: list[Any] | None = None
+        self.number = 0
+        self.random = random.Random(5)
+        self.graphs: list[list[_Node]] = []
+        self.changed: list[str] = []
+        self.followed: list[tuple[int, int]] = []
+        self.waited = 0
         self.launched: list[str] = []
 
     def enter(self) -> None:
@@ -104,27 +122,64 @@ class FakeDriver:
         name: str,
     ) -> None:
         grid, threads, _ = shape
-        words = [ctypes.c_int64.from_address(p).value for p in arguments]
-        if self.capturing is not None:
-            self.capturing.append((function, grid, threads, words))
-        else:
-            self._run(self.names[function], grid, threads, words)
+        self._run(self.names[function], grid, threads, _words(arguments))
 
-    def begin_capture(self, stream: int) -> None:
-        self.capturing = []
+    def create_graph(self) -> int:
+        self.graphs.append([])
+        self.live[-1] = self.live.get(-1, 0) + 1
+        return len(self.graphs) - 1
 
-    def end_capture(self, stream: int) -> int:
-        assert self.capturing is not None
-        self.captured.append(self.capturing)
-        self.capturing = None
-        return len(self.captured) - 1
+    def add_node(
+        self,
+        graph: int,
+        earlier: list[int],
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        name: str,
+    ) -> int:
+        nodes = self.graphs[graph]
+        nodes.append(_Node(set(earlier), function, shape, _words(arguments)))
+        return len(nodes) - 1
 
-    def launch_graph(self, graph: int, stream: int) -> None:
-        for function, *rest in self.captured[graph]:
-            self._run(self.names[function], *rest)
+    def instantiate(self, graph: int) -> int:
+        return graph
 
-    def destroy_graph(self, graph: int) -> None:
-        self.captured[graph] = []
+    def change_node(
+        self,
+        ready: int,
+        node: int,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        name: str,
+    ) -> None:
+        self.changed.append(name)
+        self.graphs[ready][node].words = _words(arguments)
+
+    def launch_graph(self, ready: int, stream: int) -> None:
+        """In an order that is allowed, and seldom that of the model."""
+        nodes = self.graphs[ready]
+        done: set[int] = set()
+        while len(done) < len(nodes):
+            able = [n for n, x in enumerate(nodes) if n not in done and x.earlier <= done]
+            chosen = self.random.choice(able)
+            node = nodes[chosen]
+            self._run(self.names[node.function], *node.shape[:2], node.words)
+            done.add(chosen)
+
+    def destroy_graph(self, graph: int, ready: int) -> None:
+        self.live[-1] -= 1
+        self.graphs[graph] = []
+
+    def memory(self) -> tuple[int, int]:
+        return 0, 0
+
+    def synchronize_all(self) -> None:
+        self.waited += 1
+
+    def follow(self, stream: int, other: int) -> None:
+        self.followed.append((stream, other))
 
     def _run(self, name: str, grid: int, threads: int, words: list[int]) -> None:
         self.launched.append(name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,61 @@ def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> 
             Driver()
     finally:
         driver._load.cache_clear()
+
+
+class _Library:
+    """Functions of a driver that all give one status."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            if name == "cuMemGetInfo_v2":
+                arguments[0]._obj.value, arguments[1]._obj.value = 5, 80
+                return 0
+            return 0 if name.startswith("cuGetError") else self.status
+
+        return call
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> tuple[Driver, _Library]:
+    library = _Library()
+    monkeypatch.setattr(driver, "_load", lambda: library)
+    return Driver(), library
+
+
+def test_memory_that_is_not_there_is_one_error(gpu: tuple[Driver, _Library]) -> None:
+    device, library = gpu
+    library.status = 2
+    with pytest.raises(ExecutionError, match="allocating 640 bytes: of the GPU's 80 bytes 5 are"):
+        device.allocate(640)
+    with pytest.raises(ExecutionError, match=r"cuda\.memory"):
+        device.launch_graph(1, 0)
+
+
+def test_kernels_are_named_and_nothing_is_given_back_to_what_is_lost(
+    gpu: tuple[Driver, _Library],
+) -> None:
+    device, library = gpu
+    library.status = 1
+    with pytest.raises(ExecutionError, match="kernel softmax"):
+        device.launch(1, (1, 1, 0), None, 0, "softmax")
+    with pytest.raises(ExecutionError, match="freeing memory"):
+        device.free(4096)
+    library.status = 700
+    with pytest.raises(ExecutionError, match="TW_GPU_SYNC"):
+        device.synchronize(0, f"{driver.RUNNING}, kernel softmax")
+    for release in (device.free, device.destroy_stream, device.unload_module):
+        release(4096)
+    device.destroy_graph(1, 2)
+
+
+def test_the_end_of_the_process_is_no_error(gpu: tuple[Driver, _Library]) -> None:
+    device, library = gpu
+    library.status = 4
+    device.free(4096)
 
 
 @pytest.mark.gpu

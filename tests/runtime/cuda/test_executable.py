@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,8 +12,11 @@ from onnx import TensorProto, helper
 import tilewright as tw
 from tests.models import convnet, mlp, random_inputs, reference, transformer
 from tests.runtime.cuda.fake_driver import FakeDriver
+from tilewright.core.dtypes import F32
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.compiler import lower
+from tilewright.runtime.cuda.array import LEGACY_STREAM, DeviceArray
+from tilewright.runtime.cuda.dlpack import CUDA, capsule
 from tilewright.runtime.cuda.executable import CudaExecutable, check_device
 
 MODELS = {"mlp": mlp(3), "convnet": convnet(), "transformer": transformer()}
@@ -61,7 +66,7 @@ def test_symbolic_sizes_have_a_frame_each() -> None:
         inputs = random_inputs(model, {"N": n})
         for key, expected in reference(model, inputs).items():
             np.testing.assert_allclose(compiled.run(inputs)[key], expected, rtol=1e-4, atol=1e-5)
-    assert len(driver.captured) == 3
+    assert len(driver.graphs) == 3
 
 
 def test_profile_has_all_steps() -> None:
@@ -107,6 +112,104 @@ def test_compiled_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
     assert "gpu.rows" in loaded.explain()
 
 
+class _Tensor:
+    """An array on the GPU, which here is the host's memory; notes who asks for it."""
+
+    def __init__(self, array: np.ndarray, shift: int = 0, device: int = 0) -> None:
+        raw = np.zeros(array.nbytes + 64, np.uint8)
+        start = -raw.__array_interface__["data"][0] % 32 + shift
+        self.array = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+        self.device = device
+        self.streams: list[int] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.streams.append(stream)
+        place = self.array.__array_interface__["data"][0]
+        return capsule(place, self.array.shape, F32, (CUDA, self.device), self.array)
+
+
+def _there(model: onnx.ModelProto, n: int = 3) -> tuple[CudaExecutable, FakeDriver, _Tensor, Any]:
+    compiled, driver = _open(model, interpret=False)
+    (inputs,) = random_inputs(model, {"N": n}).values()
+    (expected,) = reference(model, {compiled.inputs[0].name: inputs}).values()
+    return compiled, driver, _Tensor(inputs), expected
+
+
+def test_arrays_on_the_gpu_stay_there() -> None:
+    compiled, driver, x, expected = _there(mlp("N"))
+    results = [compiled(x) for _ in range(3)]
+    assert x.streams == [1] * 3
+    for y in results:
+        assert isinstance(y, DeviceArray)
+        assert y.shape == expected.shape
+        assert y.nbytes == expected.nbytes
+        np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-4, atol=1e-5)
+    assert len({y.__dlpack__(stream=-1) and y._memory.address for y in results}) == 3
+    # a result is an argument, and the graph is the same wherever arrays lie
+    assert len(driver.graphs) == 1
+    again = compiled.run({compiled.inputs[0].name: x})
+    changed = len(driver.changed)
+    del again
+    gc.collect()
+    compiled(x)  # into the same memory
+    assert len(driver.changed) == changed
+    compiled.close()
+    del results, y
+    gc.collect()
+    assert {k: v for k, v in driver.live.items() if v} == {}
+
+
+def test_arrays_that_begin_anywhere_and_the_hosts_beside_them() -> None:
+    a, b = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [5, 9]) for n in "ab")
+    c = helper.make_tensor_value_info("c", TensorProto.FLOAT, [5, 9])
+    graph = helper.make_graph([helper.make_node("Sub", ["a", "b"], ["c"])], "g", [a, b], [c])
+    compiled, _ = _open(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    one, two = (np.random.default_rng(n).random((5, 9), np.float32) for n in range(2))
+    for args in ((_Tensor(one, 4), two), (one, _Tensor(two)), (_Tensor(one), _Tensor(two, 8))):
+        np.testing.assert_array_equal(np.asarray(compiled(*args)), one - two)
+    into = np.zeros((5, 9), np.float32)
+    compiled.run({"a": _Tensor(one), "b": two}, into={"c": into})
+    np.testing.assert_array_equal(into, one - two)
+    assert compiled.latency(_Tensor(one), two, runs=2)
+
+
+def test_streams_of_callers() -> None:
+    compiled, driver, x, _ = _there(mlp("N"))
+    y = compiled(x)
+    y.__dlpack__()
+    assert driver.followed == []  # it is there already
+    compiled.use_stream(0)
+    y = compiled(x)
+    assert x.streams == [1, LEGACY_STREAM]
+    y.__dlpack__()
+    y.__dlpack__(stream=LEGACY_STREAM)
+    assert driver.followed == []
+    y.__dlpack__(stream=7)
+    assert driver.followed == [(7, LEGACY_STREAM)]
+    waited = driver.waited
+    del y
+    gc.collect()
+    compiled(x)
+    assert driver.waited == waited + 1  # stream 7 may not be done with it
+
+
+def test_arrays_that_cannot_be_read_are_refused() -> None:
+    compiled, _, x, _ = _there(mlp("N"))
+    x.device = 3
+    with pytest.raises(ExecutionError, match="on GPU 3, the model on GPU 0"):
+        compiled(x)
+    x = _Tensor(np.zeros((3, 15), np.float32))
+    with pytest.raises(ExecutionError, match="got an array of shape"):
+        compiled(x)
+    del _Tensor.__dlpack__
+    with pytest.raises(ExecutionError, match="cannot be read where it is"):
+        compiled(x)
+
+
 class _Other:
     def capability(self) -> tuple[int, int]:
         return 8, 6
@@ -129,3 +232,27 @@ def test_whole_models_on_a_gpu(name: str) -> None:
     with tw.compile(MODELS[name], target="cuda") as compiled:
         for key, expected in reference(MODELS[name], inputs).items():
             np.testing.assert_allclose(compiled.run(inputs)[key], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_tensors_of_torch_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    model = mlp("N")
+    for n in (1, 7, 64):
+        inputs = random_inputs(model, {"N": n})
+        ((name, array),) = inputs.items()
+        (expected,) = reference(model, inputs).values()
+        with tw.compile(model, target="cuda") as compiled:
+            x = torch.from_numpy(array).cuda()
+            results = [torch.from_dlpack(compiled(**{name: x})) for _ in range(3)]
+            assert len({y.data_ptr() for y in results}) == 3
+            compiled.use_stream(torch.cuda.current_stream().cuda_stream)
+            for _ in range(50):  # memory is used again, in the order of the stream
+                results.append(torch.from_dlpack(compiled(x * 1)) * 1)
+            side = torch.cuda.Stream()
+            compiled.use_stream(side.cuda_stream)
+            side.wait_stream(torch.cuda.current_stream())
+            results.append(torch.from_dlpack(compiled(x)))
+        for y in results:
+            assert y.is_cuda
+            np.testing.assert_allclose(y.cpu().numpy(), expected, rtol=1e-4, atol=1e-5)

@@ -22,7 +22,7 @@ def test_memory_is_given_back() -> None:
     compiled = CudaExecutable(compile_container(model, target="cuda"), driver)
     compiled(np.zeros((2, 16), np.float32))
     (frame,) = compiled._frames.values()
-    assert frame.spaces.arena % ALIGNMENT == 0
+    assert frame.arena % ALIGNMENT == 0
     before = len(driver.live)
     frame.close()
-    assert len(driver.live) == before - 2
+    assert len(driver.live) == before - 3

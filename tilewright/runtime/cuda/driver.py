@@ -7,6 +7,7 @@ what it has compiled all the same.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -25,6 +26,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetAttribute": (_PTR, _INT, _INT),
     "cuDevicePrimaryCtxRetain": (_PTR, _INT),
     "cuCtxSetCurrent": (_PTR,),
+    "cuMemGetInfo_v2": (_PTR, _PTR),
     "cuMemAlloc_v2": (_PTR, _SIZE),
     "cuMemFree_v2": (ctypes.c_uint64,),
     "cuMemHostAlloc": (_PTR, _SIZE, _U32),
@@ -36,6 +38,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuStreamCreate": (_PTR, _U32),
     "cuStreamDestroy_v2": (_PTR,),
     "cuStreamSynchronize": (_PTR,),
+    "cuStreamWaitEvent": (_PTR, _PTR, _U32),
+    "cuCtxSynchronize": (),
     "cuEventCreate": (_PTR, _U32),
     "cuEventDestroy_v2": (_PTR,),
     "cuEventRecord": (_PTR, _PTR),
@@ -46,8 +50,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_PTR, _PTR, ctypes.c_char_p),
     "cuFuncSetAttribute": (_PTR, _INT, _INT),
     "cuLaunchKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR, _PTR),
-    "cuStreamBeginCapture_v2": (_PTR, _INT),
-    "cuStreamEndCapture": (_PTR, _PTR),
+    "cuGraphCreate": (_PTR, _U32),
+    "cuGraphAddKernelNode": (_PTR, _PTR, _PTR, _SIZE, _PTR),
+    "cuGraphExecKernelNodeSetParams": (_PTR, _PTR, _PTR),
     "cuGraphInstantiateWithFlags": (_PTR, _PTR, ctypes.c_ulonglong),
     "cuGraphDestroy": (_PTR,),
     "cuGraphLaunch": (_PTR, _PTR),
@@ -60,7 +65,24 @@ _LOG_BYTES = 8192
 # What is being done when a kernel's failure comes to light, some time after it.
 RUNNING = "running the model"
 _NON_BLOCKING = 1
-_CAPTURE_THREAD_LOCAL = 1
+_NO_TIMING = 2
+_OUT_OF_MEMORY = 2
+# The driver is gone already, at the end of the process.
+_GONE = 4
+# What a kernel has done wrong: nothing can be done any more with the context it ran in.
+_FATAL = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
+
+
+class _Node(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS."""
+
+    _fields_ = (
+        ("function", _PTR),
+        *((f"{what}_{axis}", _U32) for what in ("grid", "block") for axis in "xyz"),
+        ("shared", _U32),
+        ("arguments", _PTR),
+        ("extra", _PTR),
+    )
 
 
 class Driver:
@@ -68,6 +90,8 @@ class Driver:
 
     def __init__(self, device: int = 0) -> None:
         self._library = _load()
+        self._lost = False
+        self.number = device
         self._call("cuInit", 0, doing="starting the driver")
         self._device = ctypes.c_int()
         self._call("cuDeviceGet", ctypes.byref(self._device), device, doing="looking for a GPU")
@@ -108,9 +132,15 @@ class Driver:
         )
         return address.value
 
+    def memory(self) -> tuple[int, int]:
+        """The bytes of the GPU's memory that are free, and all of them."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
     def free(self, address: int) -> None:
         """Give memory of the GPU back."""
-        self._call("cuMemFree_v2", address, doing="freeing memory")
+        self._release("cuMemFree_v2", address, doing="freeing memory")
 
     def allocate_pinned(self, size: int) -> int:
         """Memory of the host that the GPU reads and writes by itself."""
@@ -118,7 +148,7 @@ class Driver:
 
     def free_pinned(self, address: int) -> None:
         """Give such memory back."""
-        self._call("cuMemFreeHost", address, doing="freeing pinned memory")
+        self._release("cuMemFreeHost", address, doing="freeing pinned memory")
 
     def upload(self, to: int, source: int, size: int, stream: int) -> None:
         """Copy from the host to the GPU."""
@@ -138,11 +168,24 @@ class Driver:
 
     def destroy_stream(self, stream: int) -> None:
         """Give a stream back."""
-        self._call("cuStreamDestroy_v2", stream, doing="ending a stream")
+        self._release("cuStreamDestroy_v2", stream, doing="ending a stream")
 
     def synchronize(self, stream: int, doing: str = "waiting for the GPU") -> None:
         """Wait for all work of a stream; what went wrong in it is told here."""
         self._call("cuStreamSynchronize", stream, doing=doing)
+
+    def synchronize_all(self) -> None:
+        """Wait for all work of the GPU, of whichever stream."""
+        self._call("cuCtxSynchronize", doing="waiting for the GPU")
+
+    def follow(self, stream: int, other: int) -> None:
+        """Let a stream go on only when another has done what it has been given so far."""
+        event = self._made("cuEventCreate", _NO_TIMING, doing="making an event")
+        try:
+            self.record(event, other)
+            self._call("cuStreamWaitEvent", stream, event, 0, doing="waiting for a stream")
+        finally:
+            self.destroy_event(event)
 
     def create_event(self) -> int:
         """A moment in a stream."""
@@ -161,7 +204,7 @@ class Driver:
 
     def destroy_event(self, event: int) -> None:
         """Give an event back."""
-        self._call("cuEventDestroy_v2", event, doing="ending an event")
+        self._release("cuEventDestroy_v2", event, doing="ending an event")
 
     def load_module(self, code: bytes, name: str) -> int:
         """Code as the GPU's, from PTX."""
@@ -178,7 +221,7 @@ class Driver:
 
     def unload_module(self, module: int) -> None:
         """Give a module's memory back."""
-        self._call("cuModuleUnload", module, doing="unloading code")
+        self._release("cuModuleUnload", module, doing="unloading code")
 
     def function(self, module: int, name: str) -> int:
         """A kernel of a module."""
@@ -208,27 +251,52 @@ class Driver:
             "cuLaunchKernel", function, *sizes, stream, arguments, None, doing=f"kernel {name}"
         )
 
-    def begin_capture(self, stream: int) -> None:
-        """From now on, what is given to the stream is only noted."""
-        self._call(
-            "cuStreamBeginCapture_v2", stream, _CAPTURE_THREAD_LOCAL, doing="capturing a graph"
-        )
+    def create_graph(self) -> int:
+        """Launches that are to be run as a whole; at first none."""
+        return self._made("cuGraphCreate", 0, doing="making a graph")
 
-    def end_capture(self, stream: int) -> int:
-        """What was given to the stream since, ready to be run as a whole."""
-        graph = self._made_last("cuStreamEndCapture", stream, doing="capturing a graph")
-        try:
-            return self._made("cuGraphInstantiateWithFlags", graph, 0, doing="making a graph")
-        finally:
-            self._call("cuGraphDestroy", graph, doing="ending a graph")
+    def add_node(
+        self,
+        graph: int,
+        earlier: Sequence[int],
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        name: str,
+    ) -> int:
+        """Add a launch, which waits for `earlier` nodes; the rest is as in `launch`."""
+        nodes = (_PTR * len(earlier))(*earlier)
+        about = _node(function, shape, arguments)
+        given = (graph, nodes, len(earlier), ctypes.byref(about))
+        return self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
 
-    def launch_graph(self, graph: int, stream: int) -> None:
-        """Run a captured graph."""
-        self._call("cuGraphLaunch", graph, stream, doing="running the model's graph")
+    def instantiate(self, graph: int) -> int:
+        """A graph as it can be run."""
+        return self._made("cuGraphInstantiateWithFlags", graph, 0, doing="making a graph")
 
-    def destroy_graph(self, graph: int) -> None:
-        """Give a captured graph back."""
-        self._call("cuGraphExecDestroy", graph, doing="ending a graph")
+    def change_node(
+        self,
+        ready: int,
+        node: int,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Any,
+        name: str,
+    ) -> None:
+        """Give a launch of a graph that is ready other arguments, from its next run on."""
+        about = _node(function, shape, arguments)
+        given = (ready, node, ctypes.byref(about))
+        self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
+
+    def launch_graph(self, ready: int, stream: int) -> None:
+        """Run a graph."""
+        self._call("cuGraphLaunch", ready, stream, doing="running the model's graph")
+
+    def destroy_graph(self, graph: int, ready: int) -> None:
+        """Give a graph back, and what was made of it, if anything was."""
+        if ready:
+            self._release("cuGraphExecDestroy", ready, doing="ending a graph")
+        self._release("cuGraphDestroy", graph, doing="ending a graph")
 
     def _made(self, function: str, *arguments: Any, doing: str) -> int:
         """The handle that a function writes to its first argument."""
@@ -236,10 +304,11 @@ class Driver:
         self._call(function, ctypes.byref(handle), *arguments, doing=doing)
         return handle.value or 0
 
-    def _made_last(self, function: str, *arguments: Any, doing: str) -> int:
-        handle = _PTR()
-        self._call(function, *arguments, ctypes.byref(handle), doing=doing)
-        return handle.value or 0
+    def _release(self, function: str, handle: int, doing: str) -> None:
+        """Give something back; with a context that is lost, it is gone already."""
+        status = getattr(self._library, function)(handle)
+        if status != _GONE and not self._lost:
+            self._check(status, doing)
 
     def _call(self, function: str, *arguments: Any, doing: str) -> None:
         self._check(getattr(self._library, function)(*arguments), doing)
@@ -247,6 +316,9 @@ class Driver:
     def _check(self, status: int, doing: str, said: str = "") -> None:
         if status == 0:
             return
+        if status == _OUT_OF_MEMORY:
+            raise self._no_memory(doing)
+        self._lost |= status in _FATAL
         name, text = _PTR(), _PTR()
         self._library.cuGetErrorName(status, ctypes.byref(name))
         self._library.cuGetErrorString(status, ctypes.byref(text))
@@ -254,17 +326,27 @@ class Driver:
         raise ExecutionError(
             "cuda.driver",
             f"the GPU's driver failed while {doing}: {what}",
-            notes=_lines(said),
-            help="TW_GPU_SYNC=1 tells which kernel it was" if doing == RUNNING else "",
+            notes=tuple(said.splitlines()),
+            help="TW_GPU_SYNC=1 tells which kernel it was" if doing.startswith(RUNNING) else "",
         )
+
+    def _no_memory(self, doing: str) -> ExecutionError:
+        free, total = self.memory()
+        return ExecutionError(
+            "cuda.memory",
+            f"not enough memory for {doing}: of the GPU's {total} bytes {free} are free",
+            help="run the model on smaller inputs, or close models and arrays that lie there",
+        )
+
+
+def _node(function: int, shape: tuple[int, int, int], arguments: Any) -> _Node:
+    grid, threads, shared = shape
+    sizes = (grid, 1, 1, threads, 1, 1, shared)
+    return _Node(function, *sizes, ctypes.cast(arguments, _PTR), None)
 
 
 def _text(pointer: ctypes.c_void_p) -> str:
     return ctypes.string_at(pointer.value).decode() if pointer.value else ""
-
-
-def _lines(said: str) -> tuple[str, ...]:
-    return tuple(said.splitlines())
 
 
 @cache

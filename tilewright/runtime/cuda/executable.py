@@ -17,9 +17,12 @@ import numpy as np
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.arena import lay_out
+from tilewright.runtime.cuda.array import LEGACY_STREAM, DeviceArray
+from tilewright.runtime.cuda.dlpack import CUDA, CUDA_MANAGED, Borrowed
 from tilewright.runtime.cuda.driver import Driver, open_driver
 from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.frame import Frame
+from tilewright.runtime.cuda.pool import Pool
 from tilewright.runtime.memory import address
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.plan import Plan, Planner, Shapes
@@ -33,9 +36,10 @@ MOST_FRAMES = 8
 
 
 class CudaExecutable(CompiledModel):
-    """A model that runs on a GPU: NumPy or DLPack arrays in, NumPy arrays out.
+    """A model that runs on a GPU. Calls from several threads run one after another.
 
-    Calls from several threads run one after another.
+    Of NumPy arrays come NumPy arrays. Where an argument is on the GPU, a tensor of torch's, an
+    array of CuPy's or a result of ours, it is read where it lies, and the results stay there.
     """
 
     def __init__(self, container: Container, driver: Driver | None = None) -> None:
@@ -53,6 +57,10 @@ class CudaExecutable(CompiledModel):
         self._modules: list[int] = []
         self._functions: dict[str, int] = {}
         self._weights = 0
+        self._own_stream = 0
+        self._given_stream: int | None = None
+        self._pool: Pool | None = None
+        self._binder.taken = (np.ndarray, Borrowed)
         self._frames: dict[int, Frame] = {}
         self._lock = threading.RLock()
         self._closed = False
@@ -77,10 +85,10 @@ class CudaExecutable(CompiledModel):
         """Run the model `runs` times with an event after each kernel and as often as a whole."""
         from tilewright.runtime.profile import Measured, make_profile
 
-        arrays, plan = self._bind(self._binder.in_order(args, named))
         with self._lock:
+            arrays, plan = self._bind(self._binder.in_order(args, named))
             frame = self._frame(plan)
-            frame.put_inputs(arrays)
+            frame.put_staged(arrays)
             self._check(frame.compute(), plan)
             times = [self._step_times(frame) for _ in range(runs)]
             wholes = [int(self._graph_time(frame) * 1e6) for _ in range(runs)]
@@ -91,35 +99,48 @@ class CudaExecutable(CompiledModel):
 
     def latency(self, *args: Any, runs: int = 100) -> list[float]:
         """Milliseconds of each of so many runs on the GPU, the inputs already there."""
-        arrays, plan = self._bind(args)
         with self._lock:
+            arrays, plan = self._bind(args)
             frame = self._frame(plan)
-            frame.put_inputs(arrays)
+            frame.put_staged(arrays)
             self._check(frame.compute(), plan)
             return [self._graph_time(frame) for _ in range(runs)]
 
+    def use_stream(self, stream: int | None) -> None:
+        """Do what calls with arrays on the GPU ask for in this stream, and do not wait for it.
+
+        Such as `torch.cuda.current_stream().cuda_stream`: arrays are then read, written and used
+        again in that stream's order, and 0 is the one that torch and CuPy use unless told
+        otherwise. With None, as at first, a call has ended when it returns.
+        """
+        with self._lock:
+            self._open().synchronize_all()
+            self._given_stream = LEGACY_STREAM if stream == 0 else stream
+
     def close(self) -> None:
-        """Free the model's code and memory; it cannot be called any more."""
+        """Free the model's code and memory; it cannot be called any more.
+
+        Results that are on the GPU stay there as long as they are held.
+        """
         with self._lock:
             self._closed = True
-            if self._driver is None or not self._modules:
+            if self._driver is None:
                 return
             self._driver.enter()
-            for frame in self._frames.values():
-                frame.close()
-            for module in self._modules:
-                self._driver.unload_module(module)
-            self._driver.free(self._weights)
-            self._frames, self._modules = {}, []
+            self._unload(self._driver)
 
     def _run(
         self, args: Sequence[Any], into: Sequence[np.ndarray] | None = None
     ) -> Sequence[np.ndarray]:
-        arrays, plan = self._bind(args)
         with self._lock:
+            arrays, plan = self._bind(args)
             frame = self._frame(plan)
-            status, results = frame.run(arrays)
-            self._check(status, plan)
+            results: Sequence[Any]
+            if any(isinstance(array, Borrowed) for array in arrays):
+                results = self._run_there(frame, arrays)
+            else:
+                status, results = frame.run(arrays)
+                self._check(status, plan)
             if self._late:
                 results = self._narrowed(results, plan, frame)
         if into is None:
@@ -128,8 +149,51 @@ class CudaExecutable(CompiledModel):
             target[...] = result
         return into
 
-    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
-        return self._planner.bind(args)
+    def _run_there(self, frame: Frame, arrays: Sequence[np.ndarray | Borrowed]) -> list[Any]:
+        """Results on the GPU, of which this is the memory."""
+        assert self._pool is not None
+        driver = frame.driver
+        sizes = frame.bytes[len(arrays) :]
+        memory = [self._pool.take(size) for size in sizes]
+        inputs = frame.put_inputs(arrays)
+        self._check(frame.compute([*inputs, *(m.address for m in memory)]), frame.plan)
+        # What comes from the host lies in memory that the next call overwrites.
+        host = any(isinstance(array, np.ndarray) for array in arrays)
+        if self._given_stream is None or host:
+            driver.synchronize(frame.stream, frame.doing)
+        ports = zip(memory, frame.plan.outputs, self.outputs, strict=True)
+        return [DeviceArray(driver, m, s, p.dtype, self._given_stream) for m, s, p in ports]
+
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], Plan]:
+        taken = [self._taken(n, a) if is_on_gpu(a) else a for n, a in enumerate(args)]
+        return self._planner.bind(taken)
+
+    def _taken(self, position: int, value: Any) -> Borrowed:
+        """An argument that is on the GPU, from which the model's stream may read from now on."""
+        name = self.inputs[position].name if position < len(self.inputs) else str(position)
+        driver = self._open()
+        try:
+            array = Borrowed(value.__dlpack__(stream=self._stream))
+        except Exception as error:  # foreign code may raise anything
+            raise ExecutionError(
+                "run.array",
+                f"input {name}: a {type(value).__name__} cannot be read where it is: {error}",
+                help="give a tensor on the GPU without gradient",
+            ) from error
+        if array.device[1] != driver.number:
+            where = f"on GPU {array.device[1]}, the model on GPU {driver.number}"
+            raise ExecutionError("run.device", f"input {name} is {where}")
+        if not array.contiguous:
+            raise ExecutionError(
+                "run.contiguous",
+                f"input {name}: elements of the array on the GPU are not one behind the other",
+                help="give a contiguous copy of it",
+            )
+        return array
+
+    @property
+    def _stream(self) -> int:
+        return self._own_stream if self._given_stream is None else self._given_stream
 
     def _check(self, status: int, plan: Plan) -> None:
         if status:
@@ -144,9 +208,9 @@ class CudaExecutable(CompiledModel):
             inputs, outputs = (
                 [p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs)
             )
-            self._frames[key] = Frame(
-                driver, self._program, self._functions, self._weights, plan, (inputs, outputs)
-            )
+            about = (self._program, self._functions, self._weights, plan, (inputs, outputs))
+            self._frames[key] = Frame(driver, *about, self._stream)
+        self._frames[key].stream = self._stream
         return self._frames[key]
 
     def _open(self) -> Driver:
@@ -155,9 +219,14 @@ class CudaExecutable(CompiledModel):
             raise ExecutionError("run.closed", "the model is closed", help="load it again")
         driver = self._driver = self._driver or open_driver()
         driver.enter()
-        if not self._modules:
+        if self._pool is None:
             check_device(self.manifest["target"]["cpu"], driver)
-            self._load(driver)
+            try:
+                self._load(driver)
+            except BaseException:
+                self._unload(driver)
+                raise
+            self._pool = Pool(driver)
         return driver
 
     def _load(self, driver: Driver) -> None:
@@ -170,11 +239,25 @@ class CudaExecutable(CompiledModel):
                 if shared:
                     driver.allow_shared(self._functions[name], shared, name)
         weights, stream = self._container.weights, driver.create_stream()
+        self._own_stream = stream
         self._weights = driver.allocate(weights.nbytes)
         if weights.nbytes:
             driver.upload(self._weights, address(weights), weights.nbytes, stream)
         driver.synchronize(stream, "bringing the weights to the GPU")
-        driver.destroy_stream(stream)
+
+    def _unload(self, driver: Driver) -> None:
+        for frame in self._frames.values():
+            frame.close()
+        if self._pool is not None:
+            self._pool.close()
+        if self._weights:
+            driver.free(self._weights)
+        if self._own_stream:
+            driver.destroy_stream(self._own_stream)
+        for module in self._modules:
+            driver.unload_module(module)
+        self._frames, self._modules, self._pool = {}, [], None
+        self._weights = self._own_stream = 0
 
     def _sizes(self, dims: ctypes.Array[ctypes.c_int64]) -> dict[str, int]:
         return dict(zip((*self._program["symbols"], *self._program["late"]), dims, strict=False))
@@ -189,14 +272,16 @@ class CudaExecutable(CompiledModel):
         for n, dim in enumerate(d for shape in shapes for d in shape):
             found[n] = value_of(dim, sizes)
 
-    def _narrowed(self, results: list[np.ndarray], plan: Plan, frame: Frame) -> list[np.ndarray]:
+    def _narrowed(self, results: Sequence[Any], plan: Plan, frame: Frame) -> list[Any]:
         """As much of each result as the run has written."""
         sizes = {**self._sizes(plan.dims), **frame.late}
         shapes: Shapes = tuple(
             tuple(value_of(d, sizes) for d in shape) for shape in self._program["output_shapes"]
         )
         return [
-            array.reshape(-1)[: int(np.prod(shape))].reshape(shape)
+            array.narrowed(shape)
+            if isinstance(array, DeviceArray)
+            else array.reshape(-1)[: int(np.prod(shape))].reshape(shape)
             for array, shape in zip(results, shapes, strict=True)
         ]
 
@@ -232,6 +317,13 @@ class CudaExecutable(CompiledModel):
         driver.destroy_event(start)
         driver.destroy_event(end)
         return elapsed
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether an argument is an array in the memory of a GPU."""
+    if isinstance(value, np.ndarray | Borrowed) or not hasattr(value, "__dlpack_device__"):
+        return False
+    return value.__dlpack_device__()[0] in (CUDA, CUDA_MANAGED)
 
 
 def check_device(arch: str, driver: Driver) -> None:

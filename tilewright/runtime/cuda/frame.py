@@ -1,7 +1,7 @@
-"""Everything one set of sizes needs on the GPU: memory for a call, and the captured graph.
+"""Everything one set of sizes needs on the GPU: the arena, and the graph of all launches.
 
-Inputs, outputs and the arena are one allocation; what comes from and goes to the host passes
-through pinned memory, which the GPU reads and writes by itself.
+What comes from and goes to the host passes through memory of its own on both sides, which is there
+once a call has needed it: the host's is pinned, so that the GPU reads and writes it by itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.config import config
-from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
+from tilewright.runtime.cuda.actions import Device, Run, Spaces, is_fixed
 from tilewright.runtime.cuda.arena import lay_out
+from tilewright.runtime.cuda.dlpack import Borrowed
 from tilewright.runtime.cuda.driver import RUNNING, Driver
+from tilewright.runtime.cuda.graph import Graph, Notes, stand_ins
 from tilewright.runtime.memory import address
 from tilewright.runtime.plan import Plan
 
 ALIGNMENT = 256
+# Where kernels expect an input or output to begin: they move so many bytes at once.
+PIECE = 16
+
+Array = np.ndarray | Borrowed
 
 
 class Frame:
@@ -34,102 +40,144 @@ class Frame:
         weights: int,
         plan: Plan,
         dtypes: tuple[Sequence[np.dtype], Sequence[np.dtype]],
+        stream: int,
     ) -> None:
         self.driver = driver
         self.program = program
         self.functions = functions
         self.plan = plan
+        self.stream = stream
+        self._weights = weights
         self._dtypes = dtypes[1]
         self._sizes = dict(zip(program["symbols"], plan.dims, strict=False))
         offsets, arena = lay_out(program["arena"], self._sizes)
         self._sizes |= offsets
         shapes = (*plan.inputs, *plan.outputs)
-        self._bytes = [
+        self.bytes = [
             math.prod(shape) * dtype.itemsize
             for shape, dtype in zip(shapes, (*dtypes[0], *dtypes[1]), strict=True)
         ]
-        starts, total = _in_a_row([*self._bytes, arena])
         self._count = len(plan.inputs)
-        self.memory = driver.allocate(total)
-        self.pinned = driver.allocate_pinned(starts[-1])
-        self.stream = driver.create_stream()
-        self._starts = starts
-        places = [self.memory + start for start in starts]
-        self.spaces = Spaces(places[: self._count], places[self._count : -1], places[-1], weights)
-        self._graph: int | None = None
+        self._starts, self._staged = _in_a_row(self.bytes)
+        self._memory = self._pinned = 0
+        self._is_fixed = is_fixed(program["actions"])
+        self._graph: Graph | None = None
         self.late: dict[str, int] = {}
+        self.arena = driver.allocate(arena)
 
-    def run(self, arrays: Sequence[np.ndarray]) -> tuple[int, list[np.ndarray]]:
+    def run(self, arrays: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
         """The status of a run on these arrays, and its results."""
-        self.put_inputs(arrays)
-        status = self.compute()
+        places = [*self.put_inputs(arrays), *self.places[self._count :]]
+        status = self.compute(places)
         if status:
             return status, []
-        for n in range(self._count, len(self._bytes)):
-            self._move(self.driver.download, self.pinned, self.memory, n)
-        self.driver.synchronize(self.stream, RUNNING)
+        for n in range(self._count, len(self.bytes)):
+            self._move(self.driver.download, self._pinned, self._memory, n)
+        self.driver.synchronize(self.stream, self.doing)
         return 0, [self._result(n) for n in range(len(self._dtypes))]
 
-    def put_inputs(self, arrays: Sequence[np.ndarray]) -> None:
-        """Bring the inputs to the GPU."""
-        for n, array in enumerate(arrays):
-            ctypes.memmove(self.pinned + self._starts[n], address(array), self._bytes[n])
-            self._move(self.driver.upload, self.memory, self.pinned, n)
+    def put_inputs(self, arrays: Sequence[Array]) -> list[int]:
+        """Bring the inputs to the GPU, those that are not there; where each of them lies."""
+        return [self._put(n, array) for n, array in enumerate(arrays)]
 
-    def compute(self) -> int:
-        """Run the kernels on what lies on the GPU; the second time as a captured graph."""
-        if config().gpu_sync:
-            return self.launch_all()
-        if self._graph is None and is_fixed(self.program["actions"]):
-            self.driver.begin_capture(self.stream)
-            status = self.launch_all()
-            graph = self.driver.end_capture(self.stream)
+    def put_staged(self, arrays: Sequence[Array]) -> None:
+        """Bring the inputs to where those of the host lie on the GPU."""
+        for n, (place, array) in enumerate(zip(self.places, arrays, strict=False)):
+            if not isinstance(array, Borrowed):
+                self._put(n, array)
+            elif self.bytes[n]:
+                self.driver.copy(place, array.address, self.bytes[n], self.stream)
+
+    @property
+    def places(self) -> list[int]:
+        """Where inputs and outputs lie on the GPU that come from and go to the host."""
+        if not self._memory:
+            self._memory = self.driver.allocate(self._staged)
+        if not self._pinned:
+            self._pinned = self.driver.allocate_pinned(self._staged)
+        return [self._memory + start for start in self._starts]
+
+    def compute(self, places: Sequence[int] | None = None) -> int:
+        """Run the kernels on what lies on the GPU, as one graph where that is always the same.
+
+        Inputs and outputs lie at `places`, or where those of the host do.
+        """
+        places = self.places if places is None else places
+        if self._graph is None and self._is_fixed and not config().gpu_sync:
+            notes = Notes(self.program["kernels"])
+            status = self._run(notes, stand_ins(len(self.bytes)))
             if status:
-                self.driver.destroy_graph(graph)
                 return status
-            self._graph = graph
-        if self._graph is None:
-            return self.launch_all()
-        self.driver.launch_graph(self._graph, self.stream)
+            if not notes.copies:
+                self._graph = Graph(self.driver, notes.launches)
+        if self._graph is None or config().gpu_sync:
+            return self.launch_all(places=places)
+        self._graph.run(places, self.stream)
         return 0
 
-    def launch_all(self, between: Callable[[int], None] | None = None) -> int:
+    def launch_all(
+        self,
+        between: Callable[[int], None] | None = None,
+        places: Sequence[int] | None = None,
+    ) -> int:
         """Launch kernel after kernel; `between` is called after each step."""
-        sizes = dict(self._sizes)
-        kernels = self.program["kernels"]
-        run = Run(
-            self.driver,
-            kernels,
-            self.functions,
-            self.spaces,
-            sizes,
-            self.stream,
-            between,
-            config().gpu_sync,
-        )
-        status = run.do(self.program["actions"])
-        self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
-        return status
+        return self._run(self.driver, self.places if places is None else places, between)
+
+    @property
+    def doing(self) -> str:
+        """What the GPU is doing, for errors that come to light when it is waited for."""
+        names = self._graph.names if self._graph else []
+        return f"{RUNNING}, kernel {names[0]}" if len(names) == 1 else RUNNING
 
     def close(self) -> None:
         """Give the memory back."""
         if self._graph is not None:
-            self.driver.destroy_graph(self._graph)
-        self.driver.destroy_stream(self.stream)
-        self.driver.free(self.memory)
-        self.driver.free_pinned(self.pinned)
+            self._graph.close()
+        if self._memory:
+            self.driver.free(self._memory)
+        if self._pinned:
+            self.driver.free_pinned(self._pinned)
+        self.driver.free(self.arena)
+
+    def _run(
+        self,
+        device: Device,
+        places: Sequence[int],
+        between: Callable[[int], None] | None = None,
+    ) -> int:
+        sizes = dict(self._sizes)
+        inputs, outputs = places[: self._count], places[self._count :]
+        spaces = Spaces(inputs, outputs, self.arena, self._weights)
+        kernels, waits = self.program["kernels"], config().gpu_sync
+        run = Run(device, kernels, self.functions, spaces, sizes, self.stream, between, waits)
+        status = run.do(self.program["actions"])
+        self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
+        return status
+
+    def _put(self, n: int, array: Array) -> int:
+        """Where an input lies on the GPU: where it is, if it is there and begins as it must."""
+        if isinstance(array, Borrowed):
+            if array.address % PIECE == 0:
+                return array.address
+            place = self.places[n]
+            self.driver.copy(place, array.address, self.bytes[n], self.stream)
+            return place
+        place = self.places[n]
+        ctypes.memmove(self._pinned + self._starts[n], address(array), self.bytes[n])
+        self._move(self.driver.upload, self._memory, self._pinned, n)
+        return place
 
     def _move(
         self, copy: Callable[[int, int, int, int], None], to: int, source: int, n: int
     ) -> None:
-        if self._bytes[n]:
+        if self.bytes[n]:
             start = self._starts[n]
-            copy(to + start, source + start, self._bytes[n], self.stream)
+            copy(to + start, source + start, self.bytes[n], self.stream)
 
     def _result(self, number: int) -> np.ndarray:
         n = self._count + number
         result = np.empty(self.plan.outputs[number], self._dtypes[number])
-        ctypes.memmove(address(result), self.pinned + self._starts[n], self._bytes[n])
+        ctypes.memmove(address(result), self._pinned + self._starts[n], self.bytes[n])
         return result
 
 

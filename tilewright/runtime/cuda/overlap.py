@@ -1,0 +1,72 @@
+"""Which launches must wait for which, so that all others may run side by side.
+
+A launch waits for those before it that write what it reads or writes, or read what it writes.
+Buffers that lie in one another's memory count like one: what is compared is where they lie.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Range = tuple[int, int]
+"""Where something begins, and where it ends."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """The memory that a launch reads and writes."""
+
+    reads: tuple[Range, ...]
+    writes: tuple[Range, ...]
+
+
+def waits(accesses: Sequence[Access]) -> list[list[int]]:
+    """For each launch, in order, those that it waits for: the fewest that imply all others."""
+    return fewest(_conflicts(accesses))
+
+
+def fewest(earlier: Sequence[set[int]]) -> list[list[int]]:
+    """Leave out what follows from the rest: `earlier` has what each waits for, all before it."""
+    before: list[int] = []  # all that has ended when this one begins, a bit each
+    found = []
+    for those in earlier:
+        implied, kept = 0, []
+        # the last first: what another implies comes before it
+        for one in sorted(those, reverse=True):
+            if not implied >> one & 1:
+                kept.append(one)
+                implied |= before[one] | 1 << one
+        before.append(implied)
+        found.append(kept[::-1])
+    return found
+
+
+def _conflicts(accesses: Sequence[Access]) -> list[set[int]]:
+    """For each launch, earlier ones that conflict with it, if not through one between them."""
+    # No write begins or ends between two of these, so that each piece has one last writer.
+    cuts = sorted({end for access in accesses for r in access.writes for end in r})
+    writer: list[set[int]] = [set() for _ in range(len(cuts) + 1)]
+    readers: list[set[int]] = [set() for _ in writer]
+    found = []
+    for number, access in enumerate(accesses):
+        those: set[int] = set()
+        for piece in _pieces(access.reads, cuts):
+            those |= writer[piece]
+            readers[piece].add(number)
+        for piece in _pieces(access.writes, cuts):
+            those |= writer[piece] | readers[piece]
+            writer[piece], readers[piece] = {number}, set()
+        found.append(those - {number})
+    return found
+
+
+def _pieces(ranges: Sequence[Range], cuts: Sequence[int]) -> list[int]:
+    """The pieces between cuts that ranges touch; piece `n` ends at cut `n`."""
+    return [
+        piece
+        for start, end in ranges
+        if start < end
+        for piece in range(bisect_right(cuts, start), bisect_left(cuts, end) + 1)
+    ]
