@@ -145,7 +145,8 @@ def nearest_divisor(number: int, wanted: int) -> int:
 
 def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
-    loaded = vectors if problem.shared else 2
+    # Sums that take turns have a vector each: LLVM loads those of one column in pairs.
+    loaded = max(vectors, problem.chains) if problem.shared else 2
     # Where rows are evenly spaced, no registers go to finding them.
     spare = 2 if problem.period else 1
     scalars = height + spare if problem.by_lane else SPARE_REGISTERS
