@@ -81,6 +81,8 @@ def _kernel(sizes: Sequence[str], found: Sequence[Launch]) -> Data:
                 "grid": formula(x.grid),
                 "threads": x.threads,
                 "shared": x.shared,
+                "loop": x.loop,
+                "steps": formula(x.steps),
             }
             for x in found
         ],
