@@ -13,6 +13,7 @@ import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import groupby
 from string import Template
 
 import llvmlite.binding as llvm
@@ -212,7 +213,10 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
     module = ModuleText()
     emit_launches(module, func, names)
     arguments = [address(arrays[p.name]) for p in func.params] + [sizes[n] for n in names]
-    for x in launches(func):
-        grid = evaluate(x.grid, sizes)
-        if grid:
-            launch(module.text(), x.name, grid, x.threads, arguments)
+    for _, group in groupby(launches(func), key=lambda x: x.loop):
+        together = list(group)
+        for step in range(evaluate(together[0].steps, sizes)):
+            for x in together:
+                grid = evaluate(x.grid, sizes)
+                if grid:
+                    launch(module.text(), x.name, grid, x.threads, [*arguments, step])

@@ -25,5 +25,22 @@ def test_a_local_buffer_belongs_to_one() -> None:
         launches(parse_func(text))
 
 
+def test_a_loop_around_grids_is_launched_step_by_step() -> None:
+    text = """func @f(A: f32[N], out C: f32[N]) {
+      for t in serial(T) {
+        for i in grid(N) { C[i] = A[i] }
+        for x in thread(32) { A[x] = C[x] }
+      }
+      for j in grid(N) { C[j] += 1.0 }
+    }"""
+    one, two, three = launches(parse_func(text))
+    assert [(x.loop, str(x.steps)) for x in (one, two, three)] == [
+        ("t", "T"),
+        ("t", "T"),
+        ("", "1"),
+    ]
+    assert [(x.number, x.threads) for x in (one, two, three)] == [("i", 1), ("", 32), ("j", 1)]
+
+
 def test_names() -> None:
     assert symbol("conv.relu-2") == "conv$relu$2"

@@ -100,6 +100,8 @@ def _launch(launch: Launch, names: Sequence[str]) -> Data:
         "grid": formula(launch.grid),
         "threads": launch.threads,
         "shared": launch.shared,
+        "loop": launch.loop,
+        "steps": formula(launch.steps),
         "reads": [n for n, name in enumerate(names) if name in reads],
         "writes": [n for n, name in enumerate(names) if name in writes],
     }

@@ -1,5 +1,7 @@
 """A finalized function for a GPU as launches: one for each nest, which run one after another.
 
+The nests in a loop around grid loops are launched in every iteration, all before the next one.
+
 A launch is as many blocks as its grid loop has iterations, one where it has none, each of as many
 threads as its longest nest of thread loops.
 """
@@ -14,7 +16,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, For, Func, Seq, Stmt
-from tilewright.ir.loop.threads import threads_of
+from tilewright.ir.loop.threads import is_launched_often, threads_of
 from tilewright.ir.loop.walk import statements, touched_buffers
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
@@ -28,7 +30,8 @@ class Launch:
     """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
 
     `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
-    bytes of shared memory to be asked for: none where variables of a fixed size do.
+    bytes of shared memory to be asked for: none where variables of a fixed size do. What is in a
+    `loop` is launched in each of its `steps`, and given the number of the step.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Launch:
     threads: int
     number: str
     body: Stmt
+    loop: str = ""
+    steps: Expr = const(1)
 
     @property
     def shared(self) -> int:
@@ -65,7 +70,7 @@ def launches(func: Func) -> tuple[Launch, ...]:
     nests = list(_nests(func.body, ()))
     # Two signs, as one and a number are another kernel of the same operators.
     names = [f"{symbol(func.name)}$${n}" if n else symbol(func.name) for n in range(len(nests))]
-    return tuple(map(_launch, names, nests))
+    return tuple(_launch(name, *nest) for name, nest in zip(names, nests, strict=True))
 
 
 def symbol(name: str) -> str:
@@ -73,24 +78,27 @@ def symbol(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "$", name)
 
 
-def _launch(name: str, nest: Stmt) -> Launch:
+def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
+    loop, steps = ("", const(1)) if around is None else (around.name, around.extent)
     allocs: list[Alloc] = []
     inner = nest
     while isinstance(inner, Alloc):
         allocs.append(inner)
         inner = inner.body
     if not (isinstance(inner, For) and inner.kind == "grid"):
-        return Launch(name, const(1), threads_of(nest), "", nest)
+        return Launch(name, const(1), threads_of(nest), "", nest, loop, steps)
     body = inner.body
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
-    return Launch(name, inner.extent, threads_of(body), inner.name, body)
+    return Launch(name, inner.extent, threads_of(body), inner.name, body, loop, steps)
 
 
-def _nests(stmt: Stmt, allocs: tuple[Alloc, ...]) -> Iterator[Stmt]:
-    """The nests of a function, each with the allocations that are its own."""
+def _nests(
+    stmt: Stmt, allocs: tuple[Alloc, ...], around: For | None = None
+) -> Iterator[tuple[Stmt, For | None]]:
+    """The nests of a function, each with the allocations that are its own and the loop it is in."""
     if isinstance(stmt, Alloc):
-        yield from _nests(stmt.body, (*allocs, stmt))
+        yield from _nests(stmt.body, (*allocs, stmt), around)
         return
     nests = stmt.stmts if isinstance(stmt, Seq) else (stmt,)
     uses = [set().union(*touched_buffers(nest)) for nest in nests]
@@ -99,7 +107,10 @@ def _nests(stmt: Stmt, allocs: tuple[Alloc, ...]) -> Iterator[Stmt]:
             message = f"{alloc.buffer} is read by another launch than the one that writes it"
             raise CodegenError("gpu.launches", message)
     for nest, used in zip(nests, uses, strict=True):
-        for alloc in reversed(allocs):
-            if alloc.buffer.name in used:
-                nest = Alloc(alloc.buffer, nest)
-        yield nest
+        own = tuple(a for a in allocs if a.buffer.name in used)
+        if around is None and isinstance(nest, For) and is_launched_often(nest):
+            yield from _nests(nest.body, own, nest)
+            continue
+        for alloc in reversed(own):
+            nest = Alloc(alloc.buffer, nest)
+        yield nest, around

@@ -1,8 +1,9 @@
 """Plain loops → LLVM functions for NVIDIA GPUs: the emitter of CPUs with other intrinsics.
 
-A launch becomes `ptx_kernel void @name(buffers..., sizes...)`. The number of a block is the grid
-loop's variable; thread loops become formulas of the thread's number, and a branch where there are
-more threads than iterations. What stands outside of thread loops, the first thread does.
+A launch becomes `ptx_kernel void @name(buffers..., sizes...)`, with the number of the step behind
+them where a loop is launched step by step. The number of a block is the grid loop's variable;
+thread loops become formulas of the thread's number, and a branch where there are more threads than
+iterations. What stands outside of thread loops, the first thread does.
 """
 
 from __future__ import annotations
@@ -66,15 +67,16 @@ def _emit_launch(
     known = ALIGNED in func.annotations
     pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
     params = [(f"%b{i}", pointer) for i in range(len(func.params))]
-    params += [(f"%s{i}", "i64") for i in range(len(sizes))]
+    values = {name: f"%s{i}" for i, name in enumerate((*sizes, *filter(None, (launch.loop,))))}
+    params += [(register, "i64") for register in values.values()]
     fn = FunctionText(module, launch.name, params)
     emitter = ExprEmitter(
         fn,
-        {name: f"%s{i}" for i, name in enumerate(sizes)},
+        values,
         {p.name: f"%b{i}" for i, p in enumerate(func.params)},
         _own_buffers(launch.body),
     )
-    emitter.ranges = {name: Interval(0, None) for name in sizes}
+    emitter.ranges = {name: Interval(0, None) for name in values}
     emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
     _number(emitter, THREAD, THREAD_NUMBER, launch.threads)
     if launch.number:

@@ -30,6 +30,16 @@ def test_between_writing_and_reading() -> None:
     assert _barriers(WRITE) == 0
 
 
+def test_not_from_one_launch_to_the_next() -> None:
+    text = """func @f(A: f32[4], out C: f32[4]) {
+      for t in serial(2) {
+        for b in grid(1) { for x in thread(4) { C[x] = A[x] } }
+        for c in grid(1) { for y in thread(4) { A[y] = C[3 - y] } }
+      }
+    }"""
+    assert place_barriers(parse_func(text)) == parse_func(text)
+
+
 def test_not_for_what_a_thread_has_alone() -> None:
     assert _barriers(WRITE + READ.replace("3 - y", "y"), "register") == 0
 

@@ -42,7 +42,7 @@ class FakeDriver:
                 body = For(x.number, x.grid, "grid", x.body) if x.number else x.body
                 written = tuple(p.name for p in plain.params)
                 func = Func(x.name, plain.params, written, body)
-                self.kernels[x.name] = (func, step.kernel.sizes)
+                self.kernels[x.name] = (func, (*step.kernel.sizes, x.loop))
                 if not interpret and x.name not in self.texts:
                     self.texts[x.name] = emit_kernel(step.kernel, build.target, "f32")
         self.names: list[str] = []

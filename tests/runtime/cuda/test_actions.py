@@ -7,10 +7,9 @@ import pytest
 
 from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
 
-KERNEL = {
-    "sizes": ["n"],
-    "launches": [{"name": "k", "grid": ["floordiv", "n", 2], "threads": 8, "shared": 0}],
-}
+ONCE = {"threads": 8, "shared": 0, "loop": "", "steps": 1}
+OFTEN = {"threads": 8, "shared": 0, "loop": "t", "steps": ["sub", "n", 1]}
+KERNEL = {"sizes": ["n"], "launches": [{"name": "k", "grid": ["floordiv", "n", 2], **ONCE}]}
 ZERO = ["arena", 0, 0]
 
 
@@ -55,7 +54,19 @@ def test_places_and_sizes() -> None:
     device = _Device()
     places = (["input", 0, 0], ["output", 0, 8], ["arena", "N", 4], ["weights", 64, 0])
     assert _run([_call(*places, size=["mul", "N", 2])], device, N=3)[0] == 0
-    assert device.launches == [(3, [100, 208, 1007, 5064, 6])]
+    assert device.launches == [(3, [100, 208, 1007, 5064, 6, 0])]
+
+
+def test_steps_of_a_loop_are_launched_in_turn() -> None:
+    device = _Device()
+    often = [{"name": name, "grid": grid, **OFTEN} for name, grid in (("a", 1), ("b", 2))]
+    kernel = {"sizes": ["n"], "launches": [*often, {"name": "c", "grid": 3, **ONCE}]}
+    spaces = Spaces([100], [200], 1000, 5000)
+    run = Run(device, {"k": kernel}, {"a": 1, "b": 2, "c": 3}, spaces, {}, 0)
+    run.do([_call(size=3)])
+    assert device.launches == [
+        (1, [3, 0]), (2, [3, 0]), (1, [3, 1]), (2, [3, 1]), (3, [3, 0])
+    ]  # fmt: skip
 
 
 def test_nothing_is_launched_for_nothing() -> None:
@@ -99,7 +110,7 @@ def test_choices(holds: bool) -> None:
         "late": [["S", 1, 3]],
     }
     _, run = _run([choose], device)
-    assert device.launches == [(1, [2]) if holds else (3, [6])]
+    assert device.launches == [(1, [2, 0]) if holds else (3, [6, 0])]
     assert run.sizes["S"] == (1 if holds else 3)
     assert not is_fixed([choose])
     assert is_fixed([{**choose, "place": None, "condition": 1}])

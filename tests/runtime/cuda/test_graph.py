@@ -8,14 +8,13 @@ import pytest
 from tilewright.runtime.cuda.actions import Run, Spaces
 from tilewright.runtime.cuda.graph import Graph, Notes, stand_ins
 
+ONCE = {"threads": 8, "shared": 0, "loop": "", "steps": 1}
 # Two launches, of which the second only reads what the first has written.
 KERNELS = {
     "k": {
         "sizes": ["n"],
         "bytes": [["mul", "n", 4], ["mul", "n", 4]],
-        "launches": [
-            {"name": "k", "grid": "n", "threads": 8, "shared": 0, "reads": [0], "writes": [1]},
-        ],
+        "launches": [{"name": "k", "grid": "n", **ONCE, "reads": [0], "writes": [1]}],
     }
 }
 FUNCTIONS = {"k": 5}
@@ -88,7 +87,7 @@ def test_only_what_lies_elsewhere_is_changed() -> None:
         driver.changed = 0
         graph.run(places, 0)
         assert driver.changed == changed
-        (x, a, n), (_, b, _), (_, y, _) = driver.runs[-1]
+        (x, a, n, _), (_, b, *_), (_, y, *_) = driver.runs[-1]
         assert (x, a, b, y, n) == (places[0], 1000, 1016, places[1] + 8, 4)
     graph.close()
     assert driver.destroyed == [(70, 71)]

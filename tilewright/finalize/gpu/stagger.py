@@ -3,8 +3,8 @@
     alloc T: f32[32, 32] @shared                   alloc T: f32[32, 33] @shared
     for x in thread(32) { ... T[x, i] ... }   →    for x in thread(32) { ... T[x, i] ... }
 
-The elements of a column of the longer rows lie in as many banks. Rows that are read in pieces, or
-by instructions on matrices, stay as they are.
+The elements of a column of the longer rows lie in as many banks. Rows that are read in pieces of
+more than a word, or by instructions on matrices, stay as they are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def _is_read_across(alloc: Alloc) -> bool:
         accesses = _accesses(stmt, buffer)
         if isinstance(stmt, Tile) and buffer.name in set().union(*touched_buffers(stmt)):
             return False
-        if accesses and any(loop.kind == "vectorize" for loop in around):
+        wide = [loop.extent for loop in around if loop.kind == "vectorize"]
+        if accesses and any((as_int(n) or WORD) * buffer.dtype.bytes > WORD for n in wide):
             return False
         threads = [loop.name for loop in around if loop.kind == THREAD]
         found |= bool(threads) and any(_across(x, threads[-1]) for x in accesses)
@@ -55,9 +56,9 @@ def _is_read_across(alloc: Alloc) -> bool:
 
 
 def _across(indices: Sequence[Expr], thread: str) -> bool:
-    """Whether neighbouring threads are at neighbouring rows."""
+    """Whether neighbouring threads are at different rows."""
     return stride_of(indices[-1], thread) == 0 and any(
-        stride_of(i, thread) == 1 for i in indices[:-1]
+        stride_of(i, thread) != 0 for i in indices[:-1]
     )
 
 

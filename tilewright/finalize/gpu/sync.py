@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Func, If, Seq, Stmt, Store, Tile
-from tilewright.ir.loop.threads import SPREAD, private_buffers, threads_of
+from tilewright.ir.loop.threads import SPREAD, is_launched_often, private_buffers, threads_of
 from tilewright.ir.loop.walk import map_stmt, own_expressions, seq, touched_buffers
 
 
@@ -27,7 +27,7 @@ def place_barriers(func: Func) -> Func:
 
 def _launches(stmt: Stmt, private: set[str]) -> Stmt:
     """Each nest for itself: what runs before it has ended when it begins."""
-    if isinstance(stmt, Seq | Alloc):
+    if isinstance(stmt, Seq | Alloc) or is_launched_often(stmt):
         return map_stmt(stmt, lambda s: _launches(s, private))
     if threads_of(stmt) == 1:
         return stmt

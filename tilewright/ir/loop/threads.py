@@ -5,6 +5,9 @@
     }
     for z in thread(64) { B }        thread = z, those from 64 on do nothing
     for w in warp(8) { C }           thread // 32 = w, all threads of a warp do the same iteration
+    for t in serial(9) {             nine launches, one after another
+      for b in grid(64) { D }
+    }
 
     for z in combine(64) { S }       thread = z: what is summed in S is had by all of them then
 
@@ -22,13 +25,14 @@ from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Alloc, For, Stmt
-from tilewright.ir.loop.walk import child_stmts
+from tilewright.ir.loop.walk import child_stmts, loops
 
 THREAD = "thread"
 WARP = "warp"
 COMBINE = "combine"
 # Loops whose iterations are those of threads.
 SPREAD = (THREAD, WARP, COMBINE)
+GRID = "grid"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
 PRIVATE = ("register", "local", FRAGMENT)
@@ -59,6 +63,15 @@ class Share:
     def is_full(self) -> bool:
         """Whether every thread has an iteration."""
         return self.active >= self.room
+
+
+def is_launched_often(stmt: Stmt) -> bool:
+    """Whether a statement is a loop around blocks of threads, launched in each iteration."""
+    return (
+        isinstance(stmt, For)
+        and stmt.kind == "serial"
+        and any(loop.kind == GRID for loop in loops(stmt.body))
+    )
 
 
 def threads_of(stmt: Stmt) -> int:

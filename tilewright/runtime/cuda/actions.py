@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 from tilewright.runtime.cuda.formulas import value_of
@@ -100,20 +102,27 @@ class Run:
         kernel = self.kernels[action["kernel"]]
         values = [self.value(s) for s in action["sizes"]]
         own = dict(zip(kernel["sizes"], values, strict=True))
-        words = [*map(self.address, action["buffers"]), *values]
+        words = [*map(self.address, action["buffers"]), *values, 0]
         cells = (ctypes.c_int64 * len(words))(*words)
         first = ctypes.addressof(cells)
         pointers = (ctypes.c_void_p * len(words))(*(first + 8 * n for n in range(len(words))))
-        for launch in kernel["launches"]:
-            grid, name = value_of(launch["grid"], own), launch["name"]
-            if grid > 0:
-                shape = (grid, launch["threads"], launch["shared"])
-                self.device.launch(self.functions[name], shape, pointers, self.stream, name)
-                if self.waits:
-                    self.device.synchronize(self.stream, f"kernel {name} ran")
+        for _, group in groupby(kernel["launches"], key=itemgetter("loop")):
+            launches = list(group)
+            for step in range(value_of(launches[0]["steps"], own)):
+                cells[-1] = step
+                for launch in launches:
+                    self._launch(launch, own, pointers)
         if self.between is not None:
             self.between(action["step"])
         return 0
+
+    def _launch(self, launch: Mapping[str, Any], sizes: Mapping[str, int], pointers: Any) -> None:
+        grid, name = value_of(launch["grid"], sizes), launch["name"]
+        if grid > 0:
+            shape = (grid, launch["threads"], launch["shared"])
+            self.device.launch(self.functions[name], shape, pointers, self.stream, name)
+            if self.waits:
+                self.device.synchronize(self.stream, f"kernel {name} ran")
 
     def require(self, action: Action) -> int:
         """End the run unless a condition holds."""

@@ -72,7 +72,8 @@ class Notes:
     def _access(self, name: str, words: Sequence[int]) -> Access:
         kernel, launch = self._known[name]
         count = len(kernel["bytes"])
-        sizes = dict(zip(kernel["sizes"], words[count:], strict=True))
+        # the last word is the number of a step
+        sizes = dict(zip(kernel["sizes"], words[count:-1], strict=True))
         ends = [a + value_of(b, sizes) for a, b in zip(words, kernel["bytes"], strict=False)]
 
         def ranges(numbers: Sequence[int]) -> tuple[Range, ...]:

@@ -34,6 +34,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "decompose_reduction": Primitive("decompose_reduction", names="init_name", moves=True),
     "enclose": Primitive("enclose", names="enclose_name"),
     "fuse": Primitive("fuse", names="fused_name", moves=True),
+    "hold": Primitive("hold", names="hold_name"),
     "inline": Primitive("inline"),
     "narrow_sum": Primitive("narrow_sum"),
     "pad": Primitive("pad"),

@@ -21,8 +21,8 @@ from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.loop.nodes import Func, Tile
-from tilewright.ir.loop.walk import loops, statements
+from tilewright.ir.loop.nodes import Func, Store, Tile
+from tilewright.ir.loop.walk import buffers, loops, statements
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
@@ -105,6 +105,8 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
         ((40, 9, 77), F16, "nn", H200),
         ((1, 64, 72), BF16, "nn", H200),
         ((40, 4, 1024), BF16, "nt", H200),
+        ((70, 200, 72), F16, "nt", H200),
+        ((9, 104, 40), BF16, "tt", A100),
     ],
 )
 def test_emitted_code_by_threads_of_this_machine(
@@ -115,6 +117,31 @@ def test_emitted_code_by_threads_of_this_machine(
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
     assert found == {"wgmma" if grouped else "mma"}
     on_threads(func, scheduled, {})
+
+
+@pytest.mark.parametrize("sizes", [(70, 72, 64), (9, 33, 40)])
+def test_arrays_of_the_size_of_the_result_are_read_ahead(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    b = GraphBuilder("residual")
+    x, w = b.input("x", tensor(F16, m, k)), b.input("w", tensor(F16, n, k))
+    turned = b.add("transpose", w, attrs=make_attrs("transpose", {"perm": (1, 0)}))
+    total = b.add("add", b.add("matmul", x, turned), b.input("r", tensor(F16, m, n)))
+    func, scheduled = the_kernel(b.graph(b.add("relu", total)))
+    assert "x2.held" in {b.name for b in buffers(scheduled).values()}
+    on_threads(func, scheduled, {})
+
+
+def test_a_thread_writes_eight_neighbours_at_once() -> None:
+    def written(order: str, columns: int) -> set[int]:
+        _, scheduled = the_kernel(dense(256, columns, 64, BF16, order))
+        plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+        stores = (s for _, s in statements(plain.body) if isinstance(s, Store))
+        return {s.value.lanes for s in stores if s.buffer == plain.outputs[0]}
+
+    assert written("nt", 256) == {8}
+    assert written("nt", 72) == {8}
+    assert written("nt", 252) == {2}
+    assert written("nn", 256) == {2}
 
 
 def test_the_depth_is_cut_where_tiles_are_few() -> None:

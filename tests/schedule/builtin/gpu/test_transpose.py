@@ -8,7 +8,8 @@ from tests.schedule.builtin.gpu.scheduled import check, finalized, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.loop.walk import buffers
+from tilewright.ir.loop.nodes import Store
+from tilewright.ir.loop.walk import buffers, statements
 
 
 def _transposed(perm: tuple[int, ...], *shape: Dim, dtype: DType = F32) -> Graph:
@@ -34,8 +35,21 @@ def test_through_tiles(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
     check_on_threads(*source, {})
 
 
+@pytest.mark.parametrize(
+    ("shape", "width"), [((64, 66), 2), ((130, 64), 2), ((64, 65), 1), ((62, 64), 1)]
+)
+def test_narrow_elements_move_by_words(shape: tuple[int, ...], width: int) -> None:
+    graph = _transposed((1, 0), *shape, dtype=F16)
+    ((result,), (source,)) = scheduled(graph), sources(graph)
+    (plain,) = (finalized(result.func),)
+    stores = [s for _, s in statements(plain.body) if isinstance(s, Store)]
+    assert {s.value.lanes for s in stores} == {width}
+    check(graph, {})
+    check_on_threads(*source, {})
+
+
 def test_rows_of_tiles_are_a_word_longer() -> None:
-    for dtype, row in ((F32, 33 * 32), (F16, 34 * 32)):
+    for dtype, row in ((F32, 33 * 32), (F16, 66 * 64)):
         (result,) = scheduled(_transposed((1, 0), 64, 64, dtype=dtype))
         (tile,) = (b for b in buffers(finalized(result.func)).values() if b.scope == "shared")
         assert str(tile.shape[0]) == str(row)

@@ -19,6 +19,7 @@ from tilewright.schedule.builtin.gpu.points import (
 )
 from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
+from tilewright.schedule.builtin.gpu.steps import schedule_steps, shared_steps
 from tilewright.schedule.builtin.gpu.weights import arrange_weights
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rows import row_axes
@@ -42,7 +43,11 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
     facts = facts_of(func)
     shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
     sums = [b for b in facts.blocks if reductions(b)]
-    if shared or not all(map(is_simple, facts.blocks)):
+    steps = shared_steps(func)
+    if steps is not None:
+        rule = "steps"
+        schedule_steps(sch, steps, constants, target)
+    elif shared or not all(map(is_simple, facts.blocks)):
         rule = "general"
         schedule_general(sch, target)
     elif not sums:

@@ -16,7 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.arith.expr import Load, as_int
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, Buffer, Store
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.product import (
     LEAST_DEPTH,
@@ -25,9 +27,16 @@ from tilewright.schedule.builtin.gpu.product import (
     schedule_in_parts,
     size_of,
 )
-from tilewright.schedule.builtin.structure import facts_of, flat_stride
+from tilewright.schedule.builtin.structure import (
+    Facts,
+    facts_of,
+    flat_stride,
+    reads_of,
+    spatial,
+)
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.primitives.to_product import MIXED
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -39,6 +48,10 @@ LEAST_ROWS = 4
 LEAST_PART = 512
 # What a step takes besides, in products of 64 pairs.
 STEP_COST = 2048
+# Steps in the time of which the elements of a tile are written, while no other tile is computed.
+WRITE_STEPS = 2
+# Words that a thread may read of what follows the sum, before it writes any of that.
+HELD_WORDS = 64
 # Elements of a tile's row that is read across it: eight pieces have a bank each.
 LEAST_ROW = 64
 
@@ -133,8 +146,9 @@ def matrix_tile_of(
 
     def cost(tile: MatrixTile) -> float:
         blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-        turns = -(-blocks // target.multiprocessors)
-        return turns * (tile.rows * tile.columns + STEP_COST) / tile.rate
+        turns, size = -(-blocks // target.multiprocessors), tile.rows * tile.columns
+        steps = -(-depth // tile.depth) * (size + STEP_COST) / tile.rate
+        return turns * (steps + WRITE_STEPS * size / tile.resident)
 
     grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
     fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
@@ -158,7 +172,8 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     assert roles is not None
     dtype = str(operand_load(roles.left).dtype)
     orders = ("mk" if left else "km", "nk" if right else "kn")
-    sch.to_product(name, tile.rows, tile.columns, tile.depth, *orders)
+    mixed = right and tile.warp[1] % MIXED == 0 and _writes_pieces(facts, reader)
+    sch.to_product(name, *tile.sides, *orders, mixed)
     high, wide = tile.warp
     m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
     n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
@@ -176,7 +191,7 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     zero, step = tile.names(dtype, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
-    _write_tile(sch, reader, grid, tile)
+    _write_tile(sch, reader, grid, tile, mixed)
     sch.annotate(k0, "stages", tile.stages)
 
 
@@ -191,15 +206,46 @@ def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
     sch.vectorize(piece)
 
 
-def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
-    """What follows the sum, by the threads that have it in their registers."""
+def _writes_pieces(facts: Facts, reader: str) -> bool:
+    """Whether what follows the sum writes whole pieces of neighbours along its last axis."""
+    block = facts.block(reader)
+    assert isinstance(block.body, Store)
+    last, size = spatial(block)[-1], as_int(spatial(block)[-1].extent)
+    to = Load(block.body.buffer, block.body.indices, block.body.value.dtype)
+    near = flat_stride(to, facts.buffers[to.buffer], last.name) == 1
+    return near and size is not None and size % PIECE == 0
+
+
+def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile, mixed: bool) -> None:
+    """What follows the sum, by the threads that have it in their registers.
+
+    A thread has eight neighbours where columns are mixed, else two.
+    """
     _, rows, columns = sch.reverse_compute_at(name, grid)
     high, wide = tile.warp
+    group, each = (MIXED, PIECE) if mixed else (COLUMNS, 2)
     y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
-    x, n, column, pair = sch.split(columns, [tile.x, wide // COLUMNS, COLUMNS // 2, 2])
-    sch.reorder(y, x, row, column, m, eighth, n, pair)
+    x, n, column, near = sch.split(columns, [tile.x, wide // group, group // each, each])
+    sch.reorder(y, x, row, column, m, eighth, n, near)
     for loop in (y, x, row, column):
         sch.bind(loop, "thread")
     for loop in (m, eighth, n):
         sch.unroll(loop)
-    sch.vectorize(pair)
+    sch.vectorize(near)
+    for buffer in _read_ahead(facts_of(sch.func), name, tile):
+        sch.hold(name, buffer, "register")
+
+
+def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
+    """Arrays of the size of the result: a thread reads all that it needs before it writes any."""
+    block = facts.block(reader)
+    point = {it.name for it in spatial(block)[-2:]}
+    given = {x for x in reads_of(block) if facts.buffers[x.buffer].scope == "global"}
+    whole = [x for x in given if point <= {v for i in x.indices for v in free_vars(i)}]
+    words, found = HELD_WORDS, []
+    for buffer in sorted({x.buffer for x in whole}):
+        (load, *others) = (x for x in given if x.buffer == buffer)
+        words -= tile.rows * tile.columns // tile.threads * load.dtype.bits // 32
+        if words >= 0 and not others:
+            found.append(buffer)
+    return found

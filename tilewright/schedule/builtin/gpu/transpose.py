@@ -3,6 +3,9 @@
 grid: tiles of 32 by 32
   thread: tile[j, i] = x[j, i]          neighbours read neighbouring elements
   thread: y[i, j] = f(tile[j, i])       and write such
+
+Elements of less than 32 bits go by words: a tile has 32 words in a row, and as many rows as it has
+elements in one, of which a thread turns a few at a time.
 """
 
 from __future__ import annotations
@@ -18,19 +21,25 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     spatial,
     uses,
+    value_of,
 )
 from tilewright.schedule.schedule import Schedule
 
-# The sides of a tile, and the rows of it that the threads move at once.
+# The sides of a tile in words, and the rows of it that the threads move at once.
 SIDE, ROWS = 32, 8
+WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Turned:
-    """An array that is read across: along `axis` its elements are neighbours."""
+    """An array that is read across: along `axis` its elements are neighbours.
+
+    `width` is how many of them make a word, 1 where words are not whole.
+    """
 
     buffer: str
     axis: str
+    width: int
 
 
 def turned_read(block: Block, facts: Facts) -> Turned | None:
@@ -55,9 +64,11 @@ def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
     sides = [as_int(by_name[name].extent) or 0 for name in (names[-1], axes[-1].name)]
     inner = load.mask is None and names[-1] != axes[-1].name
     made_here = load.buffer in {b.writes[0].buffer for b in facts.blocks}
-    return (
-        Turned(load.buffer, names[-1]) if inner and min(sides) >= SIDE and not made_here else None
-    )
+    if not inner or min(sides) < SIDE or made_here:
+        return None
+    width = WORD_BYTES // max(load.dtype.bytes, value_of(block).dtype.bytes)
+    whole = width > 1 and all(side % width == 0 and side >= SIDE * width for side in sides)
+    return Turned(load.buffer, names[-1], width if whole else 1)
 
 
 def schedule_turned(sch: Schedule, block: Block, turned: Turned) -> None:
@@ -65,23 +76,27 @@ def schedule_turned(sch: Schedule, block: Block, turned: Turned) -> None:
     axes = spatial(block)
     loops = {it.name: loop_of(it) for it in axes}
     copy = str(sch.cache_read(block.name, turned.buffer, "shared"))
-    i0, i1 = sch.split(loops.pop(turned.axis), [None, SIDE])
-    j0, j1 = sch.split(loops.pop(axes[-1].name), [None, SIDE])
+    side = SIDE * turned.width
+    i0, i1 = sch.split(loops.pop(turned.axis), [None, side])
+    j0, j1 = sch.split(loops.pop(axes[-1].name), [None, side])
     sch.reorder(*loops.values(), i0, j0, i1, j1)
     grid = str(sch.fuse(*loops.values(), i0, j0))
     own = list(sch.compute_at(copy, grid))
     indices = next(x for x in reads_of(block) if x.buffer == turned.buffer).indices
     across = next(n for n, i in enumerate(indices) if i is Var(axes[-1].name))
     sch.reorder(*(loop for n, loop in enumerate(own[:-1]) if n != across), own[across], own[-1])
-    _bind_tile(sch, own[across], own[-1])
-    _bind_tile(sch, i1, j1)
+    _bind_tile(sch, own[across], own[-1], turned.width)
+    _bind_tile(sch, i1, j1, turned.width)
     sch.bind(grid, "grid")
 
 
-def _bind_tile(sch: Schedule, row: str, column: str) -> None:
-    """Threads along rows and columns; each has several rows."""
-    part, thread = sch.split(row, [None, ROWS])
-    sch.reorder(thread, column, part)
-    for loop in (thread, column):
+def _bind_tile(sch: Schedule, row: str, column: str, width: int) -> None:
+    """Threads along rows and columns; each has several rows, and a word of each."""
+    part, thread, inner = sch.split(row, [None, ROWS, width])
+    word, element = sch.split(column, [None, width])
+    sch.reorder(thread, word, part, inner, element)
+    for loop in (thread, word):
         sch.bind(loop, "thread")
-    sch.unroll(part)
+    for loop in (part, inner):
+        sch.unroll(loop)
+    sch.vectorize(element)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from tests.schedule.programs import check_schedule, dense, refused
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import blocks, loops
+from tilewright.schedule.schedule import Schedule
+
+
+def test_loops_like_the_block_s_own_come_before_it() -> None:
+    before = dense()
+    sch = Schedule(before)
+    outer, inner = sch.split("add.i1", [None, 4])
+    sch.unroll(inner)
+    assert sch.hold("add", "bias", "register") == "bias.held"
+    assert [b.name for b in blocks(sch.func.body)] == ["mm", "bias.held", "add", "y"]
+    kinds = {loop.name: loop.kind for loop in loops(sch.func.body)}
+    assert kinds[f"{outer}.held"] == "serial"
+    assert kinds[f"{inner}.held"] == "unroll"
+    check_schedule(sch, before)
+
+
+def test_within_loops_that_others_share() -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.reverse_compute_at("add", "mm.i0")
+    sch.hold("add", "mm", "local")
+    names = [b.name for b in blocks(sch.func.body)]
+    assert names == ["mm", "mm.held", "add", "y"]
+    check_schedule(sch, before)
+
+
+def test_refused() -> None:
+    refused("hold.block", Schedule(dense()).hold, "mm", "w", "register")
+    refused("hold.block", Schedule(dense()).hold, "add", "w", "register")
+    refused("cache.scope", Schedule(dense()).hold, "add", "bias", "nowhere")
+    twice = parse_func("""func @f(x: f32[4], out y: f32[4]) {
+      for i in serial(4) {
+        block "y" [v: S(4) = i] reads x[v], x[3 - v] writes y[v] { y[v] = x[v] + x[3 - v] }
+      }
+    }""")
+    refused("hold.block", Schedule(twice).hold, "y", "x", "register")
