@@ -37,6 +37,7 @@ UNLIKE: Mapping[str, str] = {
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
+    "Gelu": "minus infinity becomes NaN; here the limit, which is 0",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "RoiAlign": "elements that count nothing are multiplied by 0, and the maximum forgets NaN",
     "STFT": "in a fast transform infinities meet other factors",
