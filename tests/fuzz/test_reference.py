@@ -84,3 +84,14 @@ def test_a_negative_number_without_a_sign_is_not_compared() -> None:
     to = onnx.TensorProto.FLOAT8E8M0
     case = case_of([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": -np.ones(2)}, ["y"])
     assert _said(case, Expected([np.zeros(2)], [np.zeros(2)], True)) == ""
+
+
+@pytest.mark.parametrize(("number", "compared"), [(-3.0, False), (15.0, True), (16.0, False)])
+def test_a_float_beyond_an_integer_is_not_compared(number: float, compared: bool) -> None:
+    to = onnx.TensorProto.UINT4
+    x = np.array([number], ml_dtypes.float8_e4m3fn)
+    nodes = [helper.make_node("Cast", ["x"], ["a"], to=to), helper.make_node("Neg", ["b"], ["y"])]
+    nodes.insert(1, helper.make_node("Cast", ["a"], ["b"], to=onnx.TensorProto.FLOAT))
+    other = Expected([np.array([7], np.float32)], [np.zeros(1)], True)
+    assert _said(case_of(nodes, {"x": x}, ["y"])) == ""
+    assert bool(_said(case_of(nodes, {"x": x}, ["y"]), other)) is compared

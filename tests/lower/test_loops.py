@@ -6,10 +6,11 @@ import pytest
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F32, I32
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.loop.walk import blocks
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.lower.collapse import collapse
@@ -55,3 +56,20 @@ def test_an_output_given_twice_is_one_parameter() -> None:
     y = b.compute("y", (2,), lambda i: x[i] + 1.0)
     func = program_func(b.program(y, y))
     assert [p.name for p in func.params] == ["x", "y"]
+
+
+def test_what_no_output_needs_has_no_loops() -> None:
+    b = Builder("f")
+    x = b.input("x", I32, (3, 4))
+    t = b.compute("t", (3,), lambda i: b.sum((4,), lambda k: x[i, k]))
+    hidden = b.compute("hidden", (3,), lambda i: x.at(i, i, when=i < -1))
+    total = b.compute("total", (2,), lambda i: b.sum((3,), lambda k: hidden[k] * x[i, k]))
+    y = b.compute("y", (3,), lambda i: t[i] * 0 + hidden[i] + 7)
+    assert [b.name for b in blocks(program_func(b.program(y)).body)] == ["hidden", "y"]
+    func = program_func(b.program(y, total))
+    verify_func(func)
+    assert "t[" not in print_func(func).replace("out", "")
+    given = {"x": np.ones((3, 4), "i4"), "y": np.zeros(3, "i4"), "total": np.ones(2, "i4")}
+    run_func(func, given, {})
+    assert given["y"].tolist() == [7] * 3
+    assert given["total"].tolist() == [0, 0]

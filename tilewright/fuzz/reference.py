@@ -37,6 +37,7 @@ UNLIKE: Mapping[str, str] = {
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
+    "Gelu": "minus infinity becomes NaN; here the limit, which is 0",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "RoiAlign": "elements that count nothing are multiplied by 0, and the maximum forgets NaN",
     "STFT": "in a fast transform infinities meet other factors",
@@ -55,7 +56,9 @@ UNLIKE_TO: Mapping[int, str] = {
 # in other orders, and half-precision steps by steps.
 ROOM = 16.0
 _INTEGERS = [
-    getattr(onnx.TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)
+    getattr(onnx.TensorProto, f"{sign}INT{bits}")
+    for sign in ("", "U")
+    for bits in (2, 4, 8, 16, 32, 64)
 ]
 _FLOATS = [getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")]
 
@@ -139,13 +142,26 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def _reference(model: onnx.ModelProto, inputs: Arrays) -> list[Any] | None:
-    """What the reference gives; it raises whatever its NumPy code happens to raise."""
+    """What the reference gives, if ONNX says what that is; it raises whatever NumPy raises."""
+    casts = [(node.input[0], a.i) for node in model.graph.node for a in _targets(node)]
+    names = [*(v.name for v in model.graph.output), *(name for name, _ in casts)]
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(model).run(None, {n: a.copy() for n, a in inputs.items()})
+            found = ReferenceEvaluator(model).run(names, {n: a.copy() for n, a in inputs.items()})
     except Exception:
         return None
-    return list(found)
+    results, operands = found[: -len(casts) or None], found[len(model.graph.output) :]
+    fit = all(_fits(x, to) for x, (_, to) in zip(operands, casts, strict=True))
+    return results if fit else None
+
+
+def _fits(x: np.ndarray, to: int) -> bool:
+    """Whether a type can hold numbers: what becomes of a float that an integer cannot is open."""
+    if to not in _INTEGERS or not is_float(x.dtype):
+        return True
+    info = ml_dtypes.iinfo(onnx.helper.tensor_dtype_to_np_dtype(to))
+    wide = x.astype(np.float64)
+    return bool(np.all((float(info.min) - 1 < wide) & (wide < float(info.max) + 1)))
 
 
 def _apart(ours: Any, theirs: Any, spread: np.ndarray | None) -> str:

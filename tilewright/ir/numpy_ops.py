@@ -137,7 +137,8 @@ def _float_result(f: Any) -> Callable[[Value], Value]:
 
 
 def _gelu(a: Value) -> Value:
-    # The complement keeps all digits where 1 + erf would cancel.
+    # The complement keeps all digits where 1 + erf would cancel; at minus infinity it is the limit.
+    a = np.maximum(a, np.finfo(np.float64).min)
     return 0.5 * a * np.asarray(_erfc(-a / math.sqrt(2.0))).astype(np.float64)
 
 

@@ -11,13 +11,17 @@
     }
 
 Loops are called `stage.axis`; stages that are not outputs live in buffers of the function's own.
+A stage that no output needs has no loops: nothing is left of a tensor that is multiplied by the
+integer 0, or is masked out as a whole.
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import COMBINE, Expr, Load, Reduce, Var, binary, neutral
+from collections.abc import Sequence
+
+from tilewright.arith.expr import COMBINE, FALSE, Expr, Load, Reduce, Var, binary, const, neutral
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import rewrite
+from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
@@ -25,16 +29,27 @@ from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 
 def program_func(program: Program) -> Func:
     """The loop function that computes `program`, not yet scheduled."""
+    stages = _needed([_simplified(s) for s in program.stages], program.outputs)
     buffers = {t.name: _buffer(t) for t in program.inputs}
-    buffers.update((s.name, _buffer(s.tensor)) for s in program.stages)
-    body: Stmt = Seq(tuple(_nest(s, buffers) for s in program.stages))
-    for s in reversed(program.stages):
+    buffers.update((s.name, _buffer(s.tensor)) for s in stages)
+    body: Stmt = Seq(tuple(_nest(s, buffers) for s in stages))
+    for s in reversed(stages):
         if s.name not in program.outputs:
             body = Alloc(buffers[s.name], body)
     names = (*(t.name for t in program.inputs), *dict.fromkeys(program.outputs))
     return Func(
         program.name, tuple(buffers[n] for n in names), tuple(dict.fromkeys(program.outputs)), body
     )
+
+
+def _needed(stages: Sequence[Stage], outputs: Sequence[str]) -> list[Stage]:
+    """The stages that outputs are made of, in order."""
+    read, kept = set(outputs), list[Stage]()
+    for s in reversed(stages):
+        if s.name in read:
+            kept.append(s)
+            read.update(load.buffer for load in loads(s.body))
+    return kept[::-1]
 
 
 def _buffer(t: Tensor) -> Buffer:
@@ -47,32 +62,38 @@ def _nest(stage: Stage, buffers: dict[str, Buffer]) -> Stmt:
     if reduce is not None:
         axes += [(v.name, "R", n) for v, n in reduce.axes]
     iters = tuple(Iter(a, kind, n, Var(f"{stage.name}.{a}")) for a, kind, n in axes)
-    body, init = _statements(stage, reduce, {a: n for a, _, n in axes})
+    body, init = _statements(stage, reduce)
     nest: Stmt = make_block(stage.name, iters, body, init, buffers=buffers)
     for a, _, n in reversed(axes):
         nest = For(f"{stage.name}.{a}", n, "serial", nest)
     return nest
 
 
-def _statements(
-    stage: Stage, reduce: Reduce | None, extents: dict[str, Expr]
-) -> tuple[Stmt, Stmt | None]:
+def _statements(stage: Stage, reduce: Reduce | None) -> tuple[Stmt, Stmt | None]:
     """The block's body and, for a reduction, what starts it."""
     element = Load(stage.name, stage.indices, stage.dtype)
     if reduce is None:
-        return Store(stage.name, stage.indices, _simplify(stage.body, extents)), None
-    step = binary(COMBINE[reduce.op], element, _simplify(reduce.body, extents))
+        return Store(stage.name, stage.indices, stage.body), None
+    step = binary(COMBINE[reduce.op], element, reduce.body)
     start = Store(stage.name, stage.indices, neutral(reduce.op, stage.dtype))
     return Store(stage.name, stage.indices, step), start
 
 
-def _simplify(body: Expr, extents: dict[str, Expr]) -> Expr:
+def _simplified(stage: Stage) -> Stage:
     """Simplify the indices of every load; element arithmetic stays as it is written."""
+    extents = dict(zip(stage.axes, stage.shape, strict=True))
+    if isinstance(stage.body, Reduce):
+        extents.update((v.name, n) for v, n in stage.body.axes)
 
     def load(e: Expr) -> Expr | None:
         if not isinstance(e, Load):
             return None
         mask = None if e.mask is None else simplify(e.mask, extents)
+        if mask is FALSE:
+            return const(0, e.dtype)
         return Load(e.buffer, tuple(simplify(i, extents) for i in e.indices), e.dtype, mask)
 
-    return rewrite(body, load)
+    body = rewrite(stage.body, load)
+    if isinstance(body, Reduce) and body.op == "sum" and body.body is const(0, body.dtype):
+        body = body.body
+    return Stage(stage.name, stage.shape, stage.axes, body)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import Error, FrontendError, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.importer import import_onnx
+from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.evaluate import run_graph
 
 F = TensorProto.FLOAT
@@ -88,6 +89,25 @@ def test_outputs_that_are_not_results_of_their_own() -> None:
     np.testing.assert_array_equal(found["x"], x)
     np.testing.assert_array_equal(found["k"], np.ones(3))
     np.testing.assert_array_equal(found["r2"], [1, 0])
+
+
+def test_outputs_that_are_listed_again() -> None:
+    outputs = ("y", "x", "y", "k", "x", "k", "y.out2")
+    m = model(
+        node("Relu", "x", "y"),
+        node("Neg", "x", "y.out2"),
+        inputs={"x": [2]},
+        outputs=outputs,
+        constants={"k": np.ones(3, np.float32)},
+    )
+    graph = import_onnx(m)
+    verify_graph(graph)
+    assert graph.outputs == ("y", "x", "y.out2_", "k", "x.out4", "k.out5", "y.out2")
+    x = np.array([1, -1], np.float32)
+    found = run_graph(graph, {"x": x})
+    right = {"x": x, "y": np.maximum(x, 0), "k": np.ones(3), "y.out2": -x}
+    for ours, name in zip(graph.outputs, outputs, strict=True):
+        np.testing.assert_array_equal(found[ours], right[name])
 
 
 def test_an_output_whose_name_is_taken_by_then() -> None:

@@ -9,7 +9,7 @@ are attributes of our operators wherever the model computes them from shapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -95,7 +95,8 @@ def _add_initializers(c: Context, model: Model) -> None:
 
 
 def with_outputs(c: Context, outputs: list[str]) -> Graph:
-    """The finished graph, its outputs under their ONNX names."""
+    """The finished graph, its outputs under their ONNX names; one that is listed again is a copy
+    with a name of its own."""
     defined = {out for node in c.g.nodes for out in node.outputs}
     inputs = {v.name for v in c.g.inputs}
     names: dict[str, str] = {}
@@ -103,11 +104,19 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
         ours = c.values[name]
+        again = name in names.values()
         # an output may be an input as it is
-        if name not in inputs and (ours not in defined or ours in names):
+        if again or (name not in inputs and (ours not in defined or ours in names)):
             ours = c.g.add("identity", ours, name=identifier(name))
-        names[ours] = name
+        names[ours] = _of_its_own(name, len(names), outputs) if again else name
     return _renamed(c.g.graph(*names.values()), names)
+
+
+def _of_its_own(name: str, number: int, taken: Sequence[str]) -> str:
+    name = f"{name}.out{number}"
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _renamed(graph: Graph, names: dict[str, str]) -> Graph:

@@ -310,7 +310,7 @@ class _StageImport:
             return None
         self._define([condition])
         known = self.c.g.known(self.c.values[condition])
-        if known is None or not isinstance(known.reshape(-1)[0], Const):
+        if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
             if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
                 raise NeedsValue("If", condition, "its condition", p.loc)
             return None

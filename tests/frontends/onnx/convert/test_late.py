@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tests.frontends.onnx.staged_models import parsed
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ExecutionError, FrontendError
 from tilewright.runtime.executable import Executable
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -101,3 +101,16 @@ def test_parts_whose_sizes_are_inputs() -> None:
         for wrong in ([2, 2], [-1, 7], [7, -1]):
             with pytest.raises(ExecutionError):
                 model(X, np.array(wrong))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[n, m] x, int64[2147483648] k) => (float[] y, int64[] i) { y, i = TopK (x, k) }",
+        "g (float[n, m] x, int64[3] k) => (float[] y) { y = Slice (x, k, k) }",
+        "g (float[n, m] x, int64[99999999] k) => (float[] y, float[] z) { y, z = Split (x, k) }",
+    ],
+)
+def test_more_numbers_than_can_be_meant(text: str) -> None:
+    with pytest.raises(FrontendError, match="are the most that fit"):
+        tw.compile(parsed(text), cache=False)

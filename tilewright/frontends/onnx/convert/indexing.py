@@ -66,7 +66,7 @@ def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _count(c: Context, n: OnnxNode) -> Expr:
     """How many elements of a row are wanted; the model may compute it."""
     is_known = c.g.known(n.required(1)) is not None
-    given = c.known_ints(n, 1) if is_known else elements(c, n, 1)
+    given = c.known_ints(n, 1) if is_known else elements(c, n, 1, most=1)
     k = n.only(given, 1)
     if isinstance(k, Expr):
         return k

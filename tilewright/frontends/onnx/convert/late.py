@@ -17,12 +17,17 @@ from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.slicing import SliceAttrs
 
 
-def elements(c: Context, n: OnnxNode, index: int) -> list[Formula]:
-    """Each element of an input, a row of integers of a length that is known, as i64."""
+def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[Formula]:
+    """Each element of an input, a row of at most so many integers, as i64; their number is known.
+
+    The model says how many there are, and that may be any number.
+    """
     name = n.required(index)
     length = as_int(c.type(name).elements)
     if length is None:
         raise c.needs_value(n, index)
+    if length > most:
+        raise n.invalid(f"input {index} has {length} elements, {most} are the most that fit")
     row = Formula(c, n, c.cast(n, name, I64)).apply("reshape", attrs=ReshapeAttrs((const(length),)))
     cuts = [SliceAttrs((const(i),), (const(i + 1),), (1,), inside=True) for i in range(length)]
     return [row.apply("slice", attrs=cut) for cut in cuts]

@@ -57,13 +57,14 @@ def _late_slice(c: Context, n: OnnxNode) -> str:
     """A slice between bounds that the model computes; along which axes must be known."""
     x = n.required(0)
     axes = axes_of(c, n, 3)
-    starts, stops = elements(c, n, 1), elements(c, n, 2)
+    rank = c.type(x).rank
+    starts, stops = (elements(c, n, index, most=rank) for index in (1, 2))
     axes = tuple(range(len(starts))) if axes is None else axes
     steps = c.static_ints(n, 4) if n.has_input(4) else (1,) * len(starts)
     if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
         raise n.invalid("starts, ends, axes and steps do not fit each other")
     for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
-        axis = normalize_axis("Slice", axis, c.type(x).rank)
+        axis = normalize_axis("Slice", axis, rank)
         x = sliced(c, n, x, axis, (start, stop), step)
     return x
 
@@ -94,7 +95,7 @@ def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
     if n.has_attr("split"):
         given: list[Expr] = [const(v) for v in n.ints_attr("split")]
     elif n.has_input(1) and c.g.known(n.input(1)) is None:
-        given = [learnt(c, n, part, size) for part in elements(c, n, 1)]
+        given = [learnt(c, n, part, size) for part in elements(c, n, 1, n.n_outputs)]
     elif n.has_input(1):
         given = list(c.known_ints(n, 1))
     else:
