@@ -147,7 +147,8 @@ def _reference(model: onnx.ModelProto, inputs: Arrays) -> list[Any] | None:
     names = [*(v.name for v in model.graph.output), *(name for name, _ in casts)]
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(model).run(names, {n: a.copy() for n, a in inputs.items()})
+            given = {n: a.copy() for n, a in inputs.items()}
+            found: list[Any] = [*ReferenceEvaluator(model).run(names, given)]
     except Exception:
         return None
     results, operands = found[: -len(casts) or None], found[len(model.graph.output) :]
