@@ -5,9 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tilewright.arith.expr import (
-    BINARY,
-    CALLS,
-    COMPARISONS,
     TRUE,
     Binary,
     Bitcast,
@@ -21,6 +18,7 @@ from tilewright.arith.expr import (
     Var,
     const,
 )
+from tilewright.arith.operators import BINARY, CALLS, COMPARISONS
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, U32, DType
 from tilewright.ir.loop.nodes import (
     LOOP_KINDS,

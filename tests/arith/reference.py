@@ -7,18 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import (
-    BINARY,
-    Binary,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    Var,
-    wrap,
-)
+from tilewright.arith.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, wrap
+from tilewright.arith.operators import BINARY
 from tilewright.core.dtypes import BOOL, DType
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import (
-    CALLS,
     Binary,
     Bitcast,
     Broadcast,
@@ -25,6 +24,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
+from tilewright.arith.operators import CALLS
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import (
     BF16,

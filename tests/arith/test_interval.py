@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.arith import interval
-from tilewright.arith.expr import BINARY
 from tilewright.arith.interval import NATURAL, TRUTH, UNBOUNDED, Interval
+from tilewright.arith.operators import BINARY
 from tilewright.core.dtypes import BOOL, F32, I8, I64, U8, U64
 
 

@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.arith.expr import (
-    COMPARISONS,
     Binary,
     Bitcast,
     Broadcast,
@@ -23,6 +22,7 @@ from tilewright.arith.expr import (
     call,
     const,
 )
+from tilewright.arith.operators import COMPARISONS
 from tilewright.arith.vector import Lane, Ramp
 from tilewright.core.dtypes import (
     BF16,

@@ -7,7 +7,8 @@ import pytest
 
 from tests.codegen.every_expression import at, store_all
 from tests.codegen.native_func import llvm_text, run_native
-from tilewright.arith.expr import COMPARISONS, Binary, Cast, Select
+from tilewright.arith.expr import Binary, Cast, Select
+from tilewright.arith.operators import COMPARISONS
 from tilewright.core.dtypes import BOOL, C64, C128, F32, DType
 from tilewright.core.errors import CodegenError
 

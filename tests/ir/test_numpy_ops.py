@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.arith.expr import BINARY, CALLS
+from tilewright.arith.operators import BINARY, CALLS
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8
 from tilewright.ir.numpy_ops import (
     BINARY_OPS,

@@ -12,20 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.arith.expr import (
-    BINARY,
-    COMPARISONS,
-    DIVISIONS,
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    Var,
-    wrap,
-)
+from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var, wrap
 from tilewright.arith.memo import Memo
+from tilewright.arith.operators import BINARY, COMPARISONS, DIVISIONS
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.core.errors import ExecutionError, UnsupportedError
 

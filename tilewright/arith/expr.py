@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
+from tilewright.arith.operators import BINARY, CALLS, COMPARISONS, DIVISIONS, SHIFTS, Number
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.core.node import Interned, children
 
 T = TypeVar("T")
-Number = int | float | bool
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -268,54 +268,6 @@ class Broadcast(Expr):
         return self.count
 
 
-def _truncated(a: Number, b: Number) -> Number:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-COMPARISONS = ("lt", "le", "eq", "ne")
-# The operators with their meaning on Python integers, used to fold constants.
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _truncated,
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "rem": lambda a, b: a - b * _truncated(a, b),
-    "min": min,
-    "max": max,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "shr": lambda a, b: a >> b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
-DIVISIONS = ("div", "floordiv", "mod", "rem")
-_SHIFTS = ("shl", "shr")
-
-# Functions of one or more floats and their number of arguments; `trunc`, `floor`, `ceil`,
-# `round_even`, `abs`, `sqrt`, `fma`, `copysign` map to instructions, the others are expanded.
-CALLS: dict[str, int] = {
-    **dict.fromkeys(
-        ("abs", "sqrt", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign"), 1
-    ),
-    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sigmoid", "erf"), 1),
-    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "gelu", "exp_share"), 1),
-    **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 1),
-    **dict.fromkeys(("pow", "copysign", "atan2"), 2),
-    "fma": 3,
-}
-
-# Reductions: the operator that combines, and the neutral element.
-REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
-COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
-
-
 # Most literals are sizes and steps: found here, they need not be looked up among all expressions.
 _SMALL: dict[Number, Const] = {}
 _SMALL_RANGE = range(-16, 4097)
@@ -336,35 +288,6 @@ def const(value: Number, dtype: DType = I64) -> Const:
 
 
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
-
-
-def lowest(dtype: DType) -> Const:
-    """The least value of `dtype`: the neutral element of `max`."""
-    if dtype.is_float:
-        return const(-math.inf, dtype)
-    return const(0 if dtype.kind != "int" else -(1 << (dtype.bits - 1)), dtype)
-
-
-def highest(dtype: DType) -> Const:
-    """The greatest value of `dtype`: the neutral element of `min`."""
-    if dtype.is_float:
-        return const(math.inf, dtype)
-    if dtype == BOOL:
-        return TRUE
-    return const((1 << (dtype.bits - (dtype.kind == "int"))) - 1, dtype)
-
-
-def neutral(reduction: str, dtype: DType) -> Const:
-    """The value a reduction starts from."""
-    table: dict[str, Callable[[DType], Const]] = {
-        "sum": lambda d: const(0, d),
-        "prod": lambda d: const(1, d),
-        "max": lowest,
-        "min": highest,
-        "any": lambda d: const(0, d),
-        "all": lambda d: const(1, d),
-    }
-    return table[reduction](dtype)
 
 
 def as_expr(value: Expr | Number, like: DType = I64) -> Expr:
@@ -432,7 +355,7 @@ def _is_defined(op: str, a: Const, b: Const) -> bool:
     """Whether the operator has a value on these integers."""
     if op in DIVISIONS:
         return b.value != 0
-    return op not in _SHIFTS or 0 <= b.value < a.dtype.bits
+    return op not in SHIFTS or 0 <= b.value < a.dtype.bits
 
 
 def unary(op: str, a: Expr) -> Expr:

@@ -24,7 +24,6 @@ from tilewright.arith.expr import (
     Cast,
     Const,
     Expr,
-    Number,
     Select,
     Unary,
     as_expr,
@@ -34,6 +33,7 @@ from tilewright.arith.expr import (
     select,
     unary,
 )
+from tilewright.arith.operators import Number
 from tilewright.core.dtypes import BOOL, DType
 
 COMMUTATIVE = frozenset(("add", "mul", "min", "max", "and", "or", "xor", "eq", "ne"))

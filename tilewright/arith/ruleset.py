@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.arith.expr import DIVISIONS, Binary, Broadcast, Call, Cast, Expr, Select, Unary
+from tilewright.arith.expr import Binary, Broadcast, Call, Cast, Expr, Select, Unary
 from tilewright.arith.memo import Memo
+from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.patterns import (
     Applied,
     Apply,

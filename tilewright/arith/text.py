@@ -15,8 +15,6 @@ import math
 from collections.abc import Mapping
 
 from tilewright.arith.expr import (
-    CALLS,
-    REDUCTIONS,
     Binary,
     Bitcast,
     Broadcast,
@@ -33,6 +31,7 @@ from tilewright.arith.expr import (
     const,
 )
 from tilewright.arith.memo import Memo
+from tilewright.arith.operators import CALLS, REDUCTIONS
 from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, DType
 from tilewright.core.text import Cursor

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.arith.expr import Cast, highest, lowest
+from tilewright.arith.expr import Cast
+from tilewright.arith.limits import highest, lowest
 from tilewright.codegen.complex import emit_complex_comparison
 from tilewright.codegen.small_floats import narrow, widen
 from tilewright.codegen.types import intrinsic_suffix, register_type, splat

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import highest, lowest
+from tilewright.arith.limits import highest, lowest
 from tilewright.core.dtypes import BOOL, F64, I64, SMALL_INTEGERS, DType
 
 Array = np.ndarray[Any, Any]

@@ -6,19 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright.arith.expr import (
-    BINARY,
-    CALLS,
-    COMBINE,
-    Binary,
-    Bitcast,
-    Call,
-    Expr,
-    Load,
-    Reduce,
-    Select,
-    Unary,
-)
+from tilewright.arith.expr import Binary, Bitcast, Call, Expr, Load, Reduce, Select, Unary
+from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.arith.vector import Lane, Shuffle
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, DType

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.expr import COMBINE, FALSE, Expr, Load, Reduce, Var, binary, const, neutral
+from tilewright.arith.expr import FALSE, Expr, Load, Reduce, Var, binary, const
+from tilewright.arith.limits import neutral
+from tilewright.arith.operators import COMBINE
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store

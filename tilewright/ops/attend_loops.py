@@ -35,12 +35,11 @@ from tilewright.arith.expr import (
     cast,
     ceildiv,
     const,
-    lowest,
     maximum,
     minimum,
-    neutral,
     select,
 )
+from tilewright.arith.limits import lowest, neutral
 from tilewright.arith.simplify import prove, simplify
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewright.arith.expr import TRUE, Expr, as_expr, as_int, cast, const, lowest, select
+from tilewright.arith.expr import TRUE, Expr, as_expr, as_int, cast, const, select
+from tilewright.arith.limits import lowest
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.core.node import node

@@ -14,13 +14,12 @@ from tilewright.arith.expr import (
     cast,
     ceildiv,
     const,
-    highest,
-    lowest,
     maximum,
     minimum,
     product,
     select,
 )
+from tilewright.arith.limits import highest, lowest
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
 from tilewright.core.node import node

@@ -13,17 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arith.expr import (
-    Expr,
-    as_int,
-    call,
-    cast,
-    const,
-    neutral,
-    product,
-    select,
-    unary,
-)
+from tilewright.arith.expr import Expr, as_int, call, cast, const, product, select, unary
+from tilewright.arith.limits import neutral
 from tilewright.core.dtypes import BOOL, F64, I32, I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs

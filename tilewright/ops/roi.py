@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.arith.expr import (
-    Expr,
-    Load,
-    Var,
-    call,
-    cast,
-    const,
-    lowest,
-    maximum,
-    minimum,
-    select,
-)
+from tilewright.arith.expr import Expr, Load, Var, call, cast, const, maximum, minimum, select
+from tilewright.arith.limits import lowest
 from tilewright.core.dtypes import I64, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tilewright.arith.expr import Expr, call, cast, const, lowest, select
+from tilewright.arith.expr import Expr, call, cast, const, select
+from tilewright.arith.limits import lowest
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.arith.affine import to_affine
-from tilewright.arith.expr import COMBINE, TRUE, Binary, Expr, Load, Var, as_int, neutral
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, as_int
+from tilewright.arith.limits import neutral
+from tilewright.arith.operators import COMBINE
 from tilewright.arith.walk import conjuncts, free_vars, loads, substitute
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Stmt, Store

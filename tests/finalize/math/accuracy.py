@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tests.finalize.math.jit_expression import jit
-from tilewright.arith.expr import CALLS, Var, call
+from tilewright.arith.expr import Var, call
+from tilewright.arith.operators import CALLS
 from tilewright.core.dtypes import F32, F64, DType
 from tilewright.finalize.math.expand import expand_math
 

@@ -2,19 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.arith.expr import (
-    CALLS,
-    Binary,
-    Bitcast,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    Var,
-    call,
-)
+from tilewright.arith.expr import Binary, Bitcast, Call, Cast, Const, Expr, Select, Unary, Var, call
+from tilewright.arith.operators import CALLS
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import DTYPES, F32, F64, I32, I64
 from tilewright.finalize.math.table import EXPANSIONS

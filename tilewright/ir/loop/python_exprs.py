@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.expr import (
-    COMPARISONS,
     Binary,
     Bitcast,
     Broadcast,
@@ -27,6 +26,7 @@ from tilewright.arith.expr import (
     Unary,
     Var,
 )
+from tilewright.arith.operators import COMPARISONS
 from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.core.dtypes import BOOL, F32, I64, DType, literal_value
 from tilewright.ir.loop import python_support as support

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tilewright.arith.bounds import lower, upper
-from tilewright.arith.expr import DIVISIONS, TRUE, Binary, Expr, Load, const
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, const
+from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads, subexpressions, substitute
 from tilewright.core.errors import LoweringError

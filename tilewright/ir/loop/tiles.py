@@ -20,19 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilewright.arith.expr import (
-    BINARY,
-    CALLS,
-    COMBINE,
-    Expr,
-    Load,
-    Var,
-    as_int,
-    binary,
-    call,
-    cast,
-    const,
-)
+from tilewright.arith.expr import Expr, Load, Var, as_int, binary, call, cast, const
+from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.core.errors import UnsupportedError, VerifyError
 from tilewright.ir.loop.nodes import Buffer, For, Region, Stmt, Store, Tile
 from tilewright.ir.loop.text import print_region

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.affine import to_affine
-from tilewright.arith.expr import REDUCTIONS, Expr, Load, Reduce, Var, as_expr, const
+from tilewright.arith.expr import Expr, Load, Reduce, Var, as_expr, const
+from tilewright.arith.operators import REDUCTIONS
 from tilewright.arith.simplify import simplify
 from tilewright.arith.text import ExprParser
 from tilewright.arith.walk import free_vars, loads

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Binary, Expr, Reduce, Var, neutral
+from tilewright.arith.expr import Binary, Expr, Reduce, Var
+from tilewright.arith.limits import neutral
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import ExecutionError

@@ -12,7 +12,8 @@ A reduction stands only at the root of a stage's body.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, Load, Number, Reduce, Var, as_expr
+from tilewright.arith.expr import Expr, Load, Reduce, Var, as_expr
+from tilewright.arith.operators import Number
 from tilewright.core.dtypes import DType
 from tilewright.core.node import node
 from tilewright.ir.types import Shape

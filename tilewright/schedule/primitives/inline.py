@@ -13,16 +13,8 @@ A reader that reads under a mask still sees zero where the mask is false.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import (
-    DIVISIONS,
-    Binary,
-    Expr,
-    Load,
-    Var,
-    as_int,
-    const,
-    select,
-)
+from tilewright.arith.expr import Binary, Expr, Load, Var, as_int, const, select
+from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.walk import loads, rewrite, subexpressions, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Func, Stmt, Store, Tile
 from tilewright.ir.loop.walk import accesses, buffers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.arith.expr import COMPARISONS, DIVISIONS, Binary, Call, Cast, Expr, Load, Select
+from tilewright.arith.expr import Binary, Call, Cast, Expr, Load, Select
+from tilewright.arith.operators import COMPARISONS, DIVISIONS
 from tilewright.arith.walk import operands
 
 # add and mul are those that do not make an fma; choice: comparisons, minima, maxima, selections;
