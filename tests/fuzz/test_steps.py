@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.fuzz.check import check_case
 from tilewright.fuzz.draft import Draft
-from tilewright.fuzz.steps import any_axis, fitted, some_axes
+from tilewright.fuzz.steps import MOST_INSERTED, any_axis, fitted, some_axes, top
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3), ()])
@@ -28,3 +28,11 @@ def test_axes_are_those_of_the_value() -> None:
         assert {0, 1, 2} >= set(some_axes(d, x)) != set()
     assert any_axis(d, y) == 0
     assert some_axes(d, y) == []
+
+
+def test_the_interpreter_does_not_sort_thousands() -> None:
+    d = Draft(random.Random(0), {"": 21}, lambda case: None)
+    x = d.give(np.arange(10_000, dtype=np.float32), constant=False)
+    for _ in range(3):
+        values, _ = top(d, x)
+        assert d.values[values].size * 10_000 <= MOST_INSERTED

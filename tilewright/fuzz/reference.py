@@ -35,6 +35,7 @@ UNLIKE: Mapping[str, str] = {
 }
 # The same for models with an input that is not finite.
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
+    "AveragePool": "elements that are NaN are taken for padding",
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "Gelu": "minus infinity becomes NaN; here the limit, which is 0",

@@ -5,6 +5,10 @@ import pytest
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, kinds, scheduled, sources
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.rows import row_axes
 from tilewright.schedule.builtin.structure import facts_of
 
@@ -38,3 +42,15 @@ def test_which_axes_number_rows() -> None:
     assert row_axes(facts_of(func)) is None
     ((func, _),) = sources(KERNELS["transposes"](6, 7, 5))[:1]
     assert row_axes(facts_of(func)) is None
+
+
+def test_another_axis_that_is_as_long_is_no_row() -> None:
+    """Means over the first and the last axis, which the elements of all rows read."""
+    g = GraphBuilder("g")
+    x = g.input("x", tensor(F32, *[Var("N")] * 3))
+    attrs = make_attrs("mean_variance_norm", {"axes": (0, 2)})
+    graph = g.graph(g.add("mean_variance_norm", x, attrs=attrs))
+    ((func, _),) = sources(graph)
+    assert row_axes(facts_of(func)) is None
+    for size in (0, 1, 5):
+        check(graph, {"N": size})

@@ -11,6 +11,9 @@ A reduction along a row keeps one partial result a vector lane, combined at the 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
+from tilewright.arith.expr import Var
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.lanes import reduce_in_lanes
@@ -36,7 +39,8 @@ def row_axes(facts: Facts) -> int | None:
     """How many leading axes number rows; `None` if the blocks do not share rows.
 
     Every reduction must produce one value a row, reading along its last reduction axis, and every
-    other block must have the row axes in front.
+    other block must have the row axes in front and read what other blocks give for its own row:
+    other axes may happen to be as long.
     """
     sums = [b for b in facts.blocks if reductions(b)]
     if not sums or not all(is_simple(b) for b in facts.blocks):
@@ -48,7 +52,15 @@ def row_axes(facts: Facts) -> int | None:
             return None
         if extents[: len(rows)] != rows:
             return None
+    made = {r.buffer for b in facts.blocks for r in b.writes}
+    if not all(_reads_its_row(b, len(rows), made) for b in facts.blocks):
+        return None
     return len(rows) if all(is_along_row(b, facts) for b in sums) else None
+
+
+def _reads_its_row(block: Block, rows: int, made: Set[str]) -> bool:
+    own = tuple(Var(it.name) for it in spatial(block)[:rows])
+    return all(r.indices[:rows] == own for r in reads_of(block) if r.buffer in made)
 
 
 def is_along_row(block: Block, facts: Facts) -> bool:
