@@ -27,12 +27,13 @@ def stand_ins(count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Noted:
-    """A launch: what runs, on what, and what it reads and writes."""
+    """A launch: what runs, on what, which of its arguments it uses, what it reads and writes."""
 
     function: int
     shape: tuple[int, int, int]
     words: tuple[int, ...]
     name: str
+    used: frozenset[int]
     access: Access
 
 
@@ -56,7 +57,9 @@ class Notes:
     ) -> None:
         """Note a launch."""
         words = tuple(ctypes.c_int64.from_address(place).value for place in arguments)
-        self.launches.append(Noted(function, shape, words, name, self._access(name, words)))
+        launch = self._known[name][1]
+        used = frozenset((*launch["reads"], *launch["writes"]))
+        self.launches.append(Noted(function, shape, words, name, used, self._access(name, words)))
 
     def copy(self, to: int, source: int, size: int, stream: int) -> None:
         """Note that something is copied."""
@@ -93,9 +96,9 @@ class Graph:
         # for each input and output, where its address is wanted: launch, argument, bytes behind
         self._wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for n, noted in enumerate(launches):
-            for position, word in enumerate(noted.words):
-                if word >= _FIRST:
-                    port, behind = divmod(word - _FIRST, _EACH)
+            for position in noted.used:
+                if noted.words[position] >= _FIRST:
+                    port, behind = divmod(noted.words[position] - _FIRST, _EACH)
                     self._wanted[port].append((n, position, behind))
         self._nodes: list[int] = []
         self._graph, self._ready = driver.create_graph(), 0
