@@ -8,6 +8,7 @@ arrays lie elsewhere than those of the call before.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.overlap import Access, Range, waits
 
 _FIRST, _EACH = 1 << 60, 1 << 44
+MOST_ROWS = 256
+"""Rows of a buffer with gaps that are told apart."""
 
 
 def stand_ins(count: int) -> list[int]:
@@ -74,15 +77,26 @@ class Notes:
 
     def _access(self, name: str, words: Sequence[int]) -> Access:
         kernel, launch = self._known[name]
-        count = len(kernel["bytes"])
+        spans = kernel["spans"]
         # the last word is the number of a step
-        sizes = dict(zip(kernel["sizes"], words[count:-1], strict=True))
-        ends = [a + value_of(b, sizes) for a, b in zip(words, kernel["bytes"], strict=False)]
+        sizes = dict(zip(kernel["sizes"], words[len(spans) : -1], strict=True))
 
         def ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
-            return tuple((words[n], ends[n]) for n in numbers)
+            return tuple(r for n in numbers for r in ranges_of(words[n], spans[n], sizes))
 
         return Access(ranges(launch["reads"]), ranges(launch["writes"]))
+
+
+def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list[Range]:
+    """Where a buffer's bytes are: each row, or where there are many all from first to last."""
+    run = value_of(span[0], sizes)
+    rows = [(value_of(count, sizes), value_of(step, sizes)) for count, step in span[1]]
+    if math.prod(count for count, _ in rows) > MOST_ROWS:
+        return [(start, start + run + sum((count - 1) * step for count, step in rows))]
+    starts = [start]
+    for count, step in rows:
+        starts = [one + n * step for one in starts for n in range(count)]
+    return [(one, one + run) for one in starts]
 
 
 class Graph:
