@@ -204,7 +204,7 @@ def jax_peer(job: Job) -> Figures:
     graph = onnx.load(str(path)).graph
     # Weights are arguments, or they would be constants of the program that XLA compiles.
     given = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    given = {n: a for n, a in given.items() if a.dtype == np.float32 and a.size > 1}
+    given = {n: a for n, a in given.items() if a.dtype == np.float32}
     given |= of_batch(job[0], job[1]).inputs()
     arrays = {n: a.astype(dtype) if a.dtype == np.float32 else a for n, a in given.items()}
     start = time.perf_counter()

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
-from tilewright.codegen.device_program import device_program, formula
+from tilewright.codegen.device_program import LaunchedKernel, device_program, formula
+from tilewright.codegen.launches import Launch
 from tilewright.codegen.model import Choose, KernelCall, ModelCode, Together, place
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.compiler import lower
 from tilewright.driver.frame import frame_data
+from tilewright.ir.loop.nodes import Buffer, Seq
 from tilewright.runtime.cuda.formulas import value_of
+from tilewright.runtime.cuda.graph import ranges_of
 
 N = Var("N")
 
@@ -38,6 +43,31 @@ def test_what_may_run_side_by_side_is_done_in_order() -> None:
     found = device_program(code, [])["actions"]
     assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
     assert found[0]["buffers"] == [["arena", 64, 0]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "room", "span"),
+    [
+        ((6, 8), (6, 8), [192, []]),
+        ((6, 8), (6, 20), [32, [[6, 80]]]),
+        ((3, 5, 8), (3, 9, 8), [160, [[3, 288]]]),
+        ((2, 3, 4), (2, 3, 9), [16, [[3, 36], [2, 108]]]),
+        ((4, 6, 8), (9, 6, 8), [768, []]),
+    ],
+)
+def test_where_a_buffer_has_bytes(
+    shape: tuple[int, ...], room: tuple[int, ...], span: list[Any]
+) -> None:
+    sizes = (tuple(map(const, shape)), tuple(map(const, room)))
+    flat = Buffer("x", F32, (const(int(np.prod(room))),))
+    launch = Launch("k", const(1), 32, "", Seq(()))
+    kernel = LaunchedKernel("k", (), (flat,), (launch,), {"x": sizes})
+    data = device_program(ModelCode((), (), ()), [kernel])["kernels"]["k"]
+    assert data["spans"] == [span]
+    starts = {r[0] for r in ranges_of(0, span, {})}
+    indices = np.indices(shape).reshape(len(shape), -1)
+    touched = {4 * int(i) for i in np.ravel_multi_index(indices, room)}
+    assert {s + n for s in starts for n in range(0, span[0], 4)} == touched
 
 
 def test_a_model_is_data() -> None:

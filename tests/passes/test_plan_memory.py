@@ -75,6 +75,25 @@ def test_any_lives(rows: list[tuple[int, int, int]]) -> None:
     assert plan.peak >= plan.lower_bound
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 8), st.integers(0, 3)), max_size=15),
+    st.integers(0, 300),
+)
+def test_small_ones_share_with_none(rows: list[tuple[int, int, int]], apart: int) -> None:
+    lives = [Lifetime(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
+    plan = plan_memory(lives, apart)
+    places = {name: as_int(offset) for name, offset in plan.offsets.items()}
+    sizes = {b.name: as_int(b.size) for b in lives}
+    always = [Lifetime(b.name, b.size, 0, 99) if 0 < sizes[b.name] <= apart else b for b in lives]
+    _check(always, places, sizes, plan.peak)
+    assert plan.peak >= plan.lower_bound == plan_memory(lives).lower_bound
+
+
+def test_symbolic_sizes_take_turns_whatever_is_small() -> None:
+    lives = [Lifetime("a", const(8), 0, 1), Lifetime("b", N, 0, 1)]
+    assert plan_memory(lives, 64) == plan_memory(lives)
+
+
 def test_a_chain_needs_two_buffers() -> None:
     lives = [Lifetime(f"b{i}", const(1000), i, i + 1) for i in range(50)]
     plan = plan_memory(lives)

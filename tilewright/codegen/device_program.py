@@ -5,11 +5,12 @@ Sizes are formulas, written as `runtime/cuda/formulas.py` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var, const
+from tilewright.arith.simplify import simplify
 from tilewright.codegen.launches import Launch
 from tilewright.codegen.model import (
     Action,
@@ -28,6 +29,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer
 from tilewright.ir.loop.walk import touched_buffers
+from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
 from tilewright.runtime.cuda.formulas import OPERATIONS, Formula
 
@@ -36,12 +38,16 @@ Data = dict[str, Any]
 
 @node
 class LaunchedKernel:
-    """A kernel: the names of its sizes, the buffers that it is given, and its launches."""
+    """A kernel: the names of its sizes, the buffers that it is given, and its launches.
+
+    Buffers with gaps between their rows are in `boxes`, with their shape and that of their room.
+    """
 
     name: str
     sizes: tuple[str, ...]
     params: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
+    boxes: Mapping[str, tuple[Shape, Shape]]
 
 
 def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
@@ -84,13 +90,27 @@ def _placement(placement: Placement) -> Data:
 
 
 def _kernel(kernel: LaunchedKernel) -> Data:
-    """Sizes, the bytes of each buffer, and launches with the buffers that they read and write."""
+    """Sizes, where each buffer has bytes, and launches with the buffers they read and write."""
     names = [p.name for p in kernel.params]
     return {
         "sizes": list(kernel.sizes),
-        "bytes": [formula(p.shape[0] * p.dtype.bytes) for p in kernel.params],
+        "spans": [_span(p, kernel.boxes.get(p.name)) for p in kernel.params],
         "launches": [_launch(x, names) for x in kernel.launches],
     }
+
+
+def _span(param: Buffer, box: tuple[Shape, Shape] | None) -> list[Any]:
+    """The bytes of a buffer that lie one behind the other, and how often, how far apart."""
+    shape, room = box or (param.shape, param.shape)
+    step: Expr = const(param.dtype.bytes)
+    run, rows, whole = step, list[list[Formula]](), True
+    for size, wide in zip(reversed(shape), reversed(room), strict=True):
+        if whole:
+            run = run * size
+        else:
+            rows.append([formula(simplify(size)), formula(simplify(step))])
+        whole, step = whole and size == wide, step * wide
+    return [formula(simplify(run)), rows]
 
 
 def _launch(launch: Launch, names: Sequence[str]) -> Data:

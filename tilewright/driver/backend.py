@@ -35,6 +35,8 @@ class Backend:
     emit: Callable[[Func, Sequence[str], Any, str], str]
     # What to note of a function whose parameters all begin on a boundary, if that matters.
     aligned: tuple[tuple[str, int], ...] = ()
+    # Bytes up to which a value has memory to itself, so that others need not wait for its readers.
+    apart: int = 0
 
 
 def backend_of(machine: Machine) -> Backend:
@@ -57,5 +59,5 @@ def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision
 
 BACKENDS = {
     "cpu": Backend(schedule_func, finalize, _emit_for_cpu),
-    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,)),
+    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,), 256 << 10),
 }

@@ -89,7 +89,7 @@ def build_model(
     library.check_overrides()
     placer = _Placer(build)
     build.buffers = placer.lifetimes()
-    build.plan = plan = plan_memory(build.buffers)
+    build.plan = plan = plan_memory(build.buffers, backend_of(target).apart)
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
     build.code = ModelCode(
         graph.symbols(),

@@ -56,7 +56,7 @@ def _launch_list(build: ModelBuild) -> dict[str, Any]:
     assert build.code is not None
     kernels = {step.kernel.name: step.kernel for step in build.steps}
     rows = [
-        LaunchedKernel(k.name, tuple(k.sizes), k.plain.params, launches(k.plain))
+        LaunchedKernel(k.name, tuple(k.sizes), k.plain.params, launches(k.plain), k.boxes)
         for k in kernels.values()
     ]
     return {"program": device_program(build.code, rows)}

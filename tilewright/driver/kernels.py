@@ -55,6 +55,8 @@ class Kernel:
     flops: Expr
     traffic: tuple[Expr, ...]
     note: str = ""
+    # Parameters with gaps between their rows: their shape, and that by which they are laid out.
+    boxes: Mapping[str, tuple[Shape, Shape]] = field(default_factory=dict)
 
     @cached_property
     def bytes(self) -> Expr:
@@ -210,6 +212,11 @@ class KernelLibrary:
             source.flops,
             param_bytes(source.func),
             scheduled.note,
+            {
+                p.name: (p.shape, source.rooms[p.name])
+                for p in func.params
+                if p.name in source.rooms
+            },
         )
 
     def _overridden(self, scheduled: ScheduledFunc) -> ScheduledFunc:

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Expr, Var, const
+from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
@@ -78,8 +78,23 @@ class MemoryPlan:
         return self.peak / self.lower_bound if self.lower_bound else 1.0
 
 
-def plan_memory(buffers: Sequence[Lifetime]) -> MemoryPlan:
-    """Place every buffer."""
+def plan_memory(buffers: Sequence[Lifetime], apart: int = 0) -> MemoryPlan:
+    """Place every buffer; one that is known to have at most `apart` bytes shares them with none.
+
+    What shares no bytes may be computed in another order, and at the same time.
+    """
+    small = [b for b in buffers if 0 < (as_int(b.size) or 0) <= apart]
+    if not small or any(free_vars(b.size) for b in buffers):
+        return _plan(buffers)
+    names = {b.name for b in small}
+    plan = _plan([b for b in buffers if b.name not in names])
+    sizes = {b.name: evaluate(_align(b.size), {}) for b in buffers}
+    starts = list(accumulate((sizes[b.name] for b in small), initial=plan.peak))
+    offsets = {b.name: const(start) for b, start in zip(small, starts, strict=False)}
+    return MemoryPlan({**plan.offsets, **offsets}, starts[-1], _lower_bound(buffers, sizes))
+
+
+def _plan(buffers: Sequence[Lifetime]) -> MemoryPlan:
     aligned = [Lifetime(b.name, _align(b.size), b.first, b.last) for b in buffers]
     symbols = {s for b in aligned for s in free_vars(b.size)}
     typical = dict.fromkeys(symbols, TYPICAL_SIZE)

@@ -69,6 +69,27 @@ def test_symbolic_sizes_have_a_frame_each() -> None:
     assert len(driver.graphs) == 3
 
 
+def test_parts_of_a_joined_value_are_computed_side_by_side() -> None:
+    widths = (3, 8, 5)
+    given = [
+        helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, [6, w])
+        for n, w in enumerate(widths)
+    ]
+    nodes = [helper.make_node("Softmax", [f"x{n}"], [f"s{n}"]) for n in range(3)]
+    nodes += [helper.make_node("Concat", ["s0", "s1", "s2"], ["j"], axis=1)]
+    nodes += [helper.make_node("Softmax", ["j"], ["y"])]
+    results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, sum(widths)])]
+    graph = helper.make_graph(nodes, "g", given, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    compiled, driver = _open(model)
+    inputs = random_inputs(model)
+    (expected,) = reference(model, inputs).values()
+    for _ in range(5):  # each time in another order
+        np.testing.assert_allclose(compiled.run(inputs)["y"], expected, rtol=1e-4, atol=1e-5)
+    (nodes,) = driver.graphs
+    assert sum(not node.earlier for node in nodes) == len(widths)
+
+
 def test_profile_has_all_steps() -> None:
     compiled, _ = _open(MODELS["mlp"])
     inputs = random_inputs(MODELS["mlp"])

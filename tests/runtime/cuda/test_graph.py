@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from tilewright.runtime.cuda.actions import Run, Spaces
-from tilewright.runtime.cuda.graph import Graph, Notes, stand_ins
+from tilewright.runtime.cuda.graph import MOST_ROWS, Graph, Notes, ranges_of, stand_ins
 
 ONCE = {"threads": 8, "shared": 0, "loop": "", "steps": 1}
 # Two launches, of which the second only reads what the first has written.
 KERNELS = {
     "k": {
         "sizes": ["n"],
-        "bytes": [["mul", "n", 4], ["mul", "n", 4]],
+        "spans": [[["mul", "n", 4], []], [["mul", "n", 4], []]],
         "launches": [{"name": "k", "grid": "n", **ONCE, "reads": [0], "writes": [1]}],
     }
 }
@@ -107,3 +107,11 @@ def test_copies_are_told() -> None:
     assert notes.copies
     with pytest.raises(AssertionError):
         notes.download(1, 2, 3, 0)
+
+
+def test_rows_with_gaps_are_told_apart() -> None:
+    span = ["w", [[2, 10], ["n", 100]]]
+    found = ranges_of(1000, span, {"w": 4, "n": 3})
+    assert found == [(s, s + 4) for s in (1000, 1100, 1200, 1010, 1110, 1210)]
+    assert ranges_of(0, [8, [[MOST_ROWS + 1, 10]]], {}) == [(0, 10 * MOST_ROWS + 8)]
+    assert ranges_of(0, [8, [[0, 10], [MOST_ROWS + 1, 10]]], {}) == []

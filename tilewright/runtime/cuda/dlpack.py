@@ -38,8 +38,8 @@ class _Tensor(ctypes.Structure):
         ("code", ctypes.c_uint8),
         ("bits", ctypes.c_uint8),
         ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
         ("offset", ctypes.c_uint64),
     )
 
@@ -73,17 +73,21 @@ class Borrowed:
         tensor = self._managed.tensor
         self.address = (tensor.data or 0) + tensor.offset
         self.device = (tensor.device_kind, tensor.device)
-        self.shape = tuple(tensor.shape[: tensor.rank]) if tensor.rank else ()
         self.ndim = tensor.rank
+        self.shape = _numbers(tensor.shape, tensor.rank)
         known = _DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
         self.dtype: np.dtype | None = known.numpy if known else None
-        strides = tensor.strides[: tensor.rank] if tensor.rank and tensor.strides else None
-        self.contiguous = strides is None or _is_contiguous(self.shape, strides)
+        strides = _numbers(tensor.strides, tensor.rank)
+        self.contiguous = not strides or _is_contiguous(self.shape, strides)
 
     def __del__(self) -> None:
         managed = self.__dict__.get("_managed")
         if managed is not None and managed.delete:
             _DELETER(managed.delete)(ctypes.addressof(managed))
+
+
+def _numbers(address: int | None, count: int) -> tuple[int, ...]:
+    return tuple((ctypes.c_int64 * count).from_address(address)) if address and count else ()
 
 
 def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -112,6 +116,7 @@ _DELETE, _DESTROY = _DELETER(_delete), _DESTRUCTOR(_destroy)
 for _function in (_DELETE, _DESTROY):
     # Others may call it as long as the process lives, after this module is gone.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
+_DELETE_AT, _DESTROY_AT = (ctypes.cast(f, ctypes.c_void_p).value for f in (_DELETE, _DESTROY))
 
 
 def capsule(
@@ -119,13 +124,11 @@ def capsule(
 ) -> Any:
     """A capsule with the array at an address; `owner` lives until nobody needs it any more."""
     rank = len(shape)
-    numbers = (ctypes.c_int64 * (2 * rank))(
-        *shape, *(math.prod(shape[n + 1 :]) for n in range(rank))
-    )
-    first = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_int64))
-    behind = ctypes.cast(ctypes.addressof(numbers) + 8 * rank, ctypes.POINTER(ctypes.c_int64))
-    tensor = _Tensor(address, *device, rank, *_code(dtype), 1, first, behind, 0)
-    managed = _Managed(tensor, None, ctypes.cast(_DELETE, ctypes.c_void_p))
+    strides = (math.prod(shape[n + 1 :]) for n in range(rank))
+    numbers = (ctypes.c_int64 * (2 * rank))(*shape, *strides)
+    first = ctypes.addressof(numbers)
+    tensor = _Tensor(address, *device, rank, *_code(dtype), 1, first, first + 8 * rank, 0)
+    managed = _Managed(tensor, None, _DELETE_AT)
     place = ctypes.addressof(managed)
     _OUT[place] = (managed, numbers, owner)
-    return _new(place, _FRESH, ctypes.cast(_DESTROY, ctypes.c_void_p))
+    return _new(place, _FRESH, _DESTROY_AT)

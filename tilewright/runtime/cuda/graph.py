@@ -8,6 +8,7 @@ arrays lie elsewhere than those of the call before.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.overlap import Access, Range, waits
 
 _FIRST, _EACH = 1 << 60, 1 << 44
+MOST_ROWS = 256
+"""Rows of a buffer with gaps that are told apart."""
 
 
 def stand_ins(count: int) -> list[int]:
@@ -27,12 +30,13 @@ def stand_ins(count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Noted:
-    """A launch: what runs, on what, and what it reads and writes."""
+    """A launch: what runs, on what, which of its arguments it uses, what it reads and writes."""
 
     function: int
     shape: tuple[int, int, int]
     words: tuple[int, ...]
     name: str
+    used: frozenset[int]
     access: Access
 
 
@@ -56,7 +60,9 @@ class Notes:
     ) -> None:
         """Note a launch."""
         words = tuple(ctypes.c_int64.from_address(place).value for place in arguments)
-        self.launches.append(Noted(function, shape, words, name, self._access(name, words)))
+        launch = self._known[name][1]
+        used = frozenset((*launch["reads"], *launch["writes"]))
+        self.launches.append(Noted(function, shape, words, name, used, self._access(name, words)))
 
     def copy(self, to: int, source: int, size: int, stream: int) -> None:
         """Note that something is copied."""
@@ -71,15 +77,26 @@ class Notes:
 
     def _access(self, name: str, words: Sequence[int]) -> Access:
         kernel, launch = self._known[name]
-        count = len(kernel["bytes"])
+        spans = kernel["spans"]
         # the last word is the number of a step
-        sizes = dict(zip(kernel["sizes"], words[count:-1], strict=True))
-        ends = [a + value_of(b, sizes) for a, b in zip(words, kernel["bytes"], strict=False)]
+        sizes = dict(zip(kernel["sizes"], words[len(spans) : -1], strict=True))
 
         def ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
-            return tuple((words[n], ends[n]) for n in numbers)
+            return tuple(r for n in numbers for r in ranges_of(words[n], spans[n], sizes))
 
         return Access(ranges(launch["reads"]), ranges(launch["writes"]))
+
+
+def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list[Range]:
+    """Where a buffer's bytes are: each row, or where there are many all from first to last."""
+    run = value_of(span[0], sizes)
+    rows = [(value_of(count, sizes), value_of(step, sizes)) for count, step in span[1]]
+    if math.prod(count for count, _ in rows) > MOST_ROWS:
+        return [(start, start + run + sum((count - 1) * step for count, step in rows))]
+    starts = [start]
+    for count, step in rows:
+        starts = [one + n * step for one in starts for n in range(count)]
+    return [(one, one + run) for one in starts]
 
 
 class Graph:
@@ -93,9 +110,9 @@ class Graph:
         # for each input and output, where its address is wanted: launch, argument, bytes behind
         self._wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for n, noted in enumerate(launches):
-            for position, word in enumerate(noted.words):
-                if word >= _FIRST:
-                    port, behind = divmod(word - _FIRST, _EACH)
+            for position in noted.used:
+                if noted.words[position] >= _FIRST:
+                    port, behind = divmod(noted.words[position] - _FIRST, _EACH)
                     self._wanted[port].append((n, position, behind))
         self._nodes: list[int] = []
         self._graph, self._ready = driver.create_graph(), 0
