@@ -15,7 +15,7 @@ from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.apply_checks import apply_checks
-from tilewright.passes.choose_layouts import choose_layouts
+from tilewright.passes.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.decompose import decompose
 from tilewright.passes.distinct_outputs import distinct_outputs
 from tilewright.passes.eliminate_dead import eliminate_dead
@@ -82,11 +82,12 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 
 
-# What is made for the vectors and caches of processors.
-CPU_ONLY = ("choose_layouts", "winograd", "form_attention", "share_heads")
+# What is made for the vectors and caches of processors, and what a GPU has instead.
+CPU_ONLY = ("winograd", "form_attention", "share_heads")
+ON_GPU = {"choose_layouts": GraphPass("choose_layouts", layouts_of_halves)}
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
-    "gpu": tuple(p for p in GRAPH_PASSES if p.name not in CPU_ONLY),
+    "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES if p.name not in CPU_ONLY),
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
