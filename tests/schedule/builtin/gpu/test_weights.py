@@ -53,3 +53,22 @@ def test_what_lies_so_already_stays() -> None:
         "w[bo, bc, br, bq]", "w[bc, br, bq, bo]"
     )
     assert arranged(across)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "order"), [("f16", 24, [1, 0]), ("f16", 4, []), ("f32", 24, [])]
+)
+def test_16_bits_of_many_rows_have_the_sum_innermost(
+    dtype: str, rows: int, order: list[int]
+) -> None:
+    text = f"""func @f(x: {dtype}[{rows}, 8], w: {dtype}[8, 16], out y: f32[{rows}, 16]) {{
+      for i, j, k in serial({rows}, 16, 8) {{
+        block "y" [bi: S({rows}) = i, bj: S(16) = j, bk: R(8) = k]
+          reads x[bi, bk], w[bk, bj] writes y[bi, bj]
+          init {{ y[bi, bj] = 0.0 }}
+          {{ y[bi, bj] += f32(x[bi, bk]) * f32(w[bk, bj]) }}
+      }}
+    }}"""
+    if dtype == "f32":
+        text = text.replace("f32(x[bi, bk])", "x[bi, bk]").replace("f32(w[bk, bj])", "w[bk, bj]")
+    assert arranged(text)[1] == order

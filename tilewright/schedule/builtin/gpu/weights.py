@@ -3,12 +3,13 @@
     w[o, c, r, q], summed over r, q, c      →      w[o, r, q, c]
     w[c, r, q], a sum for each c            →      w[r, q, c]
 
-The caller packs them once, when the model is compiled.
+The caller packs them once, when the model is compiled. Products of 16-bit elements with more than
+a few rows want the sum innermost in any case: then what follows writes whole pieces (`matrix.py`).
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Load, Var
+from tilewright.arith.expr import Load, Var, product
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.builtin.structure import (
     facts_of,
@@ -16,9 +17,13 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    typical_extent,
 )
 from tilewright.schedule.products import product_roles
 from tilewright.schedule.schedule import Schedule
+
+# As many rows as make it worth a tile of a product on matrices.
+TURNED_ROWS = 16
 
 
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str]) -> None:
@@ -36,7 +41,10 @@ def _order(block: Block, load: Load, buffer: Buffer) -> list[int]:
     """The dimensions of a constant, those that should be innermost last."""
     roles = product_roles(block, vectors=True)
     if roles is not None and spatial(block)[-1] not in roles.batch:
-        inner, other = [it.name for it in roles.depth], [roles.columns[-1].name]
+        rows = typical_extent(product(tuple(it.extent for it in roles.rows)))
+        turned = load.dtype.bits == 16 and rows >= TURNED_ROWS
+        inner = [it.name for it in roles.depth]
+        other = [] if turned else [roles.columns[-1].name]
     else:
         inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
