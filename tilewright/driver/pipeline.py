@@ -32,6 +32,7 @@ from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.nest_concats import nest_concats
 from tilewright.passes.pack_constants import pack_constants
+from tilewright.passes.pad_channels import pad_channels
 from tilewright.passes.place_parts import place_parts
 from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
@@ -82,9 +83,13 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 
 
-# What is made for the vectors and caches of processors, and what a GPU has instead.
-CPU_ONLY = ("winograd", "form_attention", "share_heads")
-ON_GPU = {"choose_layouts": GraphPass("choose_layouts", layouts_of_halves)}
+# What is made for the vectors and caches of processors.
+CPU_ONLY = ("form_attention", "share_heads")
+# What takes the place of another pass on GPUs.
+ON_GPU = {
+    "choose_layouts": GraphPass("choose_layouts", layouts_of_halves),
+    "winograd": GraphPass("pad_channels", pad_channels),
+}
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
     "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES if p.name not in CPU_ONLY),
@@ -176,8 +181,8 @@ def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
 def _on_gpu(dtype: DType) -> Lowering:
     return (
         ("sink_reshapes", "choose_layouts", _choose_layouts),
-        ("separate_resizes", "lower_to_f16", partial(_lower_to, dtype)),
-        ("separate_resizes", "eliminate_dead", _eliminate_dead),
+        ("pad_channels", "lower_to_f16", partial(_lower_to, dtype)),
+        ("pad_channels", "eliminate_dead", _eliminate_dead),
     )
 
 
@@ -206,6 +211,7 @@ OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
+    *ON_GPU.values(),
 )
 
 

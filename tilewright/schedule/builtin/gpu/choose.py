@@ -98,7 +98,8 @@ def _schedule_sums(
 def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
     """Rows that lie across what is read, which is turned first: several sums read it."""
     facts = facts_of(sch.func)
-    turned = [b for b in facts.blocks if not reductions(b) and turned_read(b, facts) is not None]
+    plain = [b for b in facts.blocks if spatial(b) and not reductions(b)]
+    turned = [b for b in plain if turned_read(b, facts) is not None]
     rest = without(facts, {b.name for b in turned})
     if not turned or len(facts.outputs) != 1 or turned[-1] is facts.blocks[-1]:
         return False
