@@ -87,7 +87,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 CPU_ONLY = ("form_attention", "share_heads")
 # What takes the place of another pass on GPUs.
 ON_GPU = {
-    "choose_layouts": GraphPass("choose_layouts", layouts_of_halves),
+    "choose_layouts": GraphPass("layouts_of_halves", layouts_of_halves),
     "winograd": GraphPass("pad_channels", pad_channels),
 }
 PASSES: dict[str, tuple[GraphPass, ...]] = {
@@ -200,7 +200,11 @@ LOWERING: dict[str, dict[str, Lowering]] = {
             ("distinct_outputs", "short_sums", _short_sums),
         ),
     },
-    "gpu": {"bf16": _on_gpu(BF16), "fp16": _on_gpu(F16)},
+    "gpu": {
+        "bf16": _on_gpu(BF16),
+        "fp16": _on_gpu(F16),
+        "tf32": (("sink_reshapes", "choose_layouts", _choose_layouts),),
+    },
 }
 
 # Passes that tools may run besides.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.programs import check_same
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
@@ -29,7 +30,7 @@ DEPTHWISE = """func @f(x: f32[6, 7, 4], w: f32[4, 3, 2], out y: f32[4, 6, 4]) {
 def arranged(text: str, constants: frozenset[str] = frozenset({"w"})) -> tuple[Func, list[int]]:
     before = parse_func(text)
     sch = Schedule(before)
-    arrange_weights(sch, "y", constants)
+    arrange_weights(sch, "y", constants, H200)
     check_same(before, sch.func, {})
     order = [part[0] for _, layout in sch.func.layouts for part in layout.parts]
     return sch.func, order

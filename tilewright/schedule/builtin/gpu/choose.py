@@ -69,7 +69,7 @@ def _schedule_sums(
     _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
     for b in sums:
-        arrange_weights(sch, b.name, constants)
+        arrange_weights(sch, b.name, constants, target)
     facts = facts_of(sch.func)
     done: tuple[str, ...] = ()
     if len(facts.outputs) == 1:
