@@ -25,6 +25,7 @@ declare void @tw.py.ldmatrix(i64, ptr, ptr)
 declare void @tw.py.ldmatrix.trans(i64, ptr, ptr)
 declare void @tw.py.mma.bf16(i64, ptr, ptr)
 declare void @tw.py.mma.f16(i64, ptr, ptr)
+declare void @tw.py.mma.tf32(i64, ptr, ptr)
 declare void @tw.py.copy(i64, ptr, ptr)
 declare void @tw.py.copy.word(i64, ptr, ptr)
 declare void @tw.py.commit(i64, ptr, ptr)
@@ -33,6 +34,12 @@ define internal i64 @tw.number() noinline {
   %n = call i32 @tw.thread.number()
   %wide = zext i32 %n to i64
   ret i64 %wide
+}
+define internal i32 @tw.tf32(float %x) noinline {
+  %bits = bitcast float %x to i32
+  %more = add i32 %bits, 4096
+  %r = and i32 %more, -8192
+  ret i32 %r
 }
 define internal i32 @tw.lane() noinline {
   %n = call i32 @tw.thread.number()
@@ -105,6 +112,8 @@ _NAMES = {
     "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": "tw.ldmatrix.trans",
     "llvm.nvvm.mma.m16n8k16.row.col.bf16": "tw.mma.bf16",
     "llvm.nvvm.mma.m16n8k16.row.col.f32.f32": "tw.mma.f16",
+    "llvm.nvvm.mma.m16n8k8.row.col.tf32": "tw.mma.tf32",
+    "llvm.nvvm.f2tf32.rna": "tw.tf32",
     "llvm.nvvm.cp.async.cg.shared.global.16": "tw.copy",
     "llvm.nvvm.cp.async.ca.shared.global.4": "tw.copy.word",
     "llvm.nvvm.cp.async.commit.group": "tw.commit",
@@ -136,7 +145,8 @@ def warp_text(text: str) -> str:
     # Addresses of shared memory have 32 bits, those of this machine 64.
     text = re.sub(r"(define internal void @tw\.mma_.*?\n\})", _widened, text, flags=re.S)
     text, groups = _grouped(text)
-    made = _ldmatrix("") + _ldmatrix(".trans") + _mma("bf16", "i32") + _mma("f16", "<2 x half>")
+    made = _ldmatrix("") + _ldmatrix(".trans") + _mma("f16", "<2 x half>")
+    made += _mma("bf16", "i32") + _mma("tf32", "i32")
     return re.sub(r" addrspace\([13]\)", "", text) + _TEXT + made + groups
 
 
@@ -192,7 +202,7 @@ def _widened(found: re.Match[str]) -> str:
 def _wide_line(line: str) -> str:
     if "@tw.lane()" in line:
         return "  %lane.narrow = call i32 @tw.lane()\n  %lane = zext i32 %lane.narrow to i64"
-    if any(word in line for word in ("ldmatrix", "extractvalue", "bitcast", "mma.")):
+    if any(word in line for word in ("ldmatrix", "extractvalue", "bitcast", "mma.", "tf32")):
         return line
     line = re.sub(r"trunc i64 (\S+) to i32", r"add i64 \1, 0", line)
     return re.sub(r"\bi32\b", "i64", line)
@@ -228,18 +238,20 @@ def _read_matrices(kind: str, given: list[int]) -> np.ndarray:
 
 def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
     """For each lane, its four elements of a product; fragments as the instruction has them."""
-    dtype = ml_dtypes.bfloat16 if kind.endswith("bf16") else np.float16
+    dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32}[kind[4:]]
     words = np.array(given, np.uint32)
-    halves = words[:, :6].copy().view(np.uint16).view(dtype).astype(np.float32)
-    halves = halves.reshape(8, 4, 6, 2)  # group, place in it, register, half
-    a = np.zeros((16, 16), np.float32)
-    b = np.zeros((16, 8), np.float32)
+    each = 4 // np.dtype(dtype).itemsize
+    parts = words[:, :6].copy().view(np.uint8).view(dtype).astype(np.float32)
+    parts = parts.reshape(8, 4, 6, each)  # group, place in it, register, part
+    near = 4 * each
+    a = np.zeros((16, 2 * near), np.float32)
+    b = np.zeros((2 * near, 8), np.float32)
     sums = words[:, 6:].copy().view(np.float32).reshape(8, 4, 4)
     for register in range(4):
-        rows, columns = register % 2 * 8, register // 2 * 8
-        a[rows : rows + 8, columns : columns + 8] = halves[:, :, register].reshape(8, 8)
+        rows, columns = register % 2 * 8, register // 2 * near
+        a[rows : rows + 8, columns : columns + near] = parts[:, :, register].reshape(8, near)
     for register in range(2):
-        b[register * 8 : register * 8 + 8] = halves[:, :, 4 + register].reshape(8, 8).T
+        b[register * near :][:near] = parts[:, :, 4 + register].reshape(8, near).T
     product = a @ b
     out = np.empty((8, 4, 4), np.float32)
     for register in range(4):
@@ -337,6 +349,7 @@ _FUNCTIONS = {
     "tw.py.ldmatrix.trans": lambda *a: _on_ldmatrix("ldmatrix.trans", *a),
     "tw.py.mma.bf16": lambda *a: _on_mma("mma.bf16", *a),
     "tw.py.mma.f16": lambda *a: _on_mma("mma.f16", *a),
+    "tw.py.mma.tf32": lambda *a: _on_mma("mma.tf32", *a),
     "tw.py.copy": partial(_on_copy, 16),
     "tw.py.copy.word": partial(_on_copy, 4),
     "tw.py.commit": _on_commit,

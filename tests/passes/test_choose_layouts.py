@@ -5,7 +5,7 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import random_inputs
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
@@ -13,7 +13,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.evaluate import run_graph
-from tilewright.passes.choose_layouts import choose_layouts
+from tilewright.passes.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.sink_transposes import sink_transposes
 
@@ -78,6 +78,18 @@ def test_wide_windows_get_channels_last(rank: int) -> None:
     assert [n.op for n in after.nodes] == ["transpose", "conv", "transpose"]
     assert _layouts(after) == ["channels_last"]
     assert choose_layouts(after) is after
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, F32])
+def test_convolutions_of_16_bits_where_matrices_are(dtype: DType) -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(dtype, 2, 8, 5, 5))
+    w = g.input("w", tensor(dtype, 16, 8, 3, 3))
+    graph = g.graph(g("conv", x, w, strides=(1, 1), pads=(1,) * 4, dilations=(1, 1)))
+    after = layouts_of_halves(graph)
+    verify_graph(after)
+    assert _layouts(after) == ["channels_first" if dtype is F32 else "channels_last"]
+    assert (after is graph) == (dtype is F32)
 
 
 def test_neighbours_share_a_layout_and_what_lies_between_follows() -> None:

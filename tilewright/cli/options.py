@@ -23,7 +23,7 @@ precision_option = click.option(
     default="f32",
     show_default=True,
     help="bf16 lets products and convolutions round their operands where that is faster; fp16 lets "
-    "a machine whose vectors compute in f16 do so.",
+    "a machine whose vectors compute in f16 do so; tf32 lets a GPU round those of f32.",
 )
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"

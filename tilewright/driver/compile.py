@@ -11,7 +11,7 @@ from tilewright.core.cache import open_cache
 from tilewright.core.config import config
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.identity import model_key
-from tilewright.driver.precision import check_precision
+from tilewright.driver.precision import check_precision, machine_for
 from tilewright.driver.release import release_memory
 from tilewright.driver.torch_source import read_source
 from tilewright.runtime.container import Container, read_container
@@ -52,7 +52,8 @@ def compile(
     `dims` gives symbolic sizes a value. `precision="bf16"` allows matrix products and convolutions
     to round their operands to bf16 where that is faster; sums stay in f32. `precision="fp16"` lets
     a machine whose vectors compute in f16 do so from the first product on, only sums of more than a
-    few terms in f32; values beyond 65504 become infinite.
+    few terms in f32; values beyond 65504 become infinite. `precision="tf32"` lets products of f32
+    on a GPU round their operands to 11 bits.
 
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
@@ -140,8 +141,7 @@ def compile_container(
     progress: Progress = lambda stage: None,
 ) -> Container:
     """Compile a model, for this machine or another, without loading it; see `compile`."""
-    machine = resolve_machine(target)
-    check_precision(precision)
+    machine = machine_for(resolve_machine(target), check_precision(precision))
     sizes = dict(dims or {})
     folder = overrides or config().override_dir
     verdicts = _verdicts(tuned, nearest, machine)

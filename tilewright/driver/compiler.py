@@ -24,7 +24,7 @@ from tilewright.driver.frame import emit_entry
 from tilewright.driver.kernels import Kernel, Made, MakeSchedule
 from tilewright.driver.manifest import make_manifest
 from tilewright.driver.pipeline import graph_passes
-from tilewright.driver.precision import check_precision
+from tilewright.driver.precision import check_precision, machine_for
 from tilewright.driver.step_rows import step_rows
 from tilewright.driver.support import support_objects
 from tilewright.driver.tuning.tuned import TunedSchedules
@@ -78,8 +78,8 @@ def lower(
 ) -> ModelBuild:
     """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
     folder = overrides or config().override_dir
-    machine, sizes = resolve_machine(target), dict(dims or {})
-    check_precision(precision)
+    machine = machine_for(resolve_machine(target), check_precision(precision))
+    sizes = dict(dims or {})
     schedule = None
     if tuned is not None:
         schedule = TunedSchedules(read_verdicts(Path(tuned), machine, nearest))

@@ -15,7 +15,7 @@ from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.apply_checks import apply_checks
-from tilewright.passes.choose_layouts import choose_layouts
+from tilewright.passes.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.decompose import decompose
 from tilewright.passes.distinct_outputs import distinct_outputs
 from tilewright.passes.eliminate_dead import eliminate_dead
@@ -32,6 +32,7 @@ from tilewright.passes.manager import GraphPass, PassLog
 from tilewright.passes.merge_equal import merge_equal
 from tilewright.passes.nest_concats import nest_concats
 from tilewright.passes.pack_constants import pack_constants
+from tilewright.passes.pad_channels import pad_channels
 from tilewright.passes.place_parts import place_parts
 from tilewright.passes.round_attention import round_attention
 from tilewright.passes.separate_resizes import separate_resizes
@@ -83,10 +84,15 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 
 
 # What is made for the vectors and caches of processors.
-CPU_ONLY = ("choose_layouts", "winograd", "form_attention", "share_heads")
+CPU_ONLY = ("form_attention", "share_heads")
+# What takes the place of another pass on GPUs.
+ON_GPU = {
+    "choose_layouts": GraphPass("layouts_of_halves", layouts_of_halves),
+    "winograd": GraphPass("pad_channels", pad_channels),
+}
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
-    "gpu": tuple(p for p in GRAPH_PASSES if p.name not in CPU_ONLY),
+    "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES if p.name not in CPU_ONLY),
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
@@ -175,8 +181,8 @@ def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
 def _on_gpu(dtype: DType) -> Lowering:
     return (
         ("sink_reshapes", "choose_layouts", _choose_layouts),
-        ("separate_resizes", "lower_to_f16", partial(_lower_to, dtype)),
-        ("separate_resizes", "eliminate_dead", _eliminate_dead),
+        ("pad_channels", "lower_to_f16", partial(_lower_to, dtype)),
+        ("pad_channels", "eliminate_dead", _eliminate_dead),
     )
 
 
@@ -194,7 +200,11 @@ LOWERING: dict[str, dict[str, Lowering]] = {
             ("distinct_outputs", "short_sums", _short_sums),
         ),
     },
-    "gpu": {"bf16": _on_gpu(BF16), "fp16": _on_gpu(F16)},
+    "gpu": {
+        "bf16": _on_gpu(BF16),
+        "fp16": _on_gpu(F16),
+        "tf32": (("sink_reshapes", "choose_layouts", _choose_layouts),),
+    },
 }
 
 # Passes that tools may run besides.
@@ -205,6 +215,7 @@ OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
+    *ON_GPU.values(),
 )
 
 

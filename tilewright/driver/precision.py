@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from tilewright.core.errors import ConfigError
 from tilewright.target.cpu import Target
+from tilewright.target.gpu import GpuTarget, with_tf32
+from tilewright.target.machine import Machine
 
 PRECISIONS = {
     "f32": "as the model says",
     "bf16": "products and convolutions of f32 in bf16, summed in f32, where that is faster",
     "fp16": "from the first product on in f16, sums of more than a few terms in f32, where the "
     "machine's vectors compute in f16",
+    "tf32": "products and convolutions of f32 round their operands to 11 bits, summed in f32, on a "
+    "GPU that has instructions for it",
 }
 """What `precision` may be, and what each allows."""
 
@@ -22,6 +26,12 @@ def check_precision(precision: str) -> str:
             "precision.unknown", f"no precision named {precision!r}", help=f"one of {known}"
         )
     return precision
+
+
+def machine_for(machine: Machine, precision: str) -> Machine:
+    """A machine with the instructions that a precision allows it."""
+    tf32 = precision == "tf32" and isinstance(machine, GpuTarget)
+    return with_tf32(machine) if tf32 else machine
 
 
 def rounds_natively(target: Target, precision: str) -> bool:

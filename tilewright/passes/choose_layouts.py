@@ -42,6 +42,13 @@ def choose_layouts(graph: Graph) -> Graph:
     return rewrite_graph(graph, layouts.rule)
 
 
+def layouts_of_halves(graph: Graph) -> Graph:
+    """Put channels last where convolutions are of 16 bits, which instructions on matrices read."""
+    convolutions = (n for n in graph.nodes if isinstance(n.attrs, ConvAttrs))
+    narrow = any(graph.tensor_type(n.inputs[0]).dtype.bits == 16 for n in convolutions)
+    return choose_layouts(graph) if narrow else graph
+
+
 def _has_channels_first(n: Node) -> bool:
     return isinstance(n.attrs, WindowAttrs) and n.attrs.layout == "channels_first"
 

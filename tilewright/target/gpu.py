@@ -6,6 +6,8 @@ Nothing here asks a driver: a machine without a GPU compiles for one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
 
@@ -126,6 +128,14 @@ NAMED: dict[str, GpuTarget] = {
     "sm_90a": _nvidia("sm_90a", 132, 64, 228, 60, 4800, 67),
 }
 DEFAULT = "sm_90a"
+
+
+def with_tf32(target: GpuTarget) -> GpuTarget:
+    """A GPU whose products of f32 may round their operands to tf32."""
+    rounded = tuple(
+        replace(s, operands="f32") for s in target.matrix_shapes if s.operands == "tf32"
+    )
+    return replace(target, matrix_shapes=(*target.matrix_shapes, *rounded))
 
 
 def target_names() -> tuple[str, ...]:

@@ -6,22 +6,22 @@ import pytest
 from tests.finalize.kernel_steps import run, sample
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.schedule.intrin.mma import BLOCKS, MMA, ORDERS, mma_names
+from tilewright.schedule.intrin.mma import BLOCKS, MMA, ORDERS, mma_names, mma_orders
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
 def test_every_block_has_its_instructions() -> None:
     for rows, columns in BLOCKS:
-        for dtype in ("f16", "bf16"):
-            for order in ORDERS:
+        for dtype in ("f16", "bf16", "f32"):
+            for order in mma_orders(dtype):
                 for name in mma_names(dtype, rows, columns, order):
                     assert INTRINSICS[name].available("nvptx64", ())
                     assert not INTRINSICS[name].available("x86_64", ())
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_tile_expands_to_its_pattern(order: str) -> None:
-    name = mma_names("bf16", 16, 16, order)[1]
+@pytest.mark.parametrize(("dtype", "order"), [*(("bf16", o) for o in ORDERS), ("f32", "nt")])
+def test_a_tile_expands_to_its_pattern(dtype: str, order: str) -> None:
+    name = mma_names(dtype, 16, 16, order)[1]
     pattern = pattern_of(name)
     regions = {
         p.name: f"{p.name}[{', '.join(f'0 : {d}' for d in p.shape)}]" for p in pattern.params
@@ -32,5 +32,5 @@ def test_a_tile_expands_to_its_pattern(order: str) -> None:
     arrays = sample(pattern, {})
     left, right = (arrays[n].astype(np.float32) for n in "ab")
     left, right = left.T if order[0] == "t" else left, right.T if order[1] == "t" else right
-    found = run(parse_func(text), arrays, {})["c"].reshape(left.shape)
+    found = run(parse_func(text), arrays, {})["c"].reshape(16, 16)
     np.testing.assert_allclose(found, left @ right, rtol=1e-4, atol=1e-5)

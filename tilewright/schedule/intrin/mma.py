@@ -2,6 +2,8 @@
 
     mma.m16n8k16  c[m, n] += a[m, k] * b[k, n]      16 x 8 x 16, c in f32
 
+Operands of f32 are rounded to tf32, of 11 bits, where the user allows that: 16 x 8 x 8 at once.
+
 A warp has a block of sums, `mma_zero` starts it, `mma_bf16` adds a step of 16 to all of it. They
 are a fragment: thread `t` has the elements `[t // 4 + 8 i, t % 4 * 2 + 8 j + (0 or 1)]`. Operands
 are in shared memory, either way round, and reach registers by `ldmatrix`: eight rows of 16 bytes at
@@ -23,7 +25,13 @@ BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16))
 """How many rows and columns of sums a warp may have."""
 ORDERS = ("nn", "nt", "tn", "tt")
 """How both operands lie: `n` as they are multiplied, row by row; `t` column by column."""
-_TYPES = {"bf16": ("bf16", "i32"), "f16": ("f32.f32", "<2 x half>")}
+# The instruction for each type of operands, and what it takes.
+_TYPES = {
+    "bf16": ("m16n8k16.row.col.bf16", "i32"),
+    "f16": ("m16n8k16.row.col.f32.f32", "<2 x half>"),
+    "f32": ("m16n8k8.row.col.tf32", "i32"),
+}
+_ROUND = "llvm.nvvm.f2tf32.rna"
 _ARCH = "nvptx64"
 _FOUR = "{ i32, i32, i32, i32 }"
 _SUMS = "{ float, float, float, float }"
@@ -32,6 +40,16 @@ _SUMS = "{ float, float, float, float }"
 def mma_names(dtype: str, rows: int, columns: int, order: str) -> tuple[str, str]:
     """The intrinsics that start and add to a warp's block of sums."""
     return f"mma_zero_{rows}x{columns}", f"mma_{dtype}_{rows}x{columns}_{order}"
+
+
+def mma_depth(dtype: str) -> int:
+    """How much of the sum one instruction adds: 32 bytes of each operand."""
+    return DEPTH // 2 if dtype == "f32" else DEPTH
+
+
+def mma_orders(dtype: str) -> tuple[str, ...]:
+    """How operands may lie: words are not turned on their way, only halves of them."""
+    return ("nt",) if dtype == "f32" else ORDERS
 
 
 def function_text(name: str, params: str, lines: list[str]) -> str:
@@ -122,6 +140,10 @@ class _Operand:
             n = f"{self.word}{number}"
             for part in range(4):
                 yield f"%{n}.{part}.raw = extractvalue {_FOUR} %{n}, {part}"
+                if dtype == "f32":
+                    yield f"%{n}.{part}.f = bitcast i32 %{n}.{part}.raw to float"
+                    yield f"%{n}.{part} = call i32 @{_ROUND}(float %{n}.{part}.f)"
+                    continue
                 kind = _TYPES[dtype][1]
                 yield f"%{n}.{part} = bitcast i32 %{n}.{part}.raw to {kind}"
 
@@ -146,13 +168,15 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
             lines += operand.read(number)
         lines += operand.parts(dtype)
     lines += _multiply(dtype, rows, columns)
-    a = f"[{rows}, {DEPTH}]" if left.deep else f"[{DEPTH}, {rows}]"
-    b = f"[{columns}, {DEPTH}]" if right.deep else f"[{DEPTH}, {columns}]"
-    x, y = "i, k" if left.deep else "k, i", "j, k" if right.deep else "k, j"
+    depth = mma_depth(dtype)
+    a = f"[{rows}, {depth}]" if left.deep else f"[{depth}, {rows}]"
+    b = f"[{columns}, {depth}]" if right.deep else f"[{depth}, {columns}]"
+    x, y = "a[i, k]" if left.deep else "a[k, i]", "b[j, k]" if right.deep else "b[k, j]"
+    if dtype != "f32":
+        x, y = f"f32({x})", f"f32({y})"
     return Intrinsic(
         f"func @{name}(a: {dtype}{a}, b: {dtype}{b}, out c: f32[{rows}, {columns}]) {{"
-        f" for i, j, k in serial({rows}, {columns}, {DEPTH}) {{"
-        f" c[i, j] += f32(a[{x}]) * f32(b[{y}]) }} }}",
+        f" for i, j, k in serial({rows}, {columns}, {depth}) {{ c[i, j] += {x} * {y} }} }}",
         tile=f"mma.{order}",
         arch=_ARCH,
         llvm=function_text(
@@ -164,7 +188,7 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
 
 
 def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
-    suffix, kind = _TYPES[dtype]
+    instruction, kind = _TYPES[dtype]
     for number, i, j, places in fragment_places(rows, columns):
         yield from places
         for n in range(4):
@@ -172,7 +196,7 @@ def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
         a = [f"{kind} %a{i}.{n}" for n in range(4)]
         b = [f"{kind} %b{j // 2}.{j % 2 * 2 + n}" for n in range(2)]
         c = [f"float %old{number}.{n}" for n in range(4)]
-        name = f"llvm.nvvm.mma.m16n8k16.row.col.{suffix}"
+        name = f"llvm.nvvm.mma.{instruction}"
         yield f"%new{number} = call {_SUMS} @{name}({', '.join((*a, *b, *c))})"
         for n in range(4):
             yield f"%new{number}.{n} = extractvalue {_SUMS} %new{number}, {n}"
@@ -212,7 +236,7 @@ MMA: dict[str, Intrinsic] = {
         name: _step(name, dtype, rows, columns, order)
         for dtype in _TYPES
         for rows, columns in BLOCKS
-        for order in ORDERS
+        for order in mma_orders(dtype)
         for name in (mma_names(dtype, rows, columns, order)[1],)
     },
 }

@@ -5,6 +5,10 @@ import pytest
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.gpu.scheduled import check, scheduled
 from tests.schedule.builtin.scheduled import kinds
+from tilewright.core.dtypes import F32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.rules import RULES
 
 # The rule of the kernel that matters most in each graph.
@@ -41,3 +45,16 @@ def test_padding_is_part_of_what_reads_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["depthwise", "max_pool", "transposes", "rearranged", "gathered"])
 def test_meaning(name: str) -> None:
     check(KERNELS[name](3, 9, 7), {})
+
+
+@pytest.mark.parametrize(("channels", "rule", "grids"), [(40, "rows", 2), (24, "nests", 5)])
+def test_rows_that_lie_across_are_turned_first(channels: int, rule: str, grids: int) -> None:
+    b = GraphBuilder("f")
+    x = b.input("x", tensor(F32, 2, channels, 5, 7))
+    turned = b.add("transpose", x, attrs=make_attrs("transpose", {"perm": (0, 2, 3, 1)}))
+    weights = [b.input(name, tensor(F32, channels)) for name in "wb"]
+    norm = b.add("layer_norm", turned, *weights, attrs=make_attrs("layer_norm", {"axis": -1}))
+    graph = b.graph(norm)
+    assert check(graph, {}) == [rule]
+    (result,) = scheduled(graph)
+    assert len(kinds(result.func)["grid"]) == grids

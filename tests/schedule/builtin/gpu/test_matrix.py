@@ -29,7 +29,7 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.matrix import MATRIX_TILES
 from tilewright.schedule.intrin.mma import BLOCKS
-from tilewright.target.gpu import GpuTarget, resolve
+from tilewright.target.gpu import GpuTarget, resolve, with_tf32
 
 A100 = resolve("cuda -arch=sm_80")
 
@@ -158,9 +158,23 @@ def test_symbolic_sizes() -> None:
     on_threads(func, scheduled, {"M": 5})
 
 
-def test_f32_stays_exact() -> None:
-    _, scheduled = the_kernel(dense(64, 64, 64, F32))
+@pytest.mark.parametrize("target", [H200, A100])
+def test_f32_stays_exact(target: GpuTarget) -> None:
+    _, scheduled = the_kernel(dense(64, 64, 64, F32, "nt"), target)
     assert not tiles(scheduled)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target"), [((64, 64, 64), H200), ((9, 33, 44), A100), ((70, 72, 77), H200)]
+)
+def test_f32_is_rounded_where_that_is_allowed(
+    sizes: tuple[int, int, int], target: GpuTarget
+) -> None:
+    func, scheduled = the_kernel(dense(*sizes, F32, "nt"), with_tf32(target))
+    assert {t.intrinsic.split("_")[1] for t in tiles(scheduled)} == {"zero", "f32"}
+    on_threads(func, scheduled, {})
+    _, turned = the_kernel(dense(*sizes, F32, "nn"), with_tf32(target))
+    assert not tiles(turned)
 
 
 def test_tiles_are_whole_and_fit() -> None:

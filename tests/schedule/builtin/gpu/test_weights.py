@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.programs import check_same
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
@@ -29,7 +30,7 @@ DEPTHWISE = """func @f(x: f32[6, 7, 4], w: f32[4, 3, 2], out y: f32[4, 6, 4]) {
 def arranged(text: str, constants: frozenset[str] = frozenset({"w"})) -> tuple[Func, list[int]]:
     before = parse_func(text)
     sch = Schedule(before)
-    arrange_weights(sch, "y", constants)
+    arrange_weights(sch, "y", constants, H200)
     check_same(before, sch.func, {})
     order = [part[0] for _, layout in sch.func.layouts for part in layout.parts]
     return sch.func, order
@@ -53,3 +54,22 @@ def test_what_lies_so_already_stays() -> None:
         "w[bo, bc, br, bq]", "w[bc, br, bq, bo]"
     )
     assert arranged(across)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "order"), [("f16", 24, [1, 0]), ("f16", 4, []), ("f32", 24, [])]
+)
+def test_16_bits_of_many_rows_have_the_sum_innermost(
+    dtype: str, rows: int, order: list[int]
+) -> None:
+    text = f"""func @f(x: {dtype}[{rows}, 8], w: {dtype}[8, 16], out y: f32[{rows}, 16]) {{
+      for i, j, k in serial({rows}, 16, 8) {{
+        block "y" [bi: S({rows}) = i, bj: S(16) = j, bk: R(8) = k]
+          reads x[bi, bk], w[bk, bj] writes y[bi, bj]
+          init {{ y[bi, bj] = 0.0 }}
+          {{ y[bi, bj] += f32(x[bi, bk]) * f32(w[bk, bj]) }}
+      }}
+    }}"""
+    if dtype == "f32":
+        text = text.replace("f32(x[bi, bk])", "x[bi, bk]").replace("f32(w[bk, bj])", "w[bk, bj]")
+    assert arranged(text)[1] == order

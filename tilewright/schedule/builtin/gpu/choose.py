@@ -20,6 +20,7 @@ from tilewright.schedule.builtin.gpu.points import (
 from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
 from tilewright.schedule.builtin.gpu.steps import schedule_steps, shared_steps
+from tilewright.schedule.builtin.gpu.transpose import turned_read
 from tilewright.schedule.builtin.gpu.weights import arrange_weights
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rows import row_axes
@@ -63,10 +64,12 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
 def _schedule_sums(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
 ) -> str:
+    if len(sums) > 1 and _schedule_turned_rows(sch, target):
+        return "rows"
     _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
     for b in sums:
-        arrange_weights(sch, b.name, constants)
+        arrange_weights(sch, b.name, constants, target)
     facts = facts_of(sch.func)
     done: tuple[str, ...] = ()
     if len(facts.outputs) == 1:
@@ -90,6 +93,23 @@ def _schedule_sums(
     for b in without(facts_of(sch.func), _made_by(sch, done)).blocks:
         _schedule_alone(sch, b, target)
     return "nests"
+
+
+def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
+    """Rows that lie across what is read, which is turned first: several sums read it."""
+    facts = facts_of(sch.func)
+    plain = [b for b in facts.blocks if spatial(b) and not reductions(b)]
+    turned = [b for b in plain if turned_read(b, facts) is not None]
+    rest = without(facts, {b.name for b in turned})
+    if not turned or len(facts.outputs) != 1 or turned[-1] is facts.blocks[-1]:
+        return False
+    rows = row_axes(rest)
+    if rows is None or is_short(rest):
+        return False
+    schedule_rows(sch, rest, rows, target)
+    for b in turned:
+        schedule_injective(sch, b, target)
+    return True
 
 
 def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Products of f16 and bf16, by instructions on matrices.
+"""Products of f16 and bf16, and of f32 where those may be rounded, by instructions on matrices.
 
     grid: (batch, row tile, column tile)
       warp (y, x): C = 0                                 fragments
@@ -13,11 +13,12 @@ A tile of an operand lies in shared memory as the operand does in global memory,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tilewright.arith.expr import Load, as_int
 from tilewright.arith.walk import free_vars
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block, Buffer, Store
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.product import (
@@ -74,6 +75,11 @@ class MatrixTile:
     rate: float
     grouped: bool = False
     depth: int = 64
+    bytes: int = 2
+
+    def of(self, bytes: int) -> MatrixTile:
+        """The tile for elements of so many bytes."""
+        return replace(self, depth=self.depth * self.bytes // bytes, bytes=bytes)
 
     @property
     def sides(self) -> tuple[int, int, int]:
@@ -93,12 +99,17 @@ class MatrixTile:
     @property
     def shared(self) -> int:
         """The bytes of shared memory that it takes."""
-        return (self.rows + self.columns) * self.depth * 2 * self.stages
+        return (self.rows + self.columns) * self.depth * self.bytes * self.stages
 
     @property
     def step(self) -> int:
         """The depth of one tile statement."""
-        return wgmma.DEPTH if self.grouped else DEPTH
+        return wgmma.DEPTH if self.grouped else DEPTH * 2 // self.bytes
+
+    @property
+    def piece(self) -> int:
+        """The elements of 16 bytes."""
+        return PIECE * 2 // self.bytes
 
     def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
         """The intrinsics that start and add to sums, for operands along the depth or not."""
@@ -130,7 +141,7 @@ def matrix_tile_of(
         return None
     left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
     total = buffers[block.writes[0].buffer].dtype
-    known = {s.operands for s in target.matrix_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
+    known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
     if left != right or str(left) not in known or str(total) != "f32":
         return None
     axes = (roles.batch, roles.rows, roles.columns, roles.depth)
@@ -141,7 +152,8 @@ def matrix_tile_of(
         right_load, buffers[right_load.buffer], roles.columns[-1].name
     )
     few = rows < LEAST_ROWS and (not neighbours or min(columns, depth) < LEAST_ROW)
-    if depth < LEAST_DEPTH or columns < LEAST_ROWS or few:
+    turned = not (along and reads_along_depth(block, buffers, "right"))
+    if depth < LEAST_DEPTH or columns < LEAST_ROWS or few or (turned and left == F32):
         return None
 
     def cost(tile: MatrixTile) -> float:
@@ -151,7 +163,8 @@ def matrix_tile_of(
         return turns * (steps + WRITE_STEPS * size / tile.resident)
 
     grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
-    fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
+    sized = (t.of(left.bytes) for t in MATRIX_TILES)
+    fitting = [t for t in sized if t.shared <= target.block_shared]
     fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
     filled = [t for t in fitting if t.rows < 2 * max(rows, ROWS)]
     return min(filled or fitting, key=cost)
@@ -199,7 +212,7 @@ def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
     """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
     axes = sch.compute_at(name, step)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
-    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, PIECE])
+    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, tile.piece])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)

@@ -3,12 +3,13 @@
     w[o, c, r, q], summed over r, q, c      →      w[o, r, q, c]
     w[c, r, q], a sum for each c            →      w[r, q, c]
 
-The caller packs them once, when the model is compiled.
+The caller packs them once, when the model is compiled. Products on matrices with more than a few
+rows want the sum innermost in any case: then what follows writes whole pieces (`matrix.py`).
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Load, Var
+from tilewright.arith.expr import Load, Var, product
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.builtin.structure import (
     facts_of,
@@ -16,27 +17,36 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    typical_extent,
 )
 from tilewright.schedule.products import product_roles
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# As many rows as make it worth a tile of a product on matrices.
+TURNED_ROWS = 16
 
 
-def arrange_weights(sch: Schedule, name: str, constants: frozenset[str]) -> None:
+def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
     """Bring the constants that a sum reads into such an order."""
+    narrow = {s.operands for s in target.matrix_shapes}
     facts = facts_of(sch.func)
     block = facts.block(name)
     for load in reads_of(block):
         if load.buffer in constants:
-            order = _order(block, load, facts.buffers[load.buffer])
+            order = _order(block, load, facts.buffers[load.buffer], str(load.dtype) in narrow)
             if order != sorted(order):
                 sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
 
 
-def _order(block: Block, load: Load, buffer: Buffer) -> list[int]:
+def _order(block: Block, load: Load, buffer: Buffer, narrow: bool) -> list[int]:
     """The dimensions of a constant, those that should be innermost last."""
     roles = product_roles(block, vectors=True)
     if roles is not None and spatial(block)[-1] not in roles.batch:
-        inner, other = [it.name for it in roles.depth], [roles.columns[-1].name]
+        rows = typical_extent(product(tuple(it.extent for it in roles.rows)))
+        turned = narrow and rows >= TURNED_ROWS
+        inner = [it.name for it in roles.depth]
+        other = [] if turned else [roles.columns[-1].name]
     else:
         inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import random_inputs
+from tilewright.core.dtypes import F16, F32, DType
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.graph.verify import verify_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.check import check_types
+from tilewright.ops.evaluate import run_graph
+from tilewright.passes.pad_channels import pad_channels
+
+
+def _conv(channels: int, kernel: int, dtype: DType = F16, layout: str = "channels_last") -> Graph:
+    g = GraphBuilder("f")
+    shape = (2, 9, 8, channels) if layout == "channels_last" else (2, channels, 9, 8)
+    rng = np.random.default_rng(channels)
+    weights = rng.standard_normal((5, channels, kernel, kernel)).astype(dtype.numpy)
+    values = {"strides": (2, 1), "pads": (1, 0, 1, 1), "dilations": (1, 1), "layout": layout}
+    x = g.input("x", tensor(dtype, *shape))
+    return g.graph(g.add("conv", x, g.constant(weights), attrs=make_attrs("conv", values)))
+
+
+@pytest.mark.parametrize(("channels", "kernel"), [(3, 5), (1, 7), (7, 3)])
+def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
+    graph = _conv(channels, kernel)
+    after = pad_channels(graph)
+    verify_graph(after)
+    check_types(after)
+    assert [n.op for n in after.nodes] == ["pad", "conv"]
+    assert [str(d) for d in after.tensor_type(after.nodes[0].name).shape] == ["2", "9", "8", "8"]
+    assert pad_channels(after) is after
+    inputs = random_inputs(graph)
+    found, right = run_graph(after, inputs), run_graph(graph, inputs)
+    for new, old in zip(after.outputs, graph.outputs, strict=True):
+        np.testing.assert_allclose(found[new], right[old], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
+)
+def test_others_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph
