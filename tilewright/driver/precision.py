@@ -30,8 +30,9 @@ def check_precision(precision: str) -> str:
 
 def machine_for(machine: Machine, precision: str) -> Machine:
     """A machine with the instructions that a precision allows it."""
-    tf32 = precision == "tf32" and isinstance(machine, GpuTarget)
-    return with_tf32(machine) if tf32 else machine
+    if precision == "tf32" and isinstance(machine, GpuTarget):
+        return with_tf32(machine)
+    return machine
 
 
 def rounds_natively(target: Target, precision: str) -> bool:
