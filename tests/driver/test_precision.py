@@ -14,10 +14,11 @@ from tests.schedule.builtin.bf16_products import weights
 from tilewright.core.cache import open_cache
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
+from tilewright.driver.build import emit_kernel
 from tilewright.driver.compile import compile, compile_container
 from tilewright.driver.compiler import Timings, lower
 from tilewright.driver.identity import model_key
-from tilewright.driver.precision import PRECISIONS, check_precision, rounds_natively
+from tilewright.driver.precision import PRECISIONS, check_precision, machine_for, rounds_natively
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
@@ -45,12 +46,20 @@ def test_both_precisions_run_here(precision: str) -> None:
     graph = _model(2)
     inputs = random_inputs(graph)
     expected = run_graph(graph, inputs)[graph.outputs[0]]
-    tolerance = {"f32": 1e-4, "bf16": 2e-2, "fp16": 1e-2}[precision]
+    tolerance = {"f32": 1e-4, "bf16": 2e-2, "fp16": 1e-2, "tf32": 1e-4}[precision]
     with compile(graph, precision=precision, cache=False) as model:
         assert model.manifest["precision"] == precision
         found = model.run(inputs)[graph.outputs[0]]
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
         assert_same_on_threads(model, inputs, 2, 3)
+
+
+@pytest.mark.parametrize(("precision", "count"), [("f32", 0), ("tf32", 2)])
+def test_tf32_is_for_gpus_that_have_it(precision: str, count: int) -> None:
+    build = lower(_model(), target="cuda", precision=precision)
+    emitted = [emit_kernel(step.kernel, build.target, precision) for step in build.steps]
+    assert sum("m16n8k8.row.col.tf32" in text for text in emitted) == count
+    assert machine_for(host(), precision) is host()
 
 
 def _product() -> Graph:
