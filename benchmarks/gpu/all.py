@@ -63,8 +63,8 @@ PARTS = {
     "shapes": Part("check.py", ("kernels", "--shapes", "100"), 170),
     "shapes16": Part("check.py", ("kernels", "--shapes", "100", "--precision", "fp16"), 170),
     "leaks": Part("leaks.py", (), 60),
-    "memcheck": Part("sanitize.py", (), 90, "memcheck"),
-    "racecheck": Part("sanitize.py", (), 90, "racecheck"),
+    "memcheck": Part("sanitize.py", ("--shapes", "3"), 90, "memcheck"),
+    "racecheck": Part("sanitize.py", ("--shapes", "3"), 90, "racecheck"),
     "models1": _models(1),
     "models32": _models(32),
 }

@@ -266,6 +266,7 @@ def line(row: Figures, peers: list[str]) -> str:
 
 def make_all(jobs: list[Job], peers: list[str], cold: list[str]) -> None:
     """Everything that needs no GPU to itself, by all processors at once."""
+    start = time.perf_counter()
     precisions = tuple(dict.fromkeys(job[2] for job in jobs))
     models = dict.fromkeys((name, batch, precisions, folder) for name, batch, _, folder in jobs)
     compilers = [p for p in peers if p != "eager"]
@@ -274,8 +275,9 @@ def make_all(jobs: list[Job], peers: list[str], cold: list[str]) -> None:
         for failure in pool.map(prepare, models):
             if failure:
                 print(failure, flush=True)
-        if len(jobs) > 1:
-            list(pool.map(warm, waiting))
+        print(f"made after {time.perf_counter() - start:.0f} s", flush=True)
+        list(pool.map(warm, waiting))
+    print(f"peers have compiled after {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from tilewright.compat import torch_backend
 from tilewright.compat.torch_backend import tilewright
 from tilewright.core.errors import UnsupportedError
 from tilewright.ir.graph.nodes import Graph
+from tilewright.runtime.cuda.executable import CudaExecutable
 from tilewright.tune.records import Records
 
 
@@ -249,3 +250,34 @@ def test_the_name_that_is_registered() -> None:
     _, _, target = line.partition(" = ")
     point = EntryPoint("tilewright", target.strip('"'), "torch_dynamo_backends")
     assert point.load() is tilewright
+
+
+@pytest.mark.gpu
+def test_modules_on_a_gpu() -> None:
+    module = Residual(4, 8, 2).cuda()
+    for batch in (1, 3):
+        same(module, random(batch, 4, 12, 12).cuda())
+    fast = torch.compile(module.eval(), backend=tilewright, dynamic=False)
+    x = random(3, 4, 12, 12).cuda()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        results = [fast(x * 1) for _ in range(20)]
+        for found in results:
+            assert found.is_cuda
+            torch.testing.assert_close(found, module(x), rtol=1e-4, atol=1e-5)
+
+
+def test_streams_are_followed_when_they_change() -> None:
+    class Model(CudaExecutable):
+        def __init__(self) -> None:
+            self.streams: list[int] = []
+
+        def use_stream(self, stream: int | None) -> None:
+            self.streams.append(stream)
+
+    model = Model()
+    variant = torch_backend.Variant((), (), None, model)
+    for stream in (7, 7, 0, 7):
+        variant.follow(stream)
+    assert model.streams == [7, 0, 7]

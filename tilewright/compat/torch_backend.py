@@ -11,16 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 from tilewright.core.errors import ConfigError, UnsupportedError
 from tilewright.driver.compile import compile
-from tilewright.frontends.torch.arrays import to_array, to_tensor
+from tilewright.frontends.torch.arrays import to_argument, to_tensor
 from tilewright.frontends.torch.decompositions import decompositions
 from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
 from tilewright.frontends.torch.sizes import Sizes
+from tilewright.runtime.cuda.executable import CudaExecutable
 
 OPTIONS = ("target", "threads", "precision", "tuned", "nearest", "cache")
 
@@ -74,6 +76,13 @@ class Variant:
     numbers: tuple[int, ...]
     imported: Imported
     model: Callable[..., Any]
+    stream: int | None = None
+
+    def follow(self, stream: int) -> None:
+        """Let a model on a GPU do its work in the stream that torch uses now."""
+        if self.stream != stream and isinstance(self.model, CudaExecutable):
+            self.model.use_stream(stream)
+            self.stream = stream
 
     def fits(self, weights: Sequence[torch.Tensor], numbers: tuple[int, ...]) -> bool:
         """Whether these are the weights and numbers that it was compiled for."""
@@ -99,6 +108,8 @@ class CompiledGraph:
         self.unbound = unbound_symbols(graph)
         self.weights: list[int] | None = None
         self.inputs: list[int] = []
+        # the GPU on which the graph's tensors are; Dynamo makes another graph for another one
+        self.there: torch.device | None = None
         self.variants: list[Variant] = []
 
     def __call__(self, args: list[Any]) -> list[Any]:
@@ -110,12 +121,16 @@ class CompiledGraph:
                 for i, value in enumerate(args)
                 if isinstance(value, torch.Tensor) and i not in self.weights
             ]
+            tensors = (args[i] for i in (*self.inputs, *self.weights))
+            self.there = next((t.device for t in tensors if t.is_cuda), None)
         variant = self._variant(args)
-        arrays = [to_array(args[i]) for i in self.inputs]
+        given = [to_argument(args[i]) for i in self.inputs]
         args.clear()
-        found = variant.model(*arrays)
+        if self.there is not None:
+            variant.follow(torch.cuda.current_stream(self.there).cuda_stream)
+        found = variant.model(*given)
         results = iter(found if isinstance(found, tuple) else (found,))
-        return [_result(kind, results) for kind in variant.imported.kinds]
+        return [_result(kind, results, self.there) for kind in variant.imported.kinds]
 
     def _variant(self, args: Sequence[Any]) -> Variant:
         assert self.weights is not None
@@ -146,7 +161,10 @@ class CompiledGraph:
         assert self.weights is not None
         constants = {self.names[i]: w for i, w in zip(self.weights, weights, strict=True)}
         imported = import_fx(self.graph, constants, Sizes(fixed))
-        model = compile(imported.graph, **self.options) if imported.graph.outputs else _nothing
+        model: Callable[..., Any] = _nothing
+        if imported.graph.outputs:
+            target = "native" if self.there is None else "cuda"
+            model = compile(imported.graph, **{"target": target, **self.options})
         versions = tuple((w, _version(w)) for w in weights)
         return Variant(versions, tuple(fixed.values()), imported, model)
 
@@ -164,8 +182,11 @@ def _is_weight(value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
 
 
-def _result(kind: type | None, results: Any) -> Any:
+def _result(kind: type | None, results: Any, there: torch.device | None) -> Any:
+    """A result of the kind that torch expects, `there` if that is a GPU."""
     if kind is None:
         return None
     array = next(results)
-    return int(array) if kind is int else to_tensor(array)
+    if kind is int:
+        return int(np.asarray(array))
+    return to_tensor(array) if there is None else to_tensor(array).to(there)

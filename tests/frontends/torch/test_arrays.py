@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tilewright.core.errors import UnsupportedError
-from tilewright.frontends.torch.arrays import to_array, to_tensor
+from tilewright.frontends.torch.arrays import to_argument, to_array, to_tensor
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64]
 
@@ -29,3 +29,20 @@ def test_other_memories_are_refused() -> None:
         to_array(torch.empty(3, device="meta"))
     with pytest.raises(UnsupportedError, match="sparse_coo"):
         to_array(torch.eye(3).to_sparse())
+
+
+def test_results_that_are_no_arrays_of_numpy() -> None:
+    class Result:
+        def __init__(self) -> None:
+            self.array = np.arange(3.0)
+
+        def __dlpack__(self, **given: object) -> object:
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.array.__dlpack_device__()
+
+    result = Result()
+    tensor = to_tensor(result)
+    assert tensor.data_ptr() == result.array.ctypes.data
+    assert isinstance(to_argument(tensor), np.ndarray)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -14,21 +16,33 @@ _BITS = torch.int16
 
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """A dense tensor in the processor's memory as an array; copied only if not contiguous."""
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise UnsupportedError(
-            "torch.tensor",
-            f"a tensor on {tensor.device} of layout {str(tensor.layout).removeprefix('torch.')}",
-            help="tensors must be dense and in the processor's memory: module.cpu()",
-        )
-    whole = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    """A dense tensor as an array; copied only if not contiguous, or in the memory of a GPU."""
+    whole = _whole(tensor).cpu()
     if whole.dtype == torch.bfloat16:
         return whole.view(_BITS).numpy().view(BF16.numpy)
     return whole.numpy().astype(from_torch(whole.dtype).numpy, copy=False)
 
 
-def to_tensor(array: np.ndarray) -> torch.Tensor:
-    """An array as a tensor over the same memory."""
+def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:
+    """A tensor as a model takes it: as an array, or as itself where it is on a GPU."""
+    return _whole(tensor) if tensor.is_cuda else to_array(tensor)
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor whose elements lie one behind the other and are what they seem."""
+    if tensor.device.type not in ("cpu", "cuda") or tensor.layout != torch.strided:
+        raise UnsupportedError(
+            "torch.tensor",
+            f"a tensor on {tensor.device} of layout {str(tensor.layout).removeprefix('torch.')}",
+            help="tensors must be dense and in the memory of the processor or of a GPU",
+        )
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+def to_tensor(array: Any) -> torch.Tensor:
+    """A result of a model as a tensor over the same memory."""
+    if not isinstance(array, np.ndarray):
+        return torch.from_dlpack(array)
     if from_numpy(array.dtype) == BF16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
