@@ -50,6 +50,7 @@ class Case:
     torch: Callable[..., torch.Tensor]
     # how many times the usual error is allowed: where terms are many
     loose: float = 1.0
+    precision: str = "f32"
 
 
 def _op(g: GraphBuilder, op: str, *inputs: str, **values: Any) -> str:
@@ -107,14 +108,15 @@ def _transpose(m: int, n: int, dtype: str) -> Case:
     )
 
 
-def _product(m: int, n: int, k: int, dtype: str) -> Case:
+def _product(m: int, n: int, k: int, precision: str) -> Case:
     return Case(
-        f"product {m}x{n}x{k}",
-        dtype,
+        f"product {m}x{n}x{k}{' tf32' if precision == 'tf32' else ''}",
+        "f32",
         [(m, k), (k, n)],
         lambda g, x: _op(g, "matmul", *x),
         torch.matmul,
-        loose=4.0,
+        loose=500.0 if precision == "tf32" else 4.0,
+        precision=precision,
     )
 
 
@@ -132,6 +134,7 @@ CASES = (
     _transpose(8192, 8192, "f32"),
     _transpose(8192, 8192, "f16"),
     _product(4096, 4096, 4096, "f32"),
+    _product(4096, 4096, 4096, "tf32"),
 )
 
 
@@ -148,7 +151,8 @@ class Ours:
     """A kernel of ours on memory of torch's, in the stream that is being captured."""
 
     def __init__(self, case: Case) -> None:
-        container = compile_container(_graph(case), target="cuda", cache=False)
+        given = {} if case.precision == "f32" else {"precision": case.precision}
+        container = compile_container(_graph(case), target="cuda", cache=False, **given)
         self.model = CudaExecutable(container)
         self.device = self.model._open()
         self.program = container.manifest["program"]
@@ -218,6 +222,7 @@ def _difference(case: Case, inputs: list[torch.Tensor], found: torch.Tensor) -> 
 
 def measure(case: Case, peers: list[str]) -> dict[str, Any]:
     """Check and time one kernel beside its peers."""
+    torch.backends.cuda.matmul.allow_tf32 = case.precision == "tf32"
     sets = _sets(case)
     ours = Ours(case)
     outputs = [case.torch(*x) for x in sets]
