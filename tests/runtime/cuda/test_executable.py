@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import tilewright as tw
 from tests.models import convnet, mlp, random_inputs, reference, transformer
 from tests.runtime.cuda.fake_driver import FakeDriver
+from tilewright.core.config import override
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.compiler import lower
@@ -196,6 +197,15 @@ def test_arrays_that_begin_anywhere_and_the_hosts_beside_them() -> None:
     compiled.run({"a": _Tensor(one), "b": two}, into={"c": into})
     np.testing.assert_array_equal(into, one - two)
     assert compiled.latency(_Tensor(one), two, runs=2)
+
+
+def test_kernel_after_kernel_where_failures_are_looked_for() -> None:
+    compiled, driver, x, expected = _there(mlp("N"))
+    with override(gpu_sync=True):
+        for argument in (x, x.array):
+            found = np.asarray(compiled(argument))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert driver.graphs == []
 
 
 def test_streams_of_callers() -> None:
