@@ -19,12 +19,13 @@ from string import Template
 import llvmlite.binding as llvm
 import numpy as np
 
+from tests.codegen.host_bulk import matrix
 from tests.codegen.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.combine import BARRIER, SHUFFLE
 from tilewright.codegen.function import ModuleText
-from tilewright.codegen.launches import launches
+from tilewright.codegen.launches import TensorMap, launches
 from tilewright.codegen.llvm import optimize, target_machine
 from tilewright.codegen.nvptx import BLOCK_NUMBER, THREAD_NUMBER, emit_launches
 from tilewright.ir.loop.nodes import Func
@@ -219,4 +220,11 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
             for x in together:
                 grid = evaluate(x.grid, sizes)
                 if grid:
-                    launch(module.text(), x.name, grid, x.threads, [*arguments, step])
+                    maps = [_matrix(m, arguments, sizes) for m in x.maps]
+                    given = [*arguments, *map(address, maps), step]
+                    launch(module.text(), x.name, grid, x.threads, given)
+
+
+def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:
+    rows, columns = (evaluate(e, sizes) for e in (m.rows, m.row))
+    return matrix(arguments[m.number], rows, columns, m.box)

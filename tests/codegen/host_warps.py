@@ -1,7 +1,8 @@
 """Instructions that the threads of a warp do together, on this machine: by functions in Python.
 
 Each thread leaves what it gives in a slot of its warp; the last one that comes computes for all. A
-copy that was started arrives as late as it may: when its thread waits for its group.
+copy that was started arrives as late as it may: when its thread waits for its group. Operands of a
+product that is under way must be the same when it is waited for.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import re
 import threading
 from collections import defaultdict, deque
 from functools import partial
+from itertools import product
 
 import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
+
+from tests.codegen import host_bulk
+from tests.codegen.host_bulk import bulk_text
 
 LANES = 32
 # Functions that a thread calls with its number, then pointers or numbers.
@@ -124,7 +129,8 @@ SHARED_BYTES = 256 * 1024
 
 def warp_text(text: str) -> str:
     """A module with those instructions as one that calls the functions here."""
-    for name, own in _NAMES.items():
+    text = bulk_text(text)
+    for name, own in {**_NAMES, **host_bulk.NAMES}.items():
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
     place = r"getelementptr \(i8, ptr addrspace\(3\) (@[\w.$]+), i64 (\d+)\)"
@@ -147,35 +153,43 @@ def warp_text(text: str) -> str:
     text, groups = _grouped(text)
     made = _ldmatrix("") + _ldmatrix(".trans") + _mma("f16", "<2 x half>")
     made += _mma("bf16", "i32") + _mma("tf32", "i32")
-    return re.sub(r" addrspace\([13]\)", "", text) + _TEXT + made + groups
+    return re.sub(r" addrspace\([137]\)", "", text) + _TEXT + host_bulk.TEXT + made + groups
 
 
 _GROUPED = re.compile(
     r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k16\.f32\.(\w+)\.[^\"]*"
-    r"p, 1, 1, 0, (\d);[^\"]*\", \"[^\"]*\""
+    r"p, 1, 1, 0, (\d);[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
 )
+_SETTLED = re.compile(r"call (\{[^}]*\}) asm sideeffect \"wgmma\.wait_group[^\"]*\", \"[^\"]*\"")
 
 
 def _grouped(text: str) -> tuple[str, str]:
     """Instructions of four warps as calls, and what is called."""
-    text = re.sub(r"\n[^\n]*asm sideeffect \"fence\.proxy[^\n]*", "", text)
+    text = re.sub(r"\n[^\n]*asm sideeffect \"fence\.[^\n]*", "", text)
     shared = re.search(r"(@[\w.$]+\$shared) = internal global", text)
     made = {}
 
     def call(found: re.Match[str]) -> str:
-        kind, columns, dtype, turned = found.groups()
-        name = f"tw.wgmma.{columns}.{dtype}.{turned}"
+        kind, *words = found.groups()
+        name = f"tw.wgmma.{'.'.join(words)}"
         assert shared is not None
-        made[name] = _wgmma(name, kind, int(columns), shared[1])
+        made[name] = _wgmma(name, kind, 8, shared[1])
         return f"call {kind} @{name}"
 
-    return _GROUPED.sub(call, text), "".join(made.values())
+    def settle(found: re.Match[str]) -> str:
+        kind = found[1]
+        name = f"tw.settle.{2 * kind.count('float')}"
+        assert shared is not None
+        made[name] = _wgmma(name, kind, 0, shared[1])
+        return f"call {kind} @{name}"
+
+    return _SETTLED.sub(settle, _GROUPED.sub(call, text)), "".join(made.values())
 
 
-def _wgmma(name: str, kind: str, columns: int, shared: str) -> str:
+def _wgmma(name: str, kind: str, descriptors: int, shared: str) -> str:
     """Sums and descriptors in a row, the address of the shared memory behind them."""
-    sums, words = columns // 2, columns // 2 + 8
-    given = [*(f"float %c{n}" for n in range(sums)), *(f"i64 %d{n}" for n in range(8))]
+    sums, words = kind.count("float"), kind.count("float") + descriptors
+    given = [*(f"float %c{n}" for n in range(sums)), *(f"i64 %d{n}" for n in range(descriptors))]
     stores = []
     for n, what in enumerate([*given, f"ptr {shared}"]):
         stores.append(f"  %s{n} = getelementptr i64, ptr %in, i64 {n}")
@@ -262,7 +276,7 @@ def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
 
 def _multiply_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
     """For each of 128 threads, its elements of a product of operands that descriptors tell of."""
-    _, columns, name, turned = kind.split(".")
+    _, columns, name, turned, left = kind.split(".")
     dtype = ml_dtypes.bfloat16 if name == "bf16" else np.float16
     count = int(columns) // 2
     words = np.array(given, np.uint64)
@@ -270,19 +284,37 @@ def _multiply_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
     base = int(words[0, -1])
     assert base % 1024 == 0
     memory = np.frombuffer((ctypes.c_uint16 * (SHARED_BYTES // 2)).from_address(base), np.uint16)
-    product = np.zeros((64, int(columns)), np.float32)
+    total = np.zeros((64, int(columns)), np.float32)
     for step in range(4):
         a, b = (int(words[0, count + 2 * step + n]) for n in range(2))
-        left = _operand(memory, base, a, 64, False).view(dtype).astype(np.float32)
-        right = _operand(memory, base, b, int(columns), turned == "1").view(dtype)
-        product += left @ right.astype(np.float32).T
-    own = product.reshape(4, 2, 8, int(columns) // 8, 4, 2)  # warp, half, row, block, place, pair
+        places = _places(base, a, 64, False), _places(base, b, int(columns), turned == "1")
+        x, y = (memory[place].view(dtype).astype(np.float32) for place in places)
+        total += x @ y.T
+        _under_way[id(given)].append([(memory, place, memory[place]) for place in places])
+    _settle(_under_way[id(given)], 4 * int(left))
+    own = total.reshape(4, 2, 8, int(columns) // 8, 4, 2)  # warp, half, row, block, place, pair
     own = own.transpose(0, 2, 4, 3, 1, 5).reshape(4 * LANES, count)
     return own + words[:, :count].astype(np.uint32).view(np.float32)
 
 
-def _operand(memory: np.ndarray, base: int, bits: int, side: int, turned: bool) -> np.ndarray:
-    """The rows, or columns, of an operand, 16 elements each: rows of 128 bytes, swizzled."""
+_Read = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _settle(under_way: deque[list[_Read]], left: int) -> None:
+    """Let all but some products end: what they read is what it was when they began."""
+    while len(under_way) > left:
+        for memory, place, before in under_way.popleft():
+            assert (memory[place] == before).all(), "written before it was read"
+
+
+def _settle_group(_: str, given: list[np.ndarray]) -> np.ndarray:
+    """For each of 128 threads, its sums as they are."""
+    _settle(_under_way[id(given)], 0)
+    return np.array(given, np.uint64)[:, :-1].astype(np.uint32).view(np.float32)
+
+
+def _places(base: int, bits: int, side: int, turned: bool) -> np.ndarray:
+    """Where the rows, or columns, of an operand lie, 16 elements each: of 128 bytes, swizzled."""
     assert bits >> 62 == 1, "swizzled by 128 bytes"
     start = ((bits & 0x3FFF) * 16 - base) % (1 << 18)
     leading, apart = (bits >> 16 & 0x3FFF) * 16, (bits >> 32 & 0x3FFF) * 16
@@ -291,10 +323,16 @@ def _operand(memory: np.ndarray, base: int, bits: int, side: int, turned: bool) 
         place = start + i // 64 * leading + i % 64 * 2 + k // 8 * apart + k % 8 * 128
     else:
         place = start + i // 8 * apart + i % 8 * 128 + k * 2
-    return memory[(place ^ (place >> 7 & 7) << 4) // 2]
+    return (place ^ (place >> 7 & 7) << 4) // 2
 
 
-_COMPUTE = {"ldmatrix": _read_matrices, "mma": _multiply, "wgmma": _multiply_group}
+_COMPUTE = {
+    "ldmatrix": _read_matrices,
+    "mma": _multiply,
+    "wgmma": _multiply_group,
+    "settle": _settle_group,
+}
+_under_way: dict[int, deque[list[_Read]]] = defaultdict(deque)
 _group: dict[int, _Warp] = defaultdict(lambda: _Warp(4 * LANES))
 _warps: dict[int, _Warp] = defaultdict(_Warp)
 _open: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -320,7 +358,8 @@ def _on_mma(kind: str, thread: int, start: int, out: int) -> None:
 
 def _on_wgmma(kind: str, thread: int, start: int, out: int) -> None:
     count = int(kind.split(".")[1]) // 2
-    given = np.frombuffer((ctypes.c_uint64 * (count + 9)).from_address(start), np.uint64).copy()
+    words = count + (1 if kind.startswith("settle") else 9)
+    given = np.frombuffer((ctypes.c_uint64 * words).from_address(start), np.uint64).copy()
     given[:count] &= 0xFFFFFFFF
     with _lock:
         group = _group[thread // (4 * LANES)]
@@ -355,7 +394,11 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-for _kind in (f"wgmma.{n}.{t}.{o}" for n in (64, 128, 256) for t in ("bf16", "f16") for o in "01"):
+_KINDS = product((64, 128, 256), ("bf16", "f16"), "01", "01")
+for _kind in (
+    *(f"wgmma.{n}.{dtype}.{order}.{left}" for n, dtype, order, left in _KINDS),
+    *(f"settle.{n}" for n in (64, 128, 256)),
+):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)
 _KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}
 for _name, _function in _KEPT.items():
@@ -364,5 +407,6 @@ for _name, _function in _KEPT.items():
 
 def forget_copies() -> None:
     """Before a launch: copies that nobody waited for never arrive."""
+    assert not any(_under_way.values()), "products that nobody waited for"
     _open.clear()
     _groups.clear()

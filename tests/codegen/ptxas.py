@@ -25,6 +25,7 @@ def assemble(ptx: str, folder: Path, arch: str = "sm_90a") -> dict[str, Report]:
     command = ["ptxas", "-v", f"-arch={arch}", str(source), "-o", str(folder / "kernel.cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "serialized" not in done.stderr, "wgmma waits for registers"
     found = {}
     for part in done.stderr.split("Compiling entry function")[1:]:
         name = part.split("'")[1]

@@ -42,5 +42,23 @@ def test_a_loop_around_grids_is_launched_step_by_step() -> None:
     assert [(x.number, x.threads) for x in (one, two, three)] == [("i", 1), ("", 32), ("j", 1)]
 
 
+COPIES = """func @f(A: bf16[N * 64], B: bf16[M * 192], out C: f32[8]) {
+  for i in grid(M) {
+    alloc T: bf16[4096] @shared
+    alloc K: i64[1] @shared
+    tile copy T[0 : 64] <- B[i * 64 : 192], K[0] using "bulk_bf16_64x64"
+    tile copy T[0 : 64] <- B[0 : 192], K[0] using "bulk_bf16_64x64"
+    tile copy T[0 : 64] <- A[0 : 64], K[0] using "bulk_bf16_64x64"
+    for x in thread(64) { C[0] = 0.0 }
+  }
+}"""
+
+
+def test_matrices_whose_tiles_are_copied() -> None:
+    (launch,) = launches(parse_func(COPIES))
+    found = [(m.number, str(m.rows), str(m.row), m.box) for m in launch.maps]
+    assert found == [(1, "M", "192", (64, 64)), (0, "N", "64", (64, 64))]
+
+
 def test_names() -> None:
     assert symbol("conv.relu-2") == "conv$relu$2"

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var, const
 from tilewright.arith.simplify import simplify
-from tilewright.codegen.launches import Launch
+from tilewright.codegen.launches import Launch, TensorMap
 from tilewright.codegen.model import (
     Action,
     Carried,
@@ -120,10 +120,21 @@ def _launch(launch: Launch, names: Sequence[str]) -> Data:
         "grid": formula(launch.grid),
         "threads": launch.threads,
         "shared": launch.shared,
+        "maps": [_map(m) for m in launch.maps],
         "loop": launch.loop,
         "steps": formula(launch.steps),
         "reads": [n for n, name in enumerate(names) if name in reads],
         "writes": [n for n, name in enumerate(names) if name in writes],
+    }
+
+
+def _map(m: TensorMap) -> Data:
+    rows, columns = m.box
+    return {
+        "buffer": m.number,
+        "rows": formula(m.rows),
+        "columns": formula(m.row),
+        "box": [rows, columns],
     }
 
 

@@ -9,15 +9,18 @@ threads as its longest nest of thread loops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.simplify import simplify
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.memory import ALIGNMENT
-from tilewright.ir.loop.nodes import Alloc, For, Func, Seq, Stmt
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.threads import is_launched_often, threads_of
 from tilewright.ir.loop.walk import statements, touched_buffers
+from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
 MOST_STATIC = 48 * 1024
@@ -26,12 +29,26 @@ DYNAMIC_ALIGNMENT = 1024
 
 
 @node
+class TensorMap:
+    """A buffer as a matrix for the engine that copies tiles of `box`, rows and columns, of it.
+
+    It is the parameter with that `number`: `rows` of `row` elements, one behind the other.
+    """
+
+    number: int
+    rows: Expr
+    row: Expr
+    box: tuple[int, int]
+
+
+@node
 class Launch:
     """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
 
     `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
     bytes of shared memory to be asked for: none where variables of a fixed size do. What is in a
-    `loop` is launched in each of its `steps`, and given the number of the step.
+    `loop` is launched in each of its `steps`, and given the number of the step. `maps` are the
+    matrices that it is given besides buffers and sizes.
     """
 
     name: str
@@ -41,6 +58,7 @@ class Launch:
     body: Stmt
     loop: str = ""
     steps: Expr = const(1)
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def shared(self) -> int:
@@ -70,7 +88,27 @@ def launches(func: Func) -> tuple[Launch, ...]:
     nests = list(_nests(func.body, ()))
     # Two signs, as one and a number are another kernel of the same operators.
     names = [f"{symbol(func.name)}$${n}" if n else symbol(func.name) for n in range(len(nests))]
-    return tuple(_launch(name, *nest) for name, nest in zip(names, nests, strict=True))
+    return tuple(
+        replace(_launch(name, *nest), maps=_maps(nest[0], func.params))
+        for name, nest in zip(names, nests, strict=True)
+    )
+
+
+def _maps(nest: Stmt, params: Sequence[Buffer]) -> tuple[TensorMap, ...]:
+    """The matrices that tiles are copied of, each once."""
+    found = (tensor_map(s, params) for _, s in statements(nest) if isinstance(s, Tile))
+    return tuple(dict.fromkeys(m for m in found if m is not None))
+
+
+def tensor_map(tile: Tile, params: Sequence[Buffer]) -> TensorMap | None:
+    """The matrix that a tile is copied of, `None` if threads do what it says."""
+    box = INTRINSICS[tile.intrinsic].box
+    if box is None:
+        return None
+    source = tile.srcs[0]
+    ((_, row),) = source.ranges
+    number = [p.name for p in params].index(source.buffer)
+    return TensorMap(number, simplify(params[number].shape[0] // row), row, box)
 
 
 def symbol(name: str) -> str:

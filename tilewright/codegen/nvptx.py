@@ -12,10 +12,17 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
+from tilewright.arith.simplify import simplify
 from tilewright.codegen.combine import Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
-from tilewright.codegen.launches import DYNAMIC_ALIGNMENT, Launch, launches, shared_places
+from tilewright.codegen.launches import (
+    DYNAMIC_ALIGNMENT,
+    Launch,
+    launches,
+    shared_places,
+    tensor_map,
+)
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
 from tilewright.core.dtypes import DType
@@ -23,12 +30,14 @@ from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.memory import ALIGNED, ALIGNMENT
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Arrived,
     Await,
     Barrier,
     Buffer,
     Commit,
     For,
     Func,
+    Region,
     Stmt,
     Store,
     Tile,
@@ -46,6 +55,14 @@ COMMIT = "llvm.nvvm.cp.async.commit.group"
 AWAIT = "llvm.nvvm.cp.async.wait.group"
 # What a thread has written to shared memory may be read past the threads from here on.
 PROXY = "fence.proxy.async.shared::cta;"
+# A thread stays here until what a place counts in a turn, even or odd, is there.
+ARRIVED = (
+    "{\\0A.reg .pred p;\\0AWAIT:\\0A"
+    "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\\0A"
+    "@p bra DONE;\\0Abra WAIT;\\0ADONE:\\0A}"
+)
+# What a kernel is given of a matrix whose tiles are copied.
+TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
@@ -68,7 +85,9 @@ def _emit_launch(
     pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
     params = [(f"%b{i}", pointer) for i in range(len(func.params))]
     values = {name: f"%s{i}" for i, name in enumerate((*sizes, *filter(None, (launch.loop,))))}
-    params += [(register, "i64") for register in values.values()]
+    numbers = [(register, "i64") for register in values.values()]
+    maps = [(f"%m{i}", TENSOR_MAP) for i in range(len(launch.maps))]
+    params += [*numbers[: len(sizes)], *maps, *numbers[len(sizes) :]]
     fn = FunctionText(module, launch.name, params)
     emitter = ExprEmitter(
         fn,
@@ -82,7 +101,7 @@ def _emit_launch(
     if launch.number:
         extent = as_int(launch.grid)
         _number(emitter, launch.number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
-    LaunchEmitter(emitter, launch, dtypes).emit(launch.body)
+    LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
     fn.finish(f'nounwind "nvvm.reqntid"="{launch.threads}"', convention="ptx_kernel ")
 
 
@@ -106,9 +125,14 @@ class LaunchEmitter(StatementEmitter):
     """Emits the statements of a block of threads."""
 
     def __init__(
-        self, expressions: ExprEmitter, launch: Launch, dtypes: Mapping[str, DType]
+        self,
+        expressions: ExprEmitter,
+        launch: Launch,
+        dtypes: Mapping[str, DType],
+        params: Sequence[Buffer],
     ) -> None:
         super().__init__(expressions, launch.name, dtypes)
+        self.params = params
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
         self.places = shared_places(launch.body)
@@ -135,6 +159,8 @@ class LaunchEmitter(StatementEmitter):
                 self.loops -= 1
             case Barrier():
                 barrier(self.expressions)
+            case Arrived(place, turn):
+                self._arrived(place, turn)
             case Commit():
                 self.fn.module.declare(COMMIT, "void ()")
                 self.fn.emit(f"call void @{COMMIT}()")
@@ -148,6 +174,36 @@ class LaunchEmitter(StatementEmitter):
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
             case _:
                 super().emit(stmt)
+
+    def _arrived(self, place: Region, turn: Expr) -> None:
+        """Wait for the copies that a place counts."""
+        ex = self.expressions
+        ex.begin_statement()
+        pointer, parity = next(self._operand(place, False)), ex.value(turn)
+        near = self.fn.let(f"addrspacecast {pointer} to ptr addrspace({SHARED_SPACE})", "n")
+        odd = self.fn.let(f"trunc i64 {parity} to i32", "n")
+        given = f"ptr addrspace({SHARED_SPACE}) {near}, i32 {odd}"
+        self.fn.emit(f'call void asm sideeffect "{ARRIVED}", "l,r,~{{memory}}"({given})')
+        ex.loads.forget()
+
+    def _instruction(self, tile: Tile) -> None:
+        """A copy by the engine is called with its matrix and where in it the tile begins."""
+        found = tensor_map(tile, self.params)
+        if found is None:
+            super()._instruction(tile)
+            return
+        ex = self.expressions
+        self.fn.module.include(tile.intrinsic, INTRINSICS[tile.intrinsic].llvm)
+        ex.begin_statement()
+        source, counter = tile.srcs
+        ((start, row),) = source.ranges
+        at = [ex.value(simplify(e)) for e in (start % row, start // row)]
+        narrow = [f"i32 {self.fn.let(f'trunc i64 {v} to i32', 'n')}" for v in at]
+        to, count = (next(self._operand(r, False)) for r in (tile.dst, counter))
+        matrix = f"ptr %m{self.launch.maps.index(found)}"
+        arguments = ", ".join((to, matrix, *narrow, count))
+        self.fn.emit(f"call void @tw.{tile.intrinsic}({arguments})")
+        ex.loads.forget()
 
     def _thread_loop(self, loop: For, share: Share) -> None:
         ex = self.expressions

@@ -86,3 +86,44 @@ def test_a_loop_without_copies() -> None:
     text = f"func @f(out C: f32[8]) {{ {loop} }}"
     with pytest.raises(CodegenError, match="does not copy"):
         overlap_copies(parse_func(text))
+
+
+PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096]) {aligned=16} {
+  for b in grid(1) {
+    alloc S: f32[16, 64] @fragment
+    for w in warp(4) { tile fill S[0 : 64] using "wgmma_zero_64" }
+    for k in serial(N) {stages=4} {
+      alloc L: bf16[4096] @shared
+      alloc R: bf16[4096] @shared
+      tile copy L[0 : 64] <- A[k * 4096 : 64] using "bulk_bf16_64x64"
+      tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"
+      barrier
+      for y in warp(4) {
+        tile mma.nt S[0 : 64] <- L[y * 1024 : 64], R[0 : 64] using "wgmma_bf16_64_nt"
+      }
+    }
+  }
+}"""
+
+
+def test_whole_tiles_are_counted_and_products_go_on() -> None:
+    text = print_func(overlap_copies(parse_func(PRODUCT)))
+    before, loop = text.split("for k in")
+    assert before.count("bulk_counter_2") == 1
+    assert "for k.ahead in serial(3)" in before
+    order = ["arrived k.counter[k % 4] turn k // 4 % 2", "wgmma_bf16_64_nt_ahead", "barrier"]
+    order += ["if k + 3 < N", "k.counter[(k + 3) % 4] using", "wgmma_settle_64"]
+    places = [loop.index(word) for word in order]
+    assert places == sorted(places)
+    assert loop.count("barrier") == 1
+
+
+def test_whole_tiles_and_others_are_not_mixed() -> None:
+    mixed = PRODUCT.replace(
+        'tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"',
+        "for t in thread(64) { R[t] = B[k * 4096 + t] }",
+    )
+    with pytest.raises(CodegenError, match="whole tiles and others"):
+        overlap_copies(parse_func(mixed))
+    with pytest.raises(CodegenError, match="whole tiles and others"):
+        overlap_copies(parse_func(PRODUCT.replace(" {aligned=16}", "")))

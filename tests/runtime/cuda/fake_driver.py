@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from tests.codegen.host_bulk import matrix
 from tests.codegen.host_threads import launch
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.launches import launches
 from tilewright.driver.build import ModelBuild, emit_kernel
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.nodes import For, Func
+from tilewright.runtime.cuda.arguments import Arguments
+from tilewright.runtime.memory import address
 
 
 @dataclass
@@ -25,8 +28,15 @@ class _Node:
     words: list[int]
 
 
-def _words(arguments: Any) -> list[int]:
-    return [ctypes.c_int64.from_address(place).value for place in arguments]
+# Matrices that launches are told of, which may run later.
+_KEPT: list[np.ndarray] = []
+
+
+def _words(arguments: Arguments) -> list[int]:
+    *words, step = arguments.words
+    maps = [matrix(words[m.argument], m.rows, m.columns, m.box) for m in arguments.matrices]
+    _KEPT.extend(maps)
+    return [*words, *map(address, maps), step]
 
 
 class FakeDriver:
@@ -117,7 +127,7 @@ class FakeDriver:
         self,
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         stream: int,
         name: str,
     ) -> None:
@@ -135,7 +145,7 @@ class FakeDriver:
         earlier: list[int],
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         name: str,
     ) -> int:
         nodes = self.graphs[graph]
@@ -151,7 +161,7 @@ class FakeDriver:
         node: int,
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         name: str,
     ) -> None:
         self.changed.append(name)

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
+from tilewright.runtime.cuda.arguments import Arguments
 
-ONCE = {"threads": 8, "shared": 0, "loop": "", "steps": 1}
-OFTEN = {"threads": 8, "shared": 0, "loop": "t", "steps": ["sub", "n", 1]}
+ONCE = {"threads": 8, "shared": 0, "maps": [], "loop": "", "steps": 1}
+OFTEN = {"threads": 8, "shared": 0, "maps": [], "loop": "t", "steps": ["sub", "n", 1]}
 KERNEL = {"sizes": ["n"], "launches": [{"name": "k", "grid": ["floordiv", "n", 2], **ONCE}]}
 ZERO = ["arena", 0, 0]
 
@@ -23,9 +24,14 @@ class _Device:
         self.waited: list[str] = []
 
     def launch(
-        self, function: int, shape: tuple[int, int, int], arguments: Any, stream: int, name: str
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Arguments,
+        stream: int,
+        name: str,
     ) -> None:
-        words = [ctypes.c_int64.from_address(p).value for p in arguments]
+        words = list(arguments.words)
         self.launches.append((shape[0], words))
 
     def download(self, to: int, source: int, size: int, stream: int) -> None:

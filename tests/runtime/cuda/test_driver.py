@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.cuda import driver
+from tilewright.runtime.cuda.arguments import Arguments
 from tilewright.runtime.cuda.driver import Driver, open_driver
 
 
@@ -58,7 +59,7 @@ def test_kernels_are_named_and_nothing_is_given_back_to_what_is_lost(
     device, library = gpu
     library.status = 1
     with pytest.raises(ExecutionError, match="kernel softmax"):
-        device.launch(1, (1, 1, 0), None, 0, "softmax")
+        device.launch(1, (1, 1, 0), Arguments([0]), 0, "softmax")
     with pytest.raises(ExecutionError, match="freeing memory"):
         device.free(4096)
     library.status = 700

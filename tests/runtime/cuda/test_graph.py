@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import pytest
 
 from tilewright.runtime.cuda.actions import Run, Spaces
+from tilewright.runtime.cuda.arguments import Arguments
 from tilewright.runtime.cuda.graph import MOST_ROWS, Graph, Notes, ranges_of, stand_ins
 
-ONCE = {"threads": 8, "shared": 0, "loop": "", "steps": 1}
+ONCE = {"threads": 8, "shared": 0, "maps": [], "loop": "", "steps": 1}
 # Two launches, of which the second only reads what the first has written.
 KERNELS = {
     "k": {
@@ -53,8 +53,8 @@ class _Driver:
         self.destroyed.append((graph, ready))
 
 
-def _words(arguments: Any) -> list[int]:
-    return [ctypes.c_int64.from_address(place).value for place in arguments]
+def _words(arguments: Arguments) -> list[int]:
+    return list(arguments.words)
 
 
 def _noted(*buffers: tuple[Any, Any]) -> Notes:
@@ -75,15 +75,15 @@ A, B = ["arena", 0, 0], ["arena", 16, 0]
 
 def test_nodes_wait_for_what_they_read() -> None:
     driver = _Driver()
-    graph = Graph(driver, _noted((IN, A), (IN, B), (A, OUT)).launches)
+    graph = Graph(driver, _noted((IN, A), (IN, B), (A, OUT)).launches, (100, 200))
     assert [earlier for earlier, _ in driver.nodes] == [[], [], [0]]
     assert graph.names == ["k"] * 3
 
 
 def test_only_what_lies_elsewhere_is_changed() -> None:
     driver = _Driver()
-    graph = Graph(driver, _noted((IN, A), (A, B), (B, OUT)).launches)
-    for places, changed in (((100, 200), 2), ((100, 200), 0), ((100, 300), 1), ((400, 300), 1)):
+    graph = Graph(driver, _noted((IN, A), (A, B), (B, OUT)).launches, (100, 200))
+    for places, changed in (((100, 200), 0), ((100, 300), 1), ((400, 300), 1), ((500, 200), 2)):
         driver.changed = 0
         graph.run(places, 0)
         assert driver.changed == changed
@@ -96,7 +96,7 @@ def test_only_what_lies_elsewhere_is_changed() -> None:
 def test_a_graph_that_fails_leaves_nothing() -> None:
     driver = _Driver(fails=True)
     with pytest.raises(RuntimeError):
-        Graph(driver, _noted((IN, OUT)).launches)
+        Graph(driver, _noted((IN, OUT)).launches, (100, 200))
     assert driver.destroyed == [(70, 0)]
 
 

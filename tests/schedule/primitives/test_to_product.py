@@ -17,20 +17,6 @@ def test_matrices(multiples: tuple[int, int, int]) -> None:
     check_schedule(sch, before)
 
 
-@pytest.mark.parametrize("columns", [32, 64])
-def test_columns_that_are_mixed(columns: int) -> None:
-    before = dense()
-    sch = Schedule(before)
-    sch.inline("add")
-    sch.to_product("mm", 4, columns, 4, "mk", "nk", True)
-    m0, _ = sch.split("mm.m", [None, 4])
-    n0, n1 = sch.split("mm.n", [None, columns])
-    sch.reorder(m0, n0, "mm.k", n1)
-    _, _, column = sch.reverse_compute_at("y", n0)
-    sch.split(column, [None, 8])
-    check_schedule(sch, before)
-
-
 @pytest.mark.parametrize("sizes", [(7, 3, 5), (8, 4, 4)])
 def test_a_convolution(sizes: tuple[int, int, int]) -> None:
     before = conv(*sizes)
@@ -42,5 +28,4 @@ def test_a_convolution(sizes: tuple[int, int, int]) -> None:
 def test_refused() -> None:
     sch = Schedule(matmul())
     refused("to-product.allocation", sch.to_product, "y", 4, 4, 4)
-    refused("to-product.mixed", Schedule(dense()).to_product, "mm", 4, 16, 4, "mk", "nk", True)
     refused("to-product.block", Schedule(dense()).to_product, "add", 4, 4, 4)

@@ -8,7 +8,7 @@
 
 Where a thread's part begins must be the same in all nests of thread loops: `ir/loop/threads.py`.
 Of a fragment, which a warp has, a thread has the elements that instructions give it: see
-`schedule/intrin/mma.py`.
+`schedule/intrin/mma.py`, and `turn.py` for the one that gives it others.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ from tilewright.ir.loop.threads import (
     threads_of,
 )
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
-from tilewright.schedule.rebuild import tidy_loads
+from tilewright.schedule.intrin.table import INTRINSICS
 
 Extents = Mapping[str, Expr]
+# How many neighbours in a row of a fragment a thread has, as instructions leave them and turned,
+# and the threads that have parts of a row.
+PAIR, WIDE, GROUP = 2, 8, 4
 
 
 def shrink_private(func: Func) -> Func:
@@ -53,17 +56,7 @@ def shrink_private(func: Func) -> Func:
             return _Part(stmt.buffer, body, found, threads).shrunk()
         return map_stmt(stmt, shrink)
 
-    return replace(func, body=shrink(_tidied(func.body, {})))
-
-
-def _tidied(stmt: Stmt, extents: Extents) -> Stmt:
-    """Indices as short as the loops around them allow: what a thread's number gives shows."""
-    if isinstance(stmt, For):
-        extents = {**extents, stmt.name: stmt.extent}
-    stmt = map_stmt(stmt, lambda s: _tidied(s, extents), lambda e: tidy_loads(e, extents))
-    if isinstance(stmt, Store):
-        return replace(stmt, indices=tuple(simplify(i, extents) for i in stmt.indices))
-    return stmt
+    return replace(func, body=shrink(func.body))
 
 
 class _Part:
@@ -80,6 +73,8 @@ class _Part:
         self.starts: list[Expr] | None = None
         self.active = threads
         self.sizes = [1] * len(buffer.shape)
+        # The neighbours in a row that a thread has of a fragment.
+        self.width = WIDE if _is_turned(buffer.name, body) else PAIR
 
     def shrunk(self) -> Stmt:
         """The allocation of the part, and accesses relative to its start."""
@@ -96,7 +91,7 @@ class _Part:
         """A warp's tile, of which a thread has its elements."""
         inner = _inner(around)
         first = [self._start(start, inner) for start, _ in region.ranges]
-        row, column = fragment_place(Var(THREAD))
+        row, column = fragment_place(Var(THREAD), self.width)
         self._begin([*first[:-2], first[-2] + row, first[-1] + column], around)
         for dim, (start, extent) in enumerate(region.ranges):
             self._stretch(dim, start, start + extent - 1, inner)
@@ -112,7 +107,8 @@ class _Part:
     def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
         """Refuse elements of a fragment that another thread has."""
         row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
-        own = prove((row % 8).eq(0), inner) and prove(column % 8 < 2, inner)
+        whole = self.width * GROUP
+        own = prove((row % 8).eq(0), inner) and prove(column % whole < self.width, inner)
         if not own:
             raise self._error(f"is not what is read at {indices}")
 
@@ -161,14 +157,18 @@ class _Part:
                 return Load(e.buffer, relative(e.indices), e.dtype, e.mask)
             return None
 
+        def region(r: Region) -> Region:
+            if r.buffer != self.buffer.name:
+                return r
+            starts = relative(tuple(start for start, _ in r.ranges))
+            extents = (extent for _, extent in r.ranges)
+            return Region(r.buffer, tuple(zip(starts, extents, strict=True)))
+
         stmt = map_stmt(stmt, lambda s: self._moved(s, inner), lambda e: rewrite(e, load))
         if isinstance(stmt, Store) and stmt.buffer == self.buffer.name:
             return Store(stmt.buffer, relative(stmt.indices), stmt.value, stmt.mask)
-        if isinstance(stmt, Tile) and stmt.dst.buffer == self.buffer.name:
-            starts = relative(tuple(start for start, _ in stmt.dst.ranges))
-            extents = (extent for _, extent in stmt.dst.ranges)
-            ranges = tuple(zip(starts, extents, strict=True))
-            return replace(stmt, dst=Region(stmt.dst.buffer, ranges))
+        if isinstance(stmt, Tile):
+            return replace(stmt, dst=region(stmt.dst), srcs=tuple(map(region, stmt.srcs)))
         return stmt
 
     def _error(self, what: str) -> CodegenError:
@@ -176,9 +176,14 @@ class _Part:
         return CodegenError("gpu.private", message)
 
 
-def fragment_place(thread: Expr) -> tuple[Expr, Expr]:
-    """The first row and column of a warp's tile that a thread has."""
-    return thread % WARP_SIZE // 4, thread % 4 * 2
+def fragment_place(thread: Expr, width: int) -> tuple[Expr, Expr]:
+    """The first row and column of a warp's tile that a thread has, so many neighbours together."""
+    return thread % WARP_SIZE // GROUP, thread % GROUP * width
+
+
+def _is_turned(buffer: str, body: Stmt) -> bool:
+    tiles = (s for _, s in statements(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
+    return any(INTRINSICS[t.intrinsic].turns for t in tiles if t.intrinsic)
 
 
 def _inner(around: list[For]) -> dict[str, Expr]:
@@ -187,8 +192,9 @@ def _inner(around: list[For]) -> dict[str, Expr]:
 
 
 def _regions(stmt: Stmt, buffer: str) -> list[Region]:
-    """What tiles, which only write what threads have for themselves, touch of a buffer."""
-    return [stmt.dst] if isinstance(stmt, Tile) and stmt.dst.buffer == buffer else []
+    """What tiles touch of a buffer."""
+    found = (stmt.dst, *stmt.srcs) if isinstance(stmt, Tile) else ()
+    return [r for r in found if r.buffer == buffer]
 
 
 def _accesses(stmt: Stmt, buffer: str) -> list[tuple[Expr, ...]]:

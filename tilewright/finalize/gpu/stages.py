@@ -13,6 +13,10 @@
 One barrier a step is enough: behind it, what was copied for this step is there, and all threads are
 done with the step before, whose room the new copy takes. Pieces of 16 or 4 bytes that move as they
 are become copies that a thread starts and does not wait for (`cp.async`).
+
+Instructions that can be left under way are: each step waits for those of the step before, so that
+one starts where another ends, and a step's room is free one barrier later. The copies come behind
+them then, as there is time.
 """
 
 from __future__ import annotations
@@ -23,10 +27,12 @@ from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import rewrite
+from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Arrived,
     Await,
     Barrier,
     Buffer,
@@ -40,8 +46,17 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
-from tilewright.ir.loop.walk import map_stmt, rename_loops, seq, substitute_stmt
+from tilewright.ir.loop.walk import (
+    map_stmt,
+    rename_loops,
+    rewrite_stmts,
+    seq,
+    statements,
+    substitute_stmt,
+)
+from tilewright.schedule.intrin.bulk import counter_name
 from tilewright.schedule.intrin.mma import COPY_ASYNC
+from tilewright.schedule.intrin.table import INTRINSICS
 
 STAGES = "stages"
 
@@ -77,25 +92,73 @@ class _Overlap:
         middle = next(n for n, s in enumerate(parts) if isinstance(s, Barrier))
         self.copies = seq(*parts[:middle])
         self.rest = seq(*parts[middle + 1 :])
+        leaves = [s for _, s in statements(self.copies) if not isinstance(s, For | Seq)]
+        self.bulk = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].box]
+        if self.bulk and (len(self.bulk) < len(leaves) or not aligned):
+            raise CodegenError("gpu.stages", f"loop {loop.name} copies whole tiles and others")
+        self.counter = Buffer(f"{loop.name}.counter", I64, (const(stages),), "shared")
 
     def result(self) -> Stmt:
         """The copies of the first steps, and the loop."""
-        name, ahead = self.loop.name, self.stages - 1
-        first, step = f"{name}.ahead", Var(name)
-        begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), Commit()))
-        body = seq(
-            Await(ahead - 1),
-            Barrier(),
-            self._copy(simplify(step + ahead)),
-            Commit(),
-            self._staged(self.rest, step),
-        )
+        rest, settle = self._under_way()
+        begin, body = self._by_engine(rest) if self.bulk else self._by_threads(rest, settle)
         notes = tuple(n for n in self.loop.annotations if n[0] != STAGES)
-        made = seq(begin, For(name, self.loop.extent, self.loop.kind, body, notes))
+        loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
+        made = seq(begin, loop, *settle)
         for b in reversed(self.buffers.values()):
             size = simplify(b.shape[0] * self.stages)
             made = Alloc(replace(b, shape=(size,)), made)
-        return made
+        return Alloc(self.counter, made) if self.bulk else made
+
+    def _by_threads(self, rest: Stmt, settle: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
+        """What comes before the loop, and its body, where threads copy."""
+        step = Var(self.loop.name)
+        ahead = self.stages - 1 - len(settle)
+        first = f"{self.loop.name}.ahead"
+        begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), Commit()))
+        copies = seq(self._copy(simplify(step + ahead)), Commit())
+        parts = (self._staged(rest, step), copies) if settle else (copies, self._staged(rest, step))
+        return begin, seq(Await(ahead - 1), Barrier(), *parts)
+
+    def _by_engine(self, rest: Stmt) -> tuple[Stmt, Stmt]:
+        """The same where one thread has tiles copied, which a place for each step counts."""
+        step, ahead = Var(self.loop.name), self.stages - 1
+        first, place = f"{self.loop.name}.ahead", f"{self.loop.name}.place"
+        counted = _one(self.counter.name, Var(place))
+        start = Tile("fill", counted, (), counter_name(len(self.bulk)))
+        begin = seq(
+            For(place, const(self.stages), "serial", start),
+            Barrier(),
+            For(first, const(ahead), "serial", self._copy(Var(first))),
+        )
+        here = _one(self.counter.name, step % self.stages)
+        body = seq(
+            Arrived(here, step // self.stages % 2),
+            self._staged(rest, step),
+            Barrier(),
+            self._copy(simplify(step + ahead)),
+        )
+        return begin, body
+
+    def _under_way(self) -> tuple[Stmt, tuple[Stmt, ...]]:
+        """What reads the copies, with instructions that go on behind it, and the wait for them.
+
+        That takes room for one more step, and is done where nothing else reads.
+        """
+        leaves = [s for _, s in statements(self.rest) if not isinstance(s, For | Seq)]
+        rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
+        if self.stages < 3 or len(leaves) != 1 or not any(row.ahead for row in rows):
+            return self.rest, ()
+        (row,) = rows
+
+        def ahead(s: Stmt) -> Stmt | None:
+            return replace(s, intrinsic=row.ahead) if isinstance(s, Tile) else None
+
+        def settle(s: Stmt) -> Stmt | None:
+            return Tile("copy", s.dst, (s.dst,), row.settle) if isinstance(s, Tile) else None
+
+        waits = rename_loops(rewrite_stmts(self.rest, settle), "settle")
+        return rewrite_stmts(self.rest, ahead), (waits,)
 
     def _copy(self, step: Expr) -> Stmt:
         """The copies for a step, if there is one."""
@@ -127,7 +190,9 @@ class _Overlap:
         def go(s: Stmt) -> Stmt:
             s = map_stmt(s, go, lambda e: rewrite(e, load))
             if isinstance(s, Tile):
-                return replace(s, dst=region(s.dst), srcs=tuple(map(region, s.srcs)))
+                counted = INTRINSICS[s.intrinsic].box is not None
+                place = (_one(self.counter.name, step % self.stages),) if counted else ()
+                return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *place))
             if isinstance(s, Store) and s.buffer in self.buffers:
                 return Store(s.buffer, (moved(s.buffer, s.indices[0]),), s.value, s.mask)
             return s
@@ -153,6 +218,11 @@ class _Overlap:
         copy = Tile("copy", here, (there,), COPY_ASYNC[width])
         nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
         return copy if mask is TRUE else If(mask, copy, nothing)
+
+
+def _one(buffer: str, index: Expr) -> Region:
+    """One element."""
+    return Region(buffer, ((index, const(1)),))
 
 
 def _piece(buffer: str, index: Expr) -> Region | None:

@@ -174,6 +174,14 @@ class Commit(Stmt):
 
 
 @node
+class Arrived(Stmt):
+    """A thread goes on when all copies are there that `place` counts in a turn, even or odd."""
+
+    place: Region
+    turn: Expr
+
+
+@node
 class Await(Stmt):
     """A thread goes on when no more than `groups` groups of its copies are under way."""
 

@@ -13,6 +13,7 @@ from tilewright.core.text import Cursor
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Arrived,
     Await,
     Barrier,
     Block,
@@ -63,6 +64,7 @@ class _Parser:
             "seq": self.sequence,
             "barrier": self.barrier,
             "commit": self.commit,
+            "arrived": self.arrived,
             "await": self.await_groups,
             "{": self.group,
         }
@@ -201,6 +203,12 @@ class _Parser:
     def commit(self) -> Stmt:
         self.cursor.expect("commit")
         return Commit()
+
+    def arrived(self) -> Stmt:
+        self.cursor.expect("arrived")
+        place = self.region()
+        self.cursor.expect("turn")
+        return Arrived(place, self.exprs.parse())
 
     def await_groups(self) -> Stmt:
         self.cursor.expect("await")

@@ -33,6 +33,7 @@ from tilewright.core.dtypes import DTYPES
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
+    Arrived,
     Await,
     Barrier,
     Block,
@@ -197,6 +198,7 @@ _PRINT: dict[type, Callable[..., list[Line]]] = {
     Store: _print_store,
     Block: _print_block,
     Tile: _print_tile,
+    Arrived: lambda s: [(f"arrived {print_region(s.place)} turn {print_expr(s.turn)}", s)],
     Barrier: lambda s: [("barrier", s)],
     Commit: lambda s: [("commit", s)],
     Await: lambda s: [(f"await {s.groups}", s)],

@@ -19,6 +19,7 @@ from tilewright.arith.expr import TRUE
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import (
     Alloc,
+    Arrived,
     Await,
     Barrier,
     Block,
@@ -265,5 +266,5 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Alloc: _Writer.alloc,
     Block: _Writer.block,
     Tile: _Writer.tile,
-    **dict.fromkeys((Barrier, Commit, Await), lambda writer, s: None),
+    **dict.fromkeys((Arrived, Barrier, Commit, Await), lambda writer, s: None),
 }

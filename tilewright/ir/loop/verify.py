@@ -20,6 +20,7 @@ from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     SCOPES,
     Alloc,
+    Arrived,
     Await,
     Barrier,
     Block,
@@ -250,5 +251,5 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Alloc: _Verifier.alloc,
     Block: _Verifier.check_block,
     Tile: _Verifier.tile,
-    **dict.fromkeys((Barrier, Commit, Await), lambda verifier, s: None),
+    **dict.fromkeys((Arrived, Barrier, Commit, Await), lambda verifier, s: None),
 }

@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
+from tilewright.runtime.cuda.arguments import Arguments, Matrix
 from tilewright.runtime.cuda.formulas import value_of
 
 Action = Mapping[str, Any]
@@ -23,7 +24,12 @@ class Device(Protocol):
     """What a run needs of the driver."""
 
     def launch(
-        self, function: int, shape: tuple[int, int, int], arguments: Any, stream: int, name: str
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Arguments,
+        stream: int,
+        name: str,
     ) -> None:
         """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
 
@@ -102,25 +108,24 @@ class Run:
         kernel = self.kernels[action["kernel"]]
         values = [self.value(s) for s in action["sizes"]]
         own = dict(zip(kernel["sizes"], values, strict=True))
-        words = [*map(self.address, action["buffers"]), *values, 0]
-        cells = (ctypes.c_int64 * len(words))(*words)
-        first = ctypes.addressof(cells)
-        pointers = (ctypes.c_void_p * len(words))(*(first + 8 * n for n in range(len(words))))
+        words = [*map(self.address, action["buffers"]), *values]
         for _, group in groupby(kernel["launches"], key=itemgetter("loop")):
             launches = list(group)
             for step in range(value_of(launches[0]["steps"], own)):
-                cells[-1] = step
                 for launch in launches:
-                    self._launch(launch, own, pointers)
+                    self._launch(launch, own, [*words, step])
         if self.between is not None:
             self.between(action["step"])
         return 0
 
-    def _launch(self, launch: Mapping[str, Any], sizes: Mapping[str, int], pointers: Any) -> None:
+    def _launch(
+        self, launch: Mapping[str, Any], sizes: Mapping[str, int], words: Sequence[int]
+    ) -> None:
         grid, name = value_of(launch["grid"], sizes), launch["name"]
         if grid > 0:
             shape = (grid, launch["threads"], launch["shared"])
-            self.device.launch(self.functions[name], shape, pointers, self.stream, name)
+            given = Arguments(words, [_matrix(m, sizes) for m in launch["maps"]])
+            self.device.launch(self.functions[name], shape, given, self.stream, name)
             if self.waits:
                 self.device.synchronize(self.stream, f"kernel {name} ran")
 
@@ -197,6 +202,12 @@ class Run:
         )
         self.device.synchronize(self.stream)
         return int(cell.value)
+
+
+def _matrix(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Matrix:
+    rows, columns = (value_of(about[word], sizes) for word in ("rows", "columns"))
+    high, wide = about["box"]
+    return Matrix(about["buffer"], rows, columns, (high, wide))
 
 
 class _Carried:

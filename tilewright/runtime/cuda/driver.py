@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 
 from tilewright.core.errors import ExecutionError
+from tilewright.runtime.cuda import tensor_map
+from tilewright.runtime.cuda.arguments import Arguments
 
 LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _PTR, _U32, _SIZE, _INT = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_int
@@ -49,6 +51,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleUnload": (_PTR,),
     "cuModuleGetFunction": (_PTR, _PTR, ctypes.c_char_p),
     "cuFuncSetAttribute": (_PTR, _INT, _INT),
+    "cuTensorMapEncodeTiled": tensor_map.SIGNATURE,
     "cuLaunchKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR, _PTR),
     "cuGraphCreate": (_PTR, _U32),
     "cuGraphAddKernelNode": (_PTR, _PTR, _PTR, _SIZE, _PTR),
@@ -233,23 +236,26 @@ class Driver:
         """Let a kernel be launched with so many bytes of shared memory."""
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
 
+    def tensor_map(self, start: int, rows: int, columns: int, box: tuple[int, int]) -> Any:
+        """A matrix of 16-bit elements as a kernel is told of it that has tiles of it copied."""
+        found = tensor_map.blank()
+        given = tensor_map.encoding(found, start, rows, columns, box)
+        self._call("cuTensorMapEncodeTiled", *given, doing="describing a matrix")
+        return found
+
     def launch(
         self,
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         stream: int,
         name: str,
     ) -> None:
-        """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each.
-
-        `arguments` is an array of addresses of what it is given.
-        """
+        """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
         grid, threads, shared = shape
         sizes = (grid, 1, 1, threads, 1, 1, shared)
-        self._call(
-            "cuLaunchKernel", function, *sizes, stream, arguments, None, doing=f"kernel {name}"
-        )
+        given = arguments.pointers(self.tensor_map)
+        self._call("cuLaunchKernel", function, *sizes, stream, given, None, doing=f"kernel {name}")
 
     def create_graph(self) -> int:
         """Launches that are to be run as a whole; at first none."""
@@ -261,12 +267,12 @@ class Driver:
         earlier: Sequence[int],
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         name: str,
     ) -> int:
         """Add a launch, which waits for `earlier` nodes; the rest is as in `launch`."""
         nodes = (_PTR * len(earlier))(*earlier)
-        about = _node(function, shape, arguments)
+        about = _node(function, shape, arguments.pointers(self.tensor_map))
         given = (graph, nodes, len(earlier), ctypes.byref(about))
         return self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
 
@@ -280,11 +286,11 @@ class Driver:
         node: int,
         function: int,
         shape: tuple[int, int, int],
-        arguments: Any,
+        arguments: Arguments,
         name: str,
     ) -> None:
         """Give a launch of a graph that is ready other arguments, from its next run on."""
-        about = _node(function, shape, arguments)
+        about = _node(function, shape, arguments.pointers(self.tensor_map))
         given = (ready, node, ctypes.byref(about))
         self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
 

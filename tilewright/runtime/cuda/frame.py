@@ -109,7 +109,7 @@ class Frame:
             if status:
                 return status
             if not notes.copies:
-                self._graph = Graph(self.driver, notes.launches)
+                self._graph = Graph(self.driver, notes.launches, places)
         if self._graph is None or config().gpu_sync:
             return self.launch_all(places=places)
         self._graph.run(places, self.stream)

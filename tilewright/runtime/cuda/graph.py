@@ -7,13 +7,13 @@ arrays lie elsewhere than those of the call before.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.runtime.cuda.arguments import Arguments, Matrix
 from tilewright.runtime.cuda.driver import Driver
 from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.overlap import Access, Range, waits
@@ -38,6 +38,7 @@ class Noted:
     name: str
     used: frozenset[int]
     access: Access
+    matrices: tuple[Matrix, ...] = ()
 
 
 @dataclass
@@ -56,13 +57,19 @@ class Notes:
         }
 
     def launch(
-        self, function: int, shape: tuple[int, int, int], arguments: Any, stream: int, name: str
+        self,
+        function: int,
+        shape: tuple[int, int, int],
+        arguments: Arguments,
+        stream: int,
+        name: str,
     ) -> None:
         """Note a launch."""
-        words = tuple(ctypes.c_int64.from_address(place).value for place in arguments)
+        words = tuple(arguments.words)
         launch = self._known[name][1]
         used = frozenset((*launch["reads"], *launch["writes"]))
-        self.launches.append(Noted(function, shape, words, name, used, self._access(name, words)))
+        about = (used, self._access(name, words), arguments.matrices)
+        self.launches.append(Noted(function, shape, words, name, *about))
 
     def copy(self, to: int, source: int, size: int, stream: int) -> None:
         """Note that something is copied."""
@@ -100,12 +107,15 @@ def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list
 
 
 class Graph:
-    """Noted launches, ready to be run as a whole; those that may run side by side do."""
+    """Noted launches, ready to be run as a whole; those that may run side by side do.
 
-    def __init__(self, driver: Driver, launches: Sequence[Noted]) -> None:
+    It is made with the `places` at which inputs and outputs lie first.
+    """
+
+    def __init__(self, driver: Driver, launches: Sequence[Noted], places: Sequence[int]) -> None:
         self._driver = driver
         self._launches = launches
-        self._arguments = [_Arguments(noted.words) for noted in launches]
+        self._arguments = [Arguments(noted.words, noted.matrices) for noted in launches]
         self._places: list[int] = []
         # for each input and output, where its address is wanted: launch, argument, bytes behind
         self._wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -114,6 +124,7 @@ class Graph:
                 if noted.words[position] >= _FIRST:
                     port, behind = divmod(noted.words[position] - _FIRST, _EACH)
                     self._wanted[port].append((n, position, behind))
+        self._move(places)
         self._nodes: list[int] = []
         self._graph, self._ready = driver.create_graph(), 0
         try:
@@ -125,7 +136,7 @@ class Graph:
     def run(self, places: Sequence[int], stream: int) -> None:
         """Run all launches on inputs and outputs that lie at these addresses."""
         for n in self._move(places):
-            noted, given = self._launches[n], self._arguments[n].pointers
+            noted, given = self._launches[n], self._arguments[n]
             about = (noted.function, noted.shape, given, noted.name)
             self._driver.change_node(self._ready, self._nodes[n], *about)
         self._driver.launch_graph(self._ready, stream)
@@ -143,7 +154,7 @@ class Graph:
         earlier = waits([noted.access for noted in self._launches])
         for noted, given, those in zip(self._launches, self._arguments, earlier, strict=True):
             nodes = [self._nodes[one] for one in those]
-            about = (noted.function, noted.shape, given.pointers, noted.name)
+            about = (noted.function, noted.shape, given, noted.name)
             self._nodes.append(self._driver.add_node(self._graph, nodes, *about))
         self._ready = self._driver.instantiate(self._graph)
 
@@ -157,12 +168,3 @@ class Graph:
                     self._arguments[n].words[position] = now + behind
                     changed.add(n)
         return sorted(changed)
-
-
-class _Arguments:
-    """The arguments of a launch as the driver takes them."""
-
-    def __init__(self, words: Sequence[int]) -> None:
-        self.words = (ctypes.c_int64 * len(words))(*words)
-        first = ctypes.addressof(self.words)
-        self.pointers = (ctypes.c_void_p * len(words))(*(first + 8 * n for n in range(len(words))))

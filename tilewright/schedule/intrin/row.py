@@ -28,7 +28,10 @@ class Intrinsic:
     of its own from one instruction to the next: its memory is never touched. With `swizzled`,
     pieces of 16 bytes of the sources change places within their rows; the source called `panels` is
     in panels of 64 columns. With `proxy` it reads memory past the threads, which must say when what
-    they have written may be read.
+    they have written may be read. `ahead` names the intrinsic that does the same and leaves it
+    under way while the next one starts, `settle` the one that waits for those. With `box`, rows and
+    columns, it is a copy that another engine does and a place in shared memory counts. One that
+    `turns` a fragment leaves other elements of it with each thread.
     """
 
     pattern: str
@@ -42,6 +45,10 @@ class Intrinsic:
     swizzled: bool = False
     panels: str = ""
     proxy: bool = False
+    ahead: str = ""
+    settle: str = ""
+    box: tuple[int, int] | None = None
+    turns: bool = False
 
     def available(self, arch: str, features: tuple[str, ...]) -> bool:
         """Whether a machine has the instruction; features as LLVM's `+name`."""

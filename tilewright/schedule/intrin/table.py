@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.amx import AMX
 from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
+from tilewright.schedule.intrin.bulk import BULK
 from tilewright.schedule.intrin.mma import MMA
 from tilewright.schedule.intrin.row import Intrinsic
+from tilewright.schedule.intrin.turn import TURN
 from tilewright.schedule.intrin.wgmma import WGMMA
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
@@ -78,6 +80,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     ),
     **AMX,
     **BF16_PAIRS,
+    **BULK,
     **MMA,
     **WGMMA,
+    **TURN,
 }

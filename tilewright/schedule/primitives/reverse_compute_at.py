@@ -11,15 +11,14 @@
 
 In each iteration of the loop the block runs for what its producers finish there; it gets a loop
 `<block>.axN` for each of its iterators. A reduction must be finished within the loop, and what the
-block itself reduces over must be complete there. It may read in another order than it goes in,
-within groups of which each iteration finishes whole ones.
+block itself reduces over must be complete there.
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Binary, Expr, Var
+from tilewright.arith.expr import Expr, Var
 from tilewright.arith.simplify import prove
-from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Func, Iter, Region
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule import nest
@@ -117,7 +116,7 @@ def _constrain(
         for (index, _), part, dim in zip(region.ranges, box, shape, strict=True):
             if _is_all(part, dim, scope):
                 continue
-            it = next((it for it in consumer.iters if _goes_with(index, it, part, scope)), None)
+            it = next((it for it in consumer.iters if index is Var(it.name)), None)
             if it is None or ranges.get(it.name, part) != part:
                 message = f'block "{consumer.name}" reads {buffer!r} at {index}'
                 help = "it must read all that is written in an iteration, element by element"
@@ -125,23 +124,6 @@ def _constrain(
                     func, "reverse-compute-at.index", message, consumer, focus=str(index), help=help
                 )
             ranges[it.name] = part
-
-
-def _goes_with(index: Expr, it: Iter, part: Range, scope: Extents) -> bool:
-    """Whether an index is in a part just where an iterator is.
-
-    So it is where it only changes places within groups of which the part has whole ones.
-    """
-    own = Var(it.name)
-    if index is own:
-        return True
-    if free_vars(index) != {it.name}:
-        return False
-    groups = {x.b for x in subexpressions(index) if isinstance(x, Binary) and x.op == "floordiv"}
-    whole = (
-        g for g in groups if all(prove((x % g).eq(0), scope) for x in (part.start, part.extent))
-    )
-    return any(prove((index // g).eq(own // g)) for g in whole)
 
 
 def _is_all(part: Range, dim: Expr, scope: Extents) -> bool:

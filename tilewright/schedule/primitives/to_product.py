@@ -18,9 +18,7 @@ The axes that number rows become one, as do those of columns, batches and of the
 and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
 have. Then tiles of any such product are computed alike: convolutions, too. See `products.py`.
 The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
-which order the dimensions of the two matrices come. Where columns are `mixed`, of every 32 the
-product has number `8 j + 2 q + e` where the reader has `8 q + 2 j + e`, for `j` and `q` below 4: so
-a thread that instructions on matrices give every eighth pair has eight neighbours.
+which order the dimensions of the two matrices come.
 """
 
 from __future__ import annotations
@@ -51,19 +49,9 @@ from tilewright.schedule.products import ProductRoles, operand_load, product_rol
 from tilewright.schedule.rebuild import tidy_loads
 from tilewright.schedule.tree import block_spine, outermost, replaced, target_block
 
-# Columns that are mixed among each other.
-MIXED = 32
-
 
 def to_product(
-    func: Func,
-    block: str,
-    m: int,
-    n: int,
-    k: int,
-    left: str = "km",
-    right: str = "kn",
-    mixed: bool = False,
+    func: Func, block: str, m: int, n: int, k: int, left: str = "km", right: str = "kn"
 ) -> Func:
     """Bring a sum of products, and what reads it, into the form of a product of matrices."""
     spine = block_spine(func, block)
@@ -74,10 +62,7 @@ def to_product(
         raise refuse(func, "to-product.block", message, old)
     buffer = only_buffer(func, old, "to-product")
     allocation(func, buffer, "to-product", old)
-    if mixed and n % MIXED:
-        message = f"{n} columns are no multiple of {MIXED}, which are mixed"
-        raise refuse(func, "to-product.mixed", message, old)
-    made = _Product(func, old, roles, buffer, (m, n, k), (left, right), mixed)
+    made = _Product(func, old, roles, buffer, (m, n, k), (left, right))
     reader = made.reader()
     after = replaced(func, outermost(spine), made.nests())
     after = replaced(after, outermost(block_spine(after, reader.name)), made.read(reader))
@@ -98,44 +83,32 @@ class _Axis:
     iters: tuple[Iter, ...]
     extent: Expr
     padded: Expr
-    mixed: bool = False
 
     @property
     def var(self) -> Var:
         return Var(f"v.{self.name}")
 
     @property
-    def place(self) -> Expr:
-        """The number of the reader's for one of the product's, and the other way round."""
-        return _mixed(self.var) if self.mixed else self.var
-
-    @property
     def inside(self) -> Expr:
         """The condition under which a number of the rounded axis is one of the axis."""
-        return TRUE if prove(self.padded <= self.extent) else self.place < self.extent
+        return TRUE if prove(self.padded <= self.extent) else self.var < self.extent
 
-    def values(self, number: Expr) -> dict[str, Expr]:
-        """What the axes that it is made of are at a number of it."""
+    def values(self) -> dict[str, Expr]:
+        """What the axes that it is made of are at its variable."""
         found: dict[str, Expr] = {}
-        rest = number
+        rest: Expr = self.var
         for it in reversed(self.iters[1:]):
             found[it.name] = simplify(rest % it.extent)
             rest = simplify(rest // it.extent)
         return {**found, self.iters[0].name: rest} if self.iters else found
 
 
-def _mixed(number: Expr) -> Expr:
-    """The two digits to the base 4 that are above the last bit, exchanged."""
-    whole, upper, lower = number // MIXED * MIXED, number % MIXED // 8, number % 8 // 2
-    return whole + lower * 8 + upper * 2 + number % 2
-
-
-def _axis(name: str, iters: Sequence[Iter], multiple: int, mixed: bool = False) -> _Axis:
+def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
     extent = simplify(product(tuple(it.extent for it in iters)))
     padded = simplify(ceildiv(extent, multiple) * multiple)
     if prove((extent % multiple).eq(0)):
         padded = extent
-    return _Axis(name, tuple(iters), extent, padded, mixed)
+    return _Axis(name, tuple(iters), extent, padded)
 
 
 class _Product:
@@ -149,7 +122,6 @@ class _Product:
         buffer: str,
         multiples: tuple[int, int, int],
         orders: tuple[str, str],
-        mixed: bool,
     ) -> None:
         m, n, k = multiples
         self.func = func
@@ -159,12 +131,13 @@ class _Product:
         self.known = buffers(func)
         self.b = _axis("b", roles.batch, 1)
         self.m = _axis("m", roles.rows, m)
-        self.n = _axis("n", roles.columns, n, mixed)
+        self.n = _axis("n", roles.columns, n)
         self.k = _axis("k", roles.depth, k)
-        every = (self.b, self.m, self.n, self.k)
-        # What the axes of the sum are at numbers of the product, and at those of the reader.
-        self.values = {n: v for a in every for n, v in a.values(a.place).items()}
-        self.read_values = {n: v for a in every for n, v in a.values(a.var).items()}
+        self.values = {
+            name: value
+            for a in (self.b, self.m, self.n, self.k)
+            for name, value in a.values().items()
+        }
         axes = {"m": self.m, "n": self.n, "k": self.k}
         self.left_axes, self.right_axes = (
             (self.b, *(axes[letter] for letter in order)) for order in orders
@@ -240,7 +213,7 @@ class _Product:
         """The reader, over the rows and columns of the product."""
         axes = (self.b, self.m, self.n)
         values, extents = self._reader_values(reader), {a.var.name: a.extent for a in axes}
-        total = Load(self.sum.name, tuple(a.place for a in axes), self.sum.dtype)
+        total = Load(self.sum.name, tuple(a.var for a in axes), self.sum.dtype)
 
         def load(e: Expr) -> Expr | None:
             return total if isinstance(e, Load) and e.buffer == self.buffer else None
@@ -261,7 +234,7 @@ class _Product:
         (region,) = (r for r in reader.reads if r.buffer == self.buffer)
         assert isinstance(self.block.body, Store)
         pairs = zip(region.ranges, self.block.body.indices, strict=True)
-        values = {str(start): self.read_values[str(index)] for (start, _), index in pairs}
+        values = {str(start): self.values[str(index)] for (start, _), index in pairs}
         if set(values) != {it.name for it in reader.iters}:
             message = f'block "{reader.name}" does not read {self.buffer!r} element by element'
             raise refuse(self.func, "to-product.index", message, reader)

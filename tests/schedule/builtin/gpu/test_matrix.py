@@ -27,8 +27,6 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
-from tilewright.schedule.builtin.gpu.matrix import MATRIX_TILES
-from tilewright.schedule.intrin.mma import BLOCKS
 from tilewright.target.gpu import GpuTarget, resolve, with_tf32
 
 A100 = resolve("cuda -arch=sm_80")
@@ -102,6 +100,8 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
         ((5, 9, 77), BF16, "nn", A100),
         ((64, 64, 72), BF16, "nn", H200),
         ((60, 64, 64), F16, "nt", H200),
+        ((64, 64, 320), BF16, "nn", H200),
+        ((64, 64, 128), F16, "nt", H200),
         ((40, 9, 77), F16, "nn", H200),
         ((1, 64, 72), BF16, "nn", H200),
         ((40, 4, 1024), BF16, "nt", H200),
@@ -115,7 +115,9 @@ def test_emitted_code_by_threads_of_this_machine(
     func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
-    assert found == {"wgmma" if grouped else "mma"}
+    assert found - {"turn", "bulk"} == {"wgmma" if grouped else "mma"}
+    whole = grouped and all(n % 64 == 0 for n in sizes)
+    assert ("bulk" in found) == whole
     on_threads(func, scheduled, {})
 
 
@@ -141,7 +143,7 @@ def test_a_thread_writes_eight_neighbours_at_once() -> None:
     assert written("nt", 256) == {8}
     assert written("nt", 72) == {8}
     assert written("nt", 252) == {2}
-    assert written("nn", 256) == {2}
+    assert written("nn", 256) == {8}
 
 
 def test_the_depth_is_cut_where_tiles_are_few() -> None:
@@ -171,19 +173,11 @@ def test_f32_is_rounded_where_that_is_allowed(
     sizes: tuple[int, int, int], target: GpuTarget
 ) -> None:
     func, scheduled = the_kernel(dense(*sizes, F32, "nt"), with_tf32(target))
-    assert {t.intrinsic.split("_")[1] for t in tiles(scheduled)} == {"zero", "f32"}
+    found = {t.intrinsic.split("_")[1] for t in tiles(scheduled) if "turn" not in t.intrinsic}
+    assert found == {"zero", "f32"}
     on_threads(func, scheduled, {})
     _, turned = the_kernel(dense(*sizes, F32, "nn"), with_tf32(target))
     assert not tiles(turned)
-
-
-def test_tiles_are_whole_and_fit() -> None:
-    for tile in MATRIX_TILES:
-        assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
-        for side in (tile.rows, tile.columns):
-            assert side * tile.depth % (tile.threads * 8) == 0
-        assert tile.resident * (tile.shared + 1024) <= H200.shared
-        assert tile.threads * tile.resident <= H200.warps * H200.warp
 
 
 @pytest.mark.ptxas

@@ -10,7 +10,8 @@ from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.gpu.general import schedule_general
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.long_sums import cut_sum, parts_of
-from tilewright.schedule.builtin.gpu.matrix import MatrixTile, matrix_tile_of, schedule_matrix
+from tilewright.schedule.builtin.gpu.matrix import schedule_matrix
+from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile, matrix_tile_of
 from tilewright.schedule.builtin.gpu.points import (
     has_neighbours,
     own_loops,

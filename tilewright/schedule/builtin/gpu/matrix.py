@@ -13,21 +13,16 @@ A tile of an operand lies in shared memory as the operand does in global memory,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 
-from tilewright.arith.expr import Load, as_int
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
-from tilewright.core.dtypes import F32
-from tilewright.ir.loop.nodes import Block, Buffer, Store
-from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.gpu.product import (
-    LEAST_DEPTH,
-    depth_parts,
-    reads_along_depth,
-    schedule_in_parts,
-    size_of,
-)
+from tilewright.ir.loop.nodes import Store
+from tilewright.ir.loop.threads import FRAGMENT
+from tilewright.ir.loop.walk import loops, loops_above
+from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile
+from tilewright.schedule.builtin.gpu.product import reads_along_depth, schedule_in_parts
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
@@ -35,145 +30,22 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     spatial,
 )
-from tilewright.schedule.intrin import wgmma
-from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.primitives.to_product import MIXED
+from tilewright.schedule.intrin import turn
+from tilewright.schedule.intrin.bulk import bulk_name
+from tilewright.schedule.intrin.mma import PIECE, ROWS
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
-# no other schedule reads them in pieces.
-LEAST_ROWS = 4
-# The depth that is worth a pass over partial sums.
-LEAST_PART = 512
-# What a step takes besides, in products of 64 pairs.
-STEP_COST = 2048
-# Steps in the time of which the elements of a tile are written, while no other tile is computed.
-WRITE_STEPS = 2
+# The rows of tiles that are gone through together.
+BAND = 8
 # Words that a thread may read of what follows the sum, before it writes any of that.
 HELD_WORDS = 64
-# Elements of a tile's row that is read across it: eight pieces have a bank each.
-LEAST_ROW = 64
-
-
-@dataclass(frozen=True)
-class MatrixTile:
-    """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
-
-    `rate` is how near it comes to the machine's best, compared with the other ones, and `resident`
-    how many of them a multiprocessor has at a time. Those that are `grouped` are for instructions
-    of four warps at once.
-    """
-
-    rows: int
-    columns: int
-    y: int
-    x: int
-    stages: int
-    resident: int
-    rate: float
-    grouped: bool = False
-    depth: int = 64
-    bytes: int = 2
-
-    def of(self, bytes: int) -> MatrixTile:
-        """The tile for elements of so many bytes."""
-        return replace(self, depth=self.depth * self.bytes // bytes, bytes=bytes)
-
-    @property
-    def sides(self) -> tuple[int, int, int]:
-        """Rows, columns and depth."""
-        return self.rows, self.columns, self.depth
-
-    @property
-    def threads(self) -> int:
-        """The threads that compute it."""
-        return 32 * self.y * self.x
-
-    @property
-    def warp(self) -> tuple[int, int]:
-        """The rows and columns of one warp."""
-        return self.rows // self.y, self.columns // self.x
-
-    @property
-    def shared(self) -> int:
-        """The bytes of shared memory that it takes."""
-        return (self.rows + self.columns) * self.depth * self.bytes * self.stages
-
-    @property
-    def step(self) -> int:
-        """The depth of one tile statement."""
-        return wgmma.DEPTH if self.grouped else DEPTH * 2 // self.bytes
-
-    @property
-    def piece(self) -> int:
-        """The elements of 16 bytes."""
-        return PIECE * 2 // self.bytes
-
-    def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
-        """The intrinsics that start and add to sums, for operands along the depth or not."""
-        if self.grouped:
-            return wgmma.wgmma_names(dtype, self.columns, "t" if right else "n")
-        return mma_names(dtype, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
-
-
-MATRIX_TILES = (
-    MatrixTile(128, 256, 8, 1, 4, 1, 1.4, grouped=True),
-    MatrixTile(128, 128, 8, 1, 3, 2, 1.2, grouped=True),
-    MatrixTile(64, 128, 4, 1, 4, 2, 0.9, grouped=True),
-    MatrixTile(64, 64, 4, 1, 4, 3, 0.6, grouped=True),
-    MatrixTile(128, 256, 2, 4, 4, 1, 1.0),
-    MatrixTile(128, 128, 2, 2, 3, 2, 0.95),
-    MatrixTile(64, 128, 2, 2, 3, 3, 0.7),
-    MatrixTile(64, 64, 2, 2, 4, 3, 0.5),
-    MatrixTile(32, 64, 2, 2, 4, 4, 0.3),
-    MatrixTile(16, 64, 1, 4, 4, 4, 0.2),
-)
-
-
-def matrix_tile_of(
-    block: Block, buffers: dict[str, Buffer], target: GpuTarget
-) -> MatrixTile | None:
-    """The tile for a sum of products that the machine has instructions for, else `None`."""
-    roles = product_roles(block, vectors=True)
-    if roles is None or block.writes[0].buffer not in buffers:
-        return None
-    left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
-    total = buffers[block.writes[0].buffer].dtype
-    known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
-    if left != right or str(left) not in known or str(total) != "f32":
-        return None
-    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
-    batch, rows, columns, depth = map(size_of, axes)
-    along = reads_along_depth(block, buffers, "left")
-    right_load = operand_load(roles.right)
-    neighbours = bool(roles.columns) and 1 == flat_stride(
-        right_load, buffers[right_load.buffer], roles.columns[-1].name
-    )
-    few = rows < LEAST_ROWS and (not neighbours or min(columns, depth) < LEAST_ROW)
-    turned = not (along and reads_along_depth(block, buffers, "right"))
-    if depth < LEAST_DEPTH or columns < LEAST_ROWS or few or (turned and left == F32):
-        return None
-
-    def cost(tile: MatrixTile) -> float:
-        blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-        turns, size = -(-blocks // target.multiprocessors), tile.rows * tile.columns
-        steps = -(-depth // tile.depth) * (size + STEP_COST) / tile.rate
-        return turns * (steps + WRITE_STEPS * size / tile.resident)
-
-    grouped = along and any(s.operands == str(left) and s.m == 64 for s in target.matrix_shapes)
-    sized = (t.of(left.bytes) for t in MATRIX_TILES)
-    fitting = [t for t in sized if t.shared <= target.block_shared]
-    fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
-    filled = [t for t in fitting if t.rows < 2 * max(rows, ROWS)]
-    return min(filled or fitting, key=cost)
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    parts = depth_parts(facts_of(sch.func).block(name), tile.sides, LEAST_PART, target)
-    schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
+    schedule_in_parts(sch, name, tile.parts, partial(_schedule_tiles, sch, tile), target)
 
 
 def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> None:
@@ -185,27 +57,72 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     assert roles is not None
     dtype = str(operand_load(roles.left).dtype)
     orders = ("mk" if left else "km", "nk" if right else "kn")
-    mixed = right and tile.warp[1] % MIXED == 0 and _writes_pieces(facts, reader)
-    sch.to_product(name, *tile.sides, *orders, mixed)
+    sch.to_product(name, *tile.sides, *orders)
     high, wide = tile.warp
     m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
     n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
     k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // tile.step, tile.step])
     sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, n1, k2)
-    grid = sch.fuse(f"{name}.b", m0, n0)
+    grid = _in_bands(sch, f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
     for loop in (y, x):
         sch.bind(loop, "warp")
     sch.unroll(k1)
-    for side in ("left", "right"):
-        _copy_tile(sch, f"{name}.{side}", k0, tile)
+    names = [f"{name}.{side}" for side in ("left", "right")]
+    whole = tile.grouped and all(_lies_in_rows(sch, n) for n in names)
+    for copied in names:
+        if whole:
+            _copy_whole(sch, copied, k0)
+        else:
+            _copy_tile(sch, copied, k0, tile)
     init = sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
     zero, step = tile.names(dtype, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
-    _write_tile(sch, reader, grid, tile, mixed)
+    _write_tile(sch, reader, grid, tile)
     sch.annotate(k0, "stages", tile.stages)
+
+
+def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
+    """One loop over all tiles, those of several rows column by column.
+
+    Tiles that run at the same time then share both operands: fewer bytes pass the L2.
+    """
+    (count,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == rows)
+    if count is None or count % BAND or count == BAND:
+        return str(sch.fuse(batch, rows, columns))
+    bands, row = sch.split(rows, [None, BAND])
+    sch.reorder(batch, bands, columns, row)
+    return str(sch.fuse(batch, bands, columns, row))
+
+
+def _lies_in_rows(sch: Schedule, name: str) -> bool:
+    """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces."""
+    facts = facts_of(sch.func)
+    block = facts.block(name)
+    assert isinstance(block.body, Store)
+    load = block.body.value
+    assert isinstance(load, Load)
+    if load.mask is not None or len(load.indices) < 2:
+        return False
+    _, row, column = (Var(it.name) for it in block.iters)
+    *rest, above, last = load.indices
+    starts = [simplify(last - column), simplify(above - row)]
+    inner = {row.name, column.name}
+    width = facts.buffers[load.buffer].shape[-1]
+    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % PIECE).eq(0))
+
+
+def _copy_whole(sch: Schedule, name: str, step: str) -> None:
+    """Have a tile of an operand copied to shared memory by the engine for that."""
+    one, rows, _ = sch.compute_at(name, step)
+    sch.unroll(one)
+    buffer = facts_of(sch.func).block(name).writes[0].buffer
+    sch.set_scope(buffer, "shared")
+    dtype = str(facts_of(sch.func).buffers[buffer].dtype)
+    sides = [as_int(loop.extent) or 0 for loop in loops_above(sch.func, name)[-2:]]
+    sch.tensorize(sch.blockize(rows), bulk_name(dtype, *sides))
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
@@ -219,32 +136,22 @@ def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
     sch.vectorize(piece)
 
 
-def _writes_pieces(facts: Facts, reader: str) -> bool:
-    """Whether what follows the sum writes whole pieces of neighbours along its last axis."""
-    block = facts.block(reader)
-    assert isinstance(block.body, Store)
-    last, size = spatial(block)[-1], as_int(spatial(block)[-1].extent)
-    to = Load(block.body.buffer, block.body.indices, block.body.value.dtype)
-    near = flat_stride(to, facts.buffers[to.buffer], last.name) == 1
-    return near and size is not None and size % PIECE == 0
-
-
-def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile, mixed: bool) -> None:
-    """What follows the sum, by the threads that have it in their registers.
-
-    A thread has eight neighbours where columns are mixed, else two.
-    """
+def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+    """What follows the sum, by the threads that have it in their registers."""
+    turned = _writes_pieces(sch, name) and tile.warp[1] % turn.GROUP == 0
+    neighbours = PIECE if turned else 2
+    if turned:
+        _turn_sums(sch, name, grid, tile)
     _, rows, columns = sch.reverse_compute_at(name, grid)
     high, wide = tile.warp
-    group, each = (MIXED, PIECE) if mixed else (COLUMNS, 2)
     y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
-    x, n, column, near = sch.split(columns, [tile.x, wide // group, group // each, each])
-    sch.reorder(y, x, row, column, m, eighth, n, near)
+    x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
+    sch.reorder(y, x, row, column, m, eighth, n, piece)
     for loop in (y, x, row, column):
         sch.bind(loop, "thread")
     for loop in (m, eighth, n):
         sch.unroll(loop)
-    sch.vectorize(near)
+    sch.vectorize(piece)
     for buffer in _read_ahead(facts_of(sch.func), name, tile):
         sch.hold(name, buffer, "register")
 
@@ -262,3 +169,31 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
         if words >= 0 and not others:
             found.append(buffer)
     return found
+
+
+def _writes_pieces(sch: Schedule, name: str) -> bool:
+    """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
+    facts = facts_of(sch.func)
+    block = facts.block(name)
+    assert isinstance(block.body, Store)
+    column = block.iters[-1]
+    to = facts.buffers[block.body.buffer]
+    place = Load(to.name, block.body.indices, to.dtype)
+    return flat_stride(place, to, column.name) == 1 and prove((column.extent % PIECE).eq(0))
+
+
+def _turn_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+    """Let a block read sums of which threads have pieces of a row."""
+    facts = facts_of(sch.func)
+    (total,) = (
+        r.buffer for r in facts.block(name).reads if facts.buffers[r.buffer].scope == FRAGMENT
+    )
+    copy = sch.cache_read(name, total, FRAGMENT)
+    _, rows, columns = sch.reverse_compute_at(copy, grid)
+    high, wide = tile.warp
+    y, m = sch.split(rows, [tile.y, high])
+    x, n = sch.split(columns, [tile.x, wide])
+    sch.reorder(y, x, m, n)
+    for loop in (y, x):
+        sch.bind(loop, "warp")
+    sch.tensorize(sch.blockize(m), turn.turn_name(high, wide))

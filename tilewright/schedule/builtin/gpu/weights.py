@@ -4,7 +4,7 @@
     w[c, r, q], a sum for each c            →      w[r, q, c]
 
 The caller packs them once, when the model is compiled. Products on matrices with more than a few
-rows want the sum innermost in any case: then what follows writes whole pieces (`matrix.py`).
+rows want the sum innermost in any case: a tile of it is copied as one (`matrix.py`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.test_matrix import A100, dense
+from tests.schedule.builtin.scheduled import sources
+from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES, MatrixTile, matrix_tile_of
+from tilewright.schedule.builtin.structure import facts_of
+from tilewright.schedule.intrin.mma import BLOCKS
+from tilewright.target.gpu import GpuTarget
+
+
+def chosen(m: int, n: int, k: int, target: GpuTarget = H200) -> MatrixTile | None:
+    ((func, _),) = sources(dense(m, n, k))
+    facts = facts_of(func)
+    return matrix_tile_of(facts.blocks[0], facts.buffers, target)
+
+
+def test_tiles_are_whole_and_fit() -> None:
+    for tile in MATRIX_TILES:
+        assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
+        for side in (tile.rows, tile.columns):
+            assert side * tile.depth % (tile.threads * 8) == 0
+        assert tile.resident * (tile.shared + 1024) <= H200.shared
+        assert tile.threads * tile.resident <= H200.warps * H200.warp
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sides", "parts"),
+    [
+        ((4096, 4096, 4096), (128, 256), 1),
+        ((1024, 1024, 1024), (64, 128), 1),
+        ((512, 3072, 768), (128, 128), 1),
+        ((128, 768, 3072), (64, 64), 4),
+        ((16, 64, 64), (16, 64), 1),
+    ],
+)
+def test_what_was_measured_best_is_taken(
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
+) -> None:
+    tile = chosen(*sizes)
+    assert tile is not None
+    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
+
+
+def test_only_machines_that_have_them_group_warps() -> None:
+    for target, grouped in ((H200, True), (A100, False)):
+        tile = chosen(512, 512, 512, target)
+        assert tile is not None
+        assert tile.grouped == grouped
+
+
+def test_too_thin_for_tiles() -> None:
+    assert chosen(512, 512, 4) is None
+    assert chosen(512, 2, 512) is None

@@ -1,0 +1,45 @@
+"""What a launch is given: words, and descriptions of matrices that begin at some of them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Describe = Callable[[int, int, int, tuple[int, int]], Any]
+"""A matrix by where it begins, its rows and columns, and the box of which tiles are copied."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix whose tiles a kernel has copied; its address is the argument with that number."""
+
+    argument: int
+    rows: int
+    columns: int
+    box: tuple[int, int]
+
+
+class Arguments:
+    """Addresses, sizes and the number of a step; the matrices come before the last of these.
+
+    Words may change: matrices are described anew each time the driver asks for all.
+    """
+
+    def __init__(self, words: Sequence[int], matrices: Sequence[Matrix] = ()) -> None:
+        self.words = (ctypes.c_int64 * len(words))(*words)
+        self.matrices = tuple(matrices)
+        self._described: list[Any] = []
+        self._given: Any = None
+
+    def pointers(self, describe: Describe) -> Any:
+        """The addresses of all that a kernel is given, good until the next call."""
+        self._described = [
+            describe(self.words[m.argument], m.rows, m.columns, m.box) for m in self.matrices
+        ]
+        first = ctypes.addressof(self.words)
+        *places, last = (first + 8 * n for n in range(len(self.words)))
+        given = (*places, *map(ctypes.addressof, self._described), last)
+        self._given = (ctypes.c_void_p * len(given))(*given)
+        return self._given

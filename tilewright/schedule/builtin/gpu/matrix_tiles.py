@@ -1,0 +1,185 @@
+"""Which tile a product on tensor cores gets, by what each was measured to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tilewright.core.dtypes import F32, DType
+from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.schedule.builtin.gpu.product import (
+    LEAST_DEPTH,
+    depth_parts,
+    reads_along_depth,
+    size_of,
+)
+from tilewright.schedule.builtin.structure import flat_stride
+from tilewright.schedule.intrin import wgmma
+from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.products import ProductRoles, operand_load, product_roles
+from tilewright.target.gpu import GpuTarget
+
+# Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
+# no other schedule reads them in pieces.
+LEAST_ROWS = 4
+# The depth that is worth a pass over partial sums.
+LEAST_PART = 256
+# Elements of a tile's row that is read across it: eight pieces have a bank each.
+LEAST_ROW = 64
+# Microseconds between a tile and the next in its place, and of the launch that adds parts; the
+# bytes of parts that are written and read in one.
+TURN, LAUNCH, BYTES = 2.0, 2.0, 4e6
+
+
+@dataclass(frozen=True)
+class MatrixTile:
+    """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
+
+    A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
+    depth, in microseconds. Those that are `grouped` are for instructions of four warps at once.
+    `parts` is how many parts the depth of the product is cut into.
+    """
+
+    rows: int
+    columns: int
+    y: int
+    x: int
+    stages: int
+    resident: int
+    time: float
+    grouped: bool = False
+    depth: int = 64
+    bytes: int = 2
+    parts: int = 1
+
+    def of(self, bytes: int) -> MatrixTile:
+        """The tile for elements of so many bytes."""
+        return replace(self, depth=self.depth * self.bytes // bytes, bytes=bytes)
+
+    @property
+    def sides(self) -> tuple[int, int, int]:
+        """Rows, columns and depth."""
+        return self.rows, self.columns, self.depth
+
+    @property
+    def threads(self) -> int:
+        """The threads that compute it."""
+        return 32 * self.y * self.x
+
+    @property
+    def warp(self) -> tuple[int, int]:
+        """The rows and columns of one warp."""
+        return self.rows // self.y, self.columns // self.x
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory that it takes."""
+        return (self.rows + self.columns) * self.depth * self.bytes * self.stages
+
+    @property
+    def step(self) -> int:
+        """The depth of one tile statement."""
+        return wgmma.DEPTH if self.grouped else DEPTH * 2 // self.bytes
+
+    @property
+    def piece(self) -> int:
+        """The elements of 16 bytes."""
+        return PIECE * 2 // self.bytes
+
+    def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
+        """The intrinsics that start and add to sums, for operands along the depth or not."""
+        if self.grouped:
+            return wgmma.wgmma_names(dtype, self.columns, "t" if right else "n")
+        return mma_names(dtype, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
+
+
+# Times on an H200, of whole tiles; another GPU is slower or faster at all of them.
+MATRIX_TILES = (
+    MatrixTile(128, 256, 8, 1, 4, 1, 0.70, grouped=True),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.375, grouped=True),
+    MatrixTile(128, 128, 8, 1, 3, 2, 0.355, grouped=True),
+    MatrixTile(64, 128, 4, 1, 8, 1, 0.22, grouped=True),
+    MatrixTile(64, 128, 4, 1, 4, 2, 0.19, grouped=True),
+    MatrixTile(64, 64, 4, 1, 8, 1, 0.13, grouped=True),
+    MatrixTile(64, 64, 4, 1, 4, 3, 0.127, grouped=True),
+    MatrixTile(128, 256, 2, 4, 4, 1, 1.3),
+    MatrixTile(128, 128, 2, 2, 3, 2, 0.635),
+    MatrixTile(64, 128, 2, 2, 3, 3, 0.36),
+    MatrixTile(64, 64, 2, 2, 4, 3, 0.23),
+    MatrixTile(32, 64, 2, 2, 4, 4, 0.14),
+    MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
+)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The sizes of a product."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+
+    def time(self, tile: MatrixTile, processors: int) -> float:
+        """Microseconds with a tile, but for what all take.
+
+        Places that stay empty are room for copies that a tile does without.
+        """
+        tiles = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
+        load = -(-tiles * self.batch * tile.parts // processors)
+        turns = -(-load // tile.resident)
+        steps = -(-self.depth // (tile.parts * tile.depth))
+        busy = max(load, (tile.resident + 1) / 2) * steps * tile.time
+        size = tile.parts * self.batch * self.rows * self.columns * 8
+        return (turns - 1) * TURN + busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
+
+
+def matrix_tile_of(
+    block: Block, buffers: dict[str, Buffer], target: GpuTarget
+) -> MatrixTile | None:
+    """The tile for a sum of products that the machine has instructions for, else `None`."""
+    roles = product_roles(block, vectors=True)
+    if roles is None or block.writes[0].buffer not in buffers:
+        return None
+    dtype = operand_load(roles.left).dtype
+    if not _is_known(roles, buffers[block.writes[0].buffer].dtype, target):
+        return None
+    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
+    work = _Work(*map(size_of, axes))
+    if work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS or _is_thin(work, roles, buffers):
+        return None
+    along = reads_along_depth(block, buffers, "left")
+    if dtype == F32 and not (along and reads_along_depth(block, buffers, "right")):
+        return None
+    grouped = along and any(s.operands == str(dtype) and s.m == 64 for s in target.matrix_shapes)
+    sized = (t.of(dtype.bytes) for t in MATRIX_TILES)
+    fitting = [t for t in sized if t.shared <= target.block_shared]
+    fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
+    filled = [t for t in fitting if t.rows < 2 * max(work.rows, ROWS)]
+    cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
+    return min(cut, key=lambda t: work.time(t, target.multiprocessors))
+
+
+def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
+    """Whether there are instructions for the types of a product."""
+    left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
+    known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
+    return left == right and str(left) in known and str(total) == "f32"
+
+
+def _is_thin(work: _Work, roles: ProductRoles, buffers: dict[str, Buffer]) -> bool:
+    """Whether there are too few rows for a tile."""
+    right = operand_load(roles.right)
+    neighbours = bool(roles.columns) and 1 == flat_stride(
+        right, buffers[right.buffer], roles.columns[-1].name
+    )
+    short = min(work.columns, work.depth) < LEAST_ROW
+    return work.rows < LEAST_ROWS and (not neighbours or short)
+
+
+def _in_parts(tile: MatrixTile, block: Block, target: GpuTarget) -> Iterator[MatrixTile]:
+    """A tile with all numbers of parts that the depth may be cut into."""
+    parts = depth_parts(block, tile.sides, LEAST_PART, target)
+    while parts:
+        yield replace(tile, parts=parts)
+        parts //= 2
