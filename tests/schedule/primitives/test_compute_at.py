@@ -80,3 +80,27 @@ def test_what_depends_on_data_is_computed_whole() -> None:
     sch.compute_at("t", "y.i.1")
     assert find_loop(sch.func, "t.ax0").extent is Var("M")
     check_schedule(sch, before)
+
+
+def test_a_step_of_a_loop_around_both_stays() -> None:
+    before = func_of(
+        """
+        func @f(x: f32[M], out y: f32[K, M]) {
+          alloc t: f32[M]
+          for s in serial(K) {
+            for t.i in serial(M) {
+              block "t" [u: S(K) = s, v: S(M) = t.i] reads x[v] writes t[v]
+                { t[v] = select(u == 0, 0.0, x[v]) }
+            }
+            for y.i in serial(M) {
+              block "y" [u: S(K) = s, v: S(M) = y.i] reads t[v] writes y[u, v] { y[u, v] = t[v] }
+            }
+          }
+        }
+        """
+    )
+    sch = Schedule(before)
+    sch.split("y.i", [None, 4])
+    sch.compute_at("t", "y.i.1")
+    assert str(find_loop(sch.func, "t.ax0").extent) == "1"
+    check_schedule(sch, before)

@@ -14,12 +14,21 @@ what is in the box that covers all they read, or the box passes the end, the res
 from __future__ import annotations
 
 from tilewright.arith.simplify import prove
+from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Func, Iter
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule import nest
 from tilewright.schedule.dataflow import allocation, check_order, only_buffer, read, readers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.nest import ZERO, Extents, Range, iterator_range, nest_over, touched_box
+from tilewright.schedule.nest import (
+    ONE,
+    ZERO,
+    Extents,
+    Range,
+    iterator_range,
+    nest_over,
+    touched_box,
+)
 from tilewright.schedule.placement import placed_before
 from tilewright.schedule.tree import (
     Spine,
@@ -27,6 +36,7 @@ from tilewright.schedule.tree import (
     check_loop_free,
     extents_of,
     loop_spine,
+    loops_of,
     replaced,
     target_block,
     target_loop,
@@ -44,7 +54,8 @@ def compute_at(func: Func, block: str, loop: str) -> Func:
     scope = extents_of(at)
     reads = [(c, [r for r in target_block(c).reads if r.buffer == buffer]) for c in consumers]
     box = touched_box(reads, len(at), buffers(func), scope)
-    ranges = [_range(producer, it, box, scope) for it in producer.iters]
+    around = {s.name for s in loops_of(spine) if s in loops_of(at)}
+    ranges = [_range(producer, it, box, scope, around) for it in producer.iters]
     removed = replaced(func, spine, None)
     check_loop_free(removed, *nest.axis_names(producer))
     moved = nest_over(producer, ranges, scope)
@@ -84,8 +95,12 @@ def _consumers(func: Func, producer: Block, buffer: str, at: Spine) -> list[Spin
     return found
 
 
-def _range(block: Block, it: Iter, box: list[Range], scope: Extents) -> Range:
-    """What an iterator must run over so that the block writes the box."""
+def _range(block: Block, it: Iter, box: list[Range], scope: Extents, around: set[str]) -> Range:
+    """What an iterator must run over so that the block writes the box.
+
+    One that is no index of what is written, but tells where in loops `around` both the block is,
+    stays as it is.
+    """
     whole = Range(ZERO, it.extent)
     if it.kind == "R":
         return whole
@@ -94,4 +109,5 @@ def _range(block: Block, it: Iter, box: list[Range], scope: Extents) -> Range:
         found = iterator_range(it, index, part, scope)
         if found is not None:
             return whole if prove(it.extent <= found.extent, scope) else found
-    return whole
+    outer = free_vars(it.binding)
+    return Range(it.binding, ONE) if outer and outer <= around else whole

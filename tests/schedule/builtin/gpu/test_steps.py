@@ -11,6 +11,7 @@ from tilewright.arith.expr import Var, as_int
 from tilewright.codegen.launches import launches
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.walk import blocks
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.recurrent_cells import StepsAttrs
@@ -56,6 +57,13 @@ def test_weights_that_are_given_late_stay_as_they_lie() -> None:
 
 def test_numbers_of_16_bits() -> None:
     assert check(_steps("lstm", 2, 1, 64, F16), {}) == ["steps"]
+
+
+def test_a_state_that_is_rounded_is_one_launch() -> None:
+    graph = _steps("lstm", 3, 1, 64, F16)
+    (result,) = scheduled(graph)
+    assert "previous.f16" in {b.name for b in blocks(result.func.body)}
+    assert len(launches(finalized(result.func))) == 2
 
 
 def test_a_number_of_steps_that_a_run_gives() -> None:

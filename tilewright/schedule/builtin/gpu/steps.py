@@ -86,10 +86,18 @@ def schedule_steps(sch: Schedule, steps: For, constants: frozenset[str], target:
     """Schedule every nest in the loop `steps`, which itself stays as it is."""
     found = list(blocks(steps))
     starts = [n for n, b in enumerate(found) if reductions(b)]
-    for block in found[: starts[0]]:
-        bind_points(sch, leading_spatial(sch, block))
+    _schedule_states(sch, found[: starts[0]])
     for first, end in zip(starts, [*starts[1:], len(found)], strict=True):
         _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
+
+
+def _schedule_states(sch: Schedule, states: list[Block]) -> None:
+    """What comes before the first sum: one that only the next reads is computed with that."""
+    for before, block in zip(("", *(b.name for b in states)), states, strict=False):
+        point = bind_points(sch, leading_spatial(sch, block))
+        readers = facts_of(sch.func).readers(before)  # each writes what is named like it
+        if [b.name for b in readers] == [block.name]:
+            sch.compute_at(before, point)
 
 
 def _schedule_sum(
