@@ -44,7 +44,6 @@ INSTRUCTIONS = {
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-    "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
     "copy_async": "cp.async.cg.shared.global",
     "copy_async_word": "cp.async.ca.shared.global",
 }
