@@ -95,3 +95,13 @@ def test_a_float_beyond_an_integer_is_not_compared(number: float, compared: bool
     other = Expected([np.array([7], np.float32)], [np.zeros(1)], True)
     assert _said(case_of(nodes, {"x": x}, ["y"])) == ""
     assert bool(_said(case_of(nodes, {"x": x}, ["y"]), other)) is compared
+
+
+@pytest.mark.parametrize(("far", "compared"), [(4.0, True), (300.0, False)])
+def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) -> None:
+    case = _case("LogSoftmax", np.array([[0.0, far]], np.float32))
+    assert _said(case) == ""
+    assert (
+        bool(_said(case, Expected([np.ones((1, 2), np.float32)], [np.zeros((1, 2))], True)))
+        is compared
+    )

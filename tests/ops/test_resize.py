@@ -180,3 +180,20 @@ def test_one_axis_of_several() -> None:
     np.testing.assert_array_equal(places, [[0, 2, 4, 6], [1, 3, 5, 7]])
     np.testing.assert_array_equal(weights, np.full((2, 4), 0.5, np.float32))
     assert sample_tables(attrs, (shape[0], shape[1], Var("N")), 2, F32) is None
+
+
+def test_a_large_part_of_a_large_image() -> None:
+    """No product of sizes and of the digits of a region is beyond 64 bits."""
+    x, (start, end) = np.arange(1500, dtype=np.float32), (np.float32(0.1), np.float32(0.9))
+    modes = {"mode": "linear", "transform": "tf_crop_and_resize"}
+    found = resized(x, (600,), roi=((float(start), float(end)),), **modes)
+    np.testing.assert_allclose(found, np.linspace(start * 1499, end * 1499, 600), rtol=1e-5)
+
+
+@pytest.mark.parametrize("end", [np.nan, np.inf, -1e30, 1000.0])
+def test_regions_far_from_the_image(end: float) -> None:
+    modes = {"mode": "linear", "transform": "tf_crop_and_resize"}
+    with pytest.raises(TypeCheckError, match="ends beyond"):
+        resized(np.ones(4, np.float32), (3,), roi=((0.0, end),), **modes)
+    tiny = resized(np.arange(4, dtype=np.float32), (3,), roi=((0.0, 1e-40),), **modes)
+    np.testing.assert_array_equal(tiny, [0, 0, 0])

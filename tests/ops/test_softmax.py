@@ -83,6 +83,12 @@ def test_hardmax_takes_the_first() -> None:
     np.testing.assert_array_equal(run_op("hardmax", x, attrs=LAST), [[0, 1, 0, 0], [1, 0, 0, 0]])
 
 
+def test_hardmax_takes_nan_for_the_greatest() -> None:
+    x = np.array([[1, np.nan, np.nan], [np.inf, 2, np.nan], [np.nan] * 3], np.float32)
+    right = np.eye(3)[np.argmax(x, -1)]
+    np.testing.assert_array_equal(run_op("hardmax", x, attrs=LAST), right)
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_refusals(op: str) -> None:
     infer = op_row(op).infer

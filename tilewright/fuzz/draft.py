@@ -76,6 +76,8 @@ class Draft:
         read = dict.fromkeys(name for node in nodes for name in sorted(reads(node)))
         made = [name for node in nodes for name in node.output if name]
         given = {name: self.values[name] for name in read if name in self.values}
+        if any(array.size > MOST_ELEMENTS for array in given.values()):
+            return []
         fixed = [name for name in given if name in self.constants]
         model = self._model(nodes, [n for n in given if n not in fixed], fixed, made)
         inputs = {name: a for name, a in given.items() if name not in fixed}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -26,6 +25,11 @@ from tilewright.ops.interpolate import MODES, Tap, cubic_taps, linear_taps, weig
 from tilewright.ops.layout import static_sizes
 from tilewright.ops.row import Op, fail
 from tilewright.ops.sizes import has_elements
+
+# Ends of regions are multiples of 1 by this, so that products with sizes have room in 64 bits.
+ROI_UNITS = 1 << 26
+# How many times as far as an image is long a region of it may end.
+MOST_ROI = 256.0
 
 
 @node
@@ -108,9 +112,8 @@ def _align_corners(d: Axis) -> Grid:
 
 def _crop_and_resize(d: Axis) -> Grid:
     """The region of interest, its ends aligned with the first and last output elements."""
-    start, end = (Fraction(v) for v in d.roi)
-    unit = start.denominator * end.denominator
-    first, last = int(start * unit), int(end * unit)
+    unit = ROI_UNITS
+    first, last = (round(v * unit) for v in d.roi)
     several, intervals = const(1) < d.new_size, maximum(d.new_size - 1, 1)
     far = d.size - 1
     # A single element samples the middle of the region.
@@ -152,6 +155,8 @@ def _resize_type(attrs: ResizeAttrs, ins: Sequence[TensorType]) -> TensorType:
             raise fail("resize", f"no mode {given!r}", f"use one of {', '.join(table)}")
     if attrs.transform == "tf_crop_and_resize" and len(attrs.roi) != x.rank:
         raise fail("resize", "tf_crop_and_resize needs a region of interest")
+    if not all(abs(v) <= MOST_ROI for ends in attrs.roi for v in ends):
+        raise fail("resize", f"the region {attrs.roi} ends beyond {MOST_ROI} images")
     if not all(has_elements("resize", size, attrs.shape) for size in x.shape):
         raise fail("resize", f"{x} has no elements to sample")
     return TensorType(x.dtype, tuple(simplify(d) for d in attrs.shape))

@@ -157,7 +157,10 @@ def _hardmax(
         b,
         "first",
         "min",
-        lambda i, k: select(x.at(*i).eq(peak.at(*rows.drop(i))), k, length),
+        # NaN counts as the greatest, and is equal to nothing
+        lambda i, k: select(
+            x.at(*i).eq(peak.at(*rows.drop(i))) | call("isnan", x.at(*i)), k, length
+        ),
     )
     one, zero = const(1, x.dtype), const(0, x.dtype)
     return b.compute(
@@ -176,5 +179,10 @@ OPS = (
     _row("masked_softmax", _masked_softmax, 14, "Softmax that gives zeros for a row of -inf only."),
     _row("finite_softmax", _finite_softmax, 15, "Softmax that gives zeros where that gives NaN."),
     _row("log_softmax", _log_softmax, 14, "The logarithm of softmax, without overflow."),
-    _row("hardmax", _hardmax, 3, "1 at the first maximum along an axis, 0 elsewhere."),
+    _row(
+        "hardmax",
+        _hardmax,
+        3,
+        "1 at the first maximum along an axis, 0 elsewhere; NaN is the greatest.",
+    ),
 )
