@@ -105,3 +105,14 @@ def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) 
         bool(_said(case, Expected([np.ones((1, 2), np.float32)], [np.zeros((1, 2))], True)))
         is compared
     )
+
+
+def test_infinities_that_come_up_on_the_way() -> None:
+    nodes = [
+        helper.make_node("Log", ["x"], ["a"]),
+        helper.make_node("DynamicQuantizeLinear", ["a"], ["y", "s", "z"]),
+    ]
+    for number, compared in ((0.0, False), (3.0, True)):
+        case = case_of(nodes, {"x": np.array([number, 1], np.float32)}, ["y"])
+        other = Expected([np.array([7, 7], np.uint8)], [np.zeros(2)], True)
+        assert bool(_said(case, other)) is compared

@@ -26,6 +26,7 @@ def test_rows_that_must_be_swapped_and_singular_matrices() -> None:
     assert run_op("determinant", zero_first) == 0
     assert run_op("determinant", np.zeros((4, 4), "f4")) == 0
     assert np.isnan(run_op("determinant", np.full((2, 2), np.nan, "f4")))
+    assert np.isnan(run_op("determinant", np.array([[0, 1], [np.nan, 3]], "f4")))
 
 
 def test_narrow_floats_are_eliminated_in_f32() -> None:

@@ -63,7 +63,9 @@ def _eliminated(x: TensorType, real: DType, b: tuple[Expr, ...], size: Expr) -> 
     copied = put(*place, cast(real, Load("x0", (*b, *place), x.dtype)))
     rest = simplify(size - 1 - k)
     below, column = k + 1 + Var("at.i"), Var("at.j")
-    is_greater = call("abs", work(pivot, k)) < call("abs", work(below, k))
+    new = work(below, k)
+    # NaN counts as the greatest, so that it is not left out where the others are 0.
+    is_greater = (call("abs", work(pivot, k)) < call("abs", new)) | call("isnan", new)
     swap = (Store(SPARE, b, work(k, column)), put(k, column, work(pivot, column)))
     back = put(pivot, column, Load(SPARE, b, real))
     row, behind = k + 1 + Var("at.m"), k + 1 + Var("at.n")
