@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.one_node import check, imported, results
+from tilewright.arith.expr import const
 from tilewright.core.errors import UnsupportedError
+from tilewright.frontends.onnx.convert.antialias import tables
+from tilewright.ops.resize import Axis, ResizeAttrs
 
 RNG = np.random.default_rng(23)
 X = RNG.standard_normal((1, 2, 9, 7)).astype("f4")
@@ -39,3 +42,9 @@ def test_dynamic_sizes() -> None:
             mode="linear",
             **OPTIONS,
         )
+
+
+def test_nothing_is_left_of_an_axis() -> None:
+    axis = Axis(const(4), const(0), (const(0), const(1)), (0.0, 1.0))
+    index, weights = tables(axis, ResizeAttrs((const(0),), ((const(0), const(1)),), "linear"))
+    assert index.shape == weights.shape == (0, 1)

@@ -43,6 +43,8 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     """Which elements each new one takes along an axis of known sizes, and their weights."""
     grid = TRANSFORMS[attrs.transform](axis)
     a, b, c, size, new = map(_number, (grid.a, grid.b, grid.c, axis.size, axis.new_size))
+    if not new:
+        return np.zeros((0, 1), np.int64), np.zeros((0, 1))
     up, down = map(_number, axis.scale)
     centre = np.array([float(Fraction(a * x + b, c)) for x in range(new)])[:, None]
     scale = min(up / down, 1.0)

@@ -43,6 +43,8 @@ def by_scale(n: OnnxNode, size: Expr, scale: float) -> Target:
     if not 0 < scale < math.inf:
         raise n.invalid(f"the scale {scale} is not above 0, or not finite")
     exact = simplest(scale)
+    if not exact:
+        raise n.invalid(f"the scale {scale} is hardly above 0")
     up, down = const(exact.numerator), const(exact.denominator)
     number = as_int(size)
     if number is None:
