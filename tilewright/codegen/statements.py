@@ -99,6 +99,8 @@ class StatementEmitter:
                 self._instruction(stmt)
             case Alloc(buffer, body):
                 self.expressions.pointers[buffer.name] = self._stack(buffer)
+                if buffer.scope == "waiting":
+                    self.expressions.waiting.add(buffer.name)
                 self.emit(body)
             case _:
                 raise CodegenError(

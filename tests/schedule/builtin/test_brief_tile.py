@@ -61,6 +61,15 @@ def test_long_sums_are_cut(sizes: tuple[int, int, int], target: Target) -> None:
     assert "narrow_sum" in trace
 
 
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
+@pytest.mark.parametrize("sizes", [(1, 40, 768), (7, 33, 1024), (13, 8, 600)])
+def test_very_long_sums_are_cut_twice(sizes: tuple[int, int, int], target: Target) -> None:
+    trace = _check(_dense(*sizes), target)
+    turns = 1 if sizes[-1] % 128 == 0 else 0
+    assert trace.count("rfactor") == 2 + turns
+    assert trace.count("narrow_sum") == 2 + turns
+
+
 @pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 64), (6, 8, 63)])
 def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
     trace = _check(_dense(*sizes), TARGETS[0])

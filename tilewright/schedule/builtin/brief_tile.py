@@ -2,12 +2,16 @@
 
     parallel (batch, row group, panel, row tile)
       S = 0                                                   one tile of sums, wide, near
-      for each block of the reduction
-        C = 0; for k in the block: C += A[row, k] * B[k, columns]         registers, narrow
-        S += wide(C)
+      for each part of the reduction
+        T = 0                                                 one tile of sums, narrow, near
+        for each block of the part
+          C = 0; for k in the block: C += A[row, k] * B[k, columns]       registers, narrow
+          T += C
+        S += wide(T)
       out = epilogue(S)
 
-A reduction of few terms needs no blocks: its sums leave the registers as they are.
+A reduction of one part has no wide sums, and one of few terms needs no blocks: its sums leave the
+registers as they are.
 """
 
 from __future__ import annotations
@@ -19,9 +23,9 @@ from math import prod
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.ops.precision import short_sum
+from tilewright.ops.precision import LONG_SUM, short_sum
 from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
-from tilewright.schedule.builtin.register_tile import RegisterTile
+from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor
 from tilewright.schedule.builtin.structure import (
     facts_of,
     loop_of,
@@ -81,7 +85,12 @@ def schedule_brief(
     if tile.chains == 1 and depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
     whole = depth.part == 0
-    partial = _take_turns(sch, block.name, tile)[0] if whole else cut(sch, block, depth)
+    count, together = _parts(block, depth)
+    narrow = count == together
+    if whole:
+        partial = _take_turns(sch, block.name, tile)[0]
+    else:
+        partial = cut(sch, block, depth, 1 if narrow else together)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     groups: list[str] = []
@@ -97,16 +106,26 @@ def schedule_brief(
     if whole:
         sch.unroll(blocks)
         _schedule_turns(sch, block, partial, sch.compute_at(partial, outer[-1]), axes, tile, edge)
+    elif narrow or together == 1:
+        _schedule_block(sch, block, partial, blocks, axes, tile, edge)
     else:
         _schedule_part(sch, block, partial, blocks, axes, tile, edge)
+    if narrow and not whole:
+        sch.narrow_sum(block.name)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
     _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
-    sch.set_scope(block.writes[0].buffer, "register" if whole else "local")
+    sch.set_scope(block.writes[0].buffer, "register" if whole else "waiting")
     if is_shared(sch, block.name, work(block)):
         share(sch, block.name, outer)
+
+
+def _parts(block: Block, depth: Depth) -> tuple[int, int]:
+    """How many blocks there are, and how many make a part, whose sums are narrow as well."""
+    count = prod(as_int(it.extent) or 0 for it in reductions(block)) // depth.steps
+    return count, largest_divisor(count, max(1, LONG_SUM // depth.steps))
 
 
 def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:
@@ -134,18 +153,41 @@ def _schedule_part(
     tile: RegisterTile,
     edge: int,
 ) -> None:
+    """The sums of one tile over one part of the reduction, narrow, in memory."""
+    loops = sch.compute_at(partial, at)
+    inner = sch.rfactor(partial, loops[1 + len(spatial(block))])
+    blocks = _add_up(sch, partial, at, tile, edge)
+    _schedule_block(sch, block, inner, blocks, axes, tile, edge)
+    sch.narrow_sum(partial)
+    sch.decompose_reduction(partial, blocks)
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "waiting")
+
+
+def _schedule_block(
+    sch: Schedule,
+    block: Block,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
+) -> None:
     """The sums of one tile over one block of the reduction, narrow, in registers."""
     if tile.chains == 1:
         sch.narrow_sum(partial)
         schedule_partial(sch, block, partial, at, axes, tile, edge)
         return
+    cuts = len(spatial(facts_of(sch.func).block(partial))) - len(spatial(block))
     loops = list(sch.compute_at(partial, at))
     chained, chain = _take_turns(sch, partial, tile)
     around = [loop.name for loop in loops_above(sch.func, chained)]
-    inner = [name for name in around[around.index(at) + 1 :] if name not in (loops[0], chain)]
+    outer = (*loops[:cuts], chain)
+    inner = [name for name in around[around.index(at) + 1 :] if name not in outer]
     _schedule_turns(sch, block, chained, (chain, *inner), axes, tile, edge)
-    _add_chains(sch, partial, at, tile, edge)
-    sch.set_scope(f"{block.writes[0].buffer}.rf", "register")
+    added = _add_up(sch, partial, at, tile, edge)
+    sch.unroll(added)
+    sch.decompose_reduction(partial, added)
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")
 
 
 def _schedule_turns(
@@ -172,12 +214,12 @@ def _schedule_turns(
     sch.set_scope(written, "register")
 
 
-def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> None:
-    """The sum of the sums that took turns; axes of one step have no loop."""
+def _add_up(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> str:
+    """The sum of what a reduction was cut into; the loop over that. Axes of one step have none."""
     above = [loop.name for loop in loops_above(sch.func, partial)]
-    *rows, columns, chain = above[above.index(at) + 1 :]
+    *rows, columns, added = above[above.index(at) + 1 :]
     vector, lane = sch.split(columns, [None, tile.lanes])
-    sch.reorder(chain, *rows, vector, lane)
-    in_vectors(sch, chain, *rows, vector, lane)
+    sch.reorder(added, *rows, vector, lane)
+    in_vectors(sch, *rows, vector, lane)
     _mark(sch, rows, edge)
-    sch.decompose_reduction(partial, chain)
+    return str(added)
