@@ -99,8 +99,6 @@ class StatementEmitter:
                 self._instruction(stmt)
             case Alloc(buffer, body):
                 self.expressions.pointers[buffer.name] = self._stack(buffer)
-                if buffer.scope == "waiting":
-                    self.expressions.waiting.add(buffer.name)
                 self.emit(body)
             case _:
                 raise CodegenError(
@@ -131,6 +129,8 @@ class StatementEmitter:
         size = as_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
         if size is None:
             raise CodegenError("codegen.stack", f"local buffer {buffer} must have a constant size")
+        if buffer.scope == "waiting":
+            self.expressions.waiting.add(buffer.name)
         kind = memory_type(buffer.dtype)
         return self.fn.at_entry(f"alloca [{max(size, 1)} x {kind}], align {STACK_ALIGNMENT}", "a")
 

@@ -18,7 +18,7 @@ from tilewright.ir.tensor.nodes import Tensor
 
 SHORT_SUM = 128
 """Products that may be added up one after another in their own type."""
-LONG_SUM = 512
+LONG_SUM = 256
 """Products of which such sums may be added up in that type."""
 LEAST_SUM = 16
 """Shorter sums would spend more on being widened than on being formed."""

@@ -84,13 +84,7 @@ def schedule_brief(
     """
     if tile.chains == 1 and depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
-    whole = depth.part == 0
-    count, together = _parts(block, depth)
-    narrow = count == together
-    if whole:
-        partial = _take_turns(sch, block.name, tile)[0]
-    else:
-        partial = cut(sch, block, depth, 1 if narrow else together)
+    partial = _cut(sch, block, tile, depth)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     groups: list[str] = []
@@ -103,21 +97,17 @@ def schedule_brief(
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
     sch.reorder(*outer, blocks, *rows, vector, lane)
-    if whole:
+    if depth.part == 0:
         sch.unroll(blocks)
         _schedule_turns(sch, block, partial, sch.compute_at(partial, outer[-1]), axes, tile, edge)
-    elif narrow or together == 1:
-        _schedule_block(sch, block, partial, blocks, axes, tile, edge)
     else:
-        _schedule_part(sch, block, partial, blocks, axes, tile, edge)
-    if narrow and not whole:
-        sch.narrow_sum(block.name)
+        _schedule_parts(sch, block, depth, partial, blocks, axes, tile, edge)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
     _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
-    sch.set_scope(block.writes[0].buffer, "register" if whole else "waiting")
+    sch.set_scope(block.writes[0].buffer, "waiting" if depth.part else "register")
     if is_shared(sch, block.name, work(block)):
         share(sch, block.name, outer)
 
@@ -126,6 +116,14 @@ def _parts(block: Block, depth: Depth) -> tuple[int, int]:
     """How many blocks there are, and how many make a part, whose sums are narrow as well."""
     count = prod(as_int(it.extent) or 0 for it in reductions(block)) // depth.steps
     return count, largest_divisor(count, max(1, LONG_SUM // depth.steps))
+
+
+def _cut(sch: Schedule, block: Block, tile: RegisterTile, depth: Depth) -> str:
+    """Cut the reduction into turns, blocks or parts; the block that computes what is added up."""
+    if depth.part == 0:
+        return _take_turns(sch, block.name, tile)[0]
+    count, together = _parts(block, depth)
+    return cut(sch, block, depth, together if together < count else 1)
 
 
 def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:
@@ -142,6 +140,26 @@ def _take_turns(sch: Schedule, name: str, tile: RegisterTile) -> tuple[str, ...]
     sch.narrow_sum(chained)
     sch.narrow_sum(name)
     return chained, chain
+
+
+def _schedule_parts(
+    sch: Schedule,
+    block: Block,
+    depth: Depth,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
+) -> None:
+    """What is added up in the loop `at`: parts to a wide sum, or the blocks of the only part."""
+    count, together = _parts(block, depth)
+    if 1 < together < count:
+        _schedule_part(sch, block, partial, at, axes, tile, edge)
+        return
+    _schedule_block(sch, block, partial, at, axes, tile, edge)
+    if together == count:
+        sch.narrow_sum(block.name)
 
 
 def _schedule_part(
