@@ -40,7 +40,7 @@ from tilewright.schedule.schedule import Schedule
 # Sums that take turns, so that half as many terms are added to each; registers hold no more.
 CHAINS = 2
 # Fewer terms gain nothing by it.
-LEAST_CHAINED = 96
+LEAST_CHAINED = 48
 
 
 def brief_depth(block: Block) -> Depth | None:
