@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.codegen.native_func import NativeFunc, both, check_native_func
+from tests.codegen.native_func import NativeFunc, both, check_native_func, llvm_text
 from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
@@ -100,6 +100,29 @@ def test_scattered_lanes_write_in_order() -> None:
         Func("f", params, ("y",), body),
         {"x": np.arange(8, dtype="f4"), "y": np.zeros(4, "f4")},
     )
+
+
+def test_what_waits_stays_in_memory() -> None:
+    func = parse_func(
+        """
+        func @f(x: f32[24], out y: f32[9]) {
+          alloc t: f32[9] @waiting
+          t[8] = 1.0
+          t[ramp(0, 1, 8)] = broadcast(0.0, 8)
+          for i in serial(3) { t[ramp(0, 1, 8)] = t[ramp(0, 1, 8)] + x[ramp(i * 8, 1, 8)] }
+          y[ramp(0, 1, 8)] = t[ramp(0, 1, 8)]
+          y[8] = t[8]
+        }
+        """
+    )
+    text = llvm_text(func)
+    assert text.count("store volatile <8 x float>") == 2
+    assert text.count("load volatile <8 x float>") == 2
+    assert text.count("store volatile float") == 1
+    x = np.arange(24, dtype=np.float32)
+    found, expected = both(func, {"x": x, "y": np.zeros(9, np.float32)})
+    np.testing.assert_array_equal(found["y"], expected["y"])
+    np.testing.assert_array_equal(found["y"], [*x.reshape(3, 8).sum(0), 1])
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])

@@ -86,6 +86,8 @@ class ExprEmitter:
         self.ranges: dict[str, Interval] = {}
         # The buffers that are known to begin at a multiple of so many bytes.
         self.alignments: dict[str, int] = {}
+        # The buffers that LLVM must not put into registers.
+        self.waiting: set[str] = set()
         self.loads = KnownLoads(own)
         self._block = fn.block
 

@@ -33,8 +33,14 @@ def emit_load(em: ExprEmitter, e: Load) -> str:
 def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
     kind = memory_type(e.dtype)
     pointer = _readable_pointer(em, e, index, 1)
-    loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {e.dtype.alignment}")
+    how = _access(em, e.buffer)
+    loaded = em.fn.let(f"load {how}{kind}, ptr {pointer}, align {e.dtype.alignment}")
     return em.to_register(loaded, e.dtype, 1)
+
+
+def _access(em: ExprEmitter, buffer: str) -> str:
+    """How an instruction reaches a buffer: LLVM would keep some of what waits in registers."""
+    return "volatile " if buffer in em.waiting else ""
 
 
 def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
@@ -44,7 +50,8 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
         # One condition for all lanes reads zeros from elsewhere where it is false.
         pointer = _readable_pointer(em, e, index.base, lanes)
         align = em.alignment(e.buffer, e.dtype, index.base)
-        loaded = em.fn.let(f"load {kind}, ptr {pointer}, align {align}")
+        how = _access(em, e.buffer)
+        loaded = em.fn.let(f"load {how}{kind}, ptr {pointer}, align {align}")
         return em.to_register(loaded, e.dtype, lanes)
     pointer = em.element_pointer(e.buffer, e.dtype, index.base)
     flags = register_type(BOOL, lanes)
@@ -167,7 +174,8 @@ def emit_store(em: ExprEmitter, s: Store) -> None:
     value = em.to_memory(em.vector(s.value, lanes), dtype, lanes)
     if index.lanes == 1:
         pointer = em.element_pointer(s.buffer, dtype, index)
-        em.fn.emit(f"store {memory_type(dtype)} {value}, ptr {pointer}, align {dtype.alignment}")
+        how, kind = _access(em, s.buffer), memory_type(dtype)
+        em.fn.emit(f"store {how}{kind} {value}, ptr {pointer}, align {dtype.alignment}")
     elif isinstance(index, Ramp) and index.stride == 1:
         _vector_store(em, s, index, value)
     else:
@@ -181,7 +189,7 @@ def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
     pointer = em.element_pointer(s.buffer, dtype, index.base)
     if s.mask is None:
         align = em.alignment(s.buffer, dtype, index.base)
-        em.fn.emit(f"store {kind} {value}, ptr {pointer}, align {align}")
+        em.fn.emit(f"store {_access(em, s.buffer)}{kind} {value}, ptr {pointer}, align {align}")
         return
     flags = register_type(BOOL, lanes)
     name = f"llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"

@@ -1,8 +1,8 @@
 """In which element type sums are formed: 16-bit floats are widened, everything else is kept.
 
 A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`.
-The second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type
-before it adds them to a wide one.
+The second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type,
+and add up those of up to `LONG_SUM` in it, before it adds them to a wide one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 
 SHORT_SUM = 128
-"""Products that may be added up in their own type."""
+"""Products that may be added up one after another in their own type."""
+LONG_SUM = 256
+"""Products of which such sums may be added up in that type."""
 LEAST_SUM = 16
 """Shorter sums would spend more on being widened than on being formed."""
 WHOLE_VECTORS = 8

@@ -5,9 +5,10 @@ import pytest
 
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import scheduled, sources
-from tilewright.core.dtypes import F16
+from tilewright.core.dtypes import F16, F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import buffers
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.conv import ConvAttrs
@@ -61,7 +62,27 @@ def test_long_sums_are_cut(sizes: tuple[int, int, int], target: Target) -> None:
     assert "narrow_sum" in trace
 
 
-@pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 64), (6, 8, 63)])
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
+@pytest.mark.parametrize(
+    ("sizes", "turns"), [((1, 40, 768), 1), ((7, 33, 1024), 1), ((13, 8, 396), 0)]
+)
+def test_very_long_sums_are_cut_twice(
+    sizes: tuple[int, int, int], turns: int, target: Target
+) -> None:
+    trace = _check(_dense(*sizes), target)
+    assert trace.count("rfactor") == 2 + turns
+    assert trace.count("narrow_sum") == 2 + turns
+
+
+def test_only_very_long_sums_are_wide() -> None:
+    for depth, wide in ((256, False), (768, True)):
+        (result,) = scheduled(_dense(5, 24, depth), TARGETS[0])
+        waiting = [b for b in buffers(result.func).values() if b.scope == "waiting"]
+        assert any(b.dtype == F16 for b in waiting)
+        assert any(b.dtype == F32 for b in waiting) == wide
+
+
+@pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 40), (6, 8, 63)])
 def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
     trace = _check(_dense(*sizes), TARGETS[0])
     assert "rfactor" not in trace
@@ -69,7 +90,7 @@ def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
-@pytest.mark.parametrize("sizes", [(6, 8, 100), (1, 40, 128), (7, 33, 96)])
+@pytest.mark.parametrize("sizes", [(6, 8, 100), (1, 40, 128), (7, 33, 64)])
 def test_two_sums_take_turns(sizes: tuple[int, int, int], target: Target) -> None:
     trace = _check(_dense(*sizes), target)
     assert trace.count("rfactor") == 1

@@ -52,6 +52,24 @@ def test_few_rows_are_computed_for_nothing(rows: int) -> None:
     assert -rows % tile.rows <= 0.03 * rows
 
 
+@pytest.mark.parametrize("rows", [49, 196, 197])
+def test_sums_that_take_turns_have_a_vector_each(rows: int) -> None:
+    """With every register taken, LLVM keeps scalars on the stack."""
+    target = NAMED["neoverse-v1"]
+    tile = _tile(TileProblem(rows, 512, 512, 16, True, by_lane=True, chains=2), target)
+    vectors = tile.columns // tile.lanes
+    held = 2 * tile.rows * vectors + tile.rows + max(2, vectors)
+    assert held < target.vector_registers
+
+
+def test_few_registers_hold_scalars_of_16_bits() -> None:
+    single = TileProblem(12544, 64, 147, 16, True, period=112)
+    for name, left in (("neoverse-v1", 3), ("sapphirerapids", 2)):
+        tile = _tile(single, NAMED[name])
+        vectors = tile.columns // tile.lanes
+        assert tile.rows * vectors + vectors + left <= NAMED[name].vector_registers
+
+
 def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
         tile = _tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])

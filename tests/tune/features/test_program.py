@@ -32,6 +32,14 @@ def test_every_program_has_a_row(name: str, scheduled: bool) -> None:
     assert np.isfinite(row).all()
 
 
+def test_what_waits_is_on_the_stack() -> None:
+    text = "func @f(out y: f32[4]) { alloc t: f32[4] @local t[0] = 1.0 y[0] = t[0] }"
+    rows = [
+        program_features(parse_func(t), TARGET) for t in (text, text.replace("local", "waiting"))
+    ]
+    np.testing.assert_array_equal(*rows)
+
+
 def test_columns_have_different_names() -> None:
     names = feature_names()
     assert len(set(names)) == len(names)

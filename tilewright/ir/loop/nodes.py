@@ -36,9 +36,10 @@ LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "wa
 CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread", "warp")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.
 # register: as local, but every index must become constant so that it lives in registers.
+# waiting: as local, but never in registers, which are needed for something else meanwhile.
 # shared: near a block of threads, which all see it.
 # fragment: in registers of a warp, spread over its threads as instructions on matrices have sums.
-SCOPES = ("global", "local", "register", "shared", "fragment")
+SCOPES = ("global", "local", "register", "waiting", "shared", "fragment")
 
 Annotations = tuple[tuple[str, int | str], ...]
 

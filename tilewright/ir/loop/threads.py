@@ -35,7 +35,7 @@ SPREAD = (THREAD, WARP, COMBINE)
 GRID = "grid"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
-PRIVATE = ("register", "local", FRAGMENT)
+PRIVATE = ("register", "local", "waiting", FRAGMENT)
 
 
 @node

@@ -2,12 +2,16 @@
 
     parallel (batch, row group, panel, row tile)
       S = 0                                                   one tile of sums, wide, near
-      for each block of the reduction
-        C = 0; for k in the block: C += A[row, k] * B[k, columns]         registers, narrow
-        S += wide(C)
+      for each part of the reduction
+        T = 0                                                 one tile of sums, narrow, near
+        for each block of the part
+          C = 0; for k in the block: C += A[row, k] * B[k, columns]       registers, narrow
+          T += C
+        S += wide(T)
       out = epilogue(S)
 
-A reduction of few terms needs no blocks: its sums leave the registers as they are.
+A reduction of one part has no wide sums, and one of few terms needs no blocks: its sums leave the
+registers as they are.
 """
 
 from __future__ import annotations
@@ -19,9 +23,9 @@ from math import prod
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.ops.precision import short_sum
+from tilewright.ops.precision import LONG_SUM, short_sum
 from tilewright.schedule.builtin.deep_tile import Depth, TileAxes, cut, in_vectors, schedule_partial
-from tilewright.schedule.builtin.register_tile import RegisterTile
+from tilewright.schedule.builtin.register_tile import RegisterTile, largest_divisor
 from tilewright.schedule.builtin.structure import (
     facts_of,
     loop_of,
@@ -36,7 +40,7 @@ from tilewright.schedule.schedule import Schedule
 # Sums that take turns, so that half as many terms are added to each; registers hold no more.
 CHAINS = 2
 # Fewer terms gain nothing by it.
-LEAST_CHAINED = 96
+LEAST_CHAINED = 48
 
 
 def brief_depth(block: Block) -> Depth | None:
@@ -80,8 +84,7 @@ def schedule_brief(
     """
     if tile.chains == 1 and depth.steps % tile.lanes:
         tile = replace(tile, by_lane=False)
-    whole = depth.part == 0
-    partial = _take_turns(sch, block.name, tile)[0] if whole else cut(sch, block, depth)
+    partial = _cut(sch, block, tile, depth)
     loops = {it.name: f"{block.name}.final.ax{d}" for d, it in enumerate(spatial(block))}
     blocks = f"{block.name}.final.ax{len(loops)}"
     groups: list[str] = []
@@ -94,19 +97,33 @@ def schedule_brief(
     vector, lane = sch.split(columns, [None, tile.lanes])
     outer = [*(loops[it.name] for it in axes.batch), *groups, panel, *tiles]
     sch.reorder(*outer, blocks, *rows, vector, lane)
-    if whole:
+    if depth.part == 0:
         sch.unroll(blocks)
         _schedule_turns(sch, block, partial, sch.compute_at(partial, outer[-1]), axes, tile, edge)
     else:
-        _schedule_part(sch, block, partial, blocks, axes, tile, edge)
+        _schedule_parts(sch, block, depth, partial, blocks, axes, tile, edge)
     in_vectors(sch, *rows, vector, lane)
     *written, last = sch.reverse_compute_at(epilogue.name, outer[-1])
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
     _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
-    sch.set_scope(block.writes[0].buffer, "register" if whole else "local")
+    sch.set_scope(block.writes[0].buffer, "waiting" if depth.part else "register")
     if is_shared(sch, block.name, work(block)):
         share(sch, block.name, outer)
+
+
+def _parts(block: Block, depth: Depth) -> tuple[int, int]:
+    """How many blocks there are, and how many make a part, whose sums are narrow as well."""
+    count = prod(as_int(it.extent) or 0 for it in reductions(block)) // depth.steps
+    return count, largest_divisor(count, max(1, LONG_SUM // depth.steps))
+
+
+def _cut(sch: Schedule, block: Block, tile: RegisterTile, depth: Depth) -> str:
+    """Cut the reduction into turns, blocks or parts; the block that computes what is added up."""
+    if depth.part == 0:
+        return _take_turns(sch, block.name, tile)[0]
+    count, together = _parts(block, depth)
+    return cut(sch, block, depth, together if together < count else 1)
 
 
 def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:
@@ -125,7 +142,46 @@ def _take_turns(sch: Schedule, name: str, tile: RegisterTile) -> tuple[str, ...]
     return chained, chain
 
 
+def _schedule_parts(
+    sch: Schedule,
+    block: Block,
+    depth: Depth,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
+) -> None:
+    """What is added up in the loop `at`: parts to a wide sum, or the blocks of the only part."""
+    count, together = _parts(block, depth)
+    if 1 < together < count:
+        _schedule_part(sch, block, partial, at, axes, tile, edge)
+        return
+    _schedule_block(sch, block, partial, at, axes, tile, edge)
+    if together == count:
+        sch.narrow_sum(block.name)
+
+
 def _schedule_part(
+    sch: Schedule,
+    block: Block,
+    partial: str,
+    at: str,
+    axes: TileAxes,
+    tile: RegisterTile,
+    edge: int,
+) -> None:
+    """The sums of one tile over one part of the reduction, narrow, in memory."""
+    loops = sch.compute_at(partial, at)
+    inner = sch.rfactor(partial, loops[1 + len(spatial(block))])
+    blocks = _add_up(sch, partial, at, tile, edge)
+    _schedule_block(sch, block, inner, blocks, axes, tile, edge)
+    sch.narrow_sum(partial)
+    sch.decompose_reduction(partial, blocks)
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "waiting")
+
+
+def _schedule_block(
     sch: Schedule,
     block: Block,
     partial: str,
@@ -139,13 +195,17 @@ def _schedule_part(
         sch.narrow_sum(partial)
         schedule_partial(sch, block, partial, at, axes, tile, edge)
         return
+    cuts = len(spatial(facts_of(sch.func).block(partial))) - len(spatial(block))
     loops = list(sch.compute_at(partial, at))
     chained, chain = _take_turns(sch, partial, tile)
     around = [loop.name for loop in loops_above(sch.func, chained)]
-    inner = [name for name in around[around.index(at) + 1 :] if name not in (loops[0], chain)]
+    outer = (*loops[:cuts], chain)
+    inner = [name for name in around[around.index(at) + 1 :] if name not in outer]
     _schedule_turns(sch, block, chained, (chain, *inner), axes, tile, edge)
-    _add_chains(sch, partial, at, tile, edge)
-    sch.set_scope(f"{block.writes[0].buffer}.rf", "register")
+    added = _add_up(sch, partial, at, tile, edge)
+    sch.unroll(added)
+    sch.decompose_reduction(partial, added)
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")
 
 
 def _schedule_turns(
@@ -172,12 +232,12 @@ def _schedule_turns(
     sch.set_scope(written, "register")
 
 
-def _add_chains(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> None:
-    """The sum of the sums that took turns; axes of one step have no loop."""
+def _add_up(sch: Schedule, partial: str, at: str, tile: RegisterTile, edge: int) -> str:
+    """The sum of what a reduction was cut into; the loop over that. Axes of one step have none."""
     above = [loop.name for loop in loops_above(sch.func, partial)]
-    *rows, columns, chain = above[above.index(at) + 1 :]
+    *rows, columns, added = above[above.index(at) + 1 :]
     vector, lane = sch.split(columns, [None, tile.lanes])
-    sch.reorder(chain, *rows, vector, lane)
-    in_vectors(sch, chain, *rows, vector, lane)
+    sch.reorder(added, *rows, vector, lane)
+    in_vectors(sch, *rows, vector, lane)
     _mark(sch, rows, edge)
-    sch.decompose_reduction(partial, chain)
+    return str(added)

@@ -25,7 +25,14 @@ from tilewright.schedule.builtin.register_tile import (
     largest_divisor,
     nearest_divisor,
 )
-from tilewright.schedule.builtin.structure import loop_of, reductions, spatial, value_of, work
+from tilewright.schedule.builtin.structure import (
+    facts_of,
+    loop_of,
+    reductions,
+    spatial,
+    value_of,
+    work,
+)
 from tilewright.schedule.builtin.threads import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
@@ -149,13 +156,16 @@ def in_vectors(sch: Schedule, *loops: str) -> None:
     sch.vectorize(loops[-1])
 
 
-def cut(sch: Schedule, block: Block, depth: Depth) -> str:
-    """One partial result for each block of the reduction; the name of what computes them."""
+def cut(sch: Schedule, block: Block, depth: Depth, together: int = 1) -> str:
+    """One partial result for every so many blocks of the reduction; what computes them."""
     sums = [loop_of(it) for it in reductions(block)]
     outer = sums[: len(sums) - depth.inner]
     if depth.part > 1:
         outer[-1], _ = sch.split(outer[-1], [None, depth.part])
-    name: str = sch.rfactor(block.name, sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    blocks = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    if together > 1:
+        blocks, _ = sch.split(blocks, [None, together])
+    name: str = sch.rfactor(block.name, blocks)
     return name
 
 
@@ -191,19 +201,20 @@ def schedule_partial(
 
     The last rows of all may have tiles of their own, at least `edge` high (0: they have not).
     """
-    loops = list(sch.compute_at(partial, at))
     names = [it.name for it in spatial(block)]
-    own = dict(zip(names, loops[1:], strict=False))
-    sums = loops[1 + len(names) :]
+    cuts = len(spatial(facts_of(sch.func).block(partial))) - len(names)
+    loops = list(sch.compute_at(partial, at))
+    own = dict(zip(names, loops[cuts:], strict=False))
+    sums = loops[cuts + len(names) :]
     vector, lane = sch.split(own.pop(axes.column.name), [None, tile.lanes])
     rows = [] if axes.row is None else [own.pop(axes.row.name)]
     steps = []
     if tile.by_lane:
         sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
         steps = [inner]
-    sch.reorder(loops[0], *own.values(), *sums, *steps, *rows, vector, lane)
+    sch.reorder(*loops[:cuts], *own.values(), *sums, *steps, *rows, vector, lane)
     in_vectors(sch, *steps, *rows, vector, lane)
     for loop in rows if edge else ():
         sch.annotate(loop, "edge", edge)
     sch.decompose_reduction(partial, sums[0])
-    sch.set_scope(f"{block.writes[0].buffer}.rf", "register")
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")

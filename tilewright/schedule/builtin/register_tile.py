@@ -149,7 +149,9 @@ def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bo
     loaded = max(vectors, problem.chains) if problem.shared else 2
     # Where rows are evenly spaced, no registers go to finding them.
     spare = 2 if problem.period else 1
-    scalars = height + spare if problem.by_lane else SPARE_REGISTERS
+    # Of 16 bits, only half of the registers can be multiplied by lane.
+    single = SPARE_REGISTERS + (target.multiplies_by_lane and problem.bits == 16)
+    scalars = height + spare if problem.by_lane else single
     return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
 
 

@@ -1,4 +1,4 @@
-"""`set_scope(buffer, scope)`: where an allocation lives: `global`, `local`, `register` or `shared`.
+"""`set_scope(buffer, scope)`: where an allocation lives: `global`, `local`, `register` and others.
 
     alloc T: f32[8, 12]    →    alloc T: f32[8, 12] @local
 
