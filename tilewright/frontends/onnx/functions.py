@@ -42,6 +42,8 @@ def function_body(n: OnnxNode, types: Sequence[TensorType | None]) -> FunctionPr
     if not found:
         return None
     body = FunctionProto.FromString(found)
+    if not body.output:  # its maker gave up half-way
+        raise n.invalid("ONNX does not say what it is made of with these attributes")
     defaults = (a.default_value for a in schema.attributes.values())
     body.attribute_proto.extend(d for d in defaults if d.name)
     return body
