@@ -107,6 +107,15 @@ def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) 
     )
 
 
+@pytest.mark.parametrize(("length", "compared"), [(1, False), (3, True)])
+def test_one_pixel_is_not_compared(length: int, compared: bool) -> None:
+    mode = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": "linear"}
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], **mode)
+    given = {"x": np.array([[0.0, 1.0]], np.float32), "sizes": np.array([3, length])}
+    other = Expected([np.full((3, length), 9.0, np.float32)], [np.zeros((3, length))], True)
+    assert bool(_said(case_of([node], given, ["y"]), other)) is compared
+
+
 def test_infinities_that_come_up_on_the_way() -> None:
     nodes = [
         helper.make_node("Log", ["x"], ["a"]),

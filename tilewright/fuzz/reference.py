@@ -65,6 +65,7 @@ _INTEGERS = [
     for sign in ("", "U")
     for bits in (2, 4, 8, 16, 32, 64)
 ]
+_BY_LENGTH = (b"pytorch_half_pixel", b"tf_crop_and_resize")
 _FLOATS = [getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")]
 
 
@@ -95,11 +96,25 @@ def _is_finite(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     return all(np.isfinite(x).all() for x in floats)
 
 
+def _has_whole_lengths(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """Some coordinates depend on the new length, which is not rounded, and 1 is shifted by half."""
+    given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if given.get("coordinate_transformation_mode") not in _BY_LENGTH:
+        return _is_finite(node, operands)
+    data, last = operands[0], operands[-1].astype(np.float64)
+    axes = given.get("axes", range(data.ndim))
+    lengths = last * [data.shape[a] for a in axes] if is_float(operands[-1].dtype) else last
+    stretched = given.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
+    whole = bool(np.all((lengths > 1) & (lengths == np.round(lengths))))
+    return stretched and whole and _is_finite(node, operands)
+
+
 # Operators in which the reference is right for some operands only, and for which.
 RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] = {
     "Cast": _fits,
     "LogSoftmax": _is_narrow,
     "QLinearMatMul": _is_of_integers,
+    "Resize": _has_whole_lengths,
     "SoftmaxCrossEntropyLoss": _is_narrow,
 }
 
