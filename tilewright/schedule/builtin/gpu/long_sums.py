@@ -6,7 +6,7 @@ y = sum over k of x[k]   →   y.rf[g] = sum over j of x[g * n + j]      many bl
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, isqrt
 
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import simplify
@@ -18,8 +18,8 @@ from tilewright.schedule.builtin.structure import Facts, facts_of, reductions, s
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Terms of a part at least, where a block of threads sums it, and where one thread does.
-BLOCK_TERMS, THREAD_TERMS = 4096, 64
+# Terms of a part at least, where a block of threads sums it, and of a sum, where one thread does.
+BLOCK_TERMS, THREAD_TERMS = 4096, 32
 # Blocks of threads, and threads, for each multiprocessor, that keep it busy.
 BUSY_BLOCKS, BUSY_THREADS = 8, 2048
 
@@ -32,10 +32,14 @@ def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
     )
     if not terms or not points:
         return 1
-    along = is_along_row(block, facts)
-    busy = target.multiprocessors * (BUSY_BLOCKS if along else BUSY_THREADS)
-    wanted = min(busy // points, terms // (BLOCK_TERMS if along else THREAD_TERMS))
-    return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
+    if is_along_row(block, facts):
+        wanted = min(target.multiprocessors * BUSY_BLOCKS // points, terms // BLOCK_TERMS)
+        return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
+    if terms < THREAD_TERMS:
+        return 1
+    # Parts and their terms are summed one after another: no more of these than of those.
+    most = min(target.multiprocessors * BUSY_THREADS // points, isqrt(terms))
+    return next((n for n in range(most, 0, -1) if terms % n == 0), 1)
 
 
 def cut_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> str:
