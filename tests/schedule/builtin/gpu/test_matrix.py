@@ -26,6 +26,7 @@ from tilewright.ir.loop.walk import buffers, loops, statements
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
+from tilewright.schedule.builtin.gpu import matrix_tiles
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.target.gpu import GpuTarget, resolve, with_tf32
 
@@ -110,8 +111,13 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
     ],
 )
 def test_emitted_code_by_threads_of_this_machine(
-    sizes: tuple[int, int, int], dtype: DType, order: str, target: GpuTarget
+    sizes: tuple[int, int, int],
+    dtype: DType,
+    order: str,
+    target: GpuTarget,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(matrix_tiles, "ENGINE_STEPS", 0)
     func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32

@@ -27,21 +27,21 @@ def test_tiles_are_whole_and_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sides", "parts"),
+    ("sizes", "sides", "parts", "engine"),
     [
-        ((4096, 4096, 4096), (128, 256), 1),
-        ((1024, 1024, 1024), (64, 128), 1),
-        ((512, 3072, 768), (128, 128), 1),
-        ((128, 768, 3072), (64, 64), 4),
-        ((16, 64, 64), (16, 64), 1),
+        ((4096, 4096, 4096), (128, 256), 1, True),
+        ((1024, 1024, 1024), (64, 128), 1, True),
+        ((512, 3072, 768), (128, 128), 1, False),
+        ((128, 768, 3072), (64, 64), 4, False),
+        ((16, 64, 64), (16, 64), 1, False),
     ],
 )
 def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, engine: bool
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
+    assert (tile.rows, tile.columns, tile.parts, tile.engine) == (*sides, parts, engine)
 
 
 def test_only_machines_that_have_them_group_warps() -> None:

@@ -69,7 +69,7 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
         sch.bind(loop, "warp")
     sch.unroll(k1)
     names = [f"{name}.{side}" for side in ("left", "right")]
-    whole = tile.grouped and all(_lies_in_rows(sch, n) for n in names)
+    whole = tile.grouped and tile.engine and all(_lies_in_rows(sch, n) for n in names)
     for copied in names:
         if whole:
             _copy_whole(sch, copied, k0)

@@ -26,6 +26,8 @@ LEAST_ROWS = 4
 LEAST_PART = 256
 # Elements of a tile's row that is read across it: eight pieces have a bank each.
 LEAST_ROW = 64
+# The steps of a multiprocessor that make up for the engine's slower start.
+ENGINE_STEPS = 12
 # Microseconds between a tile and the next in its place, and of the launch that adds parts; the
 # bytes of parts that are written and read in one.
 TURN, LAUNCH, BYTES = 2.0, 2.0, 4e6
@@ -37,7 +39,8 @@ class MatrixTile:
 
     A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
     depth, in microseconds. Those that are `grouped` are for instructions of four warps at once.
-    `parts` is how many parts the depth of the product is cut into.
+    `parts` is how many parts the depth of the product is cut into, and `engine` whether whole tiles
+    of operands are copied by the engine for that.
     """
 
     rows: int
@@ -51,6 +54,7 @@ class MatrixTile:
     depth: int = 64
     bytes: int = 2
     parts: int = 1
+    engine: bool = True
 
     def of(self, bytes: int) -> MatrixTile:
         """The tile for elements of so many bytes."""
@@ -120,15 +124,19 @@ class _Work:
     columns: int
     depth: int
 
+    def load(self, tile: MatrixTile, processors: int) -> tuple[int, int]:
+        """How many tiles a multiprocessor has, and the steps of each."""
+        tiles = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
+        load = -(-tiles * self.batch * tile.parts // processors)
+        return load, -(-self.depth // (tile.parts * tile.depth))
+
     def time(self, tile: MatrixTile, processors: int) -> float:
         """Microseconds with a tile, but for what all take.
 
         Places that stay empty are room for copies that a tile does without.
         """
-        tiles = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
-        load = -(-tiles * self.batch * tile.parts // processors)
+        load, steps = self.load(tile, processors)
         turns = -(-load // tile.resident)
-        steps = -(-self.depth // (tile.parts * tile.depth))
         busy = max(load, (tile.resident + 1) / 2) * steps * tile.time
         size = tile.parts * self.batch * self.rows * self.columns * 8
         return (turns - 1) * TURN + busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
@@ -157,7 +165,9 @@ def matrix_tile_of(
     fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
     filled = [t for t in fitting if t.rows < 2 * max(work.rows, ROWS)]
     cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
-    return min(cut, key=lambda t: work.time(t, target.multiprocessors))
+    best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
+    load, steps = work.load(best, target.multiprocessors)
+    return replace(best, engine=load * steps > ENGINE_STEPS)
 
 
 def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
