@@ -23,7 +23,7 @@ PIECE = 8
 """Elements of 16 bytes, the row of a matrix that `ldmatrix` reads."""
 BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), (16, 128))
 """How many rows and columns of sums a warp may have."""
-ORDERS = ("nn", "nt", "tn", "tt", "rn")
+ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")
 """How both operands lie: `n` as they are multiplied, row by row; `t` column by column; `r`, for 16
 rows, as a fragment, that is as sums lie, in the registers that the instruction reads."""
 # The instruction for each type of operands, and what it takes.

@@ -1,7 +1,7 @@
 """Attention by instructions on matrices: a block of threads has some rows of queries.
 
     grid: (batch, row tile)
-      threads: a = queries                               shared
+      thread (y, row, lane): a = queries                 fragments
       thread (y, row, lane): m, l, o = -inf, 0, 0        registers
       for keys, copies some steps ahead
         threads: kt, vt = keys, values                   shared, 16 bytes at a time
@@ -87,7 +87,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
 
 def _roles(sch: Schedule, inside: list[Block], target: GpuTarget) -> _Roles:
     products = [b for b in inside if _product_of(b) is not None]
-    read = {r.buffer for b in products for r in reads_of(b)}
+    read = {operand_load(found.right).buffer for b in products if (found := _product_of(b))}
     params = {p.name for p in sch.func.params}
     copies = [
         b.name
