@@ -48,9 +48,10 @@ def mma_depth(dtype: str) -> int:
     return DEPTH // 2 if dtype == "f32" else DEPTH
 
 
-def mma_orders(dtype: str) -> tuple[str, ...]:
+def mma_orders(dtype: str, rows: int) -> tuple[str, ...]:
     """How operands may lie: words are not turned on their way, only halves of them."""
-    return ("nt",) if dtype == "f32" else ORDERS
+    halves = tuple(order for order in ORDERS if order[0] != "r" or rows == ROWS)
+    return ("nt",) if dtype == "f32" else halves
 
 
 def function_text(name: str, params: str, lines: list[str]) -> str:
@@ -257,8 +258,7 @@ MMA: dict[str, Intrinsic] = {
         name: _step(name, dtype, rows, columns, order)
         for dtype in _TYPES
         for rows, columns in BLOCKS
-        for order in mma_orders(dtype)
-        if order[0] != "r" or rows == ROWS
+        for order in mma_orders(dtype, rows)
         for name in (mma_names(dtype, rows, columns, order)[1],)
     },
 }
