@@ -158,7 +158,7 @@ def warp_text(text: str) -> str:
 
 _GROUPED = re.compile(
     r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k16\.f32\.(\w+)\.[^\"]*"
-    r"p, 1, 1, 0, (\d);[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
+    r"p, 1, 1, (0, )?(\d);[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
 )
 _SETTLED = re.compile(r"call (\{[^}]*\}) asm sideeffect \"wgmma\.wait_group[^\"]*\", \"[^\"]*\"")
 
@@ -170,26 +170,32 @@ def _grouped(text: str) -> tuple[str, str]:
     made = {}
 
     def call(found: re.Match[str]) -> str:
-        kind, *words = found.groups()
-        name = f"tw.wgmma.{'.'.join(words)}"
+        kind, columns, dtype, both, turned, left = found.groups()
+        held = "n" if both else "r"
+        name = f"tw.wgmma.{columns}.{dtype}.{turned}.{left}.{held}"
         assert shared is not None
-        made[name] = _wgmma(name, kind, 8, shared[1])
+        made[name] = _wgmma(name, kind, _OPERANDS[held], shared[1])
         return f"call {kind} @{name}"
 
     def settle(found: re.Match[str]) -> str:
         kind = found[1]
         name = f"tw.settle.{2 * kind.count('float')}"
         assert shared is not None
-        made[name] = _wgmma(name, kind, 0, shared[1])
+        made[name] = _wgmma(name, kind, [], shared[1])
         return f"call {kind} @{name}"
 
     return _SETTLED.sub(settle, _GROUPED.sub(call, text)), "".join(made.values())
 
 
-def _wgmma(name: str, kind: str, descriptors: int, shared: str) -> str:
-    """Sums and descriptors in a row, the address of the shared memory behind them."""
-    sums, words = kind.count("float"), kind.count("float") + descriptors
-    given = [*(f"float %c{n}" for n in range(sums)), *(f"i64 %d{n}" for n in range(descriptors))]
+# What describes both operands of the four steps; a left one in registers is there itself.
+_OPERANDS = {"n": ["i64", "i64"] * 4, "r": ["i32", "i32", "i32", "i32", "i64"] * 4}
+
+
+def _wgmma(name: str, kind: str, operands: list[str], shared: str) -> str:
+    """Sums and operands in a row, the address of the shared memory behind them."""
+    sums, words = kind.count("float"), kind.count("float") + len(operands)
+    given = [f"float %c{n}" for n in range(sums)]
+    given += [f"{word} %d{n}" for n, word in enumerate(operands)]
     stores = []
     for n, what in enumerate([*given, f"ptr {shared}"]):
         stores.append(f"  %s{n} = getelementptr i64, ptr %in, i64 {n}")
@@ -276,20 +282,24 @@ def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
 
 def _multiply_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
     """For each of 128 threads, its elements of a product of operands that descriptors tell of."""
-    _, columns, name, turned, left = kind.split(".")
+    _, columns, name, turned, left, held = kind.split(".")
     dtype = ml_dtypes.bfloat16 if name == "bf16" else np.float16
     count = int(columns) // 2
     words = np.array(given, np.uint64)
-    assert (words[:, count:] == words[0, count:]).all(), "threads must agree"
+    each = len(_OPERANDS[held]) // 4
+    described = [count + n for n, word in enumerate(_OPERANDS[held]) if word == "i64"]
+    assert (words[:, described] == words[0, described]).all(), "threads must agree"
     base = int(words[0, -1])
     assert base % 1024 == 0
     memory = np.frombuffer((ctypes.c_uint16 * (SHARED_BYTES // 2)).from_address(base), np.uint16)
     total = np.zeros((64, int(columns)), np.float32)
     for step in range(4):
-        a, b = (int(words[0, count + 2 * step + n]) for n in range(2))
-        places = _places(base, a, 64, False), _places(base, b, int(columns), turned == "1")
-        x, y = (memory[place].view(dtype).astype(np.float32) for place in places)
-        total += x @ y.T
+        first = count + each * step
+        places = [_places(base, int(words[0, first + each - 1]), int(columns), turned == "1")]
+        places += [] if held == "r" else [_places(base, int(words[0, first]), 64, False)]
+        y, *x = (memory[place].view(dtype).astype(np.float32) for place in places)
+        rows = x[0] if x else _rows(words[:, first : first + 4]).view(dtype).astype(np.float32)
+        total += rows @ y.T
         _under_way[id(given)].append([(memory, place, memory[place]) for place in places])
     _settle(_under_way[id(given)], 4 * int(left))
     own = total.reshape(4, 2, 8, int(columns) // 8, 4, 2)  # warp, half, row, block, place, pair
@@ -311,6 +321,15 @@ def _settle_group(_: str, given: list[np.ndarray]) -> np.ndarray:
     """For each of 128 threads, its sums as they are."""
     _settle(_under_way[id(given)], 0)
     return np.array(given, np.uint64)[:, :-1].astype(np.uint32).view(np.float32)
+
+
+def _rows(words: np.ndarray) -> np.ndarray:
+    """The 64 rows of 16 that four warps have in their registers."""
+    halves = words.astype(np.uint32).view(np.uint16).reshape(4, 8, 4, 4, 2)
+    found = np.empty((4, 2, 8, 2, 4, 2), np.uint16)  # warp, half, row, column block, place, pair
+    for part in range(4):
+        found[:, part % 2, :, part // 2] = halves[:, :, :, part]
+    return found.reshape(64, 16)
 
 
 def _places(base: int, bits: int, side: int, turned: bool) -> np.ndarray:
@@ -358,7 +377,7 @@ def _on_mma(kind: str, thread: int, start: int, out: int) -> None:
 
 def _on_wgmma(kind: str, thread: int, start: int, out: int) -> None:
     count = int(kind.split(".")[1]) // 2
-    words = count + (1 if kind.startswith("settle") else 9)
+    words = count + 1 + (0 if kind.startswith("settle") else len(_OPERANDS[kind[-1]]))
     given = np.frombuffer((ctypes.c_uint64 * words).from_address(start), np.uint64).copy()
     given[:count] &= 0xFFFFFFFF
     with _lock:
@@ -394,9 +413,9 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 256), ("bf16", "f16"), "01", "01")
+_KINDS = product((64, 128, 256), ("bf16", "f16"), "01", "01", "nr")
 for _kind in (
-    *(f"wgmma.{n}.{dtype}.{order}.{left}" for n, dtype, order, left in _KINDS),
+    *(f"wgmma.{'.'.join(map(str, words))}" for words in _KINDS),
     *(f"settle.{n}" for n in (64, 128, 256)),
 ):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)

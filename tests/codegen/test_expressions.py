@@ -21,6 +21,7 @@ from tests.codegen.every_expression import (
 from tests.codegen.native_func import assert_same, both, check_native_func
 from tilewright.arith.expr import Binary, Call, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
+from tilewright.codegen.expressions import divisor
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.llvm import compile_assembly
 from tilewright.codegen.statements import emit_func
@@ -165,3 +166,13 @@ def test_extrema_keep_nan(formula: str) -> None:
     special = np.array([np.nan, np.inf, -np.inf, -1.5, 0.0, 2.5], np.float32)
     pairs = {"a": np.repeat(special, 6), "b": np.tile(special, 6)}
     check_native_func(func, {**pairs, "y": np.zeros(36, np.float32)})
+
+
+def test_what_an_index_is_a_multiple_of() -> None:
+    a, b = Var("a"), Var("b")
+    moved = Binary("xor", a * 24, b * 8)
+    assert divisor(a * 6 + 9) == 3
+    assert divisor(moved) == 8
+    assert divisor(moved * 4 + 64) == 32
+    assert divisor(Binary("xor", a, b * 8)) == 1
+    assert divisor(const(0)) == 0

@@ -142,3 +142,17 @@ def test_a_loop_that_runs_differently_often_needs_its_most(n: int) -> None:
     after = compact(before)
     assert _allocations(after) == [(("o",), "t: f32[8] @local")]
     _same(before, after, n)
+
+
+def test_a_loop_that_runs_once_needs_room_for_one() -> None:
+    func = compact(
+        parse_func("""
+func @f(x: f32[32], out y: f32[32]) {
+  alloc t: f32[4, 8]
+  for k in serial(1) {
+    for i in serial(8) { t[k, i] = x[k * 8 + i] }
+    for j in serial(8) { y[j] = t[0, j] }
+  }
+}""")
+    )
+    assert _allocations(func) == [(("k",), "t: f32[1, 8] @local")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from math import gcd
-from typing import Any
+from typing import Any, TypeGuard
 
 from tilewright.arith.affine import to_affine
 from tilewright.arith.bounds import Interval, bound
@@ -60,9 +60,27 @@ INTRINSIC_CALLS = {
     "fma": "fma",
     "copysign": "copysign",
     "exp2": "exp2",
+    "exp2_share": "exp2",
 }
 # Those of which less than all digits are wanted: GPUs have an instruction.
-APPROXIMATE = ("exp2",)
+APPROXIMATE = ("exp2", "exp2_share")
+# Functions of one f32 that an architecture has an instruction of its own for.
+NATIVE_CALLS = {("nvptx64", "exp2_share"): "llvm.nvvm.ex2.approx.ftz.f"}
+
+
+def divisor(index: Expr) -> int:
+    """What an index is surely a multiple of; 0 where it is 0."""
+    form = to_affine(index)
+    parts = [form.constant]
+    for atom, factor in form.coeffs.items():
+        both = (divisor(atom.a), divisor(atom.b)) if _is_xor(atom) else (1,)
+        # Bits that both sides lack, the result lacks as well.
+        parts.append(factor * min((n & -n for n in both if n), default=0))
+    return gcd(*parts)
+
+
+def _is_xor(e: Expr) -> TypeGuard[Binary]:
+    return isinstance(e, Binary) and e.op == "xor"
 
 
 class ExprEmitter:
@@ -152,8 +170,7 @@ class ExprEmitter:
         begin = self.alignments.get(buffer)
         if begin is None:
             return dtype.alignment
-        form = to_affine(index)
-        apart = gcd(form.gcd(), form.constant) * dtype.bytes
+        apart = divisor(index) * dtype.bytes
         return max(dtype.alignment, min(begin, apart & -apart or begin))
 
     def to_register(self, memory: str, dtype: DType, lanes: int) -> str:
@@ -283,6 +300,10 @@ def _call(em: ExprEmitter, e: Call) -> str:
         return em.fn.let(f"call {kind} @{name}({kind} {args[0]}, i1 false)")
     if e.fn not in INTRINSIC_CALLS:
         raise CodegenError("codegen.function", f"no instruction for {e.fn} on {dtype}")
+    native = NATIVE_CALLS.get((em.fn.module.native_bf16, e.fn), "")
+    if native and dtype == F32 and e.lanes == 1:
+        em.fn.module.declare(native, "float (float)")
+        return em.fn.let(f"call float @{native}(float {args[0]})")
     flags = "afn " if e.fn in APPROXIMATE else ""
     return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args, flags)
 

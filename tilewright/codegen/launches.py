@@ -46,9 +46,9 @@ class Launch:
     """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
 
     `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
-    bytes of shared memory to be asked for: none where variables of a fixed size do. What is in a
-    `loop` is launched in each of its `steps`, and given the number of the step. `maps` are the
-    matrices that it is given besides buffers and sizes.
+    bytes of shared memory to be asked for: none where variables of a fixed size, which begin at any
+    bank, do. What is in a `loop` is launched in each of its `steps`, and given the number of the
+    step. `maps` are the matrices that it is given besides buffers and sizes.
     """
 
     name: str
@@ -64,7 +64,12 @@ class Launch:
     def shared(self) -> int:
         """The bytes of shared memory that a launch must ask for."""
         *_, end = (0, *(start + size for start, size in shared_places(self.body).values()))
-        return end if end > MOST_STATIC else 0
+        return end if end > MOST_STATIC or reads_past_threads(self.body) else 0
+
+
+def reads_past_threads(stmt: Stmt) -> bool:
+    """Whether there are instructions that are told where operands lie in shared memory."""
+    return any(isinstance(s, Tile) and INTRINSICS[s.intrinsic].proxy for _, s in statements(stmt))
 
 
 def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.codegen.combine import Combination, barrier, emit_combined
+from tilewright.codegen.combine import WARP, Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
 from tilewright.codegen.launches import (
     DYNAMIC_ALIGNMENT,
     Launch,
     launches,
+    reads_past_threads,
     shared_places,
     tensor_map,
 )
@@ -136,10 +137,7 @@ class LaunchEmitter(StatementEmitter):
         self.launch = launch
         self.shares = shares(launch.body, launch.threads)
         self.places = shared_places(launch.body)
-        self.proxy = any(
-            isinstance(s, Tile) and INTRINSICS[s.intrinsic].proxy
-            for _, s in statements(launch.body)
-        )
+        self.proxy = reads_past_threads(launch.body)
         self.in_thread = launch.threads == 1
         # How many loops around phases there are.
         self.loops = 0
@@ -229,7 +227,7 @@ class LaunchEmitter(StatementEmitter):
             value = emit_combined(ex, found, self._variable)
             ex.begin_statement()
             emit_store(ex, Store(found.store.buffer, found.store.indices, value))
-        if self.loops:
+        if self.loops and found.count > WARP:
             barrier(ex)  # the room for sums of warps is used again
 
     def _in_thread(self, condition: Expr, stmt: Stmt) -> None:

@@ -44,6 +44,7 @@ from tilewright.passes.sink_reshapes import sink_reshapes
 from tilewright.passes.sink_transposes import sink_transposes
 from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
+from tilewright.passes.tile_attention import tile_attention
 from tilewright.passes.winograd import winograd
 from tilewright.target.cpu import Target, host
 from tilewright.target.machine import Machine, kind_of
@@ -83,20 +84,19 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 
 
-# What is made for the vectors and caches of processors.
-CPU_ONLY = ("form_attention", "share_heads")
 # What takes the place of another pass on GPUs.
 ON_GPU = {
     "choose_layouts": GraphPass("layouts_of_halves", layouts_of_halves),
     "winograd": GraphPass("pad_channels", pad_channels),
+    "form_attention": GraphPass("tile_attention", tile_attention),
 }
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
-    "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES if p.name not in CPU_ONLY),
+    "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES),
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
-TARGETED = (winograd,)
+TARGETED = (winograd, tile_attention)
 
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:

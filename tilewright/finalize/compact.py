@@ -100,7 +100,9 @@ class _Placement:
         start: Expr | None = None
         ends: list[int] = []
         for loops, box in self.accesses:
-            inner = {s.name: s.extent for s in loops[depth:]}
+            # A loop that runs once is as good as none: its variable may be 0 in some accesses.
+            once = [s for s in loops[:depth] if as_int(s.extent) == 1]
+            inner = {s.name: s.extent for s in (*once, *loops[depth:])}
             first, last = box[dim]
             low, high = lower(first, inner), upper(last, inner)
             if low is None or high is None:

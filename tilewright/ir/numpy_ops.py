@@ -157,6 +157,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp2": np.exp2,
     "expm1": np.expm1,
     "exp_share": np.exp,
+    "exp2_share": np.exp2,
     "log": np.log,
     "log2": np.log2,
     "log1p": np.log1p,

@@ -18,6 +18,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.attend_loops import attend_func
 from tilewright.ops.attend_problem import EMPTY, AttendAttrs, Problem, permuted
+from tilewright.ops.attend_tiles import tiled_func
 from tilewright.ops.precision import accumulator
 from tilewright.ops.row import Op, broadcast_shapes, fail, same_dtype
 
@@ -59,7 +60,8 @@ def _check_mask(name: str, mask: TensorType | None, dtypes: Sequence[DType], sco
 def _attend_loops(
     attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Func:
-    return attend_func(Problem(attrs, tuple(ins), outs[0]))
+    problem = Problem(attrs, tuple(ins), outs[0])
+    return tiled_func(problem) if attrs.tile else attend_func(problem)
 
 
 def _attend_flops(

@@ -41,11 +41,11 @@ from tilewright.arith.expr import (
 )
 from tilewright.arith.limits import lowest, neutral
 from tilewright.arith.simplify import prove, simplify
-from tilewright.core.dtypes import BOOL, I64
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store
 from tilewright.ir.loop.regions import make_block
 from tilewright.ir.types import Shape
 from tilewright.ops.attend_problem import KEY_STEP, ROW_STEP, Problem
+from tilewright.ops.attend_scores import ROW, J, Scores
 from tilewright.ops.row import broadcast_index
 
 # Buffers that are carried from one block of keys to the next, and what is made of them last.
@@ -54,16 +54,16 @@ CARRIED = ("m", "l", "o", "share")
 # Buffers of what is multiplied: queries, where they are rounded, and weights.
 FACTORS = ("a", "w")
 
-ROW, J, D, E = (Var(f"at.{name}") for name in "ijde")  # no size has a name with a dot
+D, E = Var("at.d"), Var("at.e")
 
 
 def attend_func(problem: Problem) -> Func:
     """The loop function of an `attend` node, not yet scheduled."""
-    return _Body(problem).func()
+    return Body(problem).func()
 
 
 @dataclass
-class _Body:
+class Body(Scores):
     """Collects buffers and nests."""
 
     p: Problem
@@ -94,14 +94,23 @@ class _Body:
         return Func("attend", tuple(self.params.values()), ("y0",), body)
 
     def _tasks(self) -> Stmt:
-        stages = self._block_stages()
+        begin, stages = self._begin(), self._block_stages()
         parts: list[Stmt] = stages
         if self.carries:
             parts = [For("at.keys", self._visited(), "serial", Seq(tuple(stages)))]
-        task: Stmt = For("at.rows", self.row_blocks, "serial", Seq((*parts, *self._finish())))
+        every = self._ordered(Seq((*begin, *parts, *self._finish())))
+        task: Stmt = For("at.rows", self.row_blocks, "serial", every)
         for n, size in reversed(tuple(zip(self.batch, self.p.q[:-2], strict=True))):
             task = For(f"batch.{n.name}", size, "serial", task)
         return task
+
+    def _ordered(self, task: Stmt) -> Stmt:
+        """What is done with one block of rows, in the order in which they are gone through."""
+        return task
+
+    def _begin(self) -> list[Stmt]:
+        """What comes before the first block of keys."""
+        return []
 
     def _visited(self) -> Expr:
         """How many blocks of keys some row of a block of rows can see; the first in any case."""
@@ -166,8 +175,7 @@ class _Body:
         row = Var("at.rows") * self.rows + Var(f"{name}.{ROW.name}")
         limit = self.p.q[-2] if store.buffer == "y0" else self.padded_rows
         used.append(Iter(ROW.name, "S", limit, row))
-        if self.carries and inside:
-            used.append(Iter("at.k", "S", self.key_blocks, Var("at.keys")))
+        used += self._blocks(store) if inside else []
         used += [Iter(a.name, kind, n, Var(f"{name}.{a.name}")) for a, kind, n in axes]
         start = None if init is None else Store(store.buffer, store.indices, init)
         beyond = store.buffer == "y0" and not prove(self.padded_rows.eq(limit))
@@ -179,6 +187,10 @@ class _Body:
             nest = For(f"{name}.{a.name}", count, "serial", nest)
         # Formulas on rows are few: they run on all of a block, whole vectors.
         return For(f"{name}.{ROW.name}", self._rows_here() if axes else self.rows, "serial", nest)
+
+    def _blocks(self, store: Store) -> list[Iter]:
+        """What numbers blocks in a nest within the loop over keys."""
+        return [Iter("at.k", "S", self.key_blocks, Var("at.keys"))] if self.carries else []
 
     def _map(
         self,
@@ -203,13 +215,14 @@ class _Body:
         term: Expr,
         over: tuple[Var, Expr],
         *axes: tuple[Var, Expr],
+        inside: bool = True,
     ) -> Stmt:
         self._new(name, *(n for _, n in axes))
         target = self._at(name, *(a for a, _ in axes))
         combine = {"sum": "add", "max": "max"}[op]
         store = Store(name, target.indices, binary(combine, target, term))
         every = [*((a, "S", n) for a, n in axes), (over[0], "R", over[1])]
-        return self._nest(name, every, store, neutral(op, self.dtype))
+        return self._nest(name, every, store, neutral(op, self.dtype), inside)
 
     # The stages.
 
@@ -231,12 +244,6 @@ class _Body:
         kept = [n for n, s in zip(self.batch, shape, strict=True) if s is not const(1)]
         return Load(name, (*kept, *index), self.factor)
 
-    def _inside(self, j: Expr) -> Expr:
-        """Whether a key is one; always where blocks end where the keys do."""
-        keys = self.p.k[-2]
-        whole = prove(simplify(self.key_blocks * self.width).eq(keys))
-        return TRUE if whole else j < keys
-
     def _copied_keys(self) -> Expr:
         """How many keys are copied: whole steps, so that few keys cost little."""
         if as_int(self.p.k[-2]) is not None:
@@ -252,16 +259,6 @@ class _Body:
         padded = self._copied_keys()
         value = self._operand(2, "v", (J, E), self._inside(J))
         return self._copy("vt", (J, E), (padded, self.p.v[-1]), value)
-
-    def _key(self) -> Expr:
-        """The number of a key among all."""
-        return Var("at.k") * self.width + J if self.carries else J
-
-    def _row(self) -> Expr:
-        """The row of queries; past the last one it is computed again, and not stored."""
-        rows = self.p.q[-2]
-        whole = prove(self.padded_rows.eq(rows))
-        return ROW if whole else minimum(ROW, simplify(rows - 1))
 
     def _keys_at(self) -> Expr:
         if self.p.packs:
@@ -337,60 +334,28 @@ class _Body:
         before = self._so_far("l", const(0, self.dtype))
         return self._map("l", before * self._at("c") + self._at("t"))
 
-    def _score(self, product: Expr) -> Expr:
-        """A product scaled, capped and masked."""
-        attrs, dtype = self.p.attrs, self.dtype
-        value = product if attrs.scale == 1 else product * const(attrs.scale, dtype)
-        if attrs.softcap > 0:
-            cap = const(attrs.softcap, dtype)
-            value = call("tanh", value / cap) * cap
-        for name in ("x3", "x5") if attrs.bias_last else ("x5", "x3"):
-            if name in self.params:
-                value = self._masked(self.params[name], value)
-        seen = self._inside(self._key()) & self._in_band()
-        return value if seen is TRUE else select(seen, value, lowest(dtype))
-
-    def _masked(self, mask: Buffer, value: Expr) -> Expr:
-        shape = mask.shape
-        index = broadcast_index(shape, (*self.batch, self._row(), self._key()))
-        has_keys = bool(shape) and shape[-1] is not const(1)
-        inside = self._inside(self._key()) if has_keys else TRUE
-        given = Load(mask.name, index, mask.dtype, None if inside is TRUE else inside)
-        if mask.dtype == BOOL:
-            return select(given, value, const(self.p.attrs.hidden, value.dtype))
-        return value + cast(value.dtype, given)
-
-    def _in_band(self) -> Expr:
-        attrs, j = self.p.attrs, self._key()
-        seen: Expr = TRUE
-        offset = attrs.offset
-        if attrs.from_end:
-            length = cast(I64, Load("x4", self.batch[:1], self.params["x4"].dtype))
-            seen = j < length
-            offset = length - self.p.q[-2]
-        if attrs.right >= 0:
-            seen = seen & (j <= ROW + offset + attrs.right)
-        if attrs.left >= 0:
-            seen = seen & (ROW + offset <= j + attrs.left)
-        return seen
-
     def _share(self, total: str) -> Stmt:
+        return self._map("share", self._share_of(self._at(total)), inside=False)
+
+    def _share_of(self, total: Expr) -> Expr:
         """What each of a row's weights counts."""
         one, zero = const(1, self.dtype), const(0, self.dtype)
-        found: Expr = self._at(total)
         # A row of nothing but hidden keys has no sum; without any keys it is a sum of nothing.
-        hidden = found.eq(zero) if self.p.attrs.empty != "nan" else self.p.k[-2].eq(0)
-        divisor = select(simplify(hidden), one, found)
-        return self._map("share", one / divisor, inside=False)
+        hidden = total.eq(zero) if self.p.attrs.empty != "nan" else self.p.k[-2].eq(0)
+        return one / select(simplify(hidden), one, total)
 
     def _finish(self) -> list[Stmt]:
         shares = [self._share("l")] if self.carries else []
-        value: Expr = self._at("o" if self.carries else "u", E) * self._at("share")
+        value = self._at("o" if self.carries else "u", E)
+        return [*shares, self._result(value, self._at("share"))]
+
+    def _result(self, value: Expr, share: Expr) -> Stmt:
+        """The nest that stores what comes of weighted values and the share of each."""
+        value = value * share
         if self.p.attrs.empty == "finite":
-            given = self._at("share")
-            value = select(given.eq(given), value, const(0, self.dtype))
+            value = select(share.eq(share), value, const(0, self.dtype))
         perm = self.p.attrs.y_perm
         index = (*self.batch, ROW, E)
         stored = tuple(index[d] for d in perm) if perm else index
         store = Store("y0", stored, cast(self.p.out.dtype, value))
-        return [*shares, self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)]
+        return self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)

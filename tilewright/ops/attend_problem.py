@@ -49,7 +49,8 @@ class AttendAttrs(Attrs):
     dimension `d` of the operand is dimension `q_perm[d]` as stored; `y_perm` that dimension `d` of
     the result as stored is its dimension `y_perm[d]`; none given is the plain order. With `short`,
     products of f16 are formed, and for one block of keys summed, in f16. With `rounded`, all that
-    is multiplied is rounded to bf16, and blocks are whole tiles of a matrix unit.
+    is multiplied is rounded to bf16, and blocks are whole tiles of a matrix unit. A `tile` of rows
+    and keys is what a block of threads has of the scores: see `attend_tiles.py`.
     """
 
     scale: float = 1.0
@@ -67,6 +68,7 @@ class AttendAttrs(Attrs):
     y_perm: tuple[int, ...] = ()
     short: bool = False
     rounded: bool = False
+    tile: tuple[int, ...] = ()
 
 
 def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
@@ -112,13 +114,15 @@ class Problem:
         """The element type that is multiplied."""
         if self.attrs.rounded:
             return BF16
-        return self.out.dtype if self.attrs.short else self.dtype
+        return self.out.dtype if self.attrs.short or self.attrs.tile else self.dtype
 
     @property
     def row_block(self) -> int:
         """Rows computed together: few blocks, and little beyond the last row."""
         if self.attrs.rounded:
             return UNIT_TILE
+        if self.attrs.tile:
+            return self.attrs.tile[0]
         rows = as_int(self.q[-2])
         if rows is None:
             return SYMBOLIC_ROWS
@@ -129,6 +133,8 @@ class Problem:
     @property
     def key_block(self) -> int:
         """Keys computed together: all of them where they are few."""
+        if self.attrs.tile:
+            return self.attrs.tile[1]
         keys = as_int(self.k[-2])
         if keys is None:
             return SYMBOLIC_KEYS
@@ -142,7 +148,7 @@ class Problem:
     def packs(self) -> bool:
         """Whether keys and values are copied, to be read front to back by many rows."""
         rows = as_int(self.q[-2])
-        return rows is None or rows >= PACK_ROWS
+        return not self.attrs.tile and (rows is None or rows >= PACK_ROWS)
 
     def stored(self, operand: str, index: Sequence[Expr]) -> tuple[Expr, ...]:
         """An operand's index in the order in which it is stored."""

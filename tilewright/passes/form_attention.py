@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.core.dtypes import BF16, BOOL
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.attend_problem import AttendAttrs, Problem
 from tilewright.ops.attention import MaskAttrs
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
@@ -35,16 +36,20 @@ SOFTMAX = {"softmax": "nan", "masked_softmax": "zero", "finite_softmax": "finite
 ONE = const(1)
 
 
-def form_attention(graph: Graph) -> Graph:
-    """Find attention, whatever its spelling."""
+# The tile of rows and keys in which attention is computed, empty for none.
+TileOf = Callable[[Problem], tuple[int, ...]]
+
+
+def form_attention(graph: Graph, tile_of: TileOf | None = None) -> Graph:
+    """Find attention, whatever its spelling; given `tile_of`, only what has a tile."""
     if not any(n.op in SOFTMAX for n in graph.nodes):
         return graph
-    return rewrite_graph(graph, _formed)
+    return rewrite_graph(graph, partial(_formed, tile_of))
 
 
-def _formed(g: Rewriter, n: Node) -> str | None:
+def _formed(tile_of: TileOf | None, g: Rewriter, n: Node) -> str | None:
     if n.op == "matmul":
-        return _Attention(g, n).formed()
+        return _Attention(g, n, tile_of).formed()
     source = g.producer(n.inputs[0]) if isinstance(n.attrs, TransposeAttrs) else None
     if source is None or source.op != "attend" or g.use_count(source.name) != 1:
         return None
@@ -58,9 +63,10 @@ def _formed(g: Rewriter, n: Node) -> str | None:
 class _Attention:
     """The parts of attention, found from the product with the values upwards."""
 
-    def __init__(self, g: Rewriter, n: Node) -> None:
+    def __init__(self, g: Rewriter, n: Node, tile_of: TileOf | None) -> None:
         self.g = g
         self.node = n
+        self.tile_of = tile_of
         self.attrs = AttendAttrs()
         self.mask = ""
         self.lengths = ""
@@ -75,7 +81,9 @@ class _Attention:
             return None
         t = weights.type
         assert isinstance(weights.attrs, AxisAttrs)
-        if weights.attrs.axis % t.rank != t.rank - 1 or t.dtype == BF16:
+        if weights.attrs.axis % t.rank != t.rank - 1:
+            return None
+        if t.dtype == BF16 and self.tile_of is None:
             return None
         self.attrs = AttendAttrs(empty=SOFTMAX[weights.op])
         product = self._product(weights.inputs[0])
@@ -250,6 +258,12 @@ class _Attention:
         inputs = [q, k, v, masks[0], self.lengths, masks[1]]
         while not inputs[-1]:
             inputs.pop()
+        if self.tile_of is not None:
+            given = tuple(g.type(x) if x else None for x in inputs)
+            tile = self.tile_of(Problem(attrs, given, self.node.type))
+            if not tile:
+                return None
+            attrs = replace(attrs, tile=tile)
         return g.add("attend", *inputs, attrs=attrs)
 
     def _source(self, value: str, scales: bool = True) -> tuple[str, tuple[int, ...], float]:

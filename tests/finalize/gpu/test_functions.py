@@ -20,8 +20,11 @@ RIGHT = {
     "exp": np.exp,
     "exp2": np.exp2,
     "exp_share": np.exp,
+    "exp2_share": np.exp2,
     "gelu": np.vectorize(lambda x: x * 0.5 * math.erfc(-x * math.sqrt(0.5))),
 }
+# Those of arguments up to zero.
+SHARES = ("exp_share", "exp2_share")
 
 
 def _func(name: str, count: int) -> Func:
@@ -35,7 +38,7 @@ def _func(name: str, count: int) -> Func:
 @pytest.mark.parametrize("name", OWN)
 def test_values(name: str) -> None:
     x = np.concatenate([np.linspace(-30, 30, 301), np.linspace(-1, 1, 100), [-100.0, 0.0]])
-    x = (-abs(x) if name == "exp_share" else x).astype(np.float32)
+    x = (-abs(x) if name in SHARES else x).astype(np.float32)
     y = np.zeros_like(x)
     run_launches(_func(name, x.size), {"x": x, "y": y}, {})
     # A gelu of which little is left has fewer digits.
@@ -44,7 +47,7 @@ def test_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_at_the_ends(name: str) -> None:
-    x = np.array([-np.inf, np.nan] if name == "exp_share" else [-np.inf, np.nan, np.inf])
+    x = np.array([-np.inf, np.nan] if name in SHARES else [-np.inf, np.nan, np.inf])
     x, y = x.astype(np.float32), np.zeros(x.size, np.float32)
     run_launches(_func(name, x.size), {"x": x, "y": y}, {})
     assert np.isnan(y[1])

@@ -34,7 +34,12 @@ def exp(x: Expr) -> Expr:
 
 def exp_share(x: Expr) -> Expr:
     """`exp(x)` where `x` is not above zero: where the product is inexact the result is small."""
-    return exp2(x * literal(LOG2_E, x.dtype))
+    return exp2_share(x * literal(LOG2_E, x.dtype))
+
+
+def exp2_share(x: Expr) -> Expr:
+    """Two to the power of `x`, zero where that is less than the least normal number."""
+    return call("exp2_share", x)
 
 
 def gelu(x: Expr) -> Expr:
@@ -47,7 +52,13 @@ def gelu(x: Expr) -> Expr:
     return fma(a * share, -math.sqrt(0.5), maximum(x, -0.0))
 
 
-OWN: dict[str, Expansion] = {"exp": exp, "exp2": exp2, "exp_share": exp_share, "gelu": gelu}
+OWN: dict[str, Expansion] = {
+    "exp": exp,
+    "exp2": exp2,
+    "exp_share": exp_share,
+    "exp2_share": exp2_share,
+    "gelu": gelu,
+}
 GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}
 
 

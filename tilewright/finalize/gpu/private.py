@@ -35,6 +35,7 @@ from tilewright.ir.loop.threads import (
 )
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.schedule.rebuild import tidy_loads
 
 Extents = Mapping[str, Expr]
 # How many neighbours in a row of a fragment a thread has, as instructions leave them and turned,
@@ -56,7 +57,17 @@ def shrink_private(func: Func) -> Func:
             return _Part(stmt.buffer, body, found, threads).shrunk()
         return map_stmt(stmt, shrink)
 
-    return replace(func, body=shrink(func.body))
+    return replace(func, body=shrink(_tidied(func.body, {})))
+
+
+def _tidied(stmt: Stmt, extents: Extents) -> Stmt:
+    """Indices as short as the loops around them allow: what a thread's number gives shows."""
+    if isinstance(stmt, For):
+        extents = {**extents, stmt.name: stmt.extent}
+    stmt = map_stmt(stmt, lambda s: _tidied(s, extents), lambda e: tidy_loads(e, extents))
+    if isinstance(stmt, Store):
+        return replace(stmt, indices=tuple(simplify(i, extents) for i in stmt.indices))
+    return stmt
 
 
 class _Part:

@@ -81,9 +81,12 @@ class _Overlap:
         self.stages = stages
         self.aligned = aligned
         self.buffers: dict[str, Buffer] = {}
-        body = loop.body
+        body, private = loop.body, []
         while isinstance(body, Alloc):
-            self.buffers[body.buffer.name] = body.buffer
+            if body.buffer.scope == "shared":
+                self.buffers[body.buffer.name] = body.buffer
+            else:
+                private.append(body.buffer)  # made and used up within a step
             body = body.body
         parts = list(body.stmts) if isinstance(body, Seq) else [body]
         parts = parts[1:] if isinstance(parts[0], Barrier) else parts
@@ -97,6 +100,8 @@ class _Overlap:
         if self.bulk and (len(self.bulk) < len(leaves) or not aligned):
             raise CodegenError("gpu.stages", f"loop {loop.name} copies whole tiles and others")
         self.counter = Buffer(f"{loop.name}.counter", I64, (const(stages),), "shared")
+        for b in reversed(private):
+            self.rest = Alloc(b, self.rest)
 
     def result(self) -> Stmt:
         """The copies of the first steps, and the loop."""

@@ -17,6 +17,7 @@ from tilewright.arith.vector import Ramp
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer, Func, Region, Stmt, Store, Tile
+from tilewright.ir.loop.threads import FRAGMENT
 from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -84,7 +85,9 @@ def _forms(func: Func) -> dict[str, _Form]:
         if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].swizzled:
             names = [p.name for p in pattern_of(stmt.intrinsic).params]
             for name, region in zip(names, stmt.srcs, strict=False):
-                panels = INTRINSICS[stmt.intrinsic].panels == name
+                if known[region.buffer].scope == FRAGMENT:
+                    continue
+                panels = name in INTRINSICS[stmt.intrinsic].panels
                 form = _form(known[region.buffer], region, panels)
                 if found.setdefault(region.buffer, form) != form:
                     raise _error(region.buffer, "is an operand of several kinds")
@@ -100,7 +103,9 @@ def _form(buffer: Buffer, region: Region, panels: bool) -> _Form:
     row, size = as_int(apart), as_int(buffer.shape[0])
     assert row is not None
     assert size is not None
-    return _Form(row, PIECE // buffer.dtype.bytes, size // row * PANEL if panels else 0)
+    return _Form(
+        row, PIECE // buffer.dtype.bytes, size // row * PANEL if panels and row > PANEL else 0
+    )
 
 
 def _error(name: str, what: str) -> CodegenError:

@@ -34,6 +34,7 @@ BOTH: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
     "exp_share": exp_share,
+    "exp2_share": exp2,
     "expm1": expm1,
     "gelu": gelu,
     "log": log,

@@ -24,6 +24,7 @@ RULES = {
     "override": "its loops were given in a file",
     "sketch": "derived block by block, by the rules of a search",
     "template": "written by hand, with knobs",
+    "gpu.attention": "products around sums of lanes, in a loop of independent iterations",
     "gpu.general": "blocks that are not one store, or that share loops: each where it stands",
     "gpu.injective": "no reduction: everything inlined into the last block",
     "gpu.product": "one sum of products of two matrices: tiles in shared memory and registers",

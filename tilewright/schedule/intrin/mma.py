@@ -21,10 +21,11 @@ ROWS, COLUMNS, DEPTH = 16, 8, 16
 """What one instruction computes."""
 PIECE = 8
 """Elements of 16 bytes, the row of a matrix that `ldmatrix` reads."""
-BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16))
+BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), (16, 128))
 """How many rows and columns of sums a warp may have."""
-ORDERS = ("nn", "nt", "tn", "tt")
-"""How both operands lie: `n` as they are multiplied, row by row; `t` column by column."""
+ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")
+"""How both operands lie: `n` as they are multiplied, row by row; `t` column by column; `r`, for 16
+rows, as a fragment, that is as sums lie, in the registers that the instruction reads."""
 # The instruction for each type of operands, and what it takes.
 _TYPES = {
     "bf16": ("m16n8k16.row.col.bf16", "i32"),
@@ -47,9 +48,10 @@ def mma_depth(dtype: str) -> int:
     return DEPTH // 2 if dtype == "f32" else DEPTH
 
 
-def mma_orders(dtype: str) -> tuple[str, ...]:
+def mma_orders(dtype: str, rows: int) -> tuple[str, ...]:
     """How operands may lie: words are not turned on their way, only halves of them."""
-    return ("nt",) if dtype == "f32" else ORDERS
+    halves = tuple(order for order in ORDERS if order[0] != "r" or rows == ROWS)
+    return ("nt",) if dtype == "f32" else halves
 
 
 def function_text(name: str, params: str, lines: list[str]) -> str:
@@ -109,6 +111,13 @@ class _Operand:
         """The word for matrices that are turned on their way."""
         return "" if self.deep else ".trans"
 
+    def lines(self, dtype: str) -> Iterator[str]:
+        """All of the operand in registers."""
+        yield from self.start()
+        for number in range(self.side // 16):
+            yield from self.read(number)
+        yield from self.parts(dtype)
+
     def start(self) -> Iterator[str]:
         """Where a thread's row begins, as a number."""
         w = self.word
@@ -148,8 +157,23 @@ class _Operand:
                 yield f"%{n}.{part} = bitcast i32 %{n}.{part}.raw to {kind}"
 
 
+def fragment_lines(word: str, steps: int, kind: str) -> Iterator[str]:
+    """Sixteen rows that are in registers already, as instructions take them.
+
+    For each step of sixteen columns two rows, eight apart, then the same eight columns on.
+    """
+    for number in range(steps):
+        for part in range(4):
+            n = f"{word}{number}.{part}"
+            yield f"%{n}.row = mul i64 %rows.{word}, {part % 2 * 8}"
+            yield f"%{n}.place = add i64 %{n}.row, {number * 32 + part // 2 * 16}"
+            yield f"%{n}.at = getelementptr i8, ptr %{word}, i64 %{n}.place"
+            yield f"%{n}.raw = load <2 x i16>, ptr %{n}.at, align 2"
+            yield f"%{n} = bitcast <2 x i16> %{n}.raw to {kind}"
+
+
 def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrinsic:
-    left = _Operand("a", rows, order[0] == "n")
+    left = _Operand("a", rows, order[0] != "t")
     right = _Operand("b", columns, order[1] == "t")
     lines = [
         "%lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()",
@@ -162,11 +186,9 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
         "%middle = and i32 %eighth, 1",
         "%swizzle = shl i32 %in8, 4",
     ]
-    for operand in (left, right):
-        lines += operand.start()
-        for number in range(operand.side // 16):
-            lines += operand.read(number)
-        lines += operand.parts(dtype)
+    held = order[0] == "r"
+    lines += fragment_lines("a", 1, _TYPES[dtype][1]) if held else left.lines(dtype)
+    lines += right.lines(dtype)
     lines += _multiply(dtype, rows, columns)
     depth = mma_depth(dtype)
     a = f"[{rows}, {depth}]" if left.deep else f"[{depth}, {rows}]"
@@ -177,7 +199,7 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
     return Intrinsic(
         f"func @{name}(a: {dtype}{a}, b: {dtype}{b}, out c: f32[{rows}, {columns}]) {{"
         f" for i, j, k in serial({rows}, {columns}, {depth}) {{ c[i, j] += {x} * {y} }} }}",
-        tile=f"mma.{order}",
+        tile=f"mma.{order.replace('r', 'n')}",
         arch=_ARCH,
         llvm=function_text(
             name, "ptr %a, i64 %rows.a, ptr %b, i64 %rows.b, ptr %c, i64 %rows.c", lines
@@ -236,7 +258,7 @@ MMA: dict[str, Intrinsic] = {
         name: _step(name, dtype, rows, columns, order)
         for dtype in _TYPES
         for rows, columns in BLOCKS
-        for order in mma_orders(dtype)
+        for order in mma_orders(dtype, rows)
         for name in (mma_names(dtype, rows, columns, order)[1],)
     },
 }

@@ -26,7 +26,7 @@ class Intrinsic:
     `strided` the rows of each may lie apart, and the distance in bytes is passed after its pointer.
     `state` is what the instruction needs set up. `held` names the operand that stays in registers
     of its own from one instruction to the next: its memory is never touched. With `swizzled`,
-    pieces of 16 bytes of the sources change places within their rows; the source called `panels` is
+    pieces of 16 bytes of the sources change places within their rows; the sources in `panels` are
     in panels of 64 columns. With `proxy` it reads memory past the threads, which must say when what
     they have written may be read. `ahead` names the intrinsic that does the same and leaves it
     under way while the next one starts, `settle` the one that waits for those. With `box`, rows and
@@ -43,7 +43,7 @@ class Intrinsic:
     state: MachineState | None = None
     held: str = ""
     swizzled: bool = False
-    panels: str = ""
+    panels: tuple[str, ...] = ()
     proxy: bool = False
     ahead: str = ""
     settle: str = ""

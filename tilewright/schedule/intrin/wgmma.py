@@ -4,10 +4,10 @@
 
 Four warps with neighbouring numbers do it together, each has 16 of the 64 rows of sums, spread over
 its threads as by `mma.sync` (see `mma.py`). So to a schedule it is an instruction of one warp, for
-sixteen rows; the left operands of four neighbours must lie one behind the other. A row of an
-operand in shared memory has 64 elements, 128 bytes, whose pieces change places as for `mma.sync`.
-A right operand with neighbouring columns is in panels of 64 columns, all rows of one and then the
-next. Both lie at multiples of 1024 bytes.
+sixteen rows; the left operands of four neighbours must lie one behind the other, unless they are
+fragments. A row of an operand in shared memory has 64 elements, 128 bytes, whose pieces change
+places as for `mma.sync`; longer rows are in panels of 64 columns, all rows of one and then the
+next. Operands lie at multiples of 1024 bytes.
 
 An instruction waits for its own end. The one called `ahead` waits for the end of the one before it
 and leaves itself under way: its operands stay, and nobody reads the sums, before the next one is
@@ -18,7 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.schedule.intrin.mma import fragment_places, function_text, zero_row
+from tilewright.schedule.intrin.mma import (
+    fragment_lines,
+    fragment_places,
+    function_text,
+    zero_row,
+)
 from tilewright.schedule.intrin.row import Intrinsic
 
 ROWS, DEPTH = 16, 64
@@ -35,9 +40,9 @@ _SWIZZLED = (1 << 62) | (64 << 32)
 _PANEL = DEPTH * 128 // 16
 
 
-def wgmma_names(dtype: str, columns: int, right: str) -> tuple[str, str]:
-    """The intrinsics that start and add to sixteen rows of sums."""
-    return f"wgmma_zero_{columns}", f"wgmma_{dtype}_{columns}_n{right}"
+def wgmma_names(dtype: str, columns: int, right: str, left: str = "n") -> tuple[str, str]:
+    """The intrinsics that start and add to sixteen rows of sums; operands as in `mma.py`."""
+    return f"wgmma_zero_{columns}", f"wgmma_{dtype}_{columns}_{left}{right}"
 
 
 def settle_name(columns: int) -> str:
@@ -54,25 +59,38 @@ def _descriptor(word: str, leading: int) -> Iterator[str]:
     yield f"%{w}.d0 = or i64 %{w}.wide, {_SWIZZLED | leading << 16}"
 
 
-def _step(name: str, dtype: str, columns: int, right: str, left: int) -> Intrinsic:
-    """A step; `left` is how many stay under way behind it."""
-    lines = [
-        "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
-        "%number = lshr i32 %thread, 5",
-        f"%member = and i32 %number, {GROUP - 1}",
-        "%rows.before = shl i32 %member, 11",
-        "%a.near = addrspacecast ptr %a to ptr addrspace(3)",
-        "%a.n = ptrtoint ptr addrspace(3) %a.near to i32",
-        "%a.start = sub i32 %a.n, %rows.before",
-        "%b.near = addrspacecast ptr %b to ptr addrspace(3)",
-        "%b.start = ptrtoint ptr addrspace(3) %b.near to i32",
-        *_descriptor("a", 1),
-        *_descriptor("b", 1 if right == "t" else _PANEL),
-    ]
-    ahead = {"a": _STEP * 2 // 16, "b": _STEP * 2 // 16 if right == "t" else _STEP * 128 // 16}
+def _shared_rows() -> Iterator[str]:
+    """A left operand in shared memory: each warp tells where the rows of all four begin."""
+    yield "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()"
+    yield "%number = lshr i32 %thread, 5"
+    yield f"%member = and i32 %number, {GROUP - 1}"
+    yield "%rows.before = shl i32 %member, 11"
+    yield "%a.near = addrspacecast ptr %a to ptr addrspace(3)"
+    yield "%a.n = ptrtoint ptr addrspace(3) %a.near to i32"
+    yield "%a.start = sub i32 %a.n, %rows.before"
+    yield from _descriptor("a", 1)
+    yield from _steps("a", _STEP * 2 // 16)
+
+
+def _columns(right: str) -> Iterator[str]:
+    """The right operand, in shared memory."""
+    yield "%b.near = addrspacecast ptr %b to ptr addrspace(3)"
+    yield "%b.start = ptrtoint ptr addrspace(3) %b.near to i32"
+    yield from _descriptor("b", 1 if right == "t" else _PANEL)
+    yield from _steps("b", _STEP * 2 // 16 if right == "t" else _STEP * 128 // 16)
+
+
+def _steps(word: str, units: int) -> Iterator[str]:
+    """The descriptors of each step of 16."""
     for n in range(1, DEPTH // _STEP):
-        lines += [f"%{w}.d{n} = add i64 %{w}.d0, {n * units}" for w, units in ahead.items()]
-    lines += _multiply(dtype, columns, right, left)
+        yield f"%{word}.d{n} = add i64 %{word}.d0, {n * units}"
+
+
+def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrinsic:
+    """A step; `left` is how many stay under way behind it."""
+    held, right = order[0] == "r", order[1]
+    own = fragment_lines("a", DEPTH // _STEP, "i32") if held else _shared_rows()
+    lines = [*own, *_columns(right), *_multiply(dtype, columns, order, left)]
     b, y = (f"[{columns}, {DEPTH}]", "j, k") if right == "t" else (f"[{DEPTH}, {columns}]", "k, j")
     return Intrinsic(
         f"func @{name}(a: {dtype}[{ROWS}, {DEPTH}], b: {dtype}{b}, out c: f32[{ROWS}, {columns}])"
@@ -85,26 +103,32 @@ def _step(name: str, dtype: str, columns: int, right: str, left: int) -> Intrins
         ),
         strided=True,
         swizzled=True,
-        panels="" if right == "t" else "b",
+        panels=("a", "b"),
         proxy=True,
-        ahead="" if left else f"{name}_ahead",
+        ahead="" if left or held else f"{name}_ahead",
         settle=settle_name(columns),
     )
 
 
-def _multiply(dtype: str, columns: int, right: str, left: int) -> Iterator[str]:
+def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
     """Four steps of 16, and the wait for them, or for those before them."""
     count = columns // 2
-    steps = range(DEPTH // _STEP)
+    held = order[0] == "r"
     sums = ", ".join(f"${n}" for n in range(count))
-    turned = 0 if right == "t" else 1
+    turned = "0" if order[1] == "t" else "1"
+    turns = turned if held else f"0, {turned}"
+    given: list[str] = []
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{dtype}.{dtype}"
     text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", "wgmma.fence.sync.aligned;"]
-    for n in steps:
-        descriptors = f"${2 * count + 2 * n}, ${2 * count + 2 * n + 1}"
-        text.append(f"{name} {{{sums}}}, {descriptors}, p, 1, 1, 0, {turned};")
+    for n in range(DEPTH // _STEP):
+        own = [f"i32 %a{n}.{part}" for part in range(4)] if held else [f"i64 %a.d{n}"]
+        first = 2 * count + len(given)
+        rows = ", ".join(f"${first + part}" for part in range(len(own)))
+        rows = f"{{{rows}}}" if held else rows
+        text.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1, {turns};")
+        given += [*own, f"i64 %b.d{n}"]
     text += ["wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {left};", "}"]
-    yield from _on_sums(columns, text, [f"i64 %{w}.d{n}" for n in steps for w in "ab"])
+    yield from _on_sums(columns, text, given)
 
 
 def _on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
@@ -117,7 +141,8 @@ def _on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
     for n, place in enumerate(places):
         yield f"%old{n} = load float, ptr {place}, align 4"
     body = "\\0A".join(text)
-    made = ["=f"] * count + [str(n) for n in range(count)] + ["l"] * len(more)
+    made = ["=f"] * count + [str(n) for n in range(count)]
+    made += ["r" if what.startswith("i32") else "l" for what in more]
     given = [*(f"float %old{n}" for n in range(count)), *more]
     kind = f"{{ {', '.join(['float'] * count)} }}"
     constraints = ",".join([*made, "~{memory}"])
@@ -151,12 +176,12 @@ WGMMA: dict[str, Intrinsic] = {
         for name in (wgmma_names("", columns, "")[0],)
     },
     **{
-        f"{name}{word}": _step(f"{name}{word}", dtype, columns, right, left)
+        f"{name}{word}": _step(f"{name}{word}", dtype, columns, order, left)
         for dtype in _TYPES
         for columns in COLUMNS
-        for right in "nt"
-        for name in (wgmma_names(dtype, columns, right)[1],)
-        for left, word in enumerate(("", "_ahead"))
+        for order in ("nn", "nt", "rn", "rt")
+        for name in (wgmma_names(dtype, columns, order[1], order[0])[1],)
+        for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
     },
     **{settle_name(columns): _settle(columns) for columns in COLUMNS},
 }

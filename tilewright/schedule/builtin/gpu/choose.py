@@ -7,6 +7,7 @@ from collections.abc import Collection
 from tilewright.arith.expr import Const, Expr, Load, Select
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
 from tilewright.schedule.builtin.gpu.general import schedule_general
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.long_sums import cut_sum, parts_of
@@ -46,7 +47,11 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
     shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
     sums = [b for b in facts.blocks if reductions(b)]
     steps = shared_steps(func)
-    if steps is not None:
+    tasks = tiled_tasks(func) if shared else None
+    if tasks is not None:
+        rule = "attention"
+        schedule_tiled_attention(sch, tasks, target)
+    elif steps is not None:
         rule = "steps"
         schedule_steps(sch, steps, constants, target)
     elif shared or not all(map(is_simple, facts.blocks)):

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import tensor
+from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.layout import TransposeAttrs
+from tilewright.ops.softmax import AxisAttrs
+from tilewright.passes.tile_attention import KEYS, MORE_KEYS, ROWS, tile_attention
+
+
+def _model(
+    queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 128
+) -> Graph:
+    b = GraphBuilder("f")
+    q = b.input("q", tensor(dtype, heads, queries, size))
+    k, v = (b.input(n, tensor(dtype, heads, keys, size)) for n in "kv")
+    turned = b.add("transpose", k, attrs=TransposeAttrs((0, 2, 1)))
+    number = b.constant(np.asarray(0.125, dtype.numpy))
+    scores = b.add("mul", b.add("matmul", q, turned), number)
+    return b.graph(b.add("matmul", b.add("softmax", scores, attrs=AxisAttrs(-1)), v))
+
+
+def _attention(graph: Graph) -> list[Node]:
+    return [n for n in tile_attention(graph).nodes if n.op == "attend"]
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16])
+@pytest.mark.parametrize(
+    ("queries", "heads", "rows"),
+    [
+        (1024, 64, ROWS[0]),
+        (Var("I"), 2, ROWS[0]),
+        (128, 12, ROWS[-1]),
+        (9, 1, ROWS[-1]),
+        (1, 2, ROWS[-1]),
+    ],
+)
+def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
+    (found,) = _attention(_model(queries, 64, dtype, heads))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == (rows, KEYS)
+    assert found.attrs.scale == 0.125
+
+
+def test_many_keys_are_taken_in_larger_steps() -> None:
+    for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4096, KEYS), (64, 512, KEYS)):
+        (found,) = _attention(_model(4096, size, keys=keys))
+        assert isinstance(found.attrs, AttendAttrs)
+        assert found.attrs.tile == (ROWS[0], step)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _model(64, dtype=F32),
+        _model(64, size=20),
+        _model(64, size=136),
+        _model(1, 64, BF16, 2, 4096),
+    ],
+    ids=["f32", "odd sizes", "large sizes", "one row of many keys"],
+)
+def test_what_has_no_tile_stays(graph: Graph) -> None:
+    assert not _attention(graph)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.codegen.ptxas import assemble
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.test_matrix import A100, on_threads, tiles
+from tilewright.arith.expr import Var
+from tilewright.codegen.function import ModuleText
+from tilewright.codegen.launches import launches, shared_places
+from tilewright.codegen.llvm import compile_object
+from tilewright.codegen.nvptx import emit_launches
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
+from tilewright.finalize.gpu.memory import ALIGNED
+from tilewright.finalize.gpu.pipeline import finalize_gpu
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.verify import verify_func
+from tilewright.ir.types import tensor
+from tilewright.ops.attend_loops import attend_func
+from tilewright.ops.attend_problem import AttendAttrs, Problem
+from tilewright.ops.attend_tiles import tiled_func
+from tilewright.schedule.builtin.gpu.attention import tiled_tasks
+from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.target.gpu import GpuTarget
+
+HEADS = (0, 2, 1, 3)
+
+
+def _func(
+    queries: object,
+    keys: object,
+    size: int = 16,
+    dtype: DType = BF16,
+    heads: int = 1,
+    mask: DType | None = None,
+    **attrs: object,
+) -> Func:
+    """Attention with heads in the middle; those of keys are shared."""
+    given = {"tile": (16, 32), "scale": 0.25, **attrs}
+    orders = dict.fromkeys(("q_perm", "k_perm", "v_perm", "y_perm"), HEADS)
+    ins = [tensor(dtype, 1, queries, heads, size)]
+    ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
+    ins += [] if mask is None else [tensor(mask, queries, keys)]
+    out = tensor(dtype, 1, queries, heads, size)
+    return tiled_func(Problem(AttendAttrs(**orders, **given), tuple(ins), out))
+
+
+def _scheduled(func: Func) -> Func:
+    result = schedule_for_gpu(func, frozenset(), H200)
+    assert result.rule == "gpu.attention"
+    verify_func(result.func)
+    assert result.trace.replay(func) == result.func
+    return result.func
+
+
+@pytest.mark.parametrize("attrs", [{}, {"right": 0, "empty": "zero"}])
+def test_the_meaning_is_kept(attrs: dict[str, object]) -> None:
+    func = _func(10, 40, mask=F32, **attrs)
+    scheduled = _scheduled(func)
+    products = [t.intrinsic for t in tiles(scheduled) if t.srcs]
+    assert products == ["mma_bf16_16x32_rt", "mma_bf16_16x32_rn"]
+    arrays = sample(func, {})
+    expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
+    for name, found in run(scheduled, arrays, {}).items():
+        np.testing.assert_allclose(
+            found.astype(np.float32), expected[name].astype(np.float32), rtol=2e-2, atol=1e-2
+        )
+
+
+@pytest.mark.parametrize(
+    ("func", "sizes"),
+    [
+        (_func(64, 64, 64, tile=(64, 64)), {}),
+        (_func(20, 40, 24, F16, heads=2, right=0), {}),
+        (_func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}),
+        (_func(9, 33, mask=F32), {}),
+        (_func(9, 33, dtype=F16, mask=BOOL), {}),
+        (_func(Var("I"), Var("J")), {"I": 18, "J": 7}),
+    ],
+    ids=["plain", "causal", "long rows, band", "added mask", "mask of bools", "unknown lengths"],
+)
+def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, int]) -> None:
+    on_threads(func, _scheduled(func), sizes)
+
+
+@pytest.mark.parametrize(
+    ("func", "target", "kind"),
+    [
+        (_func(64, 64, 64, tile=(64, 64)), H200, "wgmma"),
+        (_func(64, 128, 64, tile=(64, 128)), H200, "wgmma"),
+        (_func(64, 128, 128, tile=(64, 128)), H200, "mma"),
+        (_func(64, 64, 32, tile=(64, 64)), H200, "mma"),
+        (_func(64, 64, 64, tile=(32, 64)), H200, "mma"),
+        (_func(64, 64, 64, tile=(64, 64)), A100, "mma"),
+    ],
+)
+def test_four_warps_multiply_at_once_where_they_can(
+    func: Func, target: GpuTarget, kind: str
+) -> None:
+    scheduled = schedule_for_gpu(func, frozenset(), target).func
+    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind}
+
+
+def test_a_walk_of_one_step_has_room_for_one() -> None:
+    func = _func(8, 252, 64, right=0, tile=(32, 64))
+    (launch,) = launches(finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED,)), H200))
+    assert sum(size for _, size in shared_places(launch.body).values()) <= 40 * 1024
+
+
+def test_only_attention_in_lanes_has_the_rule() -> None:
+    ins = tuple(tensor(F32, 2, 64, 8) for _ in range(3))
+    assert tiled_tasks(attend_func(Problem(AttendAttrs(), ins, ins[0]))) is None
+    tasks = tiled_tasks(_func(20, 40))
+    assert tasks is not None
+    assert tasks.name == "at.rows"
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(
+    ("size", "rows", "attrs"),
+    [(64, 64, {}), (128, 64, {"right": 0}), (32, 32, {"mask": BF16})],
+)
+def test_kernels_assemble_without_spills(
+    size: int, rows: int, attrs: dict[str, object], tmp_path: Path
+) -> None:
+    scheduled = _scheduled(_func(1024, 1024, size, heads=4, tile=(rows, 64), **attrs))
+    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
+    # Scores stay where they are: nothing is planned beside the operands.
+    assert {p.name for p in plain.params} <= {"x0", "x1", "x2", "x3", "y0"}
+    module = ModuleText(H200.architecture)
+    emit_launches(module, plain, ())
+    reports = assemble(compile_object(module.text(), H200).decode(), tmp_path, H200.cpu)
+    for launch in launches(plain):
+        report = reports[launch.name]
+        assert (report.spilled, report.stack) == (0, 0)
+        assert launch.shared <= H200.block_shared

@@ -1,0 +1,55 @@
+"""Attention on GPUs: formed where instructions on matrices compute it, with the tile for them.
+
+    softmax(q k') v   →   attend(q, k, v) {tile=[64, 64]}
+
+What the tile does not suit stays two products with a softmax between them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright.arith.expr import as_int, product
+from tilewright.core.dtypes import BF16, F16
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ops.attend_problem import Problem
+from tilewright.ops.attend_tiles import WIDTHS
+from tilewright.passes.form_attention import form_attention
+from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+
+# Rows that a block of threads may have, and the keys of a step: more where there are many steps,
+# and registers for them.
+ROWS = (64, 32)
+KEYS, MORE_KEYS = 64, 128
+MANY_KEYS = 1024
+# Fewer rows than this leave most of a tile empty: worth it where keys are few, or batches many.
+LEAST_ROWS = 8
+FEW_KEYS = 512
+# Elements that are copied at once.
+PIECE = 8
+
+
+def tile_attention(graph: Graph, target: GpuTarget | None = None) -> Graph:
+    """Find attention that instructions on matrices compute, tile by tile."""
+    return form_attention(graph, partial(tile_of, target or resolve(PREFIX)))
+
+
+def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
+    """The rows and keys that a block of threads computes together; empty if it cannot."""
+    sizes = as_int(p.q[-1]), as_int(p.v[-1])
+    known = [n for n in sizes if n is not None and n % PIECE == 0 and n <= WIDTHS[-1]]
+    rows = as_int(p.q[-2])
+    if p.out.dtype not in (BF16, F16) or len(known) < len(sizes):
+        return ()
+    if rows is None:
+        return ROWS[0], KEYS
+    keys = as_int(p.k[-2])
+    batches = as_int(product(p.q[:-2])) or 1
+    few = batches * -(-rows // ROWS[0]) < target.multiprocessors
+    if rows < LEAST_ROWS and few and (keys is None or keys > FEW_KEYS):
+        return ()
+    if few or rows <= ROWS[-1]:
+        return ROWS[-1], KEYS
+    many = keys is not None and keys >= MANY_KEYS
+    narrow = max(known) <= KEYS and not any(p.ins[3:])
+    return ROWS[0], MORE_KEYS if many and narrow else KEYS
