@@ -107,6 +107,14 @@ def test_shares_that_have_become_0_are_not_compared(far: float, compared: bool) 
     )
 
 
+@pytest.mark.parametrize(("opset", "compared"), [(12, False), (13, True)])
+def test_what_meant_something_else_is_not_compared(opset: int, compared: bool) -> None:
+    case = _case("Softmax", np.zeros((2, 3), np.float32))
+    case.model.opset_import[0].version = opset
+    other = Expected([np.full((2, 3), 9.0, np.float32)], [np.zeros((2, 3))], True)
+    assert bool(_said(case, other)) is compared
+
+
 @pytest.mark.parametrize(("length", "compared"), [(1, False), (3, True)])
 def test_one_pixel_is_not_compared(length: int, compared: bool) -> None:
     mode = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": "linear"}

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from tilewright.frontends.onnx.read import DOMAINS
 from tilewright.fuzz.case_file import Arrays
 from tilewright.fuzz.oracle import Expected, mismatch
 from tilewright.fuzz.shrink import constants
@@ -51,6 +52,9 @@ UNLIKE_INTEGERS: Mapping[str, str] = {
     "ReduceMean": "the mean is formed in floats, integers beyond 2^53 are rounded",
     "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
 }
+# The same for models of an opset before this one: until then all axes from `axis` on were one, and
+# the reference has only the newest meaning of an operator.
+UNLIKE_BEFORE: Mapping[str, int] = {"Hardmax": 13, "LogSoftmax": 13, "Softmax": 13}
 # The same for nodes with this element type as the attribute `to`.
 UNLIKE_TO: Mapping[int, str] = {
     onnx.TensorProto.FLOAT8E8M0: "it has no sign: what a negative number becomes is open",
@@ -140,14 +144,15 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
         return False
     given = [*inputs.values(), *constants(model).values()]
     floats = [x for x in given if is_float(x.dtype)]
-    unlike = dict(UNLIKE)
+    opset = max((o.version for o in model.opset_import if o.domain in DOMAINS), default=1)
+    unlike = {*UNLIKE, *(op for op, since in UNLIKE_BEFORE.items() if opset < since)}
     if not all(np.isfinite(x.astype(np.float64)).all() for x in floats):
-        unlike |= UNLIKE_NOT_FINITE
+        unlike |= UNLIKE_NOT_FINITE.keys()
     floating = _floating(model)
     return (
         floating is not None
         and not any(a.i in _INTEGERS for n in _nested(model.graph) for a in _targets(n))
-        and not operators & unlike.keys()
+        and not operators & unlike
         and all(n.input[0] in floating for n in nodes if _makes_numbers_between(n))
     )
 
