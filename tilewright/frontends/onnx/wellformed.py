@@ -51,6 +51,10 @@ def _check_graph(graph: GraphProto, opsets: _Opsets, file: str) -> None:
     values = (graph.input, graph.output, graph.value_info, graph.initializer)
     _check_texts((graph.name, *(v.name for field in values for v in field)), file)
     for value in graph.input:
+        if not value.name:
+            raise FrontendError(
+                "onnx.no-name", f"graph {graph.name!r} has an input without a name", loc=Loc(file)
+            )
         dims = value.type.tensor_type.shape.dim
         _check_texts((d.dim_param for d in dims), file)
     for node in graph.node:
