@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -54,6 +54,13 @@ class Part:
 def _models(batch: int) -> Part:
     given = ("--batches", str(batch), "--peers", "eager,inductor,jax")
     return Part("models.py", (*given, "--cold", COLD if batch == 1 else ""), 290)
+
+
+def _narrowed(part: Part, models: str) -> Part:
+    """A part of models, with only those that are named, if any are."""
+    if part.script != "models.py" or not models:
+        return part
+    return replace(part, arguments=(*models.split(","), *part.arguments))
 
 
 PARTS = {
@@ -126,13 +133,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=ROOT / "benchmarks" / "results" / "gpu.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "gpu.md")
     parser.add_argument("--logs", type=Path, default=None)
+    parser.add_argument("--models", default="", help="only these, comma separated")
     given = parser.parse_args()
     figures = json.loads(given.json.read_text()) if given.json.exists() else {"parts": {}}
     logs = given.logs or Path(tempfile.mkdtemp())
     logs.mkdir(parents=True, exist_ok=True)
     for name in given.parts or [n for n, p in PARTS.items() if (HERE / p.script).exists()]:
         if name != "page":
-            found = measure(PARTS[name], logs / f"{name}.log")
+            found = measure(_narrowed(PARTS[name], given.models), logs / f"{name}.log")
             figures["parts"][name] = found
             figures |= {"machine": machine(), "date": str(datetime.date.today())}
             given.json.write_text(json.dumps(figures, indent=1))

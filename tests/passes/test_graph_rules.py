@@ -206,11 +206,17 @@ def _inputs(graph: Graph, seed: int, special: bool) -> dict[str, np.ndarray]:
     return found
 
 
+# What minus infinity becomes, where the formula that is replaced gives NaN.
+LIMITS = {"gelu-erf": 0.0}
+
+
 def _signs(x: np.ndarray) -> np.ndarray:
     return np.signbit(x) & (x == 0)
 
 
-def _compare(before: Graph, after: Graph, tolerance: float, exact_zeros: bool) -> None:
+def _compare(
+    before: Graph, after: Graph, tolerance: float, exact_zeros: bool, limit: float | None = None
+) -> None:
     verify_graph(after)
     check_types(after)
     for seed in range(12):
@@ -218,6 +224,9 @@ def _compare(before: Graph, after: Graph, tolerance: float, exact_zeros: bool) -
         old = run_graph(before, inputs)[before.outputs[0]]
         new = run_graph(after, inputs)[after.outputs[0]]
         assert old.dtype == new.dtype
+        if limit is not None:
+            (x,) = inputs.values()
+            old = np.where(np.isneginf(x), np.asarray(limit, old.dtype), old)
         if old.dtype == np.bool_ or not tolerance:
             np.testing.assert_array_equal(new, old)
         else:
@@ -234,7 +243,8 @@ def test_each_rule_fires_and_keeps_the_numbers(rule):
     after = eliminate_dead(rewrite_graph(before, lambda g, n: rule.apply(g, n)))
     assert after is not before
     assert len(after.nodes) <= len(before.nodes) or rule.name.startswith("pow")
-    _compare(before, after, tolerance, exact_zeros=not tolerance)
+    limit = LIMITS.get(rule.name)
+    _compare(before, after, tolerance, not tolerance, limit)
     settled = eliminate_dead(simplify_algebra(before))
     assert simplify_algebra(settled) is settled
-    _compare(before, settled, max(tolerance, 1e-6), exact_zeros=False)
+    _compare(before, settled, max(tolerance, 1e-6), False, limit)

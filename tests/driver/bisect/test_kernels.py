@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,8 +59,8 @@ def test_wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_value_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     right = build.plan_memory
 
-    def wrong(buffers: list[object]) -> MemoryPlan:
-        plan = right(buffers)  # type: ignore[arg-type]
+    def wrong(*given: Any) -> MemoryPlan:
+        plan = right(*given)
         offsets = dict(plan.offsets)
         if "tanh_2" in offsets:  # which is computed from tanh_1
             offsets["tanh_2"] = offsets["tanh_1"]

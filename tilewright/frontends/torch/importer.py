@@ -38,6 +38,9 @@ _CHECKS = (
     "aten._functional_sym_constrain",
     "aten.sym_constrain",
 )
+# How messages begin of checks that torch's own operators make of indices. An index outside has a
+# meaning here: one_hot gives a row of zeros, as ONNX's does.
+_OF_INDICES = ("one_hot: ",)
 # What would have to look at values while the model runs.
 _OF_VALUES = {
     "aten._assert_async": "assertions on values of tensors are not supported",
@@ -136,7 +139,7 @@ def _call(state: _Import, node: Node) -> Any:
     if node.target is operator.getitem and isinstance(state.values[node.args[0]], tuple):
         return _item(state, node)
     op, loc = str(node.target), place_of(node)
-    if op.startswith(_CHECKS):
+    if op.startswith(_CHECKS) or _is_of_indices(op, node):
         return None
     _refuse_values(op, loc)
     value = node.meta.get("val")
@@ -147,6 +150,10 @@ def _call(state: _Import, node: Node) -> Any:
     result = convert(state.c, call)
     _check(state, call, result)
     return result
+
+
+def _is_of_indices(op: str, node: Node) -> bool:
+    return op == "aten._assert_async.msg" and str(node.args[1]).startswith(_OF_INDICES)
 
 
 def _refuse_values(op: str, loc: Loc) -> None:
