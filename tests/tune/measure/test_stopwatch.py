@@ -10,7 +10,6 @@ from tests.runtime.fake_model import arguments, container
 from tilewright.core.caches import cache_sizes
 from tilewright.runtime.executable import Executable
 from tilewright.tune.measure import stopwatch
-from tilewright.tune.measure.evaluator import Sample
 from tilewright.tune.measure.stopwatch import CacheFlush, Stopwatch
 
 
@@ -62,4 +61,4 @@ def test_a_flush_goes_over_more_than_the_caches_hold() -> None:
 
 def test_a_model_without_kernels(model: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "kernel_times", lambda *inputs, runs: np.zeros((runs, 0), np.int64))
-    assert Stopwatch(model, arguments(4)).sample() == Sample(0.0)
+    assert Stopwatch(model, arguments(4)).sample().seconds == 0.0
