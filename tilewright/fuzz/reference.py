@@ -44,6 +44,7 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Range": "a step without end takes one element; by ONNX's formula none",
     "Resize": "elements that count nothing are multiplied by 0, which makes infinities NaN",
     "RoiAlign": "elements that count nothing are multiplied by 0, and the maximum forgets NaN",
+    "ScatterElements": "the minimum and the maximum forget NaN, or keep it, as the order has it",
     "STFT": "in a fast transform infinities meet other factors",
 }
 # The same for nodes whose first operand is not of floats, unless they only choose among elements.
