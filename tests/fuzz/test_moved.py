@@ -72,3 +72,20 @@ def test_whether_an_infinity_of_no_weight_counts_is_open() -> None:
     spread = _spread(case_of([node], given, ["y"]).model, **given)
     assert spread[0] < 1e-5
     assert spread[1] == np.inf
+
+
+def test_a_product_that_leaves_the_range_on_the_way_may_be_anything() -> None:
+    node = helper.make_node("ReduceProd", ["x"], ["y"], axes=[1])
+    large, usual, small = [1e30, 1e30, 1e-30], [1e30, 2.0, 1e-30], [1e-30, 1e-30, 1e30]
+    given = {"x": np.array([large, usual, small, [0.0, 1.0, 2.0]], np.float32)}
+    case = case_of([node], given, ["y"])
+    case.model.opset_import[0].version = 17
+    spread = _spread(case.model, **given).reshape(-1)
+    assert list(np.isfinite(spread)) == [False, True, False, True]
+
+
+def test_a_steep_function_of_a_rounded_number() -> None:
+    given = {"x": np.array([-16.0, 1.0])}
+    case = case_of([helper.make_node("Gelu", ["x"], ["y"])], given, ["y"])
+    far, near = _spread(case.model, **given) / np.abs(interpreter(case.model)(given, Moved(0))[0])
+    assert far > 8 * near

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.arith.expr import Binary, Call, Expr, Reduce, const, select
+from tilewright.arith.expr import Binary, Call, Expr, Reduce, call, const, select
 from tilewright.arith.walk import rewrite
 from tilewright.core.dtypes import from_numpy
 from tilewright.fuzz.values import is_float
@@ -36,11 +36,15 @@ BY_FLOATS = frozenset({"resize"})
 # Operators in which elements of weight 0 are left out where that is known at compile time, so that
 # it is open whether infinities among them count.
 WEIGHTED = frozenset({"resize"})
+# Operators that multiply many numbers, in whichever order.
+PRODUCTS = frozenset({"reduce_prod"})
 # Units in the last place by which an inexact result, or an operand of a sum, is moved.
 UNITS = 4.0
 # The same for sums, products and quotients within an operator, each of which is rounded once.
 ROUNDED = 1.0
 _ARITHMETIC = ("add", "sub", "mul", "div")
+# Functions that fall so steeply that it matters how their operand is rounded on the way.
+_STEEP_CALLS = ("gelu",)
 _INEXACT_CALLS = FUNCTIONS.keys() - {"floor", "ceil", "trunc", "round_even", "copysign"}
 
 
@@ -66,6 +70,8 @@ class Moved:
         edit = self._weighed if self.leaves_out and node.op in WEIGHTED else self.scaled
         found = evaluate_node(node, inputs, sizes, types, self, edit)
         results = [self._move(x) for x in found]
+        if node.op in PRODUCTS:
+            results = [np.where(_leaves_range(node, inputs, sizes, types), np.nan, results[0])]
         if node.op in BY_FLOATS:
             results = [self._rounded(x) for x in results]
         self.count += any(is_float(x.dtype) or x.dtype.kind == "c" for x in results)
@@ -91,6 +97,12 @@ class Moved:
             units = UNITS
         else:
             return None
+        if isinstance(e, Call) and e.fn in _STEEP_CALLS:
+            e = call(e.fn, *(self._times(a, ROUNDED) for a in e.args))
+        return self._times(e, units)
+
+    def _times(self, e: Expr, units: float) -> Expr:
+        """A value a few units in its last place larger or smaller."""
         eps = float(ml_dtypes.finfo(e.dtype.numpy).eps)
         return e * const(1 + eps * self.draw.uniform(-units, units), e.dtype)
 
@@ -120,6 +132,21 @@ class Moved:
         if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
             return x
         return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)
+
+
+def _leaves_range(
+    node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
+) -> np.ndarray:
+    """Where a product may become infinite or 0 on the way, for which it takes but an order."""
+    (x,) = inputs
+    assert x is not None
+    if not is_float(x.dtype):
+        return np.zeros((), bool)
+    size = np.abs(np.where(np.isfinite(x) & (x != 0), x, 1)).astype(x.dtype)
+    one = np.ones((), x.dtype)
+    (large,) = evaluate_node(node, [np.maximum(size, one)], sizes, types)
+    (small,) = evaluate_node(node, [np.minimum(size, one)], sizes, types)
+    return ~np.isfinite(large) | (small == 0)
 
 
 def _product_or_zero(e: Expr) -> Expr | None:
