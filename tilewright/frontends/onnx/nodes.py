@@ -75,6 +75,9 @@ def _expand(c: Context, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
     formal = itertools.zip_longest(body.input, n.inputs[: len(body.input)], fillvalue="")
     inner = replace(c, opset=opsets[""], values=dict(formal))
     for proto in body_nodes(body, n.proto):
+        missing = [name for name in proto.input if name and name not in inner.values]
+        if missing:  # a maker of bodies has met attributes that it does not know
+            raise n.invalid(f"what ONNX makes it of reads {missing[0]!r}, which nothing defines")
         convert_node(inner, proto, opsets, n.loc)
     return tuple(inner.values[name] for name in body.output if name in inner.values)
 
