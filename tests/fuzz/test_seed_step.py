@@ -33,3 +33,11 @@ def test_types_change_where_the_schema_ties_them() -> None:
     found = [retyped(random.Random(n), seed, seed.inputs) for n in range(10)]
     assert len({r["x"].dtype for r in found}) > 2
     assert all(r["x"].dtype == r["y"].dtype for r in found)
+
+
+def test_small_types_become_other_small_types() -> None:
+    seeds = [s for s in seeds_of("cast") if any("INT4" in part for part in s.name.split("_"))]
+    assert seeds
+    for seed in seeds[:4]:
+        for number in range(60):
+            retyped(random.Random(number), seed, seed.inputs)

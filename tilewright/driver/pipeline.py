@@ -42,6 +42,7 @@ from tilewright.passes.simplify_control import simplify_control
 from tilewright.passes.simplify_loops import simplify_loops
 from tilewright.passes.sink_reshapes import sink_reshapes
 from tilewright.passes.sink_transposes import sink_transposes
+from tilewright.passes.sort_rows import sort_rows
 from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
 from tilewright.passes.tile_attention import tile_attention
@@ -71,6 +72,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("split_groups", split_groups),
     GraphPass("winograd", winograd),
     GraphPass("separate_resizes", separate_resizes),
+    GraphPass("sort_rows", sort_rows),
     GraphPass("sink_reshapes", sink_reshapes),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("form_attention", form_attention),

@@ -84,8 +84,15 @@ def retyped(rng: random.Random, seed: Seed, inputs: Mapping[str, np.ndarray]) ->
     for number, name in enumerate(node.input):
         if name in found and formal and formal[min(number, len(formal) - 1)] == chosen:
             with np.errstate(all="ignore"):
-                found[name] = found[name].astype(to)
+                found[name] = found[name].astype(_wide(found[name].dtype)).astype(to)
     return found
+
+
+def _wide(dtype: np.dtype) -> type[np.generic]:
+    """A type that holds all of another; NumPy knows no way from one small type to the next."""
+    if dtype.kind == "c":
+        return np.complex128
+    return np.float64 if is_float(dtype) else np.int64
 
 
 def _operand(d: Draft, array: np.ndarray) -> str:

@@ -29,6 +29,7 @@ from tilewright.frontends.onnx.waiting import Waiting
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.build import GraphBuilder
+from tilewright.passes.apply_checks import apply_checks
 
 
 def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:
@@ -109,7 +110,8 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
         if again or (name not in inputs and (ours not in defined or ours in names)):
             ours = c.g.add("identity", ours, name=identifier(name))
         names[ours] = _of_its_own(name, len(names), outputs) if again else name
-    return _renamed(c.g.graph(*names.values()), names)
+    # what later nodes say about sizes holds for earlier ones too
+    return apply_checks(_renamed(c.g.graph(*names.values()), names))
 
 
 def _of_its_own(name: str, number: int, taken: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Binary, Expr, Load, Var, as_int, const, select
 from tilewright.arith.operators import DIVISIONS
-from tilewright.arith.walk import loads, rewrite, subexpressions, substitute
-from tilewright.ir.loop.nodes import Alloc, Block, Func, Stmt, Store, Tile
-from tilewright.ir.loop.walk import accesses, buffers
+from tilewright.arith.walk import loads, rewrite, substitute
+from tilewright.ir.loop.nodes import Alloc, Block, Func, Store, Tile
+from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.dataflow import allocation, only_buffer, readers
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.rebuild import Extents, Rebuilder, tidy_loads
@@ -35,26 +35,11 @@ def inline(func: Func, block: str) -> Func:
     for reader in readers(func, buffer):
         if isinstance(reader[-1], Tile):
             raise refuse(func, "inline.tile", f"a tile reads {buffer!r}", reader[-1])
-        _check_division(func, reader[-1], buffer, store.value)
     inliner = _Inliner(producer, store, formal)
     smaller = Rebuilder(buffer, buffers(func), inliner.load).func(replaced(func, spine, None))
     alloc = allocation(smaller, buffer, "inline")
     assert isinstance(alloc[-1], Alloc)
     return replaced(smaller, alloc, alloc[-1].body)
-
-
-def _check_division(func: Func, reader: Stmt, buffer: str, value: Expr) -> None:
-    """An integer division by an element may not see the zero of a masked load."""
-    divides = any(
-        isinstance(e, Binary) and e.op in DIVISIONS and e.dtype.is_integer and any(loads(e.b))
-        for e in subexpressions(value)
-    )
-    if not divides:
-        return
-    for access in accesses(reader):
-        if isinstance(access, Load) and access.buffer == buffer and access.mask is not None:
-            message = f"{buffer!r} divides integers by elements and is read under a mask"
-            raise refuse(func, "inline.division", message, reader)
 
 
 def single_store(func: Func, block: Block, step: str) -> Store:
@@ -113,9 +98,12 @@ def masked(value: Expr, mask: Expr) -> Expr:
     """`value` with loads that read only where `mask` holds."""
 
     def restrict(e: Expr) -> Expr | None:
-        if not isinstance(e, Load):
-            return None
-        both = mask if e.mask is None else mask & e.mask
-        return Load(e.buffer, e.indices, e.dtype, both)
+        if isinstance(e, Load):
+            both = mask if e.mask is None else mask & e.mask
+            return Load(e.buffer, e.indices, e.dtype, both)
+        if isinstance(e, Binary) and e.op in DIVISIONS and e.dtype.is_integer and any(loads(e.b)):
+            # an integer must not be divided by the zero that is read elsewhere
+            return Binary(e.op, e.a, select(mask, e.b, const(1, e.dtype)))
+        return None
 
     return rewrite(value, restrict)
