@@ -116,9 +116,9 @@ def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         apart = np.abs(a - b)
         same = (x == y) | (np.isnan(a) & np.isnan(b))
     # 64 bits do not fit into a float, so integers that differ may seem the same there
-    apart = np.where(np.isfinite(apart), np.maximum(apart, np.finfo(np.float64).tiny), np.inf)
-    least = 1.0 if x.dtype.kind in "iub" else 0.0
-    return np.where(same, 0.0, np.maximum(apart, least))
+    least = 1.0 if x.dtype.kind in "iub" else float(np.finfo(np.float64).smallest_subnormal)
+    apart = np.where(np.isfinite(apart), np.maximum(apart, least), np.inf)
+    return np.where(same, 0.0, apart)
 
 
 def mismatch(found: Any, expected: Any, spread: np.ndarray | None, exact: bool) -> str:

@@ -158,6 +158,8 @@ def _attention_type(
     assert v is not None
     if not q.rank == k.rank == v.rank or q.rank not in (3, 4):
         raise fail("attention", f"{q}, {k} and {v} must all have rank 3, or all rank 4")
+    if any(past is not None and past.rank != 4 for past in (past_k, past_v)):
+        raise fail("attention", f"past keys {past_k} and values {past_v} must have rank 4")
     if attrs.scores not in SCORES or (past_k is None) != (past_v is None):
         raise fail("attention", "needs past keys and values together, and a known scores kind")
     dtype = same_dtype("attention", [q, k])
