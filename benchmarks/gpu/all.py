@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -155,6 +156,14 @@ def machine() -> str:
     return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def write(path: Path, figures: Figures, name: str, found: Figures) -> None:
+    """Put what is known of a part into the file, which is whole at any time."""
+    figures["parts"][name] = found
+    fresh = path.with_suffix(".fresh")
+    fresh.write_text(json.dumps(figures, indent=1))
+    fresh.replace(path)
+
+
 def arguments() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -180,14 +189,8 @@ def main() -> None:
         if name == "page" or left <= 0:
             continue
         part = _narrowed(name, given.models, given.missing)
-        figures |= {"machine": machine(), "date": str(datetime.date.today())}
-
-        def keep(found: Figures, name: str = name) -> None:
-            figures["parts"][name] = found
-            fresh = given.json.with_suffix(".fresh")
-            fresh.write_text(json.dumps(figures, indent=1))
-            fresh.replace(given.json)
-
+        figures.update(machine=machine(), date=str(datetime.date.today()))
+        keep = partial(write, given.json, figures, name)
         before = figures["parts"].get(name, {}).get("figures", {})
         measure(replace(part, limit=min(part.limit, left)), logs / f"{name}.log", before, keep)
         print(name, *(figures["parts"][name][k] for k in ("ended", "seconds")), "s", flush=True)

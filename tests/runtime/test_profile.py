@@ -58,7 +58,7 @@ def test_table() -> None:
 def test_rates_of_a_gpu() -> None:
     manifest = {"kernels": [{"name": "copy", "flops": 2_000_000, "bytes": 8_000_000}]}
     lines = str(make_profile(manifest, {}, Measured([[2000]], [2000]))).splitlines()
-    assert lines[0].split()[5:7] == ["TFLOP/s", "TB/s"]
+    assert {"TFLOP/s", "TB/s"} <= set(lines[0].split())
     assert lines[1].split()[5:7] == ["1.00", "4.00"]
 
 
