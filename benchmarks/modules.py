@@ -224,6 +224,9 @@ EFFICIENTNET_B0 = hf.EfficientNetConfig(
     dropout_rate=0.2,
 )
 MOBILENET_V2 = hf.MobileNetV2Config(num_labels=1000, tf_padding=False)
+MINILM = hf.BertConfig(
+    hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+)
 
 ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {
     "resnet50": seeded(
@@ -243,4 +246,5 @@ ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {
     "lstm": seeded(lambda: Recurrent(512)),
     "dlrm": seeded(lambda: Recommender(dense=13, tables=26, rows=10_000, width=64)),
     "minilm": pretrained_minilm,
+    "minilm_random": seeded(lambda: Embedder(hf.BertModel(MINILM, add_pooling_layer=False))),
 }

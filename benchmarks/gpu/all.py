@@ -1,10 +1,12 @@
 """All that is shown on a GPU: kernels and models beside their peers, and that they are right.
 
     python benchmarks/gpu/all.py [PART ...] [--json benchmarks/results/gpu.json]
+    python benchmarks/gpu/all.py models --seconds 500 --missing    # what earlier calls left
     python benchmarks/gpu/all.py page            # docs/gpu.md from the figures, without a GPU
 
-Every part is a process with a limit of time. What it has written by then is kept, and what earlier
-calls have measured of other parts stays in the file: parts can be measured one at a time.
+Every part is a process with a limit of time. What it has written is in the file a few seconds
+later, whatever happens to this process, and what earlier calls have measured of other parts stays
+there: parts can be measured one at a time, and models some at a time.
 """
 
 from __future__ import annotations
@@ -20,27 +22,34 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# Models whose peers compile with the processors to themselves.
-COLD = "resnet50,bert_base"
+# Where models are exported to, for as long as the machine lasts.
+WORK = Path(tempfile.gettempdir()) / "tilewright-models"
+TOLD_EVERY = 5.0
 
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One process: a script with its arguments, and how many seconds it may take."""
+    """One process: a script with its arguments, and how many seconds it may take.
+
+    With `adds`, its figures are added to those of earlier calls.
+    """
 
     script: str
     arguments: tuple[str, ...]
-    limit: int
+    limit: float
     tool: str = ""
+    adds: bool = False
 
     def command(self, result: Path) -> list[str]:
         """What is run; figures go to `result`."""
@@ -51,63 +60,84 @@ class Part:
         return [*words, "--json", str(result)]
 
 
-def _models(batch: int) -> Part:
-    given = ("--batches", str(batch), "--peers", "eager,inductor,jax")
-    return Part("models.py", (*given, "--cold", COLD if batch == 1 else ""), 290)
+def _models(limit: float, *given: str) -> Part:
+    return Part("models.py", ("--work", str(WORK), *given), limit, adds=True)
 
 
-def _narrowed(part: Part, models: str) -> Part:
-    """A part of models, with only those that are named, if any are."""
-    if part.script != "models.py" or not models:
-        return part
-    return replace(part, arguments=(*models.split(","), *part.arguments))
-
-
+COLD = ("--workers", "1", "--batches", "1", "--precisions", "fp16", "--engines", "ours,inductor")
 PARTS = {
     "rows": Part("rows.py", (), 100),
     "products": Part("products.py", ("--shapes", "100"), 90),
     "attention": Part("attention.py", ("--shapes", "100"), 90),
+    "models": _models(400, "--engines", "ours,eager,inductor"),
+    "jax": _models(300, "--engines", "jax"),
+    "cold": _models(120, "resnet50", "bert_base", *COLD),
     "shapes": Part("check.py", ("kernels", "--shapes", "100"), 170),
     "shapes16": Part("check.py", ("kernels", "--shapes", "100", "--precision", "fp16"), 170),
     "leaks": Part("leaks.py", (), 60),
     "memcheck": Part("sanitize.py", ("--shapes", "3"), 90, "memcheck"),
     "racecheck": Part("sanitize.py", ("--shapes", "3"), 90, "racecheck"),
-    "models1": _models(1),
-    "models32": _models(32),
 }
 
 
-def limited(command: list[str], out: TextIO, limit: int) -> str:
-    """Run a command, and end it with all processes that it has started when its time is over."""
+def _narrowed(name: str, models: str, missing: bool) -> Part:
+    """A part; of models, only those that are named, if any are, or those that are missing."""
+    part = PARTS[name]
+    if not part.adds:
+        return part
+    chosen = [model for model in models.split(",") if model and name != "cold"]
+    more = (*chosen, *["--missing"] * missing)
+    return replace(part, arguments=(*more, *part.arguments))
+
+
+def limited(command: list[str], out: TextIO, limit: float, told: Callable[[], None]) -> str:
+    """Run a command, and end it with all processes that it has started when its time is over.
+
+    Every few seconds `told` is called.
+    """
+    end = time.monotonic() + limit
     process = subprocess.Popen(
         command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True
     )
     try:
-        status = process.wait(limit)
-        return "done" if status == 0 else f"status {status}"
-    except subprocess.TimeoutExpired:
-        return f"stopped after {limit} s"
+        while (left := end - time.monotonic()) > 0:
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(min(left, TOLD_EVERY))
+                return "done" if status == 0 else f"status {status}"
+            told()
+        return f"stopped after {limit:.0f} s"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def measure(part: Part, log: Path) -> Figures:
-    """Run one part; its figures, seconds, and how it ended."""
+def measure(part: Part, log: Path, before: Figures, keep: Callable[[Figures], None]) -> None:
+    """Run one part and `keep` its figures, seconds, and how it ended: now and then, and at last."""
     result = Path(tempfile.mkdtemp()) / "figures.json"
+    if part.adds:
+        result.write_text(json.dumps(before))
     start = time.monotonic()
+
+    def told(ended: str = "stopped with all the others") -> None:
+        said = log.read_text(errors="replace")
+        found = sanitized(said) if part.tool else _read(result)
+        seconds = round(time.monotonic() - start, 1)
+        keep({"ended": ended, "seconds": seconds, "figures": found, "said": said[-1500:]})
+
     with log.open("w") as out:
         try:
-            ended = limited(part.command(result), out, part.limit)
+            ended = limited(part.command(result), out, part.limit, told)
         except OSError as error:  # a tool that is not there
             ended = str(error)
-    seconds = round(time.monotonic() - start, 1)
-    said = log.read_text(errors="replace")
-    found = json.loads(result.read_text()) if result.exists() else {}
-    if part.tool:
-        found = sanitized(said)
-    return {"ended": ended, "seconds": seconds, "figures": found, "said": said[-1500:]}
+    told(ended)
+
+
+def _read(path: Path) -> Figures:
+    """Figures from a file, none while it is not there or not whole."""
+    with suppress(FileNotFoundError, json.JSONDecodeError):
+        return json.loads(path.read_text())
+    return {}
 
 
 def sanitized(said: str) -> Figures:
@@ -126,25 +156,44 @@ def machine() -> str:
     return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def main() -> None:
-    """Measure the parts that are asked for, one after another; write figures and page."""
+def write(path: Path, figures: Figures, name: str, found: Figures) -> None:
+    """Put what is known of a part into the file, which is whole at any time."""
+    figures["parts"][name] = found
+    fresh = path.with_suffix(".fresh")
+    fresh.write_text(json.dumps(figures, indent=1))
+    fresh.replace(path)
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, page; all if none")
     parser.add_argument("--json", type=Path, default=ROOT / "benchmarks" / "results" / "gpu.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "gpu.md")
     parser.add_argument("--logs", type=Path, default=None)
     parser.add_argument("--models", default="", help="only these, comma separated")
-    given = parser.parse_args()
+    parser.add_argument("--missing", action="store_true", help="only models not measured yet")
+    parser.add_argument("--seconds", type=float, default=3600, help="of all parts together")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure the parts that are asked for, one after another; write figures and page."""
+    given = arguments()
+    end = time.monotonic() + given.seconds
     figures = json.loads(given.json.read_text()) if given.json.exists() else {"parts": {}}
     logs = given.logs or Path(tempfile.mkdtemp())
     logs.mkdir(parents=True, exist_ok=True)
-    for name in given.parts or [n for n, p in PARTS.items() if (HERE / p.script).exists()]:
-        if name != "page":
-            found = measure(_narrowed(PARTS[name], given.models), logs / f"{name}.log")
-            figures["parts"][name] = found
-            figures |= {"machine": machine(), "date": str(datetime.date.today())}
-            given.json.write_text(json.dumps(figures, indent=1))
-            print(name, found["ended"], found["seconds"], "s", flush=True)
+    for name in given.parts or PARTS:
+        left = end - time.monotonic()
+        if name == "page" or left <= 0:
+            continue
+        part = _narrowed(name, given.models, given.missing)
+        figures.update(machine=machine(), date=str(datetime.date.today()))
+        keep = partial(write, given.json, figures, name)
+        before = figures["parts"].get(name, {}).get("figures", {})
+        measure(replace(part, limit=min(part.limit, left)), logs / f"{name}.log", before, keep)
+        print(name, *(figures["parts"][name][k] for k in ("ended", "seconds")), "s", flush=True)
     sys.path.insert(0, str(HERE))
     from page import page
 

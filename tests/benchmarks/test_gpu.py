@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -34,15 +35,10 @@ def _beside(ours: float, torch: float) -> dict[str, Any]:
     return {**row, "tflops": 500.0, "ratio": torch / ours, "difference": 1e-3}
 
 
-def _model(name: str, ours: float | None, **peers: float) -> dict[str, Any]:
-    mine = {"failure": "no"} if ours is None else {"ms": ours, "error": 1e-5, "compile_s": 2.5}
-    return {
-        "model": name,
-        "batch": 1,
-        "precision": "f32",
-        "ours": mine,
-        **{p: {"ms": ms, "call_ms": 2 * ms, "first_s": 9.0} for p, ms in peers.items()},
-    }
+def _model(ours: float | None, **peers: float) -> dict[str, Any]:
+    mine = {"ms": ours, "error": 1e-5, "compile_s": 2.5} if ours else {"failure": "no\nmore"}
+    others = {p: {"ms": ms, "call_ms": 2 * ms, "compile_s": 9.0} for p, ms in peers.items()}
+    return {"ours": mine, **others}
 
 
 def _figures() -> dict[str, Any]:
@@ -56,13 +52,18 @@ def _figures() -> dict[str, Any]:
             "rows": {"one": _beside(1.0, 2.0), "two": _beside(1.0, 0.9)},
             "shapes": {"x": {"right": True}, "y": {"right": False}},
         },
-        "models1": [_model("resnet50", 1.0, eager=3.0, inductor=1.1), _model("lstm", None, jax=1)],
+        "models": {
+            "resnet50 32 f32": {"ours": {"ms": 4.0, "error": float("nan")}},
+            "resnet50 1 f32": _model(1.0, eager=3.0, inductor=1.1),
+            "lstm 1 fp16": _model(None, jax=1),
+        },
+        "cold": {"bert_base 1 fp16": _model(1.0, inductor=2.0)},
         "shapes": {"matmul": {"right": 99, "worst": 1e-6, "wrong": [[[1, 2, 3], "1e-2"]]}},
         "memcheck": {"summary": "0 errors", "kernels": 46, "failed": 0},
         "leaks": {"host": {"times": 10, "gpu": 0, "host": 4096, "right": True}},
     }
     found = {name: {"ended": "done", "figures": part} for name, part in parts.items()}
-    found["models1"]["ended"] = "stopped after 290 s"
+    found["models"]["ended"] = "stopped after 290 s"
     return {"machine": "a machine, 580", "date": "2026-01-02", "parts": found}
 
 
@@ -74,17 +75,29 @@ def test_page_has_all_figures(page: ModuleType) -> None:
         "Below 1.0: softmax (0.80).",
         "| one | 1 | 2 | 500 | 2.00 | 1 | 2 | 1e-03 |",
         "Below 0.95: two (0.90).",
-        "| resnet50 | 1 | f32 | 1 | 3 | 1.1 | 2.2 | – | 1.10 | 1e-05 |",
-        "| lstm | 1 | f32 | – | – | – | – | 1 | – | – |",
+        "| resnet50 | 1 | f32 | 1 | 6 | 3 | 2.2 | 1.1 | – | 1.10 | 1e-05 | – |\n| resnet50 | 32 |",
+        "| lstm | 1 | fp16 | – | – | – | – | – | 1 | – | – | – |",
         "Below 1.2: resnet50 1 f32 (1.10).",
-        "| resnet50 | f32 | 2.5 | 9 | – |",
+        "Wrong: resnet50 32 f32.",
+        "lstm 1 fp16, ours: no more",
+        "| resnet50 | 1 | f32 | 2.5 | 9 | – |",
+        "| bert_base | 1 | fp16 | 2.5 | 9 | – |",
         "| matmul, f32 | 99 | 100 |",
         "| products, 16 bits | 1 | 2 |",
         "| memcheck | 46 | 0 | 0 errors |",
         "| host | 10 | 0 | 4096 |",
-        "models1: stopped after 290 s",
+        "models: stopped after 290 s",
     ):
         assert words in text
+
+
+def test_errors_of_16_bits_are_judged_by_the_peer(page: ModuleType) -> None:
+    row = {"ours": {"error": 2e-2}, "eager": {}, "inductor": {"error": 1.5e-2}}
+    assert page.is_right("gpt2 1 fp16", row)
+    assert not page.is_right("gpt2 1 f32", {**row, "inductor": {"error": 1e-7}})
+    file = {"ours": {"error": 2e-2}, "eager": {"absent": "no module"}}
+    assert page.is_right("magika 1 fp16", file)
+    assert not page.is_right("magika 1 f32", file)
 
 
 def test_page_of_nothing(page: ModuleType) -> None:
@@ -96,32 +109,106 @@ def test_a_part_ends_with_all_its_processes(all_parts: ModuleType, tmp_path: Pat
     inner = f"import time; time.sleep(2); open({str(mark)!r}, 'w')"
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     with (tmp_path / "log").open("w") as out:
-        ended = all_parts.limited([sys.executable, "-c", outer], out, 1)
+        ended = all_parts.limited([sys.executable, "-c", outer], out, 1, lambda: None)
     assert ended == "stopped after 1 s"
     time.sleep(2)
     assert not mark.exists()
+
+
+WRITING = """
+import sys, json, pathlib, time
+path = pathlib.Path(sys.argv[-1])
+before = json.loads(path.read_text()) if path.exists() else {}
+path.write_text(json.dumps(before | {'rows': {}, 'shapes': {}}))
+"""
+
+
+def _run(module: ModuleType, monkeypatch: pytest.MonkeyPatch, *given: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["all.py", *map(str, given)])
+    module.main()
 
 
 def test_parts_are_kept(
     all_parts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script = tmp_path / "one.py"
-    script.write_text(
-        "import sys, json, pathlib\n"
-        "pathlib.Path(sys.argv[-1]).write_text(json.dumps({'rows': {}, 'shapes': {}}))\n"
-        "sys.exit(3)\n"
-    )
-    monkeypatch.setattr(all_parts, "PARTS", {"products": all_parts.Part(str(script), (), 20)})
+    script.write_text(f"{WRITING}sys.exit(3)\n")
+    part = all_parts.Part(str(script), (), 20)
+    added = all_parts.Part(str(script), (), 20, adds=True)
+    monkeypatch.setattr(all_parts, "PARTS", {"products": part, "models": added})
     figures, told = tmp_path / "gpu.json", tmp_path / "gpu.md"
-    figures.write_text('{"parts": {"leaks": {"ended": "done", "figures": {}}}}')
-    given = ["all.py", "products", "--json", str(figures), "--page", str(told)]
-    monkeypatch.setattr(sys, "argv", given)
-    all_parts.main()
-    assert '"leaks"' in figures.read_text()
+    earlier = {"ended": "done", "figures": {"lstm 1 f32": {}}}
+    parts = dict.fromkeys(("leaks", "products", "models"), earlier)
+    figures.write_text(json.dumps({"parts": parts}))
+    _run(all_parts, monkeypatch, "products", "--json", figures, "--page", told)
+    kept = json.loads(figures.read_text())["parts"]
+    assert kept["leaks"] == earlier
+    assert kept["products"]["figures"] == {"rows": {}, "shapes": {}}
     assert "products: status 3" in told.read_text()
+    command = all_parts._narrowed("models", "lstm,dlrm", True).arguments
+    assert command[:3] == ("lstm", "dlrm", "--missing")
+    monkeypatch.setattr(all_parts, "_narrowed", lambda name, models, missing: added)
+    monkeypatch.setattr("page.page", lambda figures: "")
+    _run(all_parts, monkeypatch, "models", "--json", figures, "--page", told)
+    kept = json.loads(figures.read_text())["parts"]
+    assert kept["models"]["figures"].keys() == {"lstm 1 f32", "rows", "shapes"}
+
+
+def test_figures_are_kept_while_a_part_runs(
+    all_parts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "one.py"
+    script.write_text(f"{WRITING}time.sleep(60)\n")
+    monkeypatch.setattr(all_parts, "TOLD_EVERY", 0.2)
+    kept: list[dict[str, Any]] = []
+    part = all_parts.Part(str(script), (), 2)
+    all_parts.measure(part, tmp_path / "log", {}, kept.append)
+    assert {"rows": {}, "shapes": {}} in [found["figures"] for found in kept[:-1]]
+    assert kept[-1]["ended"] == "stopped after 2 s"
 
 
 def test_what_the_sanitizer_says(all_parts: ModuleType) -> None:
     said = "KERNELS 46 FAILED 1\n========= ERROR SUMMARY: 0 errors\n"
     assert all_parts.sanitized(said) == {"summary": "0 errors", "kernels": 46, "failed": 1}
     assert all_parts.sanitized("")["kernels"] == 0
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(GPU))
+    import models
+
+    return models
+
+
+ONE_MODEL = """
+import json, pathlib, sys, time
+name, path = sys.argv[1], pathlib.Path(sys.argv[-1])
+path.write_text(json.dumps({f'{name} 1 f32': {'ours': {'ms': 1.0}}}))
+if name == 'crashes': sys.exit('broken')
+if name == 'hangs': time.sleep(60)
+path.write_text(json.dumps({f'{name} 1 f32': {'ours': {'ms': 1.0}, 'eager': {'ms': 2.0}}}))
+"""
+
+
+def test_a_model_that_fails_costs_itself(
+    models: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "one_model.py").write_text(ONE_MODEL)
+    monkeypatch.setattr(models, "HERE", tmp_path)
+    runner = models.Runner(tmp_path, ["f32"], ["ours", "eager"], 2)
+    before = {"good 1 f32": {"jax": {"ms": 3.0}}}
+    jobs = [("good", 1), ("crashes", 1), ("hangs", 1)]
+    rows = models.measure_all(runner, jobs, 3, before, tmp_path / "rows.json")
+    assert rows == json.loads((tmp_path / "rows.json").read_text())
+    mine = {"ms": 1.0}
+    assert rows["good 1 f32"] == {"jax": {"ms": 3.0}, "ours": mine, "eager": {"ms": 2.0}}
+    assert rows["crashes 1 f32"] == {"ours": mine, "eager": {"failure": "status 1: broken"}}
+    assert rows["hangs 1 f32"]["eager"]["failure"].startswith("stopped after 2 s")
+    assert models.is_known(rows, ("good", 1), ["f32"], ["ours", "jax"])
+    assert not models.is_known(rows, ("good", 1), ["f32", "fp16"], ["ours"])
+
+
+def test_the_most_telling_models_come_first(models: ModuleType) -> None:
+    jobs = models.in_order(["lstm", "resnet50"], [1, 32])
+    assert jobs == [("resnet50", 1), ("resnet50", 32), ("lstm", 1), ("lstm", 32)]

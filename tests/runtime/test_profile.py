@@ -55,6 +55,13 @@ def test_table() -> None:
     )
 
 
+def test_rates_of_a_gpu() -> None:
+    manifest = {"kernels": [{"name": "copy", "flops": 2_000_000, "bytes": 8_000_000}]}
+    lines = str(make_profile(manifest, {}, Measured([[2000]], [2000]))).splitlines()
+    assert {"TFLOP/s", "TB/s"} <= set(lines[0].split())
+    assert lines[1].split()[5:7] == ["1.00", "4.00"]
+
+
 def test_data_says_how_a_kernel_was_made_and_what_it_computes() -> None:
     conv = _profile().data()["kernels"][0]
     assert conv["rule"] == "tile"

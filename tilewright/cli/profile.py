@@ -23,7 +23,9 @@ from tilewright.cli.output import print_json
 
 if TYPE_CHECKING:
     from tilewright.driver.stage_times import StageProfile
+    from tilewright.runtime.model import CompiledModel
     from tilewright.runtime.profile import Profile
+    from tilewright.runtime.roofs import Roofs
 
 
 @click.command("profile")
@@ -62,8 +64,7 @@ def profile_command(
     """
     from tilewright.cli.arrays import given_inputs, parse_assignments
     from tilewright.cli.source import open_model
-    from tilewright.runtime.executable import Executable
-    from tilewright.runtime.roofs import machine_roofs
+    from tilewright.runtime.model import CompiledModel
 
     files = parse_assignments(given)
     options = {"target": target, "precision": precision}
@@ -71,9 +72,8 @@ def profile_command(
         inputs = given_inputs(executable.inputs, files, dims, seed)
         ordered = [inputs[port.name] for port in executable.inputs]
         found: Profile | StageProfile
-        if isinstance(executable, Executable):
-            roofs = machine_roofs(executable.threads, show=lambda what: click.echo(what, err=True))
-            found = executable.profile(*ordered, runs=runs, roofs=roofs)
+        if isinstance(executable, CompiledModel):
+            found = executable.profile(*ordered, runs=runs, roofs=_roofs(executable, precision))
         else:
             found = executable.profile(*ordered, runs=runs)
         used = executable.threads
@@ -83,6 +83,21 @@ def profile_command(
     click.echo(found)
     for text in descriptions(found.data().get("kernels", [])[:top]):
         click.echo(text)
+
+
+def _roofs(model: CompiledModel, precision: str) -> Roofs:
+    """What the machine can do at best that the model runs on."""
+    from tilewright.driver.gpu_roofs import gpu_roofs
+    from tilewright.driver.precision import machine_for
+    from tilewright.runtime.roofs import machine_roofs
+    from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+
+    about = model.manifest["target"]
+    if about["kind"] == "gpu":
+        machine = machine_for(resolve(f"{PREFIX} -arch={about['cpu']}"), precision)
+        assert isinstance(machine, GpuTarget)
+        return gpu_roofs(machine)
+    return machine_roofs(model.threads, show=lambda what: click.echo(what, err=True))
 
 
 def descriptions(rows: Sequence[Mapping[str, Any]]) -> list[str]:

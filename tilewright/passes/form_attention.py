@@ -29,6 +29,7 @@ from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.softmax import AxisAttrs
 from tilewright.passes.band_masks import band_offset
+from tilewright.passes.narrow_masks import Masks
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 # Softmax by what it gives for rows that see nothing.
@@ -44,12 +45,12 @@ def form_attention(graph: Graph, tile_of: TileOf | None = None) -> Graph:
     """Find attention, whatever its spelling; given `tile_of`, only what has a tile."""
     if not any(n.op in SOFTMAX for n in graph.nodes):
         return graph
-    return rewrite_graph(graph, partial(_formed, tile_of))
+    return rewrite_graph(graph, partial(_formed, tile_of, Masks()))
 
 
-def _formed(tile_of: TileOf | None, g: Rewriter, n: Node) -> str | None:
+def _formed(tile_of: TileOf | None, masks: Masks, g: Rewriter, n: Node) -> str | None:
     if n.op == "matmul":
-        return _Attention(g, n, tile_of).formed()
+        return _Attention(g, n, tile_of, masks).formed()
     source = g.producer(n.inputs[0]) if isinstance(n.attrs, TransposeAttrs) else None
     if source is None or source.op != "attend" or g.use_count(source.name) != 1:
         return None
@@ -63,10 +64,11 @@ def _formed(tile_of: TileOf | None, g: Rewriter, n: Node) -> str | None:
 class _Attention:
     """The parts of attention, found from the product with the values upwards."""
 
-    def __init__(self, g: Rewriter, n: Node, tile_of: TileOf | None) -> None:
+    def __init__(self, g: Rewriter, n: Node, tile_of: TileOf | None, masks: Masks) -> None:
         self.g = g
         self.node = n
         self.tile_of = tile_of
+        self.masks = masks
         self.attrs = AttendAttrs()
         self.mask = ""
         self.lengths = ""
@@ -186,8 +188,9 @@ class _Attention:
         return offset
 
     def _scaled_mask(self, mask: str) -> str:
-        """A mask as it counts after the scalings that come after it."""
+        """A mask as it counts after the scalings that come after it, equal rows being one."""
         factor = self.factors.get(mask, 1.0)
+        mask = self.masks.narrowed(self.g, mask) if mask else mask
         if factor == 1:
             return mask
         number = np.asarray(factor, self.g.type(mask).dtype.numpy)

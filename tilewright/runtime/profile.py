@@ -120,8 +120,10 @@ class Profile:
         }
 
     def __str__(self) -> str:
-        total = self.kernels_ns
-        lines = [_HEADER, *(_cells(row, total) for row in self.by_kernel())]
+        total, rows = self.kernels_ns, self.by_kernel()
+        unit = _unit(rows)
+        header = tuple(cell.format(unit) for cell in _HEADER)
+        lines = [header, *(_cells(row, total, UNITS[unit]) for row in rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
         table = [
             "  ".join(
@@ -145,20 +147,28 @@ class Profile:
 
 _HEADER = (
     *("kernel", "calls", "min ms", "median", "share"),
-    *("GFLOP/s", "GB/s", "of roof", "bound by"),
+    *("{}FLOP/s", "{}B/s", "of roof", "bound by"),
 )
 _LEFT = (0, len(_HEADER) - 1)
+TERA = 1e12
+# In which rates are told.
+UNITS = {"G": 1e9, "T": TERA}
 
 
-def _cells(row: KernelTime, total: float) -> tuple[str, ...]:
+def _unit(rows: Sequence[KernelTime]) -> str:
+    """Tera on a machine whose memory gives that much."""
+    return "T" if any((row.bytes_per_second or 0.0) >= TERA for row in rows) else "G"
+
+
+def _cells(row: KernelTime, total: float, unit: float) -> tuple[str, ...]:
     return (
         row.name,
         str(row.calls),
         f"{row.least / 1e6:.4g}",
         f"{row.median / 1e6:.4g}",
         f"{100 * row.least / total:.1f}%" if total else "-",
-        _giga(row.flops_per_second),
-        _giga(row.bytes_per_second),
+        _rate(row.flops_per_second, unit),
+        _rate(row.bytes_per_second, unit),
         "-" if row.of_roof is None else f"{100 * row.of_roof:.0f}%",
         "-" if row.bound is None else row.bound.by,
     )
@@ -235,5 +245,7 @@ def _together(steps: Sequence[KernelTime]) -> KernelTime:
     return KernelTime(first.name, len(steps), ns, work, bound)
 
 
-def _giga(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate / 1e9:.1f}"
+def _rate(rate: float | None, unit: float) -> str:
+    if rate is None:
+        return "-"
+    return f"{rate / unit:.2f}" if unit == TERA else f"{rate / unit:.1f}"

@@ -34,7 +34,8 @@ class GpuTarget:
     A block of threads runs on one multiprocessor, in warps of `warp` threads; a multiprocessor has
     `registers` of 32 bits and `shared` bytes for all blocks that it runs at once. A block may have
     `threads_per_block` threads and `static_shared` bytes without asking for more. The rates are
-    those of the data sheet, in bytes and operations a second.
+    those of the data sheet, in bytes and operations a second; `matrix_rate` is that of products of
+    16 bits, summed in f32.
     """
 
     triple: str
@@ -51,6 +52,7 @@ class GpuTarget:
     l2: int
     memory_rate: int
     f32_rate: int
+    matrix_rate: int
     matrix_shapes: tuple[MatrixShape, ...]
 
     @property
@@ -99,7 +101,13 @@ _SM90A = (*_SM80, *(MatrixShape(kind, 64, 256, 16) for kind in ("f16", "bf16")))
 
 
 def _nvidia(
-    arch: str, multiprocessors: int, warps: int, shared: int, l2: int, rate: int, f32: int
+    arch: str,
+    multiprocessors: int,
+    warps: int,
+    shared: int,
+    l2: int,
+    rate: int,
+    rates: tuple[int, int],
 ) -> GpuTarget:
     return GpuTarget(
         "nvptx64-nvidia-cuda",
@@ -115,17 +123,18 @@ def _nvidia(
         48 * _KIB,
         l2 * _MIB,
         rate * 10**9,
-        f32 * 10**12,
+        rates[0] * 10**12,
+        rates[1] * 10**12,
         _SM90A if arch == "sm_90a" else _SM80,
     )
 
 
 NAMED: dict[str, GpuTarget] = {
-    "sm_80": _nvidia("sm_80", 108, 64, 164, 40, 1555, 19),
-    "sm_86": _nvidia("sm_86", 84, 48, 100, 6, 936, 35),
-    "sm_89": _nvidia("sm_89", 128, 48, 100, 72, 1008, 82),
-    "sm_90": _nvidia("sm_90", 132, 64, 228, 60, 4800, 67),
-    "sm_90a": _nvidia("sm_90a", 132, 64, 228, 60, 4800, 67),
+    "sm_80": _nvidia("sm_80", 108, 64, 164, 40, 1555, (19, 312)),
+    "sm_86": _nvidia("sm_86", 84, 48, 100, 6, 936, (35, 71)),
+    "sm_89": _nvidia("sm_89", 128, 48, 100, 72, 1008, (82, 165)),
+    "sm_90": _nvidia("sm_90", 132, 64, 228, 60, 4800, (67, 989)),
+    "sm_90a": _nvidia("sm_90a", 132, 64, 228, 60, 4800, (67, 989)),
 }
 DEFAULT = "sm_90a"
 

@@ -38,6 +38,7 @@ def _func(
     dtype: DType = BF16,
     heads: int = 1,
     mask: DType | None = None,
+    mask_rows: object = None,
     **attrs: object,
 ) -> Func:
     """Attention with heads in the middle; those of keys are shared."""
@@ -45,7 +46,7 @@ def _func(
     orders = dict.fromkeys(("q_perm", "k_perm", "v_perm", "y_perm"), HEADS)
     ins = [tensor(dtype, 1, queries, heads, size)]
     ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
-    ins += [] if mask is None else [tensor(mask, queries, keys)]
+    ins += [] if mask is None else [tensor(mask, mask_rows or queries, keys)]
     out = tensor(dtype, 1, queries, heads, size)
     return tiled_func(Problem(AttendAttrs(**orders, **given), tuple(ins), out))
 
@@ -78,9 +79,10 @@ def test_the_meaning_is_kept() -> None:
         (_func(20, 40, 24, F16, heads=2, right=0), {}),
         (_func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}),
         (_func(9, 33, dtype=F16, mask=BOOL), {}),
+        (_func(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
         (_func(Var("I"), Var("J")), {"I": 18, "J": 7}),
     ],
-    ids=["plain", "causal", "long rows, band", "mask of bools", "unknown lengths"],
+    ids=["plain", "causal", "long rows, band", "mask of bools", "mask of keys", "unknown lengths"],
 )
 def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, int]) -> None:
     on_threads(func, _scheduled(func), sizes)
