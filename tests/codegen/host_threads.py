@@ -167,6 +167,7 @@ def host_text(text: str, kernel: str) -> str:
     ):
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
+    text = re.sub(r"\n[^\n]*griddepcontrol[^\n]*", "", text)
     text = re.sub(r"addrspacecast \(ptr addrspace\(3\) (@[\w.$]+) to ptr\)", r"\1", text)
     text = warp_text(text).replace("ptx_kernel ", "")
     found = re.search(rf"define void @{re.escape(kernel)}\(([^)]*)\)", text)

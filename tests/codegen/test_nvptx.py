@@ -67,6 +67,15 @@ def test_blocks_threads_barriers_and_shared_memory() -> None:
         assert word in text
 
 
+def test_an_early_launch_waits_before_all_else() -> None:
+    module, plain = ModuleText(), finalized(parse_func(EXCHANGE))
+    emit_launches(module, plain, sizes_of(plain), early=True)
+    text = compile_object(module.text(), H200).decode()
+    begin = text.index("griddepcontrol.wait")
+    assert begin < text.index("griddepcontrol.launch_dependents") < text.index("ld.global")
+    assert "griddepcontrol" not in ptx(parse_func(EXCHANGE))
+
+
 @pytest.mark.parametrize("sizes", [(3, 19, 33), (5, 64, 12)])
 @pytest.mark.parametrize("name", ["matmul", "conv", "softmax", "layer_norm", "argmax", "sum_all"])
 def test_emitted_code_by_threads_of_this_machine(name: str, sizes: tuple[int, int, int]) -> None:

@@ -27,3 +27,8 @@ def test_facts() -> None:
     assert target.static_shared <= target.shared
     assert {s.operands for s in target.matrix_shapes} >= {"f16", "bf16", "tf32"}
     assert "132 multiprocessors" in target.describe()
+
+
+def test_launches_that_begin_early() -> None:
+    assert resolve("cuda").starts_early
+    assert not resolve("cuda -arch=sm_80").starts_early

@@ -50,11 +50,12 @@ class LaunchedKernel:
     boxes: Mapping[str, tuple[Shape, Shape]]
 
 
-def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel]) -> Data:
-    """All that a run needs to know."""
+def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel], early: bool = False) -> Data:
+    """All that a run needs to know; launches that wait by themselves may begin `early`."""
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
+        "early": early,
         "kernels": {kernel.name: _kernel(kernel) for kernel in kernels},
         "actions": _actions(code.actions, count()),
         "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],

@@ -62,17 +62,24 @@ ARRIVED = (
     "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\\0A"
     "@p bra DONE;\\0Abra WAIT;\\0ADONE:\\0A}"
 )
+# What earlier launches have written is there from here on; the next one may begin.
+EARLY = "griddepcontrol.wait;\\0Agriddepcontrol.launch_dependents;"
 # What a kernel is given of a matrix whose tiles are copied.
 TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
 # Blocks are numbered by 31 bits.
 MOST_BLOCKS = 2**31 - 1
 
 
-def emit_launches(module: ModuleText, func: Func, sizes: Sequence[str]) -> None:
-    """Emit every launch of a finalized function; each takes its buffers, then `sizes`."""
+def emit_launches(
+    module: ModuleText, func: Func, sizes: Sequence[str], early: bool = False
+) -> None:
+    """Emit every launch of a finalized function; each takes its buffers, then `sizes`.
+
+    Where they may begin `early`, each waits by itself for those before it.
+    """
     dtypes = {name: b.dtype for name, b in buffers(func).items()}
     for launch in launches(func):
-        _emit_launch(module, func, launch, sizes, dtypes)
+        _emit_launch(module, func, launch, sizes, dtypes, early)
 
 
 def _emit_launch(
@@ -81,6 +88,7 @@ def _emit_launch(
     launch: Launch,
     sizes: Sequence[str],
     dtypes: Mapping[str, DType],
+    early: bool,
 ) -> None:
     known = ALIGNED in func.annotations
     pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
@@ -102,6 +110,8 @@ def _emit_launch(
     if launch.number:
         extent = as_int(launch.grid)
         _number(emitter, launch.number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
+    if early:
+        fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
     LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
     fn.finish(f'nounwind "nvvm.reqntid"="{launch.threads}"', convention="ptx_kernel ")
 

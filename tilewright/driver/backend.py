@@ -53,7 +53,7 @@ def _emit_for_cpu(func: Func, sizes: Sequence[str], target: Target, precision: s
 
 def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
     module = ModuleText(target.architecture)  # every one has the conversion
-    emit_launches(module, func, sizes)
+    emit_launches(module, func, sizes, target.starts_early)
     return module.text()
 
 

@@ -16,6 +16,7 @@ from tilewright.codegen.launches import launches
 from tilewright.codegen.model import emit_model
 from tilewright.codegen.threadpool import threadpool_ir
 from tilewright.driver.build import ENTRY, ModelBuild, emit_kernel
+from tilewright.target.gpu import GpuTarget
 from tilewright.target.machine import Machine, kind_of
 
 
@@ -59,7 +60,8 @@ def _launch_list(build: ModelBuild) -> dict[str, Any]:
         LaunchedKernel(k.name, tuple(k.sizes), k.plain.params, launches(k.plain), k.boxes)
         for k in kernels.values()
     ]
-    return {"program": device_program(build.code, rows)}
+    assert isinstance(build.target, GpuTarget)
+    return {"program": device_program(build.code, rows, build.target.starts_early)}
 
 
 _ENTRY: dict[str, Callable[[ModelBuild], dict[str, str]]] = {

@@ -81,6 +81,11 @@ class GpuTarget:
         return True
 
     @property
+    def starts_early(self) -> bool:
+        """Whether a launch may begin while the one before it ends, and wait for that by itself."""
+        return self.capability >= (9, 0)
+
+    @property
     def emits_text(self) -> bool:
         """Whether LLVM gives assembly that the driver turns into machine code."""
         return True

@@ -116,7 +116,7 @@ class FakeDriver:
     def unload_module(self, module: int) -> None:
         """Nothing was loaded."""
 
-    def function(self, module: int, name: str) -> int:
+    def function(self, module: int, name: str, early: bool) -> int:
         self.names.append(name)
         return len(self.names) - 1
 

@@ -21,6 +21,16 @@ def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         driver._load.cache_clear()
 
 
+def test_a_driver_that_is_too_old_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "LIBRARIES", ("libc.so.6",))
+    driver._load.cache_clear()
+    try:
+        with pytest.raises(ExecutionError, match="too old"):
+            Driver()
+    finally:
+        driver._load.cache_clear()
+
+
 class _Library:
     """Functions of a driver that all give one status."""
 
@@ -86,3 +96,20 @@ def test_bad_code_is_told_with_what_the_assembler_says() -> None:
     assert gpu.name()
     assert gpu.capability() >= (7, 0)
     assert shutil.which("nvidia-smi")
+
+
+def test_only_kernels_that_wait_by_themselves_begin_early(
+    gpu: tuple[Driver, _Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, _ = gpu
+    given: list[bool] = []
+    for name in ("launch", "edges"):
+        real = getattr(driver.layouts, name)
+        monkeypatch.setattr(
+            driver.layouts, name, lambda *a, real=real: (given.append(a[-1]), real(*a))[1]
+        )
+    for early in (True, False):
+        function = device.function(1, "softmax", early)
+        device.launch(function, (1, 1, 0), Arguments([0]), 0, "softmax")
+        device.add_node(1, [2], function, (1, 1, 0), Arguments([0]), "softmax")
+    assert given == [True, True, False, False]

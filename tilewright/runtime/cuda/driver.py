@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.cuda import tensor_map
+from tilewright.runtime.cuda import layouts, tensor_map
 from tilewright.runtime.cuda.arguments import Arguments
 
 LIBRARIES = ("libcuda.so.1", "libcuda.so")
@@ -52,9 +52,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_PTR, _PTR, ctypes.c_char_p),
     "cuFuncSetAttribute": (_PTR, _INT, _INT),
     "cuTensorMapEncodeTiled": tensor_map.SIGNATURE,
-    "cuLaunchKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR, _PTR),
+    "cuLaunchKernelEx": (_PTR, _PTR, _PTR, _PTR),
     "cuGraphCreate": (_PTR, _U32),
     "cuGraphAddKernelNode": (_PTR, _PTR, _PTR, _SIZE, _PTR),
+    "cuGraphAddDependencies_v2": (_PTR, _PTR, _PTR, _PTR, _SIZE),
     "cuGraphExecKernelNodeSetParams": (_PTR, _PTR, _PTR),
     "cuGraphInstantiateWithFlags": (_PTR, _PTR, ctypes.c_ulonglong),
     "cuGraphDestroy": (_PTR,),
@@ -76,24 +77,13 @@ _GONE = 4
 _FATAL = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
 
 
-class _Node(ctypes.Structure):
-    """CUDA_KERNEL_NODE_PARAMS."""
-
-    _fields_ = (
-        ("function", _PTR),
-        *((f"{what}_{axis}", _U32) for what in ("grid", "block") for axis in "xyz"),
-        ("shared", _U32),
-        ("arguments", _PTR),
-        ("extra", _PTR),
-    )
-
-
 class Driver:
     """One GPU: memory, streams, code. Handles are plain numbers."""
 
     def __init__(self, device: int = 0) -> None:
         self._library = _load()
         self._lost = False
+        self._early: set[int] = set()
         self.number = device
         self._call("cuInit", 0, doing="starting the driver")
         self._device = ctypes.c_int()
@@ -226,11 +216,14 @@ class Driver:
         """Give a module's memory back."""
         self._release("cuModuleUnload", module, doing="unloading code")
 
-    def function(self, module: int, name: str) -> int:
-        """A kernel of a module."""
-        return self._made(
+    def function(self, module: int, name: str, early: bool = False) -> int:
+        """A kernel of a module; one that waits by itself may begin `early`."""
+        found = self._made(
             "cuModuleGetFunction", module, name.encode(), doing=f"looking for kernel {name}"
         )
+        # the number may have been that of a kernel that is gone
+        (self._early.add if early else self._early.discard)(found)
+        return found
 
     def allow_shared(self, function: int, size: int, name: str) -> None:
         """Let a kernel be launched with so many bytes of shared memory."""
@@ -252,10 +245,9 @@ class Driver:
         name: str,
     ) -> None:
         """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
-        grid, threads, shared = shape
-        sizes = (grid, 1, 1, threads, 1, 1, shared)
-        given = arguments.pointers(self.tensor_map)
-        self._call("cuLaunchKernel", function, *sizes, stream, given, None, doing=f"kernel {name}")
+        about = layouts.launch(shape, stream, function in self._early)
+        given = (ctypes.byref(about), function, arguments.pointers(self.tensor_map), None)
+        self._call("cuLaunchKernelEx", *given, doing=f"kernel {name}")
 
     def create_graph(self) -> int:
         """Launches that are to be run as a whole; at first none."""
@@ -271,10 +263,12 @@ class Driver:
         name: str,
     ) -> int:
         """Add a launch, which waits for `earlier` nodes; the rest is as in `launch`."""
-        nodes = (_PTR * len(earlier))(*earlier)
-        about = _node(function, shape, arguments.pointers(self.tensor_map))
-        given = (graph, nodes, len(earlier), ctypes.byref(about))
-        return self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
+        about = layouts.node(function, shape, arguments.pointers(self.tensor_map))
+        given = (graph, None, 0, ctypes.byref(about))
+        node = self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
+        lists = layouts.edges(earlier, node, function in self._early)
+        self._call("cuGraphAddDependencies_v2", graph, *lists, doing=f"kernel {name}")
+        return node
 
     def instantiate(self, graph: int) -> int:
         """A graph as it can be run."""
@@ -290,7 +284,7 @@ class Driver:
         name: str,
     ) -> None:
         """Give a launch of a graph that is ready other arguments, from its next run on."""
-        about = _node(function, shape, arguments.pointers(self.tensor_map))
+        about = layouts.node(function, shape, arguments.pointers(self.tensor_map))
         given = (ready, node, ctypes.byref(about))
         self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
 
@@ -345,12 +339,6 @@ class Driver:
         )
 
 
-def _node(function: int, shape: tuple[int, int, int], arguments: Any) -> _Node:
-    grid, threads, shared = shape
-    sizes = (grid, 1, 1, threads, 1, 1, shared)
-    return _Node(function, *sizes, ctypes.cast(arguments, _PTR), None)
-
-
 def _text(pointer: ctypes.c_void_p) -> str:
     return ctypes.string_at(pointer.value).decode() if pointer.value else ""
 
@@ -363,6 +351,12 @@ def _load() -> ctypes.CDLL:
         except OSError:
             continue
         for function, arguments in _SIGNATURES.items():
+            if not hasattr(library, function):
+                raise ExecutionError(
+                    "cuda.old",
+                    f"the NVIDIA driver here is too old: it has no {function}",
+                    help="install one of CUDA 12.3 or newer",
+                )
             getattr(library, function).argtypes = arguments
             getattr(library, function).restype = ctypes.c_int
         return library

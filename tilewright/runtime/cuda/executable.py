@@ -235,12 +235,13 @@ class CudaExecutable(CompiledModel):
         return driver
 
     def _load(self, driver: Driver) -> None:
+        early = self._program.get("early", False)
         for name, kernel in self._program["kernels"].items():
             module = driver.load_module(self._container.objects[name], name)
             self._modules.append(module)
             for launch in kernel["launches"]:
                 name, shared = launch["name"], launch["shared"]
-                self._functions[name] = driver.function(module, name)
+                self._functions[name] = driver.function(module, name, early)
                 if shared:
                     driver.allow_shared(self._functions[name], shared, name)
         weights, stream = self._container.weights, driver.create_stream()

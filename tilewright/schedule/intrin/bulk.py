@@ -18,7 +18,7 @@ from tilewright.schedule.intrin.row import Intrinsic
 
 PANEL = 64
 """The columns of a panel."""
-SIDES = (64, 128, 256)
+SIDES = (64, 128, 192, 256)
 """How many rows a tile of 64 columns, how many columns one of 64 rows may have."""
 _TYPES = ("bf16", "f16")
 _COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"

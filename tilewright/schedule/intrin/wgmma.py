@@ -28,7 +28,7 @@ from tilewright.schedule.intrin.row import Intrinsic
 
 ROWS, DEPTH = 16, 64
 """The rows of one warp, and the depth that one tile statement adds."""
-COLUMNS = (256, 128, 64)
+COLUMNS = (256, 192, 128, 64)
 """How many columns of sums there may be."""
 GROUP = 4
 """The warps that do it together."""

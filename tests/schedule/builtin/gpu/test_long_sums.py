@@ -20,9 +20,9 @@ H200 = resolve("cuda")
 @pytest.mark.parametrize(
     ("name", "sizes", "parts"),
     [
-        ("sum_all", (64, 256, 1024), 1024),
+        ("sum_all", (64, 256, 1024), 512),
         ("sum_all", (7, 11, 13), 1),
-        ("max_columns", (8192, 64, 128), 32),
+        ("max_columns", (8192, 64, 128), 8),
         ("max_columns", (8192, 512, 1024), 1),
         ("max_columns", (196, 24, 20), 14),
         ("max_columns", (31, 24, 20), 1),

@@ -28,6 +28,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu import matrix_tiles
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES
 from tilewright.target.gpu import GpuTarget, resolve, with_tf32
 
 A100 = resolve("cuda -arch=sm_80")
@@ -91,6 +92,14 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
     return raw[start : start + count * np.dtype(dtype).itemsize].view(dtype)
 
 
+def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small products have the tiles of larger ones, copied by the engine where it can."""
+    tiles = tuple(t for t in MATRIX_TILES if (t.rows, t.stages) != (16, 8))
+    monkeypatch.setattr(matrix_tiles, "MATRIX_TILES", tiles)
+    monkeypatch.setattr(matrix_tiles, "ENGINE_STEPS", 0)
+    monkeypatch.setattr(matrix_tiles, "ENGINE_STAGES", 8)
+
+
 @pytest.mark.parametrize(
     ("sizes", "dtype", "order", "target"),
     [
@@ -117,7 +126,7 @@ def test_emitted_code_by_threads_of_this_machine(
     target: GpuTarget,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(matrix_tiles, "ENGINE_STEPS", 0)
+    grouped_first(monkeypatch)
     func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
@@ -139,7 +148,9 @@ def test_arrays_of_the_size_of_the_result_are_read_ahead(sizes: tuple[int, int, 
     on_threads(func, scheduled, {})
 
 
-def test_a_thread_writes_eight_neighbours_at_once() -> None:
+def test_a_thread_writes_eight_neighbours_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    grouped_first(monkeypatch)
+
     def written(order: str, columns: int) -> set[int]:
         _, scheduled = the_kernel(dense(256, columns, 64, BF16, order))
         plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
@@ -187,7 +198,10 @@ def test_f32_is_rounded_where_that_is_allowed(
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (512, 3072, 768), (130, 70, 100)])
+@pytest.mark.parametrize(
+    "sizes",
+    [(4096, 4096, 4096), (512, 3072, 768), (4096, 768, 768), (128, 768, 768), (130, 70, 100)],
+)
 @pytest.mark.parametrize(("order", "target"), [("nn", H200), ("nt", H200), ("nt", A100)])
 def test_kernels_assemble_without_spills(
     sizes: tuple[int, int, int], order: str, target: GpuTarget, tmp_path: Path

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.test_matrix import A100, dense
 from tests.schedule.builtin.scheduled import sources
+from tilewright.arith.expr import call
+from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES, MatrixTile, matrix_tile_of
-from tilewright.schedule.builtin.structure import facts_of
+from tilewright.schedule.builtin.structure import facts_of, value_of
 from tilewright.schedule.intrin.mma import BLOCKS
 from tilewright.target.gpu import GpuTarget
 
@@ -30,8 +34,10 @@ def test_tiles_are_whole_and_fit() -> None:
     ("sizes", "sides", "parts", "engine"),
     [
         ((4096, 4096, 4096), (128, 256), 1, True),
-        ((1024, 1024, 1024), (64, 128), 1, True),
-        ((512, 3072, 768), (128, 128), 1, False),
+        ((1024, 1024, 1024), (64, 128), 1, False),
+        ((512, 3072, 768), (64, 192), 1, False),
+        ((4096, 768, 768), (128, 192), 1, False),
+        ((2048, 2048, 2048), (128, 256), 1, True),
         ((128, 768, 3072), (64, 64), 4, False),
         ((16, 64, 64), (16, 64), 1, False),
     ],
@@ -54,3 +60,20 @@ def test_only_machines_that_have_them_group_warps() -> None:
 def test_too_thin_for_tiles() -> None:
     assert chosen(512, 512, 4) is None
     assert chosen(512, 2, 512) is None
+
+
+def _with_gelu(block: Block) -> Block:
+    assert isinstance(block.body, Store)
+    return replace(block, body=replace(block.body, value=call("gelu", value_of(block))))
+
+
+def test_functions_that_follow_want_threads() -> None:
+    ((func, _),) = sources(dense(512, 3072, 768))
+    facts = facts_of(func)
+    product, after = facts.blocks[0], facts.blocks[1:]
+    slow = [_with_gelu(b) for b in after]
+    plain, costly = (matrix_tile_of(product, facts.buffers, H200, x) for x in (after, slow))
+    assert plain is not None
+    assert costly is not None
+    each = [t.rows * t.columns / t.threads for t in (plain, costly)]
+    assert each[1] < each[0]

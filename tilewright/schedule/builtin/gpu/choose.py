@@ -77,7 +77,7 @@ def _schedule_sums(
     for b in sums:
         arrange_weights(sch, b.name, constants, target)
     facts = facts_of(sch.func)
-    done: tuple[str, ...] = ()
+    done: set[str] = set()
     if len(facts.outputs) == 1:
         name = sums[0].name
         if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
@@ -87,16 +87,17 @@ def _schedule_sums(
             facts = facts_of(sch.func)
         parts = parts_of(facts.block(name), facts, target) if len(sums) == 1 else 1
         if parts > 1 and facts.blocks[0].name == name:
-            done = (cut_sum(sch, name, parts, target),)
-            facts = without(facts_of(sch.func), _made_by(sch, done))
+            cut_sum(sch, name, parts, target)
+            done = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
+            facts = without(facts_of(sch.func), done)
         rows = row_axes(facts)
         side_by_side = len(sums) == 1 and has_neighbours(facts.block(name), facts, target)
         if rows is not None and not is_short(facts) and not side_by_side:
             schedule_rows(sch, facts, rows, target)
             return "rows"
-        if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=_made_by(sch, done)):
+        if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=done):
             return "points"
-    for b in without(facts_of(sch.func), _made_by(sch, done)).blocks:
+    for b in without(facts_of(sch.func), done).blocks:
         _schedule_alone(sch, b, target)
     return "nests"
 
@@ -127,11 +128,6 @@ def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:
             sch.inline(b.name)
 
 
-def _made_by(sch: Schedule, done: tuple[str, ...]) -> set[str]:
-    """The blocks that have come of those that are scheduled already."""
-    return {b.name for b in facts_of(sch.func).blocks if b.name.startswith(done)}
-
-
 def _inline_padding(sch: Schedule, facts: Facts) -> None:
     """Padded copies disappear into who reads them: a test costs less than memory."""
     for b in facts.blocks:
@@ -159,7 +155,8 @@ def _schedule_one_sum(
     facts = without(facts_of(sch.func), done)
     position = [b.name for b in facts.blocks].index(name)
     block = facts.block(name)
-    matrix = matrix_tile_of(block, facts.buffers, target) if products else None
+    after = facts.blocks[position + 1 :]
+    matrix = matrix_tile_of(block, facts.buffers, target, after) if products else None
     found = product_of(block, target) if products and matrix is None else matrix
     numbered = bool(spatial(block))
     if (products and found is None) or not numbered or not _same_points(facts, position):
@@ -171,7 +168,7 @@ def _schedule_one_sum(
     if position == len(facts.blocks) - 1:
         sch.cache_write(name, "local")
     if found is None:
-        schedule_sum(sch, name, target)
+        schedule_sum(sch, name, target, parts=bool(done))
     elif isinstance(found, MatrixTile):
         schedule_matrix(sch, name, found, target)
     else:

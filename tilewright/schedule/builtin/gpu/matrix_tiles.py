@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.arith.expr import Call
+from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.schedule.builtin.gpu.columns import plan_columns
 from tilewright.schedule.builtin.gpu.product import (
     LEAST_DEPTH,
     depth_parts,
     reads_along_depth,
     size_of,
 )
-from tilewright.schedule.builtin.structure import flat_stride
+from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import ProductRoles, operand_load, product_roles
@@ -26,11 +29,16 @@ LEAST_ROWS = 4
 LEAST_PART = 256
 # Elements of a tile's row that is read across it: eight pieces have a bank each.
 LEAST_ROW = 64
-# The steps of a multiprocessor that make up for the engine's slower start.
-ENGINE_STEPS = 12
+# The steps of a multiprocessor that make up for the engine's slower start. Where copies run further
+# ahead than so many stages, threads are as fast.
+ENGINE_STEPS, ENGINE_STAGES = 12, 4
+# How much slower steps are where the last columns do not fill a tile.
+EDGES = 1.3
+# Microseconds of an element for a function in what follows the sum: a thread has one after another.
+FUNCTION = 0.037
 # Microseconds between a tile and the next in its place, and of the launch that adds parts; the
 # bytes of parts that are written and read in one.
-TURN, LAUNCH, BYTES = 2.0, 2.0, 4e6
+TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
 
 
 @dataclass(frozen=True)
@@ -100,8 +108,10 @@ class MatrixTile:
 # Times on an H200, of whole tiles; another GPU is slower or faster at all of them.
 MATRIX_TILES = (
     MatrixTile(128, 256, 8, 1, 4, 1, 0.70, grouped=True),
+    MatrixTile(128, 192, 8, 1, 5, 1, 0.52, grouped=True),
     MatrixTile(128, 128, 8, 1, 6, 1, 0.375, grouped=True),
     MatrixTile(128, 128, 8, 1, 3, 2, 0.355, grouped=True),
+    MatrixTile(64, 192, 4, 1, 6, 1, 0.33, grouped=True),
     MatrixTile(64, 128, 4, 1, 8, 1, 0.22, grouped=True),
     MatrixTile(64, 128, 4, 1, 4, 2, 0.19, grouped=True),
     MatrixTile(64, 64, 4, 1, 8, 1, 0.13, grouped=True),
@@ -111,18 +121,20 @@ MATRIX_TILES = (
     MatrixTile(64, 128, 2, 2, 3, 3, 0.36),
     MatrixTile(64, 64, 2, 2, 4, 3, 0.23),
     MatrixTile(32, 64, 2, 2, 4, 4, 0.14),
+    MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
     MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
 )
 
 
 @dataclass(frozen=True)
 class _Work:
-    """The sizes of a product."""
+    """The sizes of a product, and the functions that follow the sum."""
 
     batch: int
     rows: int
     columns: int
     depth: int
+    functions: int = 0
 
     def load(self, tile: MatrixTile, processors: int) -> tuple[int, int]:
         """How many tiles a multiprocessor has, and the steps of each."""
@@ -137,24 +149,34 @@ class _Work:
         """
         load, steps = self.load(tile, processors)
         turns = -(-load // tile.resident)
-        busy = max(load, (tile.resident + 1) / 2) * steps * tile.time
+        step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
+        busy = max(load, (tile.resident + 1) / 2) * steps * step
+        if tile.parts == 1:
+            elements = tile.rows * tile.columns / tile.threads
+            busy += turns * elements * self.functions * FUNCTION
         size = tile.parts * self.batch * self.rows * self.columns * 8
         return (turns - 1) * TURN + busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
 
 
 def matrix_tile_of(
-    block: Block, buffers: dict[str, Buffer], target: GpuTarget
+    block: Block, buffers: dict[str, Buffer], target: GpuTarget, after: Sequence[Block] = ()
 ) -> MatrixTile | None:
-    """The tile for a sum of products that the machine has instructions for, else `None`."""
+    """The tile for a sum of products that the machine has instructions for, else `None`.
+
+    `after` are the blocks that follow it in the same kernel.
+    """
     roles = product_roles(block, vectors=True)
     if roles is None or block.writes[0].buffer not in buffers:
         return None
     dtype = operand_load(roles.left).dtype
     if not _is_known(roles, buffers[block.writes[0].buffer].dtype, target):
         return None
-    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
-    work = _Work(*map(size_of, axes))
-    if work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS or _is_thin(work, roles, buffers):
+    batch, rows, columns, depth = map(
+        size_of, (roles.batch, roles.rows, roles.columns, roles.depth)
+    )
+    work = _Work(batch, rows, columns, depth, sum(map(_functions, after)))
+    few = work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS
+    if few or _is_thin(work, block, buffers, target):
         return None
     along = reads_along_depth(block, buffers, "left")
     if dtype == F32 and not (along and reads_along_depth(block, buffers, "right")):
@@ -167,7 +189,13 @@ def matrix_tile_of(
     cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
     best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
     load, steps = work.load(best, target.multiprocessors)
-    return replace(best, engine=load * steps > ENGINE_STEPS)
+    few = best.stages <= ENGINE_STAGES
+    return replace(best, engine=few and load * steps > ENGINE_STEPS)
+
+
+def _functions(block: Block) -> int:
+    """How many functions there are in what a block computes."""
+    return sum(isinstance(e, Call) for e in subexpressions(value_of(block)))
 
 
 def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
@@ -177,8 +205,12 @@ def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
     return left == right and str(left) in known and str(total) == "f32"
 
 
-def _is_thin(work: _Work, roles: ProductRoles, buffers: dict[str, Buffer]) -> bool:
+def _is_thin(work: _Work, block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> bool:
     """Whether there are too few rows for a tile."""
+    roles = product_roles(block, vectors=True)
+    assert roles is not None
+    if work.rows == 1 and plan_columns(block, buffers, target) is not None:
+        return True
     right = operand_load(roles.right)
     neighbours = bool(roles.columns) and 1 == flat_stride(
         right, buffers[right.buffer], roles.columns[-1].name

@@ -32,6 +32,8 @@ from tilewright.target.gpu import GpuTarget
 
 # Threads of a block, where nothing speaks for another number.
 THREADS = 256
+# Parts of a sum from which on they are added one after another.
+MOST_PARTS = 64
 # What a thread reads at once.
 PIECE_BYTES = 16
 
@@ -66,8 +68,11 @@ def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
     sum_at(sch, block.name, thread)
 
 
-def schedule_sum(sch: Schedule, name: str, target: GpuTarget) -> None:
-    """A sum and the one block behind it, which reads of it what it writes itself at each point."""
+def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = False) -> None:
+    """A sum and the one block behind it, which reads of it what it writes itself at each point.
+
+    A few `parts` are all read before they are added.
+    """
     facts = facts_of(sch.func)
     last = facts.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)]
@@ -77,6 +82,9 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget) -> None:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
     sum_at(sch, name, bind_points(sch, loops, threads), width)
+    for it in reductions(facts_of(sch.func).block(name)):
+        if parts and (as_int(it.extent) or MOST_PARTS) < MOST_PARTS:
+            sch.unroll(loop_of(it))
 
 
 def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:

@@ -143,7 +143,7 @@ def schedule_in_parts(
     number, _ = sch.split(loop_of(_longest(tuple(reductions(block)))), [parts, None])
     part = sch.rfactor(name, number)
     tiles(part, sch.cache_write(part, "global"))
-    schedule_sum(sch, name, target)
+    schedule_sum(sch, name, target, parts=True)
 
 
 def size_of(iters: tuple[Iter, ...]) -> int:

@@ -19,8 +19,11 @@ from tilewright.target.gpu import GpuTarget
 
 # Threads of a block, where rows are so short that it has several, or their length is not known.
 THREADS = 256
-# Elements of a row that a thread has, where there are rows for all threads.
-ELEMENTS = 32
+# Elements of a row that a thread has, where there are rows for all threads; and where that would
+# be more than so many threads, which have to meet.
+ELEMENTS, MORE_ELEMENTS, MANY = 16, 32, 128
+# Bytes of a row that its threads read at once, at least.
+LINE = 128
 # Words that may be held in the registers of a thread.
 WORDS = 96
 # Threads for each multiprocessor below which more of them are better than more work for each.
@@ -45,8 +48,9 @@ def plan_rows(facts: Facts, rows: int, target: GpuTarget) -> RowPlan:
     counts = spatial(facts.blocks[-1])[:rows]
     length = _length(facts, rows)
     if length is not None and _is_held(facts, rows):
-        width = _width(facts, rows, length, target)
-        lanes = _lanes(length // width, width, counts, target)
+        bits = _bits(facts, rows)
+        width = gcd(target.lanes(bits), length) if length else 1
+        lanes = _lanes(length // width, (width, 8 * LINE // (width * bits)), counts, target)
         words = sum(facts.buffers[name].dtype.bits / 32 for name in held_arrays(facts, rows))
         if lanes <= target.threads_per_block and words * length / lanes <= WORDS:
             return RowPlan(_several(lanes, counts, target), lanes, width, True)
@@ -104,8 +108,8 @@ def _columns(block: Block, rows: int) -> Expr:
     return simplify(product(tuple(it.extent for it in axes)))
 
 
-def _width(facts: Facts, rows: int, length: int, target: GpuTarget) -> int:
-    """How many neighbours fill the widest access, for the narrowest array of rows in memory."""
+def _bits(facts: Facts, rows: int) -> int:
+    """The bits of an element of the narrowest array of rows in memory."""
     made = {b.writes[0].buffer for b in facts.blocks} - set(facts.outputs)
     bits = [
         facts.buffers[name].dtype.bits
@@ -113,13 +117,17 @@ def _width(facts: Facts, rows: int, length: int, target: GpuTarget) -> int:
         for name in (*(x.buffer for x in reads_of(b) if x.indices), b.writes[0].buffer)
         if name not in made
     ]
-    return gcd(target.lanes(min(bits, default=32)), length) if length else 1
+    return max(8, min(bits, default=32))
 
 
-def _lanes(chunks: int, width: int, counts: tuple[Iter, ...], target: GpuTarget) -> int:
-    """The threads that share a row of so many chunks: a power of two."""
-    most = _power(chunks)
-    lanes = max(min(target.warp, most), _power(-(-chunks * width // ELEMENTS)))
+def _lanes(chunks: int, line: tuple[int, int], counts: tuple[Iter, ...], target: GpuTarget) -> int:
+    """The threads that share a row of so many chunks: a power of two.
+
+    `line` is the elements of a chunk, and the threads whose chunks are a line of memory.
+    """
+    most, (width, least) = _power(chunks), line
+    few, more = (_power(-(-chunks * width // n)) for n in (MORE_ELEMENTS, ELEMENTS))
+    lanes = max(min(least, most), min(more, max(few, MANY)))
     busy = target.multiprocessors * BUSY_THREADS
     while lanes < min(most, THREADS) and _number(counts) * lanes < busy:
         lanes *= 2
