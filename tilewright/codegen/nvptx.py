@@ -103,7 +103,9 @@ def _emit_launch(
         extent = as_int(launch.grid)
         _number(emitter, launch.number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
     LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
-    fn.finish(f'nounwind "nvvm.reqntid"="{launch.threads}"', convention="ptx_kernel ")
+    limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
+    limits += f' "nvvm.minctasm"="{launch.resident}"' if launch.resident else ""
+    fn.finish(limits, convention="ptx_kernel ")
 
 
 def _own_buffers(body: Stmt) -> set[str]:
