@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from check import WORKERS, Job, random_jobs
 
-from tilewright.core.dtypes import BF16, F16
+from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
@@ -25,13 +25,14 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 
-# Products on tensor cores: whole tiles, edges, few rows, much depth.
+# Products, most on tensor cores: whole tiles, edges, few rows, much depth; and their types.
 PRODUCTS = ((256, 256, 256), (200, 136, 72), (67, 45, 33), (1, 512, 512), (64, 64, 2048))
+KINDS = {"bf16": BF16, "fp16": F16, "tf32": F32, "f32": F32}
 
 
 def product(job: Job) -> Graph:
-    """A product in 16 bits."""
-    (m, n, k), dtype = job[1], BF16 if job[2] == "bf16" else F16
+    """A product of two values."""
+    (m, n, k), dtype = job[1], KINDS[job[2]]
     b = GraphBuilder("product")
     x, w = (b.input(*port) for port in (("x", tensor(dtype, m, k)), ("w", tensor(dtype, k, n))))
     return b.graph(b.add("matmul", x, w))
@@ -45,7 +46,8 @@ def compiled(job: Job) -> tuple[Job, Container | str]:
     given = {} if precision == "f32" else {"precision": precision}
     try:
         if name == "product":
-            return job, compile_container(product(job), target="cuda", cache=False)
+            given = given if precision == "tf32" else {}
+            return job, compile_container(product(job), target="cuda", cache=False, **given)
         return job, compile_container(KERNELS[name](*sizes), target="cuda", cache=False, **given)
     except Exception as error:  # told where the others are
         return job, f"{type(error).__name__}: {error}"
@@ -56,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shapes", type=int, default=1)
     shapes = parser.parse_args().shapes
-    jobs: list[Job] = [("product", sizes, kind) for sizes in PRODUCTS for kind in ("bf16", "fp16")]
+    jobs: list[Job] = [("product", sizes, kind) for sizes in PRODUCTS for kind in KINDS]
     jobs += (job for kind in ("f32", "fp16") for job in random_jobs(shapes, kind))
     rng = np.random.default_rng(1)
     failed = 0

@@ -85,16 +85,23 @@ _changed = threading.Condition()
 def _bring(to: int, about: np.ndarray, x: int, y: int) -> int:
     """A tile at its place, zeros where the matrix ends; the bytes that came."""
     start, rows, columns, high, wide = map(int, about)
-    assert to % 1024 == start % 16 == columns * 2 % 16 == 0
-    assert wide * 2 == 128
-    source = np.frombuffer((ctypes.c_uint16 * (rows * columns)).from_address(start), np.uint16)
-    tile = np.zeros((high, wide), np.uint16)
-    inside = source.reshape(rows, columns)[y : y + high, x : x + wide]
-    tile[: inside.shape[0], : inside.shape[1]] = inside
-    memory = np.frombuffer((ctypes.c_uint16 * tile.size).from_address(to), np.uint16)
-    place = np.arange(tile.size) * 2
-    memory[(place ^ (place >> 7 & 7) << 4) // 2] = tile.reshape(-1)
+    kind = {64: np.uint16, 32: np.uint32}[wide]
+    size = np.dtype(kind).itemsize
+    assert to % 1024 == start % 16 == columns * size % 16 == 0
+    held = (ctypes.c_uint8 * (rows * columns * size)).from_address(start)
+    source = np.frombuffer(held, kind).reshape(rows, columns)
+    tile = np.zeros((high, wide), kind)
+    inside = source[y : y + high, x : x + wide]
+    tile[: inside.shape[0], : inside.shape[1]] = inside if size == 2 else _rounded(inside)
+    memory = np.frombuffer((ctypes.c_uint8 * tile.nbytes).from_address(to), kind)
+    place = np.arange(tile.size) * size
+    memory[(place ^ (place >> 7 & 7) << 4) // size] = tile.reshape(-1)
     return tile.nbytes
+
+
+def _rounded(words: np.ndarray) -> np.ndarray:
+    """The bits of numbers of f32, to the nearest tf32."""
+    return (words + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
 
 
 def _on_bulk(to: int, counter: int, about: int, x: int, y: int) -> None:

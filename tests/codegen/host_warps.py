@@ -157,8 +157,8 @@ def warp_text(text: str) -> str:
 
 
 _GROUPED = re.compile(
-    r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k16\.f32\.(\w+)\.[^\"]*"
-    r"p, 1, 1, (0, )?(\d);[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
+    r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k\d+\.f32\.(\w+)\.[^\"]*"
+    r"p, 1, 1(?:, (0, )?(\d))?;[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
 )
 _SETTLED = re.compile(r"call (\{[^}]*\}) asm sideeffect \"wgmma\.wait_group[^\"]*\", \"[^\"]*\"")
 
@@ -171,7 +171,8 @@ def _grouped(text: str) -> tuple[str, str]:
 
     def call(found: re.Match[str]) -> str:
         kind, columns, dtype, both, turned, left = found.groups()
-        held = "n" if both else "r"
+        held = "x" if "ld.shared" in found[0] else "n" if both or turned is None else "r"
+        turned = turned or "0"
         name = f"tw.wgmma.{columns}.{dtype}.{turned}.{left}.{held}"
         assert shared is not None
         made[name] = _wgmma(name, kind, _OPERANDS[held], shared[1])
@@ -187,8 +188,13 @@ def _grouped(text: str) -> tuple[str, str]:
     return _SETTLED.sub(settle, _GROUPED.sub(call, text)), "".join(made.values())
 
 
-# What describes both operands of the four steps; a left one in registers is there itself.
-_OPERANDS = {"n": ["i64", "i64"] * 4, "r": ["i32", "i32", "i32", "i32", "i64"] * 4}
+# What describes both operands of the four steps; a left one in registers is there itself, for one
+# that threads read there are the addresses of four words, and which two of them come first.
+_OPERANDS = {
+    "n": ["i64", "i64"] * 4,
+    "r": ["i32", "i32", "i32", "i32", "i64"] * 4,
+    "x": ["i32"] * 5 + ["i64"] * 4,
+}
 
 
 def _wgmma(name: str, kind: str, operands: list[str], shared: str) -> str:
@@ -283,25 +289,26 @@ def _multiply(kind: str, given: list[np.ndarray]) -> np.ndarray:
 def _multiply_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
     """For each of 128 threads, its elements of a product of operands that descriptors tell of."""
     _, columns, name, turned, left, held = kind.split(".")
-    dtype = ml_dtypes.bfloat16 if name == "bf16" else np.float16
+    dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32}[name]
     count = int(columns) // 2
     words = np.array(given, np.uint64)
-    each = len(_OPERANDS[held]) // 4
     described = [count + n for n, word in enumerate(_OPERANDS[held]) if word == "i64"]
+    each = len(described) // 4
     assert (words[:, described] == words[0, described]).all(), "threads must agree"
     base = int(words[0, -1])
     assert base % 1024 == 0
     memory = np.frombuffer((ctypes.c_uint16 * (SHARED_BYTES // 2)).from_address(base), np.uint16)
     total = np.zeros((64, int(columns)), np.float32)
     for step in range(4):
-        first = count + each * step
-        places = [_places(base, int(words[0, first + each - 1]), int(columns), turned == "1")]
-        places += [] if held == "r" else [_places(base, int(words[0, first]), 64, False)]
+        *lefts, right = (int(words[0, place]) for place in described[each * step :][:each])
+        places = [_places(base, right, int(columns), turned == "1")]
+        places += [_places(base, bits, 64, False) for bits in lefts]
         y, *x = (memory[place].view(dtype).astype(np.float32) for place in places)
-        rows = x[0] if x else _rows(words[:, first : first + 4]).view(dtype).astype(np.float32)
+        given_rows = words[:, count + 5 * step :] if held == "r" else words[:, count:]
+        rows = x[0] if x else _LEFT[held](given_rows, memory, base, step, dtype)
         total += rows @ y.T
         _under_way[id(given)].append([(memory, place, memory[place]) for place in places])
-    _settle(_under_way[id(given)], 4 * int(left))
+    _settle(_under_way[id(given)], int(left) if held == "x" else 4 * int(left))
     own = total.reshape(4, 2, 8, int(columns) // 8, 4, 2)  # warp, half, row, block, place, pair
     own = own.transpose(0, 2, 4, 3, 1, 5).reshape(4 * LANES, count)
     return own + words[:, :count].astype(np.uint32).view(np.float32)
@@ -323,13 +330,28 @@ def _settle_group(_: str, given: list[np.ndarray]) -> np.ndarray:
     return np.array(given, np.uint64)[:, :-1].astype(np.uint32).view(np.float32)
 
 
-def _rows(words: np.ndarray) -> np.ndarray:
+def _rows(words: np.ndarray, memory: np.ndarray, base: int, step: int, dtype: type) -> np.ndarray:
     """The 64 rows of 16 that four warps have in their registers."""
-    halves = words.astype(np.uint32).view(np.uint16).reshape(4, 8, 4, 4, 2)
+    halves = words[:, :4].astype(np.uint32).view(np.uint16).reshape(4, 8, 4, 4, 2)
     found = np.empty((4, 2, 8, 2, 4, 2), np.uint16)  # warp, half, row, column block, place, pair
     for part in range(4):
         found[:, part % 2, :, part // 2] = halves[:, :, :, part]
-    return found.reshape(64, 16)
+    return found.reshape(64, 16).view(dtype).astype(np.float32)
+
+
+def _read_rows(
+    words: np.ndarray, memory: np.ndarray, base: int, step: int, dtype: type
+) -> np.ndarray:
+    """The 64 rows of 8 that threads read of an operand that lies across."""
+    starts = (words[:, :4].astype(np.uint32) - np.uint32(base & 0xFFFFFFFF)).astype(np.int64)
+    read = memory.view(np.uint32)[(starts + step * 1024) // 4].view(np.float32)
+    upper = words[:, 4].astype(np.uint32).astype(bool)
+    read[upper] = read[upper][:, [2, 3, 0, 1]]
+    own = read.reshape(4, 8, 4, 2, 2)  # warp, row, place, second depth, lower half
+    return own.transpose(0, 4, 1, 3, 2).reshape(64, 8)
+
+
+_LEFT = {"r": _rows, "x": _read_rows}
 
 
 def _places(base: int, bits: int, side: int, turned: bool) -> np.ndarray:
@@ -413,9 +435,10 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 256), ("bf16", "f16"), "01", "01", "nr")
+_KINDS = product((64, 128, 256), ("bf16", "f16", "tf32"), "01", "01", "nr")
+_ACROSS = product((64, 128, 256), ("tf32",), "0", "02", "x")
 for _kind in (
-    *(f"wgmma.{'.'.join(map(str, words))}" for words in _KINDS),
+    *(f"wgmma.{'.'.join(map(str, words))}" for words in (*_KINDS, *_ACROSS)),
     *(f"settle.{n}" for n in (64, 128, 256)),
 ):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)

@@ -60,5 +60,11 @@ def test_matrices_whose_tiles_are_copied() -> None:
     assert found == [(1, "M", "192", (64, 64)), (0, "N", "64", (64, 64))]
 
 
+def test_blocks_that_a_multiprocessor_should_have_room_for() -> None:
+    text = "func @f(out C: f32[8]) { for i in grid(8) {resident=2} { C[i] = 0.0 } }"
+    assert [x.resident for x in launches(parse_func(text))] == [2]
+    assert [x.resident for x in launches(parse_func(COPIES))] == [0]
+
+
 def test_names() -> None:
     assert symbol("conv.relu-2") == "conv$relu$2"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.schedule.programs import conv, dense, softmax
 from tilewright.ir.loop.walk import find_block
-from tilewright.schedule.products import operand_load, product_roles
+from tilewright.schedule.products import operand_load, product_roles, swapped_roles
 
 
 def test_matrices() -> None:
@@ -13,6 +13,15 @@ def test_matrices() -> None:
     assert operand_load(roles.left).buffer == "x"
     assert operand_load(roles.right).buffer == "w"
     assert not roles.batch
+
+
+def test_the_transposed_product() -> None:
+    roles = product_roles(find_block(dense(), "mm"))
+    assert roles is not None
+    other = swapped_roles(roles)
+    assert (other.rows, other.columns) == (roles.columns, roles.rows)
+    assert (other.left, other.right) == (roles.right, roles.left)
+    assert swapped_roles(other) == roles
 
 
 def test_a_convolution_has_the_last_axis_of_its_result_as_columns() -> None:

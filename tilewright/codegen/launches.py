@@ -18,7 +18,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
-from tilewright.ir.loop.threads import is_launched_often, threads_of
+from tilewright.ir.loop.threads import RESIDENT, is_launched_often, threads_of
 from tilewright.ir.loop.walk import statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -48,7 +48,8 @@ class Launch:
     `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
     bytes of shared memory to be asked for: none where variables of a fixed size, which begin at any
     bank, do. What is in a `loop` is launched in each of its `steps`, and given the number of the
-    step. `maps` are the matrices that it is given besides buffers and sizes.
+    step. `maps` are the matrices that it is given besides buffers and sizes. There should be
+    registers for so many `resident` blocks on a multiprocessor; 0 where the assembler decides.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Launch:
     loop: str = ""
     steps: Expr = const(1)
     maps: tuple[TensorMap, ...] = ()
+    resident: int = 0
 
     @property
     def shared(self) -> int:
@@ -133,7 +135,9 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     body = inner.body
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
-    return Launch(name, inner.extent, threads_of(body), inner.name, body, loop, steps)
+    resident = int(dict(inner.annotations).get(RESIDENT, 0))
+    about = (inner.extent, threads_of(body), inner.name, body, loop, steps)
+    return Launch(name, *about, resident=resident)
 
 
 def _nests(

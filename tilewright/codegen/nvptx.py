@@ -113,7 +113,9 @@ def _emit_launch(
     if early:
         fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
     LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
-    fn.finish(f'nounwind "nvvm.reqntid"="{launch.threads}"', convention="ptx_kernel ")
+    limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
+    limits += f' "nvvm.minctasm"="{launch.resident}"' if launch.resident else ""
+    fn.finish(limits, convention="ptx_kernel ")
 
 
 def _own_buffers(body: Stmt) -> set[str]:

@@ -52,6 +52,12 @@ def product_roles(block: Block, vectors: bool = False) -> ProductRoles | None:
     return ProductRoles(batch, rows, columns, sums, one, other) if whole else None
 
 
+def swapped_roles(roles: ProductRoles) -> ProductRoles:
+    """The roles in the transposed product."""
+    sides = (roles.columns, roles.rows)
+    return ProductRoles(roles.batch, *sides, roles.depth, roles.right, roles.left)
+
+
 def _factors(block: Block) -> tuple[Expr, Expr] | None:
     """The two loads whose product is summed, from zero on."""
     init, body = block.init, block.body

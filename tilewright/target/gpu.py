@@ -102,7 +102,11 @@ class GpuTarget:
 _HALF = tuple(MatrixShape(kind, 16, 8, 16) for kind in ("f16", "bf16"))
 _SM80 = (*_HALF, MatrixShape("tf32", 16, 8, 8), MatrixShape("i8", 16, 8, 32))
 # By four warps at once; the architecture alone has it, not those that follow.
-_SM90A = (*_SM80, *(MatrixShape(kind, 64, 256, 16) for kind in ("f16", "bf16")))
+_SM90A = (
+    *_SM80,
+    *(MatrixShape(kind, 64, 256, 16) for kind in ("f16", "bf16")),
+    MatrixShape("tf32", 64, 256, 8),
+)
 
 
 def _nvidia(

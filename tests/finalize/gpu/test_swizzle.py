@@ -22,6 +22,22 @@ def test_pieces_change_places_within_their_rows() -> None:
     assert "T[ramp(x * 8 ^ x // 8 % 8 * 8, 1, 8)] = A[ramp(x * 8, 1, 8)]" in text
 
 
+def test_long_rows_lie_in_panels_of_128_bytes() -> None:
+    text = """func @f(A: f32[2048], B: f32[2048], out C: f32[4]) {
+      for b in grid(1) {
+        alloc T: f32[2048] @shared
+        alloc U: f32[2048] @shared
+        alloc S: f32[1024] @fragment
+        for x in thread(512) { T[ramp(x * 4, 1, 4)] = A[ramp(x * 4, 1, 4)] }
+        for w in warp(4) {
+          tile mma.tt S[0 : 64] <- T[w * 16 : 64], U[0 : 32] using "wgmma_f32_64_tt"
+        }
+      }
+    }"""
+    found = print_func(swizzle(parse_func(text)))
+    assert "T[w % 2 * 16 + w // 2 % 2 * 1024 + w // 4 * 32 : 64]" in found
+
+
 def test_eight_rows_are_in_eight_banks() -> None:
     for row_bytes in (128, 256, 512):
         for piece in range(row_bytes // 16):

@@ -12,7 +12,13 @@ def test_room_begins_where_the_driver_wants_it() -> None:
 
 
 def test_columns_come_first() -> None:
-    given = encoding(blank(), 4096, 100, 64, (128, 32))
+    given = encoding(blank(), 4096, 100, 72, (128, 64))
     assert len(given) == len(SIGNATURE)
     assert given[3] == 4096
-    assert [list(x) for x in given[4:7]] == [[64, 100], [128], [32, 128]]
+    assert [list(x) for x in given[4:7]] == [[72, 100], [144], [64, 128]]
+
+
+def test_a_row_of_a_box_tells_the_bytes_of_elements() -> None:
+    halves, words = (encoding(blank(), 4096, 100, 72, (128, n)) for n in (64, 32))
+    assert halves[1] != words[1]
+    assert [list(x[5]) for x in (halves, words)] == [[144], [288]]

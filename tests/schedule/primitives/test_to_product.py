@@ -17,6 +17,16 @@ def test_matrices(multiples: tuple[int, int, int]) -> None:
     check_schedule(sch, before)
 
 
+def test_the_transposed_product() -> None:
+    before = dense()
+    sch = Schedule(before)
+    sch.inline("add")
+    sch.to_product("mm", 4, 2, 3, "km", "nk", 1)
+    (left, _) = (b for b in blocks(sch.func.body) if b.name in ("mm.left", "mm.right"))
+    assert left.reads[0].buffer == "w"
+    check_schedule(sch, before)
+
+
 @pytest.mark.parametrize("sizes", [(7, 3, 5), (8, 4, 4)])
 def test_a_convolution(sizes: tuple[int, int, int]) -> None:
     before = conv(*sizes)

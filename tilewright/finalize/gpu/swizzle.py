@@ -3,7 +3,7 @@
     T[r * 64 + p * 8 + e]    →    T[(r * 64 + p * 8 + e) ^ (r % 8 * 8)]
 
 Pieces of 16 bytes change places within their row, in another order in each of eight rows. Some
-instructions want longer rows in panels of 64 columns, all rows of one and then those of the next.
+instructions want longer rows in panels of 128 bytes, all rows of one and then those of the next.
 They know all this; what writes the buffers is rewritten here.
 """
 
@@ -24,24 +24,28 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of a piece, and how many rows have orders of their own.
 PIECE, ROWS = 16, 8
-# The columns of a panel.
-PANEL = 64
+# The bytes of a row of a panel.
+PANEL = 128
 
 
 @node
 class _Form:
-    """How a buffer lies: the elements of a row, of a piece, of a panel (0: there are none)."""
+    """How a buffer lies: the elements of a row, of a piece, of a panel (0: there are none).
+
+    `wide` is the columns of a panel.
+    """
 
     row: int
     piece: int
     panel: int
+    wide: int
 
     def start(self, index: Expr) -> Expr:
         """Where an element, or a tile, begins, but for what changes places."""
         if not self.panel:
             return index
         row, column = index // self.row, index % self.row
-        return simplify(column // PANEL * self.panel + row * PANEL + column % PANEL)
+        return simplify(column // self.wide * self.panel + row * self.wide + column % self.wide)
 
     def moved(self, index: Expr) -> Expr:
         """Where elements lie."""
@@ -103,9 +107,9 @@ def _form(buffer: Buffer, region: Region, panels: bool) -> _Form:
     row, size = as_int(apart), as_int(buffer.shape[0])
     assert row is not None
     assert size is not None
-    return _Form(
-        row, PIECE // buffer.dtype.bytes, size // row * PANEL if panels and row > PANEL else 0
-    )
+    bytes = buffer.dtype.bytes
+    wide = PANEL // bytes
+    return _Form(row, PIECE // bytes, size // row * wide if panels and row > wide else 0, wide)
 
 
 def _error(name: str, what: str) -> CodegenError:

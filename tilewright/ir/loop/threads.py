@@ -33,6 +33,8 @@ COMBINE = "combine"
 # Loops whose iterations are those of threads.
 SPREAD = (THREAD, WARP, COMBINE)
 GRID = "grid"
+# The note on a grid loop: how many of its blocks a multiprocessor should have room for.
+RESIDENT = "resident"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
 PRIVATE = ("register", "local", "waiting", FRAGMENT)

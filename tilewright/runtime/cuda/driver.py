@@ -230,7 +230,7 @@ class Driver:
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
 
     def tensor_map(self, start: int, rows: int, columns: int, box: tuple[int, int]) -> Any:
-        """A matrix of 16-bit elements as a kernel is told of it that has tiles of it copied."""
+        """A matrix as a kernel is told of it that has tiles of it copied."""
         found = tensor_map.blank()
         given = tensor_map.encoding(found, start, rows, columns, box)
         self._call("cuTensorMapEncodeTiled", *given, doing="describing a matrix")

@@ -1,7 +1,8 @@
 """A tensor map: what the engine that copies tiles of a matrix is told of it.
 
-The matrix has elements of 16 bits, one row behind the other; pieces of a tile's rows of 128 bytes
-change places in shared memory, as instructions on matrices want them.
+The matrix has elements of 16 bits, or of f32 that are rounded to tf32 on their way, one row behind
+the other; a row of a tile has 128 bytes, whose pieces change places in shared memory, as
+instructions on matrices want them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Any
 
 # Its bytes, and where it begins.
 BYTES, ALIGNMENT = 128, 64
-# Elements of 16 bits, pieces that change places within 128 bytes, and 256 bytes that come to the L2
-# at once.
-_BITS16, _SWIZZLED, _PROMOTED = 1, 3, 3
+# The kinds of elements by their bytes: any of 16 bits, and tf32.
+_KINDS = {2: 1, 4: 11}
+# Bytes of a row of a tile, pieces that change places in it, and 256 bytes that come to the L2 at
+# once.
+_ROW, _SWIZZLED, _PROMOTED = 128, 3, 3
 _POINTER, _INT, _U32 = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
 SIGNATURE = (_POINTER, _INT, _U32, _POINTER, *(_POINTER,) * 4, *(_INT,) * 4)
 """The types that `cuTensorMapEncodeTiled` takes."""
@@ -30,13 +33,14 @@ def encoding(
     to: ctypes.Array[ctypes.c_char], start: int, rows: int, columns: int, box: tuple[int, int]
 ) -> tuple[Any, ...]:
     """The arguments with which the driver writes one: a box has rows and columns too."""
+    bytes = _ROW // box[1]
     return (
         ctypes.byref(to),
-        _BITS16,
+        _KINDS[bytes],
         2,
         start,
         (ctypes.c_uint64 * 2)(columns, rows),
-        (ctypes.c_uint64 * 1)(columns * 2),
+        (ctypes.c_uint64 * 1)(columns * bytes),
         (ctypes.c_uint32 * 2)(*reversed(box)),
         (ctypes.c_uint32 * 2)(1, 1),
         0,

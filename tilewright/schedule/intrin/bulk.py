@@ -5,8 +5,9 @@ counts the bytes of a turn: threads wait for it, turn after turn. The matrix is 
 *tensor map*, which the host encodes and gives to the kernel; so the text is not called with the
 address of the source but with that of the map, and the column and row at which the tile begins.
 
-A row of a tile has 64 elements, 128 bytes, whose pieces change places as `wgmma` wants them; longer
-ones lie in panels of 64 columns, all rows of one and then the next.
+A row of a tile has 128 bytes, 64 elements of 16 bits, whose pieces change places as `wgmma` wants
+them; longer ones lie in panels of 64 columns, all rows of one and then the next. Elements of f32
+are rounded to tf32 on their way.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from tilewright.schedule.intrin.mma import function_text
 from tilewright.schedule.intrin.row import Intrinsic
 
 PANEL = 64
-"""The columns of a panel."""
+"""The columns of a panel of elements of 16 bits."""
 SIDES = (64, 128, 192, 256)
-"""How many rows a tile of 64 columns, how many columns one of 64 rows may have."""
-_TYPES = ("bf16", "f16")
+"""How many rows a tile of as many columns as a panel has, how many columns one of as many rows."""
+# The types of elements, and their bytes.
+_TYPES = {"bf16": 2, "f16": 2, "f32": 4}
 _COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"
 _EXPECT = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
 _INIT = "llvm.nvvm.mbarrier.init.shared"
@@ -38,27 +40,34 @@ def counter_name(copies: int) -> str:
     return f"bulk_counter_{copies}"
 
 
-def _copy_lines(rows: int, columns: int) -> Iterator[str]:
+def panel_of(bytes: int) -> int:
+    """The columns of a panel of elements of so many bytes."""
+    return PANEL * 2 // bytes
+
+
+def _copy_lines(rows: int, columns: int, bytes: int) -> Iterator[str]:
+    panel = panel_of(bytes)
     yield "%count = addrspacecast ptr %counter to ptr addrspace(3)"
-    yield f"%s = call i64 @{_EXPECT}(ptr addrspace(3) %count, i32 {rows * columns * 2})"
-    for n in range(columns // PANEL):
+    yield f"%s = call i64 @{_EXPECT}(ptr addrspace(3) %count, i32 {rows * columns * bytes})"
+    for n in range(columns // panel):
         yield f"%to{n} = getelementptr i8, ptr %c, i64 {n * rows * PANEL * 2}"
         yield f"%wide{n} = addrspacecast ptr %to{n} to ptr addrspace(7)"
-        yield f"%x{n} = add i32 %x, {n * PANEL}"
+        yield f"%x{n} = add i32 %x, {n * panel}"
         what = f"ptr addrspace(7) %wide{n}, ptr addrspace(3) %count, ptr %map, i32 %x{n}, i32 %y"
         yield f"call void @{_COPY}({what}, i16 0, i64 0, i1 0, i1 0, i32 0)"
 
 
 def _copy(name: str, dtype: str, rows: int, columns: int) -> Intrinsic:
     params = "ptr %c, ptr %map, i32 %x, i32 %y, ptr %counter"
+    bytes = _TYPES[dtype]
     return Intrinsic(
         f"func @{name}(a: {dtype}[{rows}, {columns}], out c: {dtype}[{rows}, {columns}])"
         f" {{ for i, j in serial({rows}, {columns}) {{ c[i, j] = a[i, j] }} }}",
         tile="copy",
         arch="nvptx64",
-        llvm=function_text(name, params, [*_copy_lines(rows, columns)]),
+        llvm=function_text(name, params, [*_copy_lines(rows, columns, bytes)]),
         strided=True,
-        box=(rows, PANEL),
+        box=(rows, panel_of(bytes)),
     )
 
 
@@ -80,9 +89,9 @@ BULK: dict[str, Intrinsic] = {
     **{counter_name(n): _counter(counter_name(n), n) for n in (1, 2)},
     **{
         name: _copy(name, dtype, rows, columns)
-        for dtype in _TYPES
+        for dtype, bytes in _TYPES.items()
         for side in SIDES
-        for rows, columns in ((side, PANEL), (PANEL, side))
+        for rows, columns in ((side, panel_of(bytes)), (panel_of(bytes), side))
         for name in (bulk_name(dtype, rows, columns),)
     },
 }

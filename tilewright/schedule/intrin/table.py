@@ -14,6 +14,7 @@ from tilewright.schedule.intrin.mma import MMA
 from tilewright.schedule.intrin.row import Intrinsic
 from tilewright.schedule.intrin.turn import TURN
 from tilewright.schedule.intrin.wgmma import WGMMA
+from tilewright.schedule.intrin.wgmma_turned import WGMMA_TURNED
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
 _SDOT = """
@@ -83,5 +84,6 @@ INTRINSICS: dict[str, Intrinsic] = {
     **BULK,
     **MMA,
     **WGMMA,
+    **WGMMA_TURNED,
     **TURN,
 }

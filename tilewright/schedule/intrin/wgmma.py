@@ -2,6 +2,8 @@
 
     wgmma.m64n256k16  c[m, n] += a[m, k] * b[k, n]      64 x N x 16, c in f32
 
+Operands of f32, rounded to tf32 before they come there: 64 x N x 8, and both lie along the depth.
+
 Four warps with neighbouring numbers do it together, each has 16 of the 64 rows of sums, spread over
 its threads as by `mma.sync` (see `mma.py`). So to a schedule it is an instruction of one warp, for
 sixteen rows; the left operands of four neighbours must lie one behind the other, unless they are
@@ -27,13 +29,19 @@ from tilewright.schedule.intrin.mma import (
 from tilewright.schedule.intrin.row import Intrinsic
 
 ROWS, DEPTH = 16, 64
-"""The rows of one warp, and the depth that one tile statement adds."""
+"""The rows of one warp, and the depth that one tile statement adds, in elements of 16 bits."""
 COLUMNS = (256, 192, 128, 64)
 """How many columns of sums there may be."""
 GROUP = 4
 """The warps that do it together."""
-_STEP = 16
-_TYPES = ("bf16", "f16")
+# The instruction for each type of operands, and how many bytes of them each step of it adds.
+_TYPES = {
+    "bf16": "k16.f32.bf16.bf16",
+    "f16": "k16.f32.f16.f16",
+    "f32": "k8.f32.tf32.tf32",
+}
+_STEP = 32
+_STEPS = DEPTH * 2 // _STEP
 # Bits of a descriptor: rows of 128 bytes whose pieces change places, eight of them 1024 bytes.
 _SWIZZLED = (1 << 62) | (64 << 32)
 # From one panel of columns to the next, in units of 16 bytes.
@@ -43,6 +51,16 @@ _PANEL = DEPTH * 128 // 16
 def wgmma_names(dtype: str, columns: int, right: str, left: str = "n") -> tuple[str, str]:
     """The intrinsics that start and add to sixteen rows of sums; operands as in `mma.py`."""
     return f"wgmma_zero_{columns}", f"wgmma_{dtype}_{columns}_{left}{right}"
+
+
+def wgmma_depth(bytes: int) -> int:
+    """The depth that one tile statement adds, of elements of so many bytes."""
+    return DEPTH * 2 // bytes
+
+
+def wgmma_orders(dtype: str) -> tuple[str, ...]:
+    """How operands may lie: only those of 16 bits are turned on their way."""
+    return ("nt",) if dtype == "f32" else ("nn", "nt", "rn", "rt")
 
 
 def settle_name(columns: int) -> str:
@@ -69,33 +87,36 @@ def _shared_rows() -> Iterator[str]:
     yield "%a.n = ptrtoint ptr addrspace(3) %a.near to i32"
     yield "%a.start = sub i32 %a.n, %rows.before"
     yield from _descriptor("a", 1)
-    yield from _steps("a", _STEP * 2 // 16)
+    yield from _steps("a", _STEP // 16)
 
 
-def _columns(right: str) -> Iterator[str]:
-    """The right operand, in shared memory."""
+def descriptors(right: str) -> Iterator[str]:
+    """The right operand, in shared memory: where each step of it begins."""
     yield "%b.near = addrspacecast ptr %b to ptr addrspace(3)"
     yield "%b.start = ptrtoint ptr addrspace(3) %b.near to i32"
     yield from _descriptor("b", 1 if right == "t" else _PANEL)
-    yield from _steps("b", _STEP * 2 // 16 if right == "t" else _STEP * 128 // 16)
+    yield from _steps("b", _STEP // 16 if right == "t" else _STEP // 2 * 128 // 16)
 
 
 def _steps(word: str, units: int) -> Iterator[str]:
-    """The descriptors of each step of 16."""
-    for n in range(1, DEPTH // _STEP):
+    """The descriptors of each step."""
+    for n in range(1, _STEPS):
         yield f"%{word}.d{n} = add i64 %{word}.d0, {n * units}"
 
 
 def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrinsic:
     """A step; `left` is how many stay under way behind it."""
     held, right = order[0] == "r", order[1]
-    own = fragment_lines("a", DEPTH // _STEP, "i32") if held else _shared_rows()
-    lines = [*own, *_columns(right), *_multiply(dtype, columns, order, left)]
-    b, y = (f"[{columns}, {DEPTH}]", "j, k") if right == "t" else (f"[{DEPTH}, {columns}]", "k, j")
+    own = fragment_lines("a", _STEPS, "i32") if held else _shared_rows()
+    lines = [*own, *descriptors(right), *_multiply(dtype, columns, order, left)]
+    depth = wgmma_depth(4 if dtype == "f32" else 2)
+    b = f"[{columns}, {depth}]" if right == "t" else f"[{depth}, {columns}]"
+    x, y = "a[i, k]", "b[j, k]" if right == "t" else "b[k, j]"
+    if dtype != "f32":
+        x, y = f"f32({x})", f"f32({y})"
     return Intrinsic(
-        f"func @{name}(a: {dtype}[{ROWS}, {DEPTH}], b: {dtype}{b}, out c: f32[{ROWS}, {columns}])"
-        f" {{ for i, j, k in serial({ROWS}, {columns}, {DEPTH}) {{"
-        f" c[i, j] += f32(a[i, k]) * f32(b[{y}]) }} }}",
+        f"func @{name}(a: {dtype}[{ROWS}, {depth}], b: {dtype}{b}, out c: f32[{ROWS}, {columns}])"
+        f" {{ for i, j, k in serial({ROWS}, {columns}, {depth}) {{ c[i, j] += {x} * {y} }} }}",
         tile=f"mma.n{right}",
         arch="nvptx64",
         llvm=function_text(
@@ -111,27 +132,28 @@ def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrins
 
 
 def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
-    """Four steps of 16, and the wait for them, or for those before them."""
+    """Four steps, and the wait for them, or for those before them."""
     count = columns // 2
     held = order[0] == "r"
     sums = ", ".join(f"${n}" for n in range(count))
     turned = "0" if order[1] == "t" else "1"
-    turns = turned if held else f"0, {turned}"
+    turns = f", {turned}" if held else f", 0, {turned}"
+    turns = "" if dtype == "f32" else turns
     given: list[str] = []
-    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{dtype}.{dtype}"
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}{_TYPES[dtype]}"
     text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", "wgmma.fence.sync.aligned;"]
-    for n in range(DEPTH // _STEP):
+    for n in range(_STEPS):
         own = [f"i32 %a{n}.{part}" for part in range(4)] if held else [f"i64 %a.d{n}"]
         first = 2 * count + len(given)
         rows = ", ".join(f"${first + part}" for part in range(len(own)))
         rows = f"{{{rows}}}" if held else rows
-        text.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1, {turns};")
+        text.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1{turns};")
         given += [*own, f"i64 %b.d{n}"]
     text += ["wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {left};", "}"]
-    yield from _on_sums(columns, text, given)
+    yield from on_sums(columns, text, given)
 
 
-def _on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
+def on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
     """Instructions that change a thread's sums, which they know as `$0` and so on."""
     count = columns // 2
     places = []
@@ -163,7 +185,7 @@ def _settle(columns: int) -> Intrinsic:
         llvm=function_text(
             name,
             "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c",
-            [*_on_sums(columns, ["wgmma.wait_group.sync.aligned 0;"], [])],
+            [*on_sums(columns, ["wgmma.wait_group.sync.aligned 0;"], [])],
         ),
         strided=True,
     )
@@ -179,7 +201,7 @@ WGMMA: dict[str, Intrinsic] = {
         f"{name}{word}": _step(f"{name}{word}", dtype, columns, order, left)
         for dtype in _TYPES
         for columns in COLUMNS
-        for order in ("nn", "nt", "rn", "rt")
+        for order in wgmma_orders(dtype)
         for name in (wgmma_names(dtype, columns, order[1], order[0])[1],)
         for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
     },

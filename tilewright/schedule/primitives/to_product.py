@@ -18,7 +18,8 @@ The axes that number rows become one, as do those of columns, batches and of the
 and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
 have. Then tiles of any such product are computed alike: convolutions, too. See `products.py`.
 The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
-which order the dimensions of the two matrices come.
+which order the dimensions of the two matrices come. With `swapped` it is the transposed product:
+rows are columns, and the operands change places.
 """
 
 from __future__ import annotations
@@ -45,13 +46,20 @@ from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers, seq, substitute_stmt
 from tilewright.schedule.dataflow import allocation, only_buffer, readers
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.products import ProductRoles, operand_load, product_roles
+from tilewright.schedule.products import ProductRoles, operand_load, product_roles, swapped_roles
 from tilewright.schedule.rebuild import tidy_loads
 from tilewright.schedule.tree import block_spine, outermost, replaced, target_block
 
 
 def to_product(
-    func: Func, block: str, m: int, n: int, k: int, left: str = "km", right: str = "kn"
+    func: Func,
+    block: str,
+    m: int,
+    n: int,
+    k: int,
+    left: str = "km",
+    right: str = "kn",
+    swapped: int = 0,
 ) -> Func:
     """Bring a sum of products, and what reads it, into the form of a product of matrices."""
     spine = block_spine(func, block)
@@ -60,6 +68,7 @@ def to_product(
     if roles is None:
         message = f'block "{block}" is not a sum of products of two loads'
         raise refuse(func, "to-product.block", message, old)
+    roles = swapped_roles(roles) if swapped else roles
     buffer = only_buffer(func, old, "to-product")
     allocation(func, buffer, "to-product", old)
     made = _Product(func, old, roles, buffer, (m, n, k), (left, right))

@@ -193,8 +193,32 @@ def test_f32_is_rounded_where_that_is_allowed(
     found = {t.intrinsic.split("_")[1] for t in tiles(scheduled) if "turn" not in t.intrinsic}
     assert found == {"zero", "f32"}
     on_threads(func, scheduled, {})
-    _, turned = the_kernel(dense(*sizes, F32, "nn"), with_tf32(target))
-    assert not tiles(turned)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order", "ways"),
+    [
+        ((128, 64, 96), "nn", "tt"),
+        ((64, 128, 64), "tt", "tt"),
+        ((64, 192, 64), "nt", "nt"),
+    ],
+)
+def test_whole_tiles_of_f32_are_rounded_on_their_way(
+    sizes: tuple[int, int, int], order: str, ways: str
+) -> None:
+    few = replace(H200, multiprocessors=4)  # of which each has enough to do for large tiles
+    func, scheduled = the_kernel(dense(*sizes, F32, order), with_tf32(few))
+    found = {t.intrinsic for t in tiles(scheduled)}
+    assert any(name.startswith("wgmma_f32") and name.endswith(ways) for name in found)
+    assert any(name.startswith("bulk_f32") for name in found)
+    on_threads(func, scheduled, {})
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("order", ["nn", "nt", "tt"])
+def test_kernels_of_rounded_f32_assemble_without_spills(order: str, tmp_path: Path) -> None:
+    _, scheduled = the_kernel(dense(4096, 4096, 4096, F32, order), with_tf32(H200))
+    assembled(scheduled, H200, tmp_path)
 
 
 @pytest.mark.ptxas
@@ -207,6 +231,11 @@ def test_kernels_assemble_without_spills(
     sizes: tuple[int, int, int], order: str, target: GpuTarget, tmp_path: Path
 ) -> None:
     _, scheduled = the_kernel(dense(*sizes, BF16, order), target)
+    assembled(scheduled, target, tmp_path)
+
+
+def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
+    """Nothing is spilled, and a multiprocessor has room for a block."""
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), target)
     module = ModuleText()
     emit_launches(module, plain, ())

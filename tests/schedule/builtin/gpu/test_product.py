@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.gpu.test_matrix import assembled, dense, on_threads, the_kernel
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.walk import buffers, loops
+from tilewright.schedule.builtin.gpu import product
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
-from tilewright.schedule.builtin.gpu.product import TILES
+from tilewright.schedule.builtin.gpu.product import LANES, PIECE, STAGES, TILES, Tile
+from tilewright.schedule.builtin.structure import facts_of
 
 
 @pytest.mark.parametrize("sizes", [(9, 33, 10), (17, 5, 19)])
@@ -36,7 +42,7 @@ def test_the_depth_is_cut_where_tiles_are_few() -> None:
     assert "rfactor" in str(result.trace)
     (result,) = scheduled(KERNELS["dense"](2048, 2048, 3072))
     assert "rfactor" not in str(result.trace)
-    assert check(KERNELS["matmul"](5, 9, 256), {}) == ["product"]
+    assert check(KERNELS["matmul"](5, 9, 128), {}) == ["product"]
 
 
 def test_the_longest_axis_is_cut() -> None:
@@ -47,8 +53,55 @@ def test_the_longest_axis_is_cut() -> None:
 
 def test_tiles_are_whole() -> None:
     for tile in TILES:
-        assert tile.rows % (tile.y * 4) == 0
-        assert tile.columns % (tile.x * 4) == 0
-        assert tile.rows * tile.depth % tile.threads == 0
-        assert tile.columns * tile.depth % tile.threads == 0
+        assert tile.rows % (tile.y * PIECE) == tile.y % LANES[0] == 0
+        assert tile.columns % (tile.x * PIECE) == tile.x % LANES[1] == 0
+        for side in (tile.rows, tile.columns):
+            assert side * tile.depth % (tile.threads * PIECE) == 0
         assert tile.threads <= 256
+        shared = (tile.rows + tile.columns) * tile.depth * 4 * STAGES
+        assert tile.resident * (shared + 1024) <= H200.shared
+
+
+@pytest.mark.parametrize(
+    ("tile", "order"),
+    [*((tile, "nn") for tile in TILES), *((TILES[2], order) for order in ("tn", "nt", "tt"))],
+)
+def test_every_tile(tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "TILES", (tile,))
+    func, found = the_kernel(dense(20, 36, 40, F32, order))
+    on_threads(func, found, {})
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("order", ["nn", "tn"])
+@pytest.mark.parametrize("tile", TILES)
+def test_tiles_assemble_without_spills(
+    tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(product, "TILES", (tile,))
+    _, found = the_kernel(dense(1024, 1024, 256, F32, order))
+    assembled(found, H200, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sides", "parts"),
+    [
+        ((4096, 4096, 4096), (256, 128), 1),
+        ((512, 3072, 768), (64, 128), 2),
+        ((128, 3072, 768), (64, 128), 8),
+        ((128, 768, 768), (32, 64), 8),
+    ],
+)
+def test_what_was_measured_best_is_taken(
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
+) -> None:
+    ((func, _),) = sources(dense(*sizes, F32))
+    tile = product.product_of(facts_of(func).blocks[0], H200)
+    assert tile is not None
+    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
+
+
+@pytest.mark.ptxas
+def test_a_convolution_assembles_without_spills(tmp_path: Path) -> None:
+    for result in scheduled(KERNELS["conv"](56, 64, 256)):
+        assembled(result.func, H200, tmp_path)

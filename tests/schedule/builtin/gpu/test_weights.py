@@ -73,3 +73,17 @@ def test_16_bits_of_many_rows_have_the_sum_innermost(
     if dtype == "f32":
         text = text.replace("f32(x[bi, bk])", "x[bi, bk]").replace("f32(w[bk, bj])", "w[bk, bj]")
     assert arranged(text)[1] == order
+
+
+def test_f32_of_many_rows_has_rows_and_columns_innermost() -> None:
+    text = """func @f(x: f32[24, 8], w: f32[16, 8], out y: f32[24, 16]) {
+      for i, j, k in serial(24, 16, 8) {
+        block "y" [bi: S(24) = i, bj: S(16) = j, bk: R(8) = k]
+          reads x[bi, bk], w[bj, bk] writes y[bi, bj]
+          init { y[bi, bj] = 0.0 }
+          { y[bi, bj] += x[bi, bk] * w[bj, bk] }
+      }
+    }"""
+    assert arranged(text)[1] == [1, 0]
+    assert arranged(text, frozenset({"x"}))[1] == [1, 0]
+    assert arranged(text.replace("24", "4"))[1] == []

@@ -13,6 +13,7 @@ from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.long_sums import cut_sum, parts_of
 from tilewright.schedule.builtin.gpu.matrix import schedule_matrix
 from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile, matrix_tile_of
+from tilewright.schedule.builtin.gpu.operands import turn_operands
 from tilewright.schedule.builtin.gpu.points import (
     has_neighbours,
     own_loops,
@@ -153,13 +154,16 @@ def _schedule_one_sum(
 ) -> bool:
     """One sum and what follows it, if that has the same points; what comes before, alone."""
     facts = without(facts_of(sch.func), done)
-    position = [b.name for b in facts.blocks].index(name)
-    block = facts.block(name)
+    if not spatial(facts.block(name)) or not _same_points(facts, _position(facts, name)):
+        return False
+    if products:
+        turn_operands(sch, name, target)
+        facts = without(facts_of(sch.func), done)
+    block, position = facts.block(name), _position(facts, name)
     after = facts.blocks[position + 1 :]
     matrix = matrix_tile_of(block, facts.buffers, target, after) if products else None
     found = product_of(block, target) if products and matrix is None else matrix
-    numbered = bool(spatial(block))
-    if (products and found is None) or not numbered or not _same_points(facts, position):
+    if products and found is None:
         return False
     for b in facts.blocks[:position]:
         _schedule_alone(sch, b, target)
@@ -174,6 +178,10 @@ def _schedule_one_sum(
     else:
         schedule_product(sch, name, found, target)
     return True
+
+
+def _position(facts: Facts, name: str) -> int:
+    return [b.name for b in facts.blocks].index(name)
 
 
 def _same_points(facts: Facts, position: int) -> bool:

@@ -41,6 +41,8 @@ from tilewright.target.gpu import GpuTarget
 BAND = 8
 # Words that a thread may read of what follows the sum, before it writes any of that.
 HELD_WORDS = 64
+# What a thread writes at once.
+PIECE_BYTES = 16
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
@@ -52,12 +54,13 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
     block = facts.block(name)
-    left, right = (reads_along_depth(block, facts.buffers, s) for s in ("left", "right"))
+    sides = ("right", "left") if tile.swapped else ("left", "right")
+    left, right = (reads_along_depth(block, facts.buffers, side) for side in sides)
     roles = product_roles(block, vectors=True)
     assert roles is not None
     dtype = str(operand_load(roles.left).dtype)
     orders = ("mk" if left else "km", "nk" if right else "kn")
-    sch.to_product(name, *tile.sides, *orders)
+    sch.to_product(name, *tile.sides, *orders, int(tile.swapped))
     high, wide = tile.warp
     m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
     n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
@@ -151,7 +154,10 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.bind(loop, "thread")
     for loop in (m, eighth, n):
         sch.unroll(loop)
-    sch.vectorize(piece)
+    if tile.swapped:  # neighbours in a row of sums are neighbours in a column of the result
+        sch.unroll(piece)
+    else:
+        sch.vectorize(piece)
     for buffer in _read_ahead(facts_of(sch.func), name, tile):
         sch.hold(name, buffer, "register")
 
@@ -172,14 +178,20 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
 
 
 def _writes_pieces(sch: Schedule, name: str) -> bool:
-    """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
+    """Whether a block writes whole pieces, neighbouring columns of the product side by side.
+
+    Pairs of more than 16 bits are whole sectors as they are.
+    """
     facts = facts_of(sch.func)
     block = facts.block(name)
     assert isinstance(block.body, Store)
     column = block.iters[-1]
     to = facts.buffers[block.body.buffer]
     place = Load(to.name, block.body.indices, to.dtype)
-    return flat_stride(place, to, column.name) == 1 and prove((column.extent % PIECE).eq(0))
+    narrow = to.dtype.bytes * PIECE <= PIECE_BYTES
+    return (
+        narrow and flat_stride(place, to, column.name) == 1 and prove((column.extent % PIECE).eq(0))
+    )
 
 
 def _turn_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:

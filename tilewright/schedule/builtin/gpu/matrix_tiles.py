@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.arith.expr import Call
+from tilewright.arith.expr import Call, Var, as_int
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
@@ -19,7 +19,7 @@ from tilewright.schedule.builtin.gpu.product import (
 from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.products import ProductRoles, operand_load, product_roles
+from tilewright.schedule.products import ProductRoles, operand_load, product_roles, swapped_roles
 from tilewright.target.gpu import GpuTarget
 
 # Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
@@ -47,8 +47,9 @@ class MatrixTile:
 
     A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
     depth, in microseconds. Those that are `grouped` are for instructions of four warps at once.
-    `parts` is how many parts the depth of the product is cut into, and `engine` whether whole tiles
-    of operands are copied by the engine for that.
+    `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
+    operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
+    product.
     """
 
     rows: int
@@ -63,6 +64,7 @@ class MatrixTile:
     bytes: int = 2
     parts: int = 1
     engine: bool = True
+    swapped: bool = False
 
     def of(self, bytes: int) -> MatrixTile:
         """The tile for elements of so many bytes."""
@@ -91,7 +93,7 @@ class MatrixTile:
     @property
     def step(self) -> int:
         """The depth of one tile statement."""
-        return wgmma.DEPTH if self.grouped else DEPTH * 2 // self.bytes
+        return wgmma.wgmma_depth(self.bytes) if self.grouped else DEPTH * 2 // self.bytes
 
     @property
     def piece(self) -> int:
@@ -101,7 +103,9 @@ class MatrixTile:
     def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
         """The intrinsics that start and add to sums, for operands along the depth or not."""
         if self.grouped:
-            return wgmma.wgmma_names(dtype, self.columns, "t" if right else "n")
+            return wgmma.wgmma_names(
+                dtype, self.columns, "t" if right else "n", "n" if left else "t"
+            )
         return mma_names(dtype, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
@@ -135,6 +139,10 @@ class _Work:
     columns: int
     depth: int
     functions: int = 0
+
+    def swapped(self) -> _Work:
+        """The sizes of the transposed product."""
+        return replace(self, rows=self.columns, columns=self.rows)
 
     def load(self, tile: MatrixTile, processors: int) -> tuple[int, int]:
         """How many tiles a multiprocessor has, and the steps of each."""
@@ -178,19 +186,17 @@ def matrix_tile_of(
     few = work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS
     if few or _is_thin(work, block, buffers, target):
         return None
-    along = reads_along_depth(block, buffers, "left")
-    if dtype == F32 and not (along and reads_along_depth(block, buffers, "right")):
+    along = tuple(reads_along_depth(block, buffers, side) for side in ("left", "right"))
+    fitting = _rounded(roles, along, target) if dtype == F32 else _of_halves(roles, along, target)
+    if not fitting:
         return None
-    grouped = along and any(s.operands == str(dtype) and s.m == 64 for s in target.matrix_shapes)
-    sized = (t.of(dtype.bytes) for t in MATRIX_TILES)
-    fitting = [t for t in sized if t.shared <= target.block_shared]
-    fitting = [t for t in fitting if (grouped or not t.grouped) and (along or t.rows >= LEAST_ROW)]
+    work = work.swapped() if fitting[0].swapped else work
     filled = [t for t in fitting if t.rows < 2 * max(work.rows, ROWS)]
     cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
     best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
     load, steps = work.load(best, target.multiprocessors)
-    few = best.stages <= ENGINE_STAGES
-    return replace(best, engine=few and load * steps > ENGINE_STEPS)
+    pays = best.stages <= ENGINE_STAGES and load * steps > ENGINE_STEPS
+    return replace(best, engine=dtype == F32 or pays)
 
 
 def _functions(block: Block) -> int:
@@ -198,11 +204,55 @@ def _functions(block: Block) -> int:
     return sum(isinstance(e, Call) for e in subexpressions(value_of(block)))
 
 
+def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:
+    """The tiles for operands of 16 bits, which may lie either way."""
+    dtype = str(operand_load(roles.left).dtype)
+    grouped = along[0] and any(s.operands == dtype and s.m == 64 for s in target.matrix_shapes)
+    fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
+    return [t for t in fitting if (grouped or not t.grouped) and (along[0] or t.rows >= LEAST_ROW)]
+
+
+def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:
+    """The tiles for operands of f32 that are rounded.
+
+    Both must lie along the depth; instructions of four warps have threads read a left one that does
+    not, and of the transposed product that is the right one.
+    """
+    sized = [t.of(F32.bytes) for t in MATRIX_TILES]
+    fitting = [t for t in sized if t.shared <= target.block_shared]
+    grouped = any(s.operands == str(F32) and s.m == 64 for s in target.matrix_shapes)
+    swapped = along == (True, False)
+    own = swapped_roles(roles) if swapped else roles
+    whole = [t for t in fitting if t.grouped and grouped and _come_whole(own, t, all(along))]
+    if all(along):
+        return [t for t in fitting if t in whole or not t.grouped]
+    return [replace(t, swapped=swapped) for t in whole] if any(along) else []
+
+
 def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
     """Whether there are instructions for the types of a product."""
     left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
     known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
     return left == right and str(left) in known and str(total) == "f32"
+
+
+def _come_whole(roles: ProductRoles, tile: MatrixTile, along: bool) -> bool:
+    """Whether all tiles of both operands are whole ones of matrices in memory.
+
+    The engine copies those, and rounds them; instructions of four warps do not. The left one lies
+    along the depth or across it.
+    """
+    left = (*roles.rows, *roles.depth) if along else (*roles.depth, *roles.rows)
+    sizes = {it.name: tile.depth for it in roles.depth}
+    sizes |= {it.name: tile.rows for it in roles.rows}
+    sizes |= {it.name: tile.columns for it in roles.columns}
+    for operand, own in ((roles.left, left), (roles.right, (*roles.columns, *roles.depth))):
+        load = operand_load(operand)
+        if load.mask is not None or load.indices[-2:] != tuple(Var(it.name) for it in own):
+            return False
+        if any((as_int(it.extent) or 1) % sizes[it.name] for it in own):
+            return False
+    return True
 
 
 def _is_thin(work: _Work, block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> bool:
@@ -221,7 +271,9 @@ def _is_thin(work: _Work, block: Block, buffers: dict[str, Buffer], target: GpuT
 
 def _in_parts(tile: MatrixTile, block: Block, target: GpuTarget) -> Iterator[MatrixTile]:
     """A tile with all numbers of parts that the depth may be cut into."""
-    parts = depth_parts(block, tile.sides, LEAST_PART, target)
+    rows, columns, depth = tile.sides
+    sides = (columns, rows, depth) if tile.swapped else tile.sides
+    parts = depth_parts(block, sides, LEAST_PART, target)
     while parts:
         yield replace(tile, parts=parts)
         parts //= 2

@@ -7,19 +7,22 @@
         thread (y, x): C[8, 8] += left[8] * right[8]
       thread (y, x): result = formulas(C)
 
-Each thread has two by two pieces of four rows and columns, half a tile apart: neighbouring threads
-then read neighbouring words of shared memory.
+A thread has pieces of four rows and columns, neighbouring threads neighbouring ones: they read
+neighbouring words of shared memory. A left operand that lies along the depth stays so; then threads
+have single rows, and read pieces of those. See `operands.py` for what is turned before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
-from tilewright.arith.expr import Expr, as_int, product
-from tilewright.arith.simplify import simplify
-from tilewright.ir.loop.nodes import Block, Buffer, Iter
+from tilewright.arith.expr import Expr, Load, Var, as_int, const, product
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
+from tilewright.ir.loop.threads import RESIDENT
 from tilewright.schedule.builtin.gpu.points import schedule_sum
 from tilewright.schedule.builtin.structure import (
     facts_of,
@@ -34,23 +37,32 @@ from tilewright.target.gpu import GpuTarget
 
 # Rows and columns that lie together in a thread's part of a tile.
 PIECE = 4
+# The threads of a warp along rows and columns: they read few different words of both operands.
+LANES = (4, 8)
 # Fewer products for each element than this are not worth a tile.
 LEAST_DEPTH = 8
 # Fewer rows or columns than this leave most of a tile empty.
 LEAST_SIDE = 4
-# The depth that is worth a pass over partial sums.
-LEAST_PART = 128
+# The depth that is worth a pass over partial sums, for how many tiles of a multiprocessor, and into
+# how many parts.
+LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 4, 8
 # What a part of an axis is a multiple of, so that 16 bytes of 2 each are in one part.
 ALIGNED_DEPTH = 8
 # How far copies run ahead, this step's among them.
-STAGES = 3
+STAGES = 4
+# How near threads come to the machine's best, by how much less where a multiprocessor has no more
+# warps than these; how many of its parts have warps of their own.
+BEST, WITH_FEW, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
+# Seconds of a tile's begin and end, of the launch that adds parts; bytes of those in a second.
+TURN, LAUNCH, PARTS_RATE = 1.5e-6, 2e-6, 8e12
 
 
 @dataclass(frozen=True)
 class Tile:
     """A tile of the result, its depth, and the threads along its rows and columns.
 
-    `rate` is how near it comes to the machine's best, compared with the other ones.
+    A multiprocessor has `resident` of them at a time. `rate` is how near they come to the machine's
+    best, compared with the other ones; `parts` is how many the depth of the product is cut into.
     """
 
     rows: int
@@ -58,7 +70,9 @@ class Tile:
     depth: int
     y: int
     x: int
+    resident: int
     rate: float
+    parts: int = 1
 
     @property
     def sides(self) -> tuple[int, int, int]:
@@ -70,14 +84,26 @@ class Tile:
         """The threads that compute it."""
         return self.y * self.x
 
+    def row_parts(self, piece: int) -> list[int]:
+        """Its rows: as many as a thread has, warps, threads of a warp, rows side by side."""
+        return [self.rows // (self.y * piece), self.y // LANES[0], LANES[0], piece]
 
+    def column_parts(self) -> list[int]:
+        """The same of its columns."""
+        return [self.columns // (self.x * PIECE), self.x // LANES[1], LANES[1], PIECE]
+
+
+# By what products of many sizes took on an H200.
 TILES = (
-    Tile(128, 128, 8, 16, 16, 1.0),
-    Tile(64, 128, 8, 8, 16, 0.85),
-    Tile(64, 64, 16, 16, 16, 0.6),
-    Tile(32, 64, 16, 8, 16, 0.45),
-    Tile(32, 32, 16, 8, 8, 0.3),
-    Tile(16, 32, 16, 4, 8, 0.2),
+    Tile(256, 128, 16, 16, 16, 1, 1.0),
+    Tile(128, 128, 16, 16, 16, 2, 0.98),
+    Tile(64, 128, 16, 8, 16, 4, 0.9),
+    Tile(128, 64, 16, 16, 8, 4, 0.9),
+    Tile(64, 64, 16, 8, 8, 6, 0.88),
+    Tile(64, 64, 16, 16, 16, 3, 0.72),
+    Tile(32, 64, 16, 8, 16, 6, 0.7),
+    Tile(32, 32, 16, 8, 8, 12, 0.7),
+    Tile(16, 32, 16, 4, 8, 16, 0.5),
 )
 
 
@@ -90,20 +116,42 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     batch, rows, columns, depth = map(size_of, axes)
     if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
         return None
-
-    def cost(tile: Tile) -> float:
-        parts = depth_parts(block, tile.sides, LEAST_PART, target)
-        blocks = parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-        turns = -(-blocks // target.multiprocessors)
-        return turns * tile.rows * tile.columns / (tile.rate * parts)
-
-    return min(TILES, key=cost)
+    cut = [c for t in TILES for c in _in_parts(t, block, target)]
+    return min(cut, key=lambda t: _seconds(t, (batch, rows, columns, depth), target))
 
 
-def depth_parts(block: Block, sides: tuple[int, int, int], least: int, target: GpuTarget) -> int:
+def _in_parts(tile: Tile, block: Block, target: GpuTarget) -> Iterator[Tile]:
+    """A tile with all numbers of parts that the depth may be cut into."""
+    parts = min(MOST_PARTS, depth_parts(block, tile.sides, LEAST_PART, target, MOST_LOAD))
+    while parts:
+        yield replace(tile, parts=parts)
+        parts //= 2
+
+
+def _seconds(tile: Tile, sizes: tuple[int, int, int, int], target: GpuTarget) -> float:
+    """How long a product takes with a tile, in as many parts as it says."""
+    batch, rows, columns, depth = sizes
+    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    load = -(-blocks // target.multiprocessors)
+    warps = tile.threads // target.warp
+    # Each scheduler has whole warps, and waits for the one that has most.
+    tiles = -(-load * warps // SCHEDULERS) * SCHEDULERS / warps
+    resident = max(1, tile.resident - 1)  # as most products have rows along the depth
+    few = min(load, resident) * warps <= FEW_WARPS
+    rate = BEST * tile.rate * (WITH_FEW if few else 1.0) * target.f32_rate / 2
+    work = tiles * tile.rows * tile.columns * depth / tile.parts * target.multiprocessors
+    added = LAUNCH + tile.parts * batch * rows * columns * 8 / PARTS_RATE
+    turns = -(-load // resident)
+    return work / rate + turns * TURN + (added if tile.parts > 1 else 0.0)
+
+
+def depth_parts(
+    block: Block, sides: tuple[int, int, int], least: int, target: GpuTarget, most: int = 1
+) -> int:
     """Into how many parts the depth is cut so that there are tiles for all multiprocessors.
 
-    `sides` are a tile's rows, columns and depth; no part is shorter than `least`.
+    `sides` are a tile's rows, columns and depth; no part is shorter than `least`, and there are at
+    most so many tiles for each multiprocessor.
     """
     high, wide, deep = sides
     roles = product_roles(block, vectors=True)
@@ -114,7 +162,7 @@ def depth_parts(block: Block, sides: tuple[int, int, int], least: int, target: G
     parts = 1
     while (
         longest is not None
-        and 2 * parts * tiles <= target.multiprocessors
+        and 2 * parts * tiles <= most * target.multiprocessors
         and longest % (2 * parts * ALIGNED_DEPTH) == 0
         and depth % (2 * parts * deep) == 0
         and depth // (2 * parts) >= least
@@ -154,38 +202,35 @@ def size_of(iters: tuple[Iter, ...]) -> int:
 
 def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    parts = depth_parts(facts_of(sch.func).block(name), tile.sides, LEAST_PART, target)
-    schedule_in_parts(sch, name, parts, partial(_schedule_tiles, sch, tile), target)
+    schedule_in_parts(sch, name, tile.parts, partial(_schedule_tiles, sch, tile), target)
 
 
 def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
-    block = facts.block(name)
-    deep = [reads_along_depth(block, facts.buffers, side) for side in ("left", "right")]
-    sch.to_product(name, tile.rows, tile.columns, tile.depth)
-    m0, m1, y, m2 = sch.split(f"{name}.m", [None, *_parts(tile.rows, tile.y)])
-    n0, n1, x, n2 = sch.split(f"{name}.n", [None, *_parts(tile.columns, tile.x)])
+    left, right = (_copied(facts.block(name), facts.buffers, side) for side in ("left", "right"))
+    sch.to_product(name, *tile.sides, left.order, right.order)
+    rows, columns = tile.row_parts(PIECE if left.order == "km" else 1), tile.column_parts()
+    m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
+    n0, n1, x0, x1, n2 = sch.split(f"{name}.n", [None, *columns])
     k0, k1 = sch.split(f"{name}.k", [None, tile.depth])
-    sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, m2, n1, n2)
-    for loop in (y, x):
+    sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, k1, m1, m2, n1, n2)
+    for loop in (y0, x0, y1, x1):
         sch.bind(loop, "thread")
     for loop in (k1, m1, m2, n1):
         sch.unroll(loop)
     sch.vectorize(n2)
     grid = sch.fuse(f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
-    for side, along in zip(("left", "right"), deep, strict=True):
-        _copy_tile(sch, f"{name}.{side}", k0, along, tile)
+    lean = left.order == "km" and left.pieces and right.pieces
+    # Words that move one by one, and rows along the depth, take more registers.
+    sch.annotate(grid, RESIDENT, tile.resident if lean else max(1, tile.resident - 1))
+    _copy_tile(sch, f"{name}.left", k0, left, tile)
+    _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
-    _write_tile(sch, reader, grid, tile)
+    _write_tile(sch, reader, grid, rows, columns)
     sch.annotate(k0, "stages", STAGES)
-
-
-def _parts(side: int, threads: int) -> list[int]:
-    """A side of a tile as pieces, threads, and the rows or columns of a piece."""
-    return [side // (threads * PIECE), threads, PIECE]
 
 
 def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
@@ -196,26 +241,82 @@ def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bo
     return flat_stride(load, buffers[load.buffer], roles.depth[-1].name) == 1
 
 
-def _copy_tile(sch: Schedule, name: str, step: str, along_depth: bool, tile: Tile) -> None:
+@dataclass(frozen=True)
+class _Copy:
+    """How a tile of an operand is copied: in which order its dimensions lie in shared memory.
+
+    Neighbours in memory are neighbours of the depth, or not; they move in pieces or one by one.
+    """
+
+    order: str
+    deep: bool
+    pieces: bool
+
+
+def _copied(block: Block, buffers: dict[str, Buffer], side: str) -> _Copy:
+    """How an operand is copied.
+
+    Rows that lie along the depth stay so: threads read pieces of them as they read columns.
+    """
+    roles = product_roles(block)
+    assert roles is not None
+    axes, letter = (roles.rows, "m") if side == "left" else (roles.columns, "n")
+    deep = reads_along_depth(block, buffers, side)
+    load = operand_load(getattr(roles, side))
+    pieces = _lies_in_pieces(load, buffers[load.buffer], (roles.depth if deep else axes)[-1])
+    stays = deep and pieces and side == "left"
+    return _Copy(f"{letter}k" if stays else f"k{letter}", deep, pieces and deep == stays)
+
+
+def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter) -> bool:
+    """Whether neighbours along an axis begin at a multiple of a piece and are in it altogether."""
+    flat: Expr = const(0)
+    for size, index in zip(buffer.shape, load.indices, strict=True):
+        flat = flat * size + index
+    start = simplify(flat - Var(axis.name))
+    plain = load.mask is None and axis.name not in free_vars(start)
+    return plain and all(prove((e % PIECE).eq(0)) for e in (start, axis.extent))
+
+
+def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: Tile) -> None:
     """Copy a tile of an operand to shared memory, neighbours by neighbouring threads."""
-    batch, depth, side = sch.compute_at(name, step)
+    batch, outer, inner = sch.compute_at(name, step)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
-    if along_depth:
-        sch.reorder(batch, side, depth)
-        depth, side = side, depth
-    part, thread = sch.split(sch.fuse(batch, depth, side), [None, tile.threads])
-    sch.reorder(thread, part)
+    if way.deep and not way.pieces:
+        sch.reorder(batch, inner, outer)
+        outer, inner = inner, outer
+    width = [PIECE] if way.pieces else []
+    part, thread, *piece = sch.split(sch.fuse(batch, outer, inner), [None, tile.threads, *width])
+    sch.reorder(thread, part, *piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
+    for loop in piece:
+        sch.vectorize(loop)
 
 
-def _write_tile(sch: Schedule, name: str, grid: str, tile: Tile) -> None:
+def _write_tile(
+    sch: Schedule, name: str, grid: str, row_parts: list[int], column_parts: list[int]
+) -> None:
     """What follows the sum, by the threads that have it in their registers."""
     _, rows, columns = sch.reverse_compute_at(name, grid)
-    m1, y, m2 = sch.split(rows, _parts(tile.rows, tile.y))
-    n1, x, n2 = sch.split(columns, _parts(tile.columns, tile.x))
-    sch.reorder(y, x, m1, m2, n1, n2)
-    for loop in (y, x):
+    m1, y0, y1, m2 = sch.split(rows, row_parts)
+    n1, x0, x1, n2 = sch.split(columns, column_parts)
+    sch.reorder(y0, x0, y1, x1, m1, m2, n1, n2)
+    for loop in (y0, x0, y1, x1):
         sch.bind(loop, "thread")
-    for loop in (m1, m2, n1, n2):
+    for loop in (m1, m2, n1):
         sch.unroll(loop)
+    if _writes_pieces(sch, name):
+        sch.vectorize(n2)
+    else:
+        sch.unroll(n2)
+
+
+def _writes_pieces(sch: Schedule, name: str) -> bool:
+    """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
+    facts = facts_of(sch.func)
+    block = facts.block(name)
+    assert isinstance(block.body, Store)
+    to, column = facts.buffers[block.body.buffer], block.iters[-1]
+    place = Load(to.name, block.body.indices, to.dtype)
+    return _lies_in_pieces(place, to, column)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.arith.expr import Load, Var, as_int
-from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.nodes import Block, Iter, Store
 from tilewright.schedule.builtin.structure import (
     Facts,
     flat_stride,
@@ -44,8 +44,7 @@ class Turned:
 
 def turned_read(block: Block, facts: Facts) -> Turned | None:
     """The one array that a block reads across, if it is worth a tile."""
-    axes = spatial(block)
-    last = axes[-1]
+    last = _written_along(block)
     found = []
     for load in reads_of(block):
         if uses(load, last.name) and flat_stride(load, facts.buffers[load.buffer], last.name) != 1:
@@ -54,15 +53,22 @@ def turned_read(block: Block, facts: Facts) -> Turned | None:
     return found[0] if len(found) == 1 and len(loads) == 1 else None
 
 
+def _written_along(block: Block) -> Iter:
+    """The axis along which neighbours are written; the last one where that is not plain."""
+    assert isinstance(block.body, Store)
+    to = block.body.indices[-1]
+    return next((it for it in spatial(block) if to is Var(it.name)), spatial(block)[-1])
+
+
 def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
     """Whether each index is an axis, and the last one and the last axis are long enough."""
     axes = spatial(block)
-    by_name = {it.name: it for it in axes}
+    by_name, last = {it.name: it for it in axes}, _written_along(block).name
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
     if not all(name in by_name for name in names) or len({*names}) != len(names):
         return None
-    sides = [as_int(by_name[name].extent) or 0 for name in (names[-1], axes[-1].name)]
-    inner = load.mask is None and names[-1] != axes[-1].name
+    sides = [as_int(by_name[name].extent) or 0 for name in (names[-1], last)]
+    inner = load.mask is None and names[-1] != last
     made_here = load.buffer in {b.writes[0].buffer for b in facts.blocks}
     if not inner or min(sides) < SIDE or made_here:
         return None
@@ -73,17 +79,17 @@ def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
 
 def schedule_turned(sch: Schedule, block: Block, turned: Turned) -> None:
     """Schedule a block that reads an array across."""
-    axes = spatial(block)
-    loops = {it.name: loop_of(it) for it in axes}
+    last = _written_along(block).name
+    loops = {it.name: loop_of(it) for it in spatial(block)}
     copy = str(sch.cache_read(block.name, turned.buffer, "shared"))
     side = SIDE * turned.width
     i0, i1 = sch.split(loops.pop(turned.axis), [None, side])
-    j0, j1 = sch.split(loops.pop(axes[-1].name), [None, side])
+    j0, j1 = sch.split(loops.pop(last), [None, side])
     sch.reorder(*loops.values(), i0, j0, i1, j1)
     grid = str(sch.fuse(*loops.values(), i0, j0))
     own = list(sch.compute_at(copy, grid))
     indices = next(x for x in reads_of(block) if x.buffer == turned.buffer).indices
-    across = next(n for n, i in enumerate(indices) if i is Var(axes[-1].name))
+    across = next(n for n, i in enumerate(indices) if i is Var(last))
     sch.reorder(*(loop for n, loop in enumerate(own[:-1]) if n != across), own[across], own[-1])
     _bind_tile(sch, own[across], own[-1], turned.width)
     _bind_tile(sch, i1, j1, turned.width)

@@ -3,23 +3,25 @@
     w[o, c, r, q], summed over r, q, c      →      w[o, r, q, c]
     w[c, r, q], a sum for each c            →      w[r, q, c]
 
-The caller packs them once, when the model is compiled. Products on matrices with more than a few
-rows want the sum innermost in any case: a tile of it is copied as one (`matrix.py`).
+The caller packs them once, when the model is compiled. Products of more than a few rows want them
+their way in any case, so that a tile is copied in pieces: instructions on matrices (`matrix.py`)
+the sum innermost, threads (`product.py`) their rows or columns.
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Load, Var, product
+from tilewright.arith.expr import Load, Var
 from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.schedule.builtin.gpu.product import size_of
 from tilewright.schedule.builtin.structure import (
     facts_of,
     flat_stride,
     reads_of,
     reductions,
     spatial,
-    typical_extent,
+    uses,
 )
-from tilewright.schedule.products import product_roles
+from tilewright.schedule.products import ProductRoles, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -29,24 +31,31 @@ TURNED_ROWS = 16
 
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
     """Bring the constants that a sum reads into such an order."""
-    narrow = {s.operands for s in target.matrix_shapes}
+    matrices = {s.operands for s in target.matrix_shapes}
     facts = facts_of(sch.func)
     block = facts.block(name)
     for load in reads_of(block):
         if load.buffer in constants:
-            order = _order(block, load, facts.buffers[load.buffer], str(load.dtype) in narrow)
+            order = _order(block, load, facts.buffers[load.buffer], str(load.dtype) in matrices)
             if order != sorted(order):
                 sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
 
 
-def _order(block: Block, load: Load, buffer: Buffer, narrow: bool) -> list[int]:
+def _wanted(roles: ProductRoles, load: Load, matrices: bool) -> tuple[list[str], list[str]]:
+    """The axes that are wanted innermost by a product, in order, and another that does as well."""
+    rows, columns = size_of(roles.rows), size_of(roles.columns)
+    depth = [it.name for it in roles.depth]
+    if rows < TURNED_ROWS or (not matrices and columns < TURNED_ROWS):
+        return depth, [roles.columns[-1].name]
+    own = roles.columns if uses(load, roles.columns[-1].name) else roles.rows
+    return (depth if matrices else [own[-1].name]), []
+
+
+def _order(block: Block, load: Load, buffer: Buffer, matrices: bool) -> list[int]:
     """The dimensions of a constant, those that should be innermost last."""
     roles = product_roles(block, vectors=True)
     if roles is not None and spatial(block)[-1] not in roles.batch:
-        rows = typical_extent(product(tuple(it.extent for it in roles.rows)))
-        turned = narrow and rows >= TURNED_ROWS
-        inner = [it.name for it in roles.depth]
-        other = [] if turned else [roles.columns[-1].name]
+        inner, other = _wanted(roles, load, matrices)
     else:
         inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
