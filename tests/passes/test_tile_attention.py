@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
-from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.attend_problem import AttendAttrs, Problem
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.layout import TransposeAttrs
 from tilewright.ops.softmax import AxisAttrs
@@ -18,7 +18,9 @@ from tilewright.passes.tile_attention import (
     SOME_PARTS,
     WARP_ROWS,
     tile_attention,
+    tile_of,
 )
+from tilewright.target.gpu import PREFIX, resolve
 
 
 def _model(
@@ -79,6 +81,16 @@ def test_keys_that_few_rows_see_are_dealt_out(
     (found,) = _attention(_model(queries, 64, BF16, heads, keys))
     assert isinstance(found.attrs, AttendAttrs)
     assert found.attrs.tile == tile
+
+
+@pytest.mark.parametrize(
+    ("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str
+)
+def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
+    shape = tensor(BF16, 2, 8, 64)
+    keys = tensor(BF16, 2, 4096, 64)
+    problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
+    assert (*tile_of(resolve(PREFIX), problem), 1)[2] == parts
 
 
 @pytest.mark.parametrize(

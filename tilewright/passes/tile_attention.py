@@ -51,9 +51,10 @@ def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     keys = as_int(p.k[-2])
     batches = as_int(product(p.q[:-2])) or 1
     few = batches * -(-rows // ROWS[0]) < target.multiprocessors
-    if rows <= ROWS[0] and (keys is None or keys > LONG_KEYS):
+    seen = _seen(p, rows, keys)
+    if rows <= ROWS[0] and (seen is None or seen > LONG_KEYS):
         height = next(n for n in (WARP_ROWS, *reversed(ROWS)) if rows <= n)
-        parts = _parts(target, batches, keys)
+        parts = _parts(target, batches, seen)
         if parts > 1:
             return height, KEYS, parts
     if few or rows <= ROWS[-1]:
@@ -61,6 +62,16 @@ def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     many = keys is not None and keys >= MANY_KEYS
     narrow = max(known) <= KEYS and not any(p.ins[3:])
     return ROWS[0], MORE_KEYS if many and narrow else KEYS
+
+
+def _seen(p: Problem, rows: int, keys: int | None) -> int | None:
+    """How many keys the last row sees, `None` if nobody knows."""
+    attrs = p.attrs
+    offset = as_int(attrs.offset)
+    if attrs.right < 0 or attrs.from_end or offset is None:
+        return keys
+    last = rows + offset + attrs.right
+    return last if keys is None else min(keys, last)
 
 
 def _parts(target: GpuTarget, blocks: int, keys: int | None) -> int:
