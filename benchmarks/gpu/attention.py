@@ -93,6 +93,7 @@ ROWS = (
     Row(1, 12, 128, 128, 64, kind="f16"),
     Row(32, 12, 128, 128, 64, kind="f16"),
     Row(1, 32, 1000, 1000, 128, causal=True, groups=4),
+    *(Row(b, 32, 1, n, 128, groups=4) for b in (1, 8) for n in (4096, 16384)),
 )
 
 
@@ -204,12 +205,14 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
 
 
 def random_rows(count: int) -> list[Row]:
-    """Attention of random sizes and masks."""
+    """Attention of random sizes and masks; some of few queries and many keys."""
     rng = np.random.default_rng(SEED)
     found = []
     for _ in range(count):
         heads, groups = (int(rng.integers(1, 4)) for _ in range(2))
         queries, keys = (int(2 ** rng.uniform(3, 9)) for _ in range(2))
+        if rng.integers(4) == 0:
+            queries, keys = 1 + queries % 8, 8 * keys
         size = 8 * int(rng.integers(2, 17))
         kind, hides = ("bf16", "f16")[int(rng.integers(2))], int(rng.integers(3))
         causal = hides == 1

@@ -3,15 +3,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
-from tilewright.ops.attend_problem import AttendAttrs
+from tilewright.ops.attend_problem import AttendAttrs, Problem
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.layout import TransposeAttrs
 from tilewright.ops.softmax import AxisAttrs
-from tilewright.passes.tile_attention import KEYS, MORE_KEYS, ROWS, tile_attention
+from tilewright.passes.tile_attention import (
+    KEYS,
+    MORE_KEYS,
+    ROWS,
+    SOME_PARTS,
+    WARP_ROWS,
+    tile_attention,
+    tile_of,
+)
+from tilewright.target.gpu import PREFIX, resolve
 
 
 def _model(
@@ -56,14 +65,42 @@ def test_many_keys_are_taken_in_larger_steps() -> None:
 
 
 @pytest.mark.parametrize(
+    ("queries", "heads", "keys", "tile"),
+    [
+        (1, 2, 4096, (WARP_ROWS, KEYS, 32)),
+        (4, 64, 16384, (WARP_ROWS, KEYS, 4)),
+        (20, 2, 1000, (ROWS[-1], KEYS, 8)),
+        (1, 2, Var("J"), (WARP_ROWS, KEYS, SOME_PARTS)),
+        (1, 512, 4096, (ROWS[-1], KEYS)),
+        (100, 2, 4096, (ROWS[-1], KEYS)),
+    ],
+)
+def test_keys_that_few_rows_see_are_dealt_out(
+    queries: int, heads: int, keys: object, tile: tuple[int, ...]
+) -> None:
+    (found,) = _attention(_model(queries, 64, BF16, heads, keys))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == tile
+
+
+@pytest.mark.parametrize(
+    ("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str
+)
+def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
+    shape = tensor(BF16, 2, 8, 64)
+    keys = tensor(BF16, 2, 4096, 64)
+    problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
+    assert (*tile_of(resolve(PREFIX), problem), 1)[2] == parts
+
+
+@pytest.mark.parametrize(
     "graph",
     [
         _model(64, dtype=F32),
         _model(64, size=20),
         _model(64, size=136),
-        _model(1, 64, BF16, 2, 4096),
     ],
-    ids=["f32", "odd sizes", "large sizes", "one row of many keys"],
+    ids=["f32", "odd sizes", "large sizes"],
 )
 def test_what_has_no_tile_stays(graph: Graph) -> None:
     assert not _attention(graph)

@@ -25,6 +25,7 @@ from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.form_attention import form_attention
 from tilewright.passes.fuse import fuse, fuse_with_report
 from tilewright.passes.infer_types import infer_types
+from tilewright.passes.join_heads import join_heads
 from tilewright.passes.look_up_rows import look_up_rows
 from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
@@ -91,6 +92,7 @@ ON_GPU = {
     "choose_layouts": GraphPass("layouts_of_halves", layouts_of_halves),
     "winograd": GraphPass("pad_channels", pad_channels),
     "form_attention": GraphPass("tile_attention", tile_attention),
+    "share_heads": GraphPass("join_heads", join_heads),
 }
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
@@ -98,7 +100,7 @@ PASSES: dict[str, tuple[GraphPass, ...]] = {
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
-TARGETED = (winograd, tile_attention)
+TARGETED = (winograd, tile_attention, join_heads)
 
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:

@@ -17,6 +17,7 @@ from tilewright.core.dtypes import BOOL, DType
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.attend_loops import attend_func
+from tilewright.ops.attend_parts import parts_func
 from tilewright.ops.attend_problem import EMPTY, AttendAttrs, Problem, permuted
 from tilewright.ops.attend_tiles import tiled_func
 from tilewright.ops.precision import accumulator
@@ -61,6 +62,8 @@ def _attend_loops(
     attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Func:
     problem = Problem(attrs, tuple(ins), outs[0])
+    if problem.parts > 1:
+        return parts_func(problem)
     return tiled_func(problem) if attrs.tile else attend_func(problem)
 
 

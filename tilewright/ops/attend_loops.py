@@ -51,6 +51,9 @@ from tilewright.ops.row import broadcast_index
 # Buffers that are carried from one block of keys to the next, and what is made of them last.
 CARRIED = ("m", "l", "o", "share")
 
+# Buffers that have no more rows than there are queries: the result, or parts of it.
+WRITTEN = ("y0", "parts.o")
+
 # Buffers of what is multiplied: queries, where they are rounded, and weights.
 FACTORS = ("a", "w")
 
@@ -77,6 +80,8 @@ class Body(Scores):
         self.dtype = p.dtype
         self.factor = p.factor_dtype
         self.batch = tuple(Var(f"at.n{d}") for d in range(len(p.q) - 2))
+        self.plain = self.batch
+        self.outer = p.q[:-2]
         self.rows = const(p.row_block)
         self.width = const(p.key_block)
         self.row_blocks = simplify(ceildiv(p.q[-2], p.row_block))
@@ -100,7 +105,7 @@ class Body(Scores):
             parts = [For("at.keys", self._visited(), "serial", Seq(tuple(stages)))]
         every = self._ordered(Seq((*begin, *parts, *self._finish())))
         task: Stmt = For("at.rows", self.row_blocks, "serial", every)
-        for n, size in reversed(tuple(zip(self.batch, self.p.q[:-2], strict=True))):
+        for n, size in reversed(tuple(zip(self.batch, self.outer, strict=True))):
             task = For(f"batch.{n.name}", size, "serial", task)
         return task
 
@@ -147,7 +152,7 @@ class Body(Scores):
 
     def _new(self, name: str, *tail: Expr) -> None:
         block = (self.key_blocks,) if self.carries and name not in CARRIED else ()
-        shape = (*self.p.q[:-2], self.padded_rows, *block, *tail)
+        shape = (*self.outer, self.padded_rows, *block, *tail)
         dtype = self.factor if name in FACTORS else self.dtype
         self.own[name] = Buffer(name, dtype, shape)
 
@@ -170,15 +175,15 @@ class Body(Scores):
         """Loops over rows and `axes`, within the loop over keys where `inside`."""
         used = [
             Iter(n.name, "S", size, Var(f"batch.{n.name}"))
-            for n, size in zip(self.batch, self.p.q[:-2], strict=True)
+            for n, size in zip(self.batch, self.outer, strict=True)
         ]
         row = Var("at.rows") * self.rows + Var(f"{name}.{ROW.name}")
-        limit = self.p.q[-2] if store.buffer == "y0" else self.padded_rows
+        limit = self.p.q[-2] if store.buffer in WRITTEN else self.padded_rows
         used.append(Iter(ROW.name, "S", limit, row))
         used += self._blocks(store) if inside else []
         used += [Iter(a.name, kind, n, Var(f"{name}.{a.name}")) for a, kind, n in axes]
         start = None if init is None else Store(store.buffer, store.indices, init)
-        beyond = store.buffer == "y0" and not prove(self.padded_rows.eq(limit))
+        beyond = store.buffer in WRITTEN and not prove(self.padded_rows.eq(limit))
         predicate = row < limit if beyond else TRUE
         buffers = {**self.params, **self.own}
         nest: Stmt = make_block(name, tuple(used), store, start, predicate, buffers=buffers)
@@ -190,7 +195,11 @@ class Body(Scores):
 
     def _blocks(self, store: Store) -> list[Iter]:
         """What numbers blocks in a nest within the loop over keys."""
-        return [Iter("at.k", "S", self.key_blocks, Var("at.keys"))] if self.carries else []
+        return [Iter("at.k", "S", self.key_blocks, self._block())] if self.carries else []
+
+    def _block(self) -> Expr:
+        """The number of the block of keys at hand."""
+        return Var("at.keys")
 
     def _map(
         self,
@@ -351,11 +360,14 @@ class Body(Scores):
 
     def _result(self, value: Expr, share: Expr) -> Stmt:
         """The nest that stores what comes of weighted values and the share of each."""
+        store = self._stored_result(value, share, self.batch)
+        return self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)
+
+    def _stored_result(self, value: Expr, share: Expr, batch: Sequence[Expr]) -> Store:
         value = value * share
         if self.p.attrs.empty == "finite":
             value = select(share.eq(share), value, const(0, self.dtype))
         perm = self.p.attrs.y_perm
-        index = (*self.batch, ROW, E)
+        index = (*batch, ROW, E)
         stored = tuple(index[d] for d in perm) if perm else index
-        store = Store("y0", stored, cast(self.p.out.dtype, value))
-        return self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)
+        return Store("y0", stored, cast(self.p.out.dtype, value))

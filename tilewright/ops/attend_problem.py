@@ -50,7 +50,8 @@ class AttendAttrs(Attrs):
     the result as stored is its dimension `y_perm[d]`; none given is the plain order. With `short`,
     products of f16 are formed, and for one block of keys summed, in f16. With `rounded`, all that
     is multiplied is rounded to bf16, and blocks are whole tiles of a matrix unit. A `tile` of rows
-    and keys is what a block of threads has of the scores: see `attend_tiles.py`.
+    and keys is what a block of threads has of the scores: see `attend_tiles.py`; a third number
+    says in how many parts the keys are gone through: see `attend_parts.py`.
     """
 
     scale: float = 1.0
@@ -143,6 +144,11 @@ class Problem:
         whole = max(1, -(-keys // block))
         step = UNIT_TILE if self.attrs.rounded else KEY_STEP
         return -(-keys // (whole * step)) * step
+
+    @property
+    def parts(self) -> int:
+        """How many blocks of threads the keys of a row are dealt out to."""
+        return self.attrs.tile[2] if len(self.attrs.tile) > 2 else 1
 
     @property
     def packs(self) -> bool:

@@ -33,6 +33,8 @@ class Scores:
     params: dict[str, Buffer]
     dtype: DType
     batch: tuple[Var, ...]
+    # The batches that operands have.
+    plain: tuple[Var, ...]
     width: Expr
     key_blocks: Expr
     padded_rows: Expr
@@ -86,7 +88,7 @@ class Scores:
         seen: Expr = TRUE
         offset = attrs.offset
         if attrs.from_end:
-            length = cast(I64, Load("x4", self.batch[:1], self.params["x4"].dtype))
+            length = cast(I64, Load("x4", self.plain[:1], self.params["x4"].dtype))
             seen = j < length
             offset = length - self.p.q[-2]
         if attrs.right >= 0:

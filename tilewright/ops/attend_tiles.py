@@ -63,14 +63,14 @@ COPIES = ("kt", "vt")
 FACTORS = ("a", "w", *COPIES)
 LOG2_E = math.log2(math.e)
 # What is not of one block of keys.
-LASTING = ("a", "m", "l", "o", "total", "share")
+LASTING = ("a", "m", "l", "o", "total", "share", "parts.m", "parts.l", "parts.o")
 
 Q, Z, PART, BLOCK = Var("at.q"), Var("at.z"), Var("at.r"), Var("at.b")
 
 
 def tiled_func(problem: Problem) -> Func:
     """The loop function of an `attend` node with a tile, not yet scheduled."""
-    return _Tiles(problem).func()
+    return Tiles(problem).func()
 
 
 def padded(size: int) -> int:
@@ -83,7 +83,9 @@ def _lane(column: Expr) -> Expr:
     return column % STRIDE // PAIR
 
 
-class _Tiles(Body):
+class Tiles(Body):
+    """Collects buffers and nests."""
+
     def __post_init__(self) -> None:
         attrs = self.p.attrs
         self.unit = LOG2_E
@@ -125,7 +127,7 @@ class _Tiles(Body):
     def _make(self, name: str, *tail: Expr) -> None:
         block = () if name in LASTING else (self.key_blocks,)
         dtype = self.factor if name in FACTORS else self.dtype
-        self.own[name] = Buffer(name, dtype, (*self.p.q[:-2], *block, *tail))
+        self.own[name] = Buffer(name, dtype, (*self.outer, *block, *tail))
 
     def _blocks(self, store: Store) -> list[Iter]:
         """Each block of rows has copies of its own."""
@@ -157,7 +159,7 @@ class _Tiles(Body):
         self._make(name, self.row_blocks, self.width, filled)
         iters = [
             Iter(n.name, "S", size, Var(f"batch.{n.name}"))
-            for n, size in zip(self.batch, self.p.q[:-2], strict=True)
+            for n, size in zip(self.batch, self.outer, strict=True)
         ]
         axes = ((J, self.width), (column, filled))
         store = Store(name, self._index(name, BLOCK, J, column), value)
@@ -218,7 +220,7 @@ class _Tiles(Body):
     def _at_edge(self) -> Expr:
         """One if some key of a block is not seen by some of its rows, else zero."""
         attrs, keys, rows = self.p.attrs, self.p.k[-2], self.p.q[-2]
-        first, row = Var("at.keys") * self.width, Var("at.rows") * self.rows
+        first, row = self._block() * self.width, Var("at.rows") * self.rows
         last = first + self.width
         beyond = [] if self._inside(J) is TRUE else [last - keys]
         if attrs.right >= 0:

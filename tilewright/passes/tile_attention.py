@@ -22,9 +22,14 @@ from tilewright.target.gpu import PREFIX, GpuTarget, resolve
 ROWS = (64, 32)
 KEYS, MORE_KEYS = 64, 128
 MANY_KEYS = 1024
-# Fewer rows than this leave most of a tile empty: worth it where keys are few, or batches many.
-LEAST_ROWS = 8
-FEW_KEYS = 512
+# The rows of one warp: of a tile where keys are dealt out to several blocks of threads, which are
+# to be so many a multiprocessor, with no fewer steps each, and no more of them for a row.
+WARP_ROWS = 16
+BLOCKS, LEAST_STEPS, MOST_PARTS = 2, 2, 64
+# The same where nobody knows how many keys there will be.
+SOME_PARTS = 16
+# More keys than this are worth that.
+LONG_KEYS = 512
 # Elements that are copied at once.
 PIECE = 8
 
@@ -46,10 +51,34 @@ def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     keys = as_int(p.k[-2])
     batches = as_int(product(p.q[:-2])) or 1
     few = batches * -(-rows // ROWS[0]) < target.multiprocessors
-    if rows < LEAST_ROWS and few and (keys is None or keys > FEW_KEYS):
-        return ()
+    seen = _seen(p, rows, keys)
+    if rows <= ROWS[0] and (seen is None or seen > LONG_KEYS):
+        height = next(n for n in (WARP_ROWS, *reversed(ROWS)) if rows <= n)
+        parts = _parts(target, batches, seen)
+        if parts > 1:
+            return height, KEYS, parts
     if few or rows <= ROWS[-1]:
         return ROWS[-1], KEYS
     many = keys is not None and keys >= MANY_KEYS
     narrow = max(known) <= KEYS and not any(p.ins[3:])
     return ROWS[0], MORE_KEYS if many and narrow else KEYS
+
+
+def _seen(p: Problem, rows: int, keys: int | None) -> int | None:
+    """How many keys the last row sees, `None` if nobody knows."""
+    attrs = p.attrs
+    offset = as_int(attrs.offset)
+    if attrs.right < 0 or attrs.from_end or offset is None:
+        return keys
+    last = rows + offset + attrs.right
+    return last if keys is None else min(keys, last)
+
+
+def _parts(target: GpuTarget, blocks: int, keys: int | None) -> int:
+    """How many parts the keys of so many blocks of rows are cut into to give all work."""
+    wanted = min(MOST_PARTS, BLOCKS * target.multiprocessors // blocks)
+    if keys is None or wanted < 2:
+        return min(wanted, SOME_PARTS)
+    steps = -(-keys // KEYS)
+    each = max(LEAST_STEPS, -(-steps // wanted))
+    return -(-steps // each)

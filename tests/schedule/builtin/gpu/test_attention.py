@@ -22,6 +22,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
 from tilewright.ops.attend_loops import attend_func
+from tilewright.ops.attend_parts import parts_func
 from tilewright.ops.attend_problem import AttendAttrs, Problem
 from tilewright.ops.attend_tiles import tiled_func
 from tilewright.schedule.builtin.gpu.attention import tiled_tasks
@@ -48,7 +49,8 @@ def _func(
     ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
     ins += [] if mask is None else [tensor(mask, mask_rows or queries, keys)]
     out = tensor(dtype, 1, queries, heads, size)
-    return tiled_func(Problem(AttendAttrs(**orders, **given), tuple(ins), out))
+    problem = Problem(AttendAttrs(**orders, **given), tuple(ins), out)
+    return (parts_func if problem.parts > 1 else tiled_func)(problem)
 
 
 def _scheduled(func: Func) -> Func:
@@ -81,8 +83,19 @@ def test_the_meaning_is_kept() -> None:
         (_func(9, 33, dtype=F16, mask=BOOL), {}),
         (_func(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
         (_func(Var("I"), Var("J")), {"I": 18, "J": 7}),
+        (_func(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)), {}),
+        (_func(3, Var("J"), tile=(16, 32, 3)), {"J": 70}),
     ],
-    ids=["plain", "causal", "long rows, band", "mask of bools", "mask of keys", "unknown lengths"],
+    ids=[
+        "plain",
+        "causal",
+        "long rows, band",
+        "mask of bools",
+        "mask of keys",
+        "unknown lengths",
+        "parts",
+        "unknown parts",
+    ],
 )
 def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, int]) -> None:
     on_threads(func, _scheduled(func), sizes)
@@ -112,6 +125,18 @@ def test_a_walk_of_one_step_has_room_for_one() -> None:
     assert sum(size for _, size in shared_places(launch.body).values()) <= 40 * 1024
 
 
+def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
+    func = _func(4, 100, tile=(16, 32, 4))
+    scheduled = _scheduled(func)
+    arrays = sample(func, {})
+    expected = run(func, arrays, {})["y0"].astype(np.float32)
+    found = run(scheduled, arrays, {})["y0"].astype(np.float32)
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
+    first, second = launches(finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200))
+    assert (str(first.grid), first.threads) == ("4", 32)
+    assert (str(second.grid), second.threads) == ("4", 16)
+
+
 def test_only_attention_in_lanes_has_the_rule() -> None:
     ins = tuple(tensor(F32, 2, 64, 8) for _ in range(3))
     assert tiled_tasks(attend_func(Problem(AttendAttrs(), ins, ins[0]))) is None
@@ -122,16 +147,23 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize(
-    ("size", "rows", "attrs"),
-    [(64, 64, {}), (128, 64, {"right": 0}), (32, 32, {"mask": BF16})],
+    ("size", "tile", "attrs"),
+    [
+        (64, (64, 64), {}),
+        (128, (128, 64), {}),
+        (128, (64, 64), {"right": 0}),
+        (32, (32, 64), {"mask": BF16}),
+        (128, (16, 64, 4), {}),
+    ],
 )
 def test_kernels_assemble_without_spills(
-    size: int, rows: int, attrs: dict[str, object], tmp_path: Path
+    size: int, tile: tuple[int, ...], attrs: dict[str, object], tmp_path: Path
 ) -> None:
-    scheduled = _scheduled(_func(1024, 1024, size, heads=4, tile=(rows, 64), **attrs))
+    scheduled = _scheduled(_func(1024, 1024, size, heads=4, tile=tile, **attrs))
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
     # Scores stay where they are: nothing is planned beside the operands.
-    assert {p.name for p in plain.params} <= {"x0", "x1", "x2", "x3", "y0"}
+    beside = {p.name for p in plain.params} - {"x0", "x1", "x2", "x3", "y0"}
+    assert beside == ({"parts.m", "parts.l", "parts.o"} if len(tile) > 2 else set())
     module = ModuleText(H200.architecture)
     emit_launches(module, plain, ())
     reports = assemble(compile_object(module.text(), H200).decode(), tmp_path, H200.cpu)

@@ -17,6 +17,7 @@ Of the scores nothing leaves the registers. The loops, with the lanes of each ro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.walk import free_vars
@@ -33,8 +34,10 @@ from tilewright.schedule.products import ProductRoles, operand_load, product_rol
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# How far copies of keys and values run ahead, this step's among them.
-STAGES = 2
+# How far copies of keys and values run ahead, this step's among them: further where a block has one
+# part of many keys, and where that covers a whole walk; such copies may take so many bytes.
+STAGES, MORE_STAGES = 2, 3
+ROOM = 48 << 10
 # The rows of an instruction of four warps.
 GROUPED = 64
 # Bits of a register.
@@ -52,6 +55,8 @@ class _Roles:
     threads: int
     # Whether four warps multiply at once.
     grouped: bool
+    # What is copied in a step.
+    step_bytes: int
 
 
 def tiled_tasks(func: Func) -> For | None:
@@ -70,6 +75,9 @@ def _joins_lanes(block: Block) -> bool:
 def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> None:
     """Schedule the nests in the loop `tasks`."""
     inside = list(blocks(tasks))
+    behind = [b for b in blocks(sch.func.body) if b.name not in {b.name for b in inside}]
+    # What stays in memory: results, and parts of them.
+    kept = {*facts_of(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
     roles = _roles(sch, inside, target)
     outer, walk = _shared_loops(sch, tasks)
     for block in inside:
@@ -80,9 +88,35 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
         elif _joins_lanes(block):
             _join_lanes(sch, block)
         else:
-            _deal_out(sch, block)
+            _deal_out(sch, block, kept)
+    _bind_grid(sch, outer)
+    sch.annotate(walk, "stages", MORE_STAGES if behind or _is_short(sch, walk, roles) else STAGES)
+    if behind:
+        _put_together(sch, behind)
+
+
+def _is_short(sch: Schedule, walk: str, roles: _Roles) -> bool:
+    """Whether all steps of a walk can be copied before its first one."""
+    (steps,) = (as_int(f.extent) for f in loops(sch.func.body) if f.name == walk)
+    return steps == MORE_STAGES - 1 and roles.step_bytes * MORE_STAGES <= ROOM
+
+
+def _bind_grid(sch: Schedule, outer: list[str]) -> None:
     sch.bind(sch.fuse(*outer) if len(outer) > 1 else outer[0], "grid")
-    sch.annotate(walk, "stages", STAGES)
+
+
+def _put_together(sch: Schedule, behind: list[Block]) -> None:
+    """All parts of a result: a thread has a column of it."""
+    own = own_loops(sch, behind[0])
+    *outer, column = (
+        loop.name for loop in loops_above(sch.func, behind[0].name) if loop.name not in own
+    )
+    for block in behind:
+        for part in own_loops(sch, block):
+            sch.decompose_reduction(block.name, part)
+            sch.unroll(part)
+    _bind_grid(sch, outer)
+    sch.bind(column, "thread")
 
 
 def _roles(sch: Schedule, inside: list[Block], target: GpuTarget) -> _Roles:
@@ -90,14 +124,21 @@ def _roles(sch: Schedule, inside: list[Block], target: GpuTarget) -> _Roles:
     read = {operand_load(found.right).buffer for b in products if (found := _product_of(b))}
     params = {p.name for p in sch.func.params}
     copies = [
-        b.name
+        b
         for b in inside
         if b.writes[0].buffer in read and {r.buffer for r in reads_of(b)} <= params
     ]
     sides = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     grouped = any(s.m == GROUPED for s in target.matrix_shapes) and all(map(_fits, sides))
     threads = sides[0][0] // ROWS * WARP_SIZE
-    return _Roles(frozenset(b.name for b in products), frozenset(copies), threads, grouped)
+    product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
+    buffers = facts_of(sch.func).buffers
+    sizes = (
+        prod(_extent(sch, loop) for loop in own_loops(sch, b))
+        * buffers[b.writes[0].buffer].dtype.bytes
+        for b in copies
+    )
+    return _Roles(product_names, copy_names, threads, grouped, sum(sizes))
 
 
 def _fits(sides: list[int]) -> bool:
@@ -183,7 +224,7 @@ def _join_lanes(sch: Schedule, block: Block) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
 
 
-def _deal_out(sch: Schedule, block: Block) -> None:
+def _deal_out(sch: Schedule, block: Block, kept: set[str]) -> None:
     """Formulas on rows, by every lane, and on the elements that a lane has."""
     bound = {v for it in block.iters for v in free_vars(it.binding)}
     # A loop that numbers nothing only says whether there is something to do.
@@ -204,8 +245,8 @@ def _deal_out(sch: Schedule, block: Block) -> None:
     # What is in memory, or narrow, moves in pairs.
     facts = facts_of(sch.func)
     buffer = facts.buffers[block.writes[0].buffer]
-    params = {p.name for p in sch.func.params}
+    params = {p.name for p in sch.func.params} | kept
     pairs = buffer.dtype.bits < WORD or {r.buffer for r in (*block.reads, *block.writes)} & params
     (sch.vectorize if elements and pairs else sch.unroll)(inner[-1])
-    if buffer.name not in facts.outputs:
+    if buffer.name not in kept:
         sch.set_scope(buffer.name, "fragment" if elements else "register")
