@@ -18,8 +18,8 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
-from tilewright.ir.loop.threads import is_launched_often, threads_of
-from tilewright.ir.loop.walk import statements, touched_buffers
+from tilewright.ir.loop.threads import GRID, is_launched_often, is_resident, threads_of
+from tilewright.ir.loop.walk import loops, statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
@@ -48,7 +48,8 @@ class Launch:
     `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
     bytes of shared memory to be asked for: none where variables of a fixed size, which begin at any
     bank, do. What is in a `loop` is launched in each of its `steps`, and given the number of the
-    step. `maps` are the matrices that it is given besides buffers and sizes.
+    step. `maps` are the matrices that it is given besides buffers and sizes. Blocks that stay
+    `together` all run at once: in the body they have loops of their own, in the loop over steps.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Launch:
     loop: str = ""
     steps: Expr = const(1)
     maps: tuple[TensorMap, ...] = ()
+    together: bool = False
 
     @property
     def shared(self) -> int:
@@ -128,12 +130,23 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     while isinstance(inner, Alloc):
         allocs.append(inner)
         inner = inner.body
+    if is_resident(inner):
+        return Launch(name, const(_most_blocks(inner)), threads_of(nest), "", nest, together=True)
     if not (isinstance(inner, For) and inner.kind == "grid"):
         return Launch(name, const(1), threads_of(nest), "", nest, loop, steps)
     body = inner.body
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
     return Launch(name, inner.extent, threads_of(body), inner.name, body, loop, steps)
+
+
+def _most_blocks(loop: Stmt) -> int:
+    """How many blocks of threads a loop needs whose blocks stay."""
+    counts = [as_int(s.extent) for s in loops(loop) if s.kind == GRID]
+    known = [n for n in counts if n is not None]
+    if len(known) < len(counts):
+        raise CodegenError("gpu.resident", "blocks that stay must be of a constant number")
+    return max(known)
 
 
 def _nests(
@@ -151,7 +164,8 @@ def _nests(
             raise CodegenError("gpu.launches", message)
     for nest, used in zip(nests, uses, strict=True):
         own = tuple(a for a in allocs if a.buffer.name in used)
-        if around is None and isinstance(nest, For) and is_launched_often(nest):
+        often = around is None and is_launched_often(nest) and not is_resident(nest)
+        if often and isinstance(nest, For):
             yield from _nests(nest.body, own, nest)
             continue
         for alloc in reversed(own):
