@@ -50,7 +50,7 @@ from tilewright.target.gpu import GpuTarget
 SHARED_PRODUCTS = 8_192
 # Threads of a block, and the rows that each has sums of.
 THREADS, ROWS = 512, 8
-# The rows that a thread may have sums of in blocks that stay, where a step has one sum; a quarter of
+# The rows that a thread may have sums of in blocks that stay, if a step has one sum; a quarter of
 # them where it has two. Of more some would not be in registers.
 MOST_ROWS = 16
 # Pieces that a thread reads before it adds them.
