@@ -14,6 +14,7 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.evaluate import run_graph
 from tilewright.ops.norm import LayerNormAttrs
+from tilewright.ops.recurrent_cells import StepsAttrs
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.lower_to_f16 import lower_to_f16, rounded, short_sums
 from tilewright.target.cpu import NAMED
@@ -149,3 +150,35 @@ def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
 def test_constants_stay_finite_in_bf16() -> None:
     big = np.array([3.4e38, -3.4e38, np.inf, 1.0], np.float32)
     assert np.isfinite(rounded(big, BF16).astype(np.float32)).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize(("dtype", "near"), [(F16, 2e-3), (BF16, 2e-2)])
+def test_recurrences_multiply_in_it_on_a_gpu_and_keep_their_states(
+    dtype: DType, near: float
+) -> None:
+    g = GraphBuilder("steps")
+    x = g.input("x", tensor(F32, 3, 2, 1, 4, 32))
+    attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
+    y, *_ = g.add_many("lstm_steps", x, g.constant(_random(32, 4, 32)), attrs=attrs)
+    graph = g.graph(y)
+    after, decisions = lower_to_f16(graph, resolve("cuda"), dtype)
+    check_types(after)
+    (steps,) = after.nodes
+    assert [after.types[i].dtype for i in steps.inputs[:2]] == [F32, dtype]
+    assert [d.precision for d in decisions] == ["fp16" if dtype == F16 else "bf16"]
+    inputs = random_inputs(graph, {})
+    expected = run_graph(graph, inputs, {})[graph.outputs[0]]
+    found = run_graph(after, inputs, {})[after.outputs[0]]
+    np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+    assert lower_to_f16(graph, HALF, dtype)[0] == graph
+
+
+def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
+    g = GraphBuilder("steps")
+    x = g.input("x", tensor(F32, 3, 2, 1, 1, 32))
+    w = g.input("w", tensor(F32, 32, 1, 32))
+    y, *_ = g.add_many("rnn_steps", x, w, attrs=StepsAttrs(("tanh",), (0.0,), (0.0,)))
+    graph = g.graph(y)
+    after, decisions = lower_to_f16(graph, resolve("cuda"))
+    assert after == graph
+    assert [d.reason for d in decisions] == ["its weights are computed"]

@@ -122,6 +122,7 @@ def _launch(launch: Launch, names: Sequence[str]) -> Data:
         "threads": launch.threads,
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
+        "together": launch.together,
         "loop": launch.loop,
         "steps": formula(launch.steps),
         "reads": [n for n, name in enumerate(names) if name in reads],

@@ -18,8 +18,14 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
-from tilewright.ir.loop.threads import RESIDENT, is_launched_often, threads_of
-from tilewright.ir.loop.walk import statements, touched_buffers
+from tilewright.ir.loop.threads import (
+    GRID,
+    RESIDENT,
+    is_launched_often,
+    is_staying,
+    threads_of,
+)
+from tilewright.ir.loop.walk import loops, statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
@@ -50,6 +56,8 @@ class Launch:
     bank, do. What is in a `loop` is launched in each of its `steps`, and given the number of the
     step. `maps` are the matrices that it is given besides buffers and sizes. There should be
     registers for so many `resident` blocks on a multiprocessor; 0 where the assembler decides.
+    Blocks that stay `together` all run at once: in the body they have loops of their own, in the
+    loop over steps.
     """
 
     name: str
@@ -61,6 +69,7 @@ class Launch:
     steps: Expr = const(1)
     maps: tuple[TensorMap, ...] = ()
     resident: int = 0
+    together: bool = False
 
     @property
     def shared(self) -> int:
@@ -130,6 +139,8 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     while isinstance(inner, Alloc):
         allocs.append(inner)
         inner = inner.body
+    if is_staying(inner):
+        return Launch(name, const(_most_blocks(inner)), threads_of(nest), "", nest, together=True)
     if not (isinstance(inner, For) and inner.kind == "grid"):
         return Launch(name, const(1), threads_of(nest), "", nest, loop, steps)
     body = inner.body
@@ -138,6 +149,15 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     resident = int(dict(inner.annotations).get(RESIDENT, 0))
     about = (inner.extent, threads_of(body), inner.name, body, loop, steps)
     return Launch(name, *about, resident=resident)
+
+
+def _most_blocks(loop: Stmt) -> int:
+    """How many blocks of threads a loop needs whose blocks stay."""
+    counts = [as_int(s.extent) for s in loops(loop) if s.kind == GRID]
+    known = [n for n in counts if n is not None]
+    if len(known) < len(counts):
+        raise CodegenError("gpu.staying", "blocks that stay must be of a constant number")
+    return max(known)
 
 
 def _nests(
@@ -155,7 +175,8 @@ def _nests(
             raise CodegenError("gpu.launches", message)
     for nest, used in zip(nests, uses, strict=True):
         own = tuple(a for a in allocs if a.buffer.name in used)
-        if around is None and isinstance(nest, For) and is_launched_often(nest):
+        often = around is None and is_launched_often(nest) and not is_staying(nest)
+        if often and isinstance(nest, For):
             yield from _nests(nest.body, own, nest)
             continue
         for alloc in reversed(own):

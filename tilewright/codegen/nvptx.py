@@ -26,6 +26,7 @@ from tilewright.codegen.launches import (
 )
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
+from tilewright.codegen.staying import BLOCK, Staying
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.memory import ALIGNED, ALIGNMENT
@@ -75,7 +76,8 @@ def emit_launches(
 ) -> None:
     """Emit every launch of a finalized function; each takes its buffers, then `sizes`.
 
-    Where they may begin `early`, each waits by itself for those before it.
+    Where they may begin `early`, each waits by itself for those before it, but for those whose
+    blocks stay.
     """
     dtypes = {name: b.dtype for name, b in buffers(func).items()}
     for launch in launches(func):
@@ -107,10 +109,11 @@ def _emit_launch(
     emitter.ranges = {name: Interval(0, None) for name in values}
     emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
     _number(emitter, THREAD, THREAD_NUMBER, launch.threads)
-    if launch.number:
+    number = BLOCK if launch.together else launch.number
+    if number:
         extent = as_int(launch.grid)
-        _number(emitter, launch.number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
-    if early:
+        _number(emitter, number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
+    if early and not launch.together:
         fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
     LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
     limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
@@ -155,9 +158,12 @@ class LaunchEmitter(StatementEmitter):
         self.loops = 0
         # Whether only some of the threads are running.
         self.apart = False
+        self.staying = Staying(self, launch.body) if launch.together else None
 
     def emit(self, stmt: Stmt) -> None:
         """Emit one statement."""
+        if self.staying is not None and self.staying.emits(stmt):
+            return
         match stmt:
             case For(kind="thread" | "warp"):
                 self._thread_loop(stmt, self.shares[stmt.name])
@@ -175,15 +181,23 @@ class LaunchEmitter(StatementEmitter):
                 self.fn.module.declare(COMMIT, "void ()")
                 self.fn.emit(f"call void @{COMMIT}()")
             case Await(groups):
-                self.fn.module.declare(AWAIT, "void (i32)")
-                self.fn.emit(f"call void @{AWAIT}(i32 {groups})")
-                if self.proxy:
-                    self.fn.emit(f'call void asm sideeffect "{PROXY}", "~{{memory}}"()')
-                self.expressions.loads.forget()
+                self._await(groups)
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
             case _:
                 super().emit(stmt)
+
+    def allocate(self, buffer: Buffer) -> None:
+        """Give a buffer its memory."""
+        self.expressions.pointers[buffer.name] = self._stack(buffer)
+
+    def _await(self, groups: int) -> None:
+        """Wait for the copies of this thread, but for some groups."""
+        self.fn.module.declare(AWAIT, "void (i32)")
+        self.fn.emit(f"call void @{AWAIT}(i32 {groups})")
+        if self.proxy:
+            self.fn.emit(f'call void asm sideeffect "{PROXY}", "~{{memory}}"()')
+        self.expressions.loads.forget()
 
     def _arrived(self, place: Region, turn: Expr) -> None:
         """Wait for the copies that a place counts."""
@@ -226,7 +240,9 @@ class LaunchEmitter(StatementEmitter):
                 self.in_thread = outer
             else:
                 ex.ranges[loop.name] = Interval(0, share.room // share.stride)
-                self._in_thread(Var(loop.name) < share.extent, loop.body)
+                # Whole warps have all that they need to exchange something.
+                apart = self.apart or share.active % WARP != 0
+                self._in_thread(Var(loop.name) < share.extent, loop.body, apart)
 
     def _combine(self, loop: For) -> None:
         """Let all threads of a group have the sum of what each has."""
@@ -242,10 +258,10 @@ class LaunchEmitter(StatementEmitter):
         if self.loops and found.count > WARP:
             barrier(ex)  # the room for sums of warps is used again
 
-    def _in_thread(self, condition: Expr, stmt: Stmt) -> None:
+    def _in_thread(self, condition: Expr, stmt: Stmt, apart: bool = True) -> None:
         """Let those threads run a statement for which a condition holds."""
         self.expressions.begin_statement()
-        outer, self.in_thread, self.apart = (self.in_thread, self.apart), True, True
+        outer, self.in_thread, self.apart = (self.in_thread, self.apart), True, apart
         self._branch(self.expressions.value(condition), stmt, None)
         self.in_thread, self.apart = outer
 

@@ -25,7 +25,7 @@ from tilewright.ops.attend_problem import AttendAttrs
 from tilewright.ops.conv import ConvAttrs
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.precision import SHORT_SUM, short_sum
-from tilewright.passes.lower_precision import Decision
+from tilewright.passes.lower_precision import RECURRENCES, Decision
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.passes.winograd import is_shorter_in
 from tilewright.target.cpu import Target
@@ -105,7 +105,25 @@ class _Lowering:
             chosen = "f32" if obstacle else NAMES[self.dtype]
             self.decisions.append(Decision(n.name, what, chosen, reason))
             return None if obstacle else self._halved(g, n)
+        if n.op in RECURRENCES and not isinstance(self.target, Target):
+            return self._recurrence(g, n)
         return self._halved(g, n) if self._follows(g, n) else None
+
+    def _recurrence(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
+        """Steps whose weights are narrow, so that the product with the state is."""
+        weights = [name for name in n.inputs[1:3] if name]
+        wide = all(_is_wide(g, name) for name in (n.inputs[0], *weights))
+        obstacle = "" if wide else "its operands are not f32"
+        if any(g.constant_data(name) is None for name in weights):
+            obstacle = "its weights are computed"
+        what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
+        chosen = "f32" if obstacle else NAMES[self.dtype]
+        reason = obstacle or f"the machine multiplies {self.dtype}, states stay in f32"
+        self.decisions.append(Decision(n.name, what, chosen, reason))
+        if obstacle:
+            return None
+        low = [self._half(g, name) if name else name for name in n.inputs[1:3]]
+        return g.add_many(n.op, n.inputs[0], *low, *n.inputs[3:], attrs=n.attrs)
 
     def _obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why a product stays in f32."""

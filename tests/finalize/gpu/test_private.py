@@ -48,3 +48,21 @@ def test_every_one_of_several_buffers_shrinks() -> None:
     more = more.replace("{ T[y", "{ S[y * 3 + x] = 1.0 R[y * 3 + x] = 1.0 T[y")
     found = buffers(shrink_private(parse_func(more)))
     assert [str(found[name].shape[0]) for name in "SRT"] == ["1", "1", "4"]
+
+
+def test_a_part_may_be_read_at_several_numbers_behind_its_start() -> None:
+    text = """func @f(X: f32[4, 8], out A: f32[8]) {
+      for b in grid(2) {
+        alloc T: f32[4, 8] @register
+        for x in thread(4) { for g in serial(4) { T[g, b * 4 + x] = X[g, b * 4 + x] } }
+        for y in thread(4) { A[b * 4 + y] = T[1, b * 4 + y] - T[3, b * 4 + y] }
+      }
+    }"""
+    before = parse_func(text)
+    after = shrink_private(before)
+    assert [str(d) for d in buffers(after)["T"].shape] == ["4", "1"]
+    x = np.arange(32, dtype=np.float32).reshape(4, 8) ** 2
+    for func in (before, after):
+        a = np.zeros(8, np.float32)
+        run_func(func, {"X": x, "A": a}, {})
+        np.testing.assert_array_equal(a, x[1] - x[3])

@@ -7,7 +7,14 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.text import parse_func
-from tilewright.ir.loop.threads import private_buffers, shares, thread_values, threads_of
+from tilewright.ir.loop.threads import (
+    is_staying,
+    private_buffers,
+    shares,
+    thread_values,
+    threads_of,
+)
+from tilewright.ir.loop.walk import loops
 
 NESTS = """func @f(out A: i64[8, 4], out B: i64[16]) {
   for b in grid(1) {
@@ -77,3 +84,18 @@ def test_what_threads_combine_they_all_have() -> None:
     run_func(func, {"A": a, "B": b}, {})
     assert b.tolist() == [6] * 4 + [22] * 4
     assert threads_of(func.body) == 8
+
+
+def test_registers_outlive_a_block_that_stays() -> None:
+    func = parse_func("""func @f(out A: f32[3, 2]) {
+      alloc T: f32[1] @register
+      for t in serial(3) {staying=1} {
+        for b in grid(2) {
+          for x in thread(1) { T[0] = select(t == 0, f32(b), T[0] * 10.0)  A[t, b] = T[0] + 1.0 }
+        }
+      }
+    }""")
+    arrays = {"A": np.zeros((3, 2), np.float32)}
+    run_func(func, arrays, {})
+    assert arrays["A"].tolist() == [[1.0, 2.0], [1.0, 11.0], [1.0, 101.0]]
+    assert [s.name for s in loops(func.body) if is_staying(s)] == ["t"]

@@ -56,6 +56,7 @@ class FakeDriver:
                 if not interpret and x.name not in self.texts:
                     self.texts[x.name] = emit_kernel(step.kernel, build.target, "f32")
         self.names: list[str] = []
+        self.together: set[str] = set()
         self.live: dict[int, Any] = {}
         self.number = 0
         self.random = random.Random(5)
@@ -122,6 +123,10 @@ class FakeDriver:
 
     def allow_shared(self, function: int, size: int, name: str) -> None:
         assert size > 0
+
+    def keep_together(self, function: int) -> None:
+        """Text is run block by block: what waits for others is interpreted, step by step."""
+        self.together.add(self.names[function])
 
     def launch(
         self,
@@ -193,7 +198,7 @@ class FakeDriver:
 
     def _run(self, name: str, grid: int, threads: int, words: list[int]) -> None:
         self.launched.append(name)
-        if self.interpret:
+        if self.interpret or name in self.together:
             self._interpret(name, words)
         else:
             launch(self.texts[name], name, grid, threads, words)

@@ -80,6 +80,21 @@ def test_kernels_are_named_and_nothing_is_given_back_to_what_is_lost(
     device.destroy_graph(1, 2)
 
 
+def test_blocks_that_wait_for_each_other_are_launched_together(
+    gpu: tuple[Driver, _Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, _ = gpu
+    called: list[str] = []
+    monkeypatch.setattr(device, "_call", lambda name, *_, doing: called.append(name))
+    device.keep_together(7)
+    for function in (7, 8):
+        device.launch(function, (4, 32, 0), Arguments([0]), 0, "steps")
+        device.add_node(1, [], function, (4, 32, 0), Arguments([0]), "steps")
+    node, edges = "cuGraphAddKernelNode", "cuGraphAddDependencies_v2"
+    whole = ["cuLaunchCooperativeKernel", node, "cuGraphKernelNodeSetAttribute", edges]
+    assert called == [*whole, "cuLaunchKernelEx", node, edges]
+
+
 def test_the_end_of_the_process_is_no_error(gpu: tuple[Driver, _Library]) -> None:
     device, library = gpu
     library.status = 4

@@ -62,8 +62,9 @@ def test_lower_precision(precision: str, near: float) -> None:
         assert np.linalg.norm(found[key] - expected) < near * np.linalg.norm(expected)
 
 
-def test_a_recurrent_layer_is_launched_step_by_step() -> None:
-    time, batch, units = 3, 2, 48
+@pytest.mark.parametrize(("batch", "often"), [(2, 1), ("B", 3)])
+def test_a_recurrent_layer_is_launched_once_or_step_by_step(batch: int | str, often: int) -> None:
+    time, units = 3, 48
     rng = np.random.default_rng(3)
     shapes = {"W": (1, 4 * units, 5), "R": (1, 4 * units, units), "B": (1, 8 * units)}
     weights = [
@@ -78,13 +79,13 @@ def test_a_recurrent_layer_is_launched_step_by_step() -> None:
     }
     graph = helper.make_graph([node], "g", [infos.pop("x")], [*infos.values()], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    inputs = random_inputs(model)
+    inputs = random_inputs(model, {"B": 2})
     compiled, driver = _open(model, False)
     for _ in range(2):  # the second time is a replay
         found = compiled.run(inputs)
         for key, expected in reference(model, inputs).items():
             np.testing.assert_allclose(found[key], expected, rtol=1e-4, atol=1e-5)
-    assert max(Counter(driver.launched).values()) == 2 * time
+    assert max(Counter(driver.launched).values()) == 2 * often
 
 
 def test_symbolic_sizes_have_a_frame_each() -> None:

@@ -35,6 +35,24 @@ def test_a_copy_for_several_readers() -> None:
     check_schedule(sch, before)
 
 
+def test_in_steps_that_each_write_the_buffer() -> None:
+    before = parse_func("""func @f(x: f32[3, 4], out y: f32[3, 4]) {
+      alloc p: f32[4]
+      for t in serial(3) {
+        for i in serial(4) {
+          block "p" [s: S(3) = t, v: S(4) = i] reads x[s, v] writes p[v] { p[v] = x[s, v] }
+        }
+        for j in serial(4) {
+          block "y" [s: S(3) = t, v: S(4) = j] reads p[v] writes y[s, v] { y[s, v] = p[v] + 1.0 }
+        }
+      }
+    }""")
+    sch = Schedule(before)
+    sch.cache_read("y", "p", "local")
+    assert [b.name for b in blocks(sch.func.body)] == ["p", "p.local", "y"]
+    check_schedule(sch, before)
+
+
 def test_refused() -> None:
     sch = Schedule(dense())
     refused("cache-read.buffer", sch.cache_read, "mm", "bias", "local")

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from tests.schedule.programs import check_schedule, conv, dense, func_of, refused, softmax
-from tilewright.arith.expr import TRUE
-from tilewright.ir.loop.text import print_func
-from tilewright.ir.loop.walk import find_block
+from tilewright.arith.expr import TRUE, as_int
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import find_block, loops_above
 from tilewright.schedule.schedule import Schedule
 
 
@@ -46,6 +46,23 @@ def test_a_reduction_of_whole_rows_follows_its_producer() -> None:
     sch.reverse_compute_at("s", "e.i0")
     check_schedule(sch, before)
     refused("reverse-compute-at.partial", sch.reverse_compute_at, "s", "e.i1")
+
+
+def test_an_iterator_of_a_loop_around_both_stays_where_it_is() -> None:
+    before = parse_func("""func @f(x: f32[3, 4], out p: f32[4], out y: f32[3, 4]) {
+      for t in serial(3) {
+        for i in serial(4) {
+          block "p" [s: S(3) = t, v: S(4) = i] reads x[s, v] writes p[v] { p[v] = x[s, v] }
+        }
+        for j in serial(4) {
+          block "y" [s: S(3) = t, v: S(4) = j] reads p[v] writes y[s, v] { y[s, v] = p[v] + 1.0 }
+        }
+      }
+    }""")
+    sch = Schedule(before)
+    sch.reverse_compute_at("y", "i")
+    assert all(as_int(f.extent) == 1 for f in loops_above(sch.func, "y")[2:])
+    check_schedule(sch, before)
 
 
 def test_refused(golden) -> None:

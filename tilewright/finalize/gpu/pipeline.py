@@ -9,8 +9,10 @@ from tilewright.finalize.compact import compact
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.gpu.functions import expand_on_gpu
+from tilewright.finalize.gpu.keep import keep
 from tilewright.finalize.gpu.memory import room_on
 from tilewright.finalize.gpu.private import shrink_private
+from tilewright.finalize.gpu.reside import reside
 from tilewright.finalize.gpu.stages import overlap_copies
 from tilewright.finalize.gpu.stagger import stagger
 from tilewright.finalize.gpu.swizzle import swizzle
@@ -28,6 +30,8 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
     return (
         ("expand-tiles", partial(expand_tiles, target=target)),
         ("lower-blocks", lower_blocks),
+        ("reside", reside),
+        ("keep", keep),
         ("compact", partial(compact, room=room_on(target))),
         ("stagger", stagger),
         ("shrink-private", shrink_private),

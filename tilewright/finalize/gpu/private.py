@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tilewright.arith.affine import to_affine
 from tilewright.arith.bounds import NATURAL, Bounds, lower, upper
 from tilewright.arith.expr import Expr, Load, Var, const
 from tilewright.arith.simplify import prove, simplify
@@ -84,11 +85,19 @@ class _Part:
         self.starts: list[Expr] | None = None
         self.active = threads
         self.sizes = [1] * len(buffer.shape)
+        # The least number that is added to an index in each dimension: the part begins there.
+        self.least: list[int] = []
         # The neighbours in a row that a thread has of a fragment.
         self.width = WIDE if _is_turned(buffer.name, body) else PAIR
 
     def shrunk(self) -> Stmt:
         """The allocation of the part, and accesses relative to its start."""
+        added = [
+            self._added(indices, _inner([s for s in path if isinstance(s, For)]))
+            for path, stmt in statements(self.body)
+            for indices in _accesses(stmt, self.buffer.name)
+        ]
+        self.least = [min(numbers) for numbers in zip(*added, strict=True)]
         for path, stmt in statements(self.body):
             around = [s for s in path if isinstance(s, For)]
             for indices in _accesses(stmt, self.buffer.name):
@@ -111,9 +120,22 @@ class _Part:
         inner = _inner(around)
         if self.buffer.scope == FRAGMENT:
             self._check_elements(indices, inner)
-        self._begin([self._start(i, inner) for i in indices], around)
-        for dim, index in enumerate(indices):
-            self._stretch(dim, index, index, inner)
+        behind = self._behind(indices, inner)
+        firsts = [i - n if n else i for i, n in zip(indices, behind, strict=True)]
+        self._begin([self._start(i, inner) for i in firsts], around)
+        for dim, (first, index) in enumerate(zip(firsts, indices, strict=True)):
+            self._stretch(dim, first, index, inner)
+
+    def _added(self, indices: tuple[Expr, ...], inner: Extents) -> list[int]:
+        """The numbers that are added to where a thread's share begins."""
+        return [to_affine(lower(i, inner) or const(0)).constant for i in indices]
+
+    def _behind(self, indices: tuple[Expr, ...], inner: Extents) -> list[int]:
+        """How far behind the start of a thread's part an access is; a fragment has one start."""
+        if self.buffer.scope == FRAGMENT or not self.least:
+            return [0] * len(indices)
+        added = self._added(indices, inner)
+        return [a - b for a, b in zip(added, self.least, strict=True)]
 
     def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
         """Refuse elements of a fragment that another thread has."""
@@ -161,7 +183,12 @@ class _Part:
             inner = {**inner, stmt.name: stmt.extent}
 
         def relative(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            return tuple(simplify(i - (lower(i, inner) or const(0)), inner) for i in indices)
+            behind = self._behind(indices, inner)
+            first = [lower(i, inner) or const(0) for i in indices]
+            return tuple(
+                simplify(i - (start - n if n else start), inner)
+                for i, start, n in zip(indices, first, behind, strict=True)
+            )
 
         def load(e: Expr) -> Expr | None:
             if isinstance(e, Load) and e.buffer == self.buffer.name:

@@ -8,13 +8,17 @@
     for t in serial(9) {             nine launches, one after another
       for b in grid(64) { D }
     }
+    for t in serial(9) {staying=1} {
+      for b in grid(64) { E }        one launch: 64 blocks that wait for each other at each step
+    }
 
     for z in combine(64) { S }       thread = z: what is summed in S is had by all of them then
 
 A block has as many threads as its longest nest of thread loops has iterations. A buffer in
 registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
-every thread has its own, and finds in it what it has written there in the nest before. A fragment
-belongs to a warp, whose threads each have some elements of it.
+every thread has its own, and finds in it what it has written there in the nest before; outside of
+grid loops, too, it does so in each step for which its block stays. A fragment belongs to a warp,
+whose threads each have some elements of it.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ SPREAD = (THREAD, WARP, COMBINE)
 GRID = "grid"
 # The note on a grid loop: how many of its blocks a multiprocessor should have room for.
 RESIDENT = "resident"
+# The note on a loop over launches: all blocks of threads stay for all of its iterations.
+STAYING = "staying"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
 PRIVATE = ("register", "local", "waiting", FRAGMENT)
@@ -74,6 +80,11 @@ def is_launched_often(stmt: Stmt) -> bool:
         and stmt.kind == "serial"
         and any(loop.kind == GRID for loop in loops(stmt.body))
     )
+
+
+def is_staying(stmt: Stmt) -> bool:
+    """Whether a statement is a loop around blocks of threads that is one launch as a whole."""
+    return isinstance(stmt, For) and STAYING in dict(stmt.annotations)
 
 
 def threads_of(stmt: Stmt) -> int:

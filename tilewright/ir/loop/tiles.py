@@ -71,7 +71,8 @@ def _mma(tile: Tile, buffers: Buffers, prefix: str) -> tuple[Loops, Stmt]:
     extents: dict[str, Expr] = {}
     indices = []
     for region, axes in zip(regions, _matrix_axes(tile, rows, columns, depth), strict=True):
-        for axis, (_, extent) in zip(axes, region.ranges[-2:], strict=True):
+        for axis, dim in zip(axes, _matrix_dims(region), strict=True):
+            extent = region.ranges[dim][1]
             fits = extents.setdefault(axis, extent) is extent
             _require(tile, fits, "the matrices of an mma fit")
         indices.append(_matrix_index(region, *map(Var, axes)))
@@ -196,9 +197,18 @@ def _elements(region: Region, prefix: str) -> tuple[Loops, tuple[Expr, ...]]:
     return loops, tuple(indices)
 
 
+def _matrix_dims(region: Region) -> tuple[int, int]:
+    """The dimensions of a region that is a matrix: both that are longer than 1, or the last two."""
+    long = [n for n, (_, extent) in enumerate(region.ranges) if as_int(extent) != 1]
+    rank = len(region.ranges)
+    return (long[0], long[1]) if len(long) == 2 else (rank - 2, rank - 1)
+
+
 def _matrix_index(region: Region, row: Expr, column: Expr) -> tuple[Expr, ...]:
     starts = [start for start, _ in region.ranges]
-    return (*starts[:-2], starts[-2] + row, starts[-1] + column)
+    for dim, place in zip(_matrix_dims(region), (row, column), strict=True):
+        starts[dim] = starts[dim] + place
+    return tuple(starts)
 
 
 def _require(tile: Tile, holds: bool, rule: str) -> None:

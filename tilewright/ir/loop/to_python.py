@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.expr import TRUE
+from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import (
     Alloc,
@@ -38,6 +39,7 @@ from tilewright.ir.loop.text import print_stmt
 from tilewright.ir.loop.threads import (
     COMBINE,
     FRAGMENT,
+    GRID,
     SPREAD,
     WARP_SIZE,
     private_buffers,
@@ -45,7 +47,7 @@ from tilewright.ir.loop.threads import (
     threads_of,
 )
 from tilewright.ir.loop.tiles import expand_tile
-from tilewright.ir.loop.walk import buffers, touched_buffers
+from tilewright.ir.loop.walk import accesses, blocks, buffers, touched_buffers
 from tilewright.ir.numpy_ops import Array, undefined
 
 # Python allows 20 loops in one function; deeper ones continue in a nested function.
@@ -121,13 +123,16 @@ class _Writer(ExprWriter):
     def plain_loop(self, s: For, extent: str) -> None:
         if s.kind == COMBINE:
             return self.combine(s, extent)
-        variable, outer = self.variable(s.name), self.thread
+        variable, outer, copies = self.variable(s.name), self.thread, dict(self.copies)
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
+            if s.kind == GRID:
+                self.enter_block(s, variable)
             if s.kind in SPREAD:
                 self.thread = f"{outer} + {variable} * {self.shares[s.name].stride}"
                 self.enter_thread(self.thread)
             self.stmt(s.body)
+        self.copies = copies
         if s.kind in SPREAD:
             self.thread = outer
             self.enter_thread(outer)
@@ -222,10 +227,24 @@ class _Writer(ExprWriter):
             return self.stmt(s.body)
         copies = self.copies[s.buffer.name] = self.fresh("c")
         self.line(f"{copies} = np.full(({self.threads}, {shape}), {junk}, {kind})")
+        self.line(f"{copies}_blocks = {{}}")
         self.bind(s.buffer, f"{copies}[0]")
         self.stmt(s.body)
         del self.copies[s.buffer.name]
         return None
+
+    def enter_block(self, s: For, number: str) -> None:
+        """Let private buffers that outlive it be those of a block of threads.
+
+        One in which blocks have elements of their own may as well be the same for all.
+        """
+        own = {x.buffer for x in accesses(s.body) for i in x.indices if s.name in free_vars(i)}
+        whole = any(blocks(s.body))  # iterators tell them apart, nothing has shrunk yet
+        for name, first in list(self.copies.items()):
+            if name not in own and not whole:
+                copies = self.copies[name] = self.fresh("c")
+                self.line(f"{copies} = {first}_blocks.setdefault({number}, {first}.copy())")
+        self.enter_thread(self.thread)
 
     def enter_thread(self, number: str) -> None:
         """Let private buffers be those of a thread."""

@@ -53,9 +53,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuFuncSetAttribute": (_PTR, _INT, _INT),
     "cuTensorMapEncodeTiled": tensor_map.SIGNATURE,
     "cuLaunchKernelEx": (_PTR, _PTR, _PTR, _PTR),
+    "cuLaunchCooperativeKernel": (_PTR, *(_U32,) * 7, _PTR, _PTR),
     "cuGraphCreate": (_PTR, _U32),
     "cuGraphAddKernelNode": (_PTR, _PTR, _PTR, _SIZE, _PTR),
     "cuGraphAddDependencies_v2": (_PTR, _PTR, _PTR, _PTR, _SIZE),
+    "cuGraphKernelNodeSetAttribute": (_PTR, _INT, _PTR),
     "cuGraphExecKernelNodeSetParams": (_PTR, _PTR, _PTR),
     "cuGraphInstantiateWithFlags": (_PTR, _PTR, ctypes.c_ulonglong),
     "cuGraphDestroy": (_PTR,),
@@ -84,6 +86,8 @@ class Driver:
         self._library = _load()
         self._lost = False
         self._early: set[int] = set()
+        self._together: set[int] = set()
+        self._whole: set[int] = set()  # nodes of graphs all of whose blocks run at once
         self.number = device
         self._call("cuInit", 0, doing="starting the driver")
         self._device = ctypes.c_int()
@@ -223,11 +227,17 @@ class Driver:
         )
         # the number may have been that of a kernel that is gone
         (self._early.add if early else self._early.discard)(found)
+        self._together.discard(found)
         return found
 
     def allow_shared(self, function: int, size: int, name: str) -> None:
         """Let a kernel be launched with so many bytes of shared memory."""
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
+
+    def keep_together(self, function: int) -> None:
+        """Run all blocks of a kernel at once wherever it is launched: they wait for each other."""
+        self._together.add(function)
+        self._early.discard(function)
 
     def tensor_map(self, start: int, rows: int, columns: int, box: tuple[int, int]) -> Any:
         """A matrix as a kernel is told of it that has tiles of it copied."""
@@ -245,9 +255,14 @@ class Driver:
         name: str,
     ) -> None:
         """Run a kernel; `shape` is its blocks, the threads and the shared bytes of each."""
+        doing, given = f"kernel {name}", arguments.pointers(self.tensor_map)
+        if function in self._together:
+            grid, threads, shared = shape
+            sizes = (grid, 1, 1, threads, 1, 1, shared)
+            self._call("cuLaunchCooperativeKernel", function, *sizes, stream, given, doing=doing)
+            return
         about = layouts.launch(shape, stream, function in self._early)
-        given = (ctypes.byref(about), function, arguments.pointers(self.tensor_map), None)
-        self._call("cuLaunchKernelEx", *given, doing=f"kernel {name}")
+        self._call("cuLaunchKernelEx", ctypes.byref(about), function, given, None, doing=doing)
 
     def create_graph(self) -> int:
         """Launches that are to be run as a whole; at first none."""
@@ -266,7 +281,13 @@ class Driver:
         about = layouts.node(function, shape, arguments.pointers(self.tensor_map))
         given = (graph, None, 0, ctypes.byref(about))
         node = self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
-        lists = layouts.edges(earlier, node, function in self._early)
+        self._whole.discard(node)
+        if function in self._together:
+            self._whole.add(node)
+            which = (node, layouts.TOGETHER, ctypes.byref(layouts.yes()))
+            self._call("cuGraphKernelNodeSetAttribute", *which, doing=f"kernel {name}")
+        early = function in self._early and self._whole.isdisjoint(earlier)
+        lists = layouts.edges(earlier, node, early)
         self._call("cuGraphAddDependencies_v2", graph, *lists, doing=f"kernel {name}")
         return node
 

@@ -244,6 +244,8 @@ class CudaExecutable(CompiledModel):
                 self._functions[name] = driver.function(module, name, early)
                 if shared:
                     driver.allow_shared(self._functions[name], shared, name)
+                if launch["together"]:
+                    driver.keep_together(self._functions[name])
         weights, stream = self._container.weights, driver.create_stream()
         self._own_stream = stream
         self._weights = driver.allocate(weights.nbytes)

@@ -10,6 +10,8 @@ _PTR, _U32, _INT, _BYTE = ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c
 _SIDES = tuple((f"{what}_{axis}", _U32) for what in ("grid", "block") for axis in "xyz")
 # The attribute of a launch that waits by itself for the one before it in its stream.
 _EARLY = 6
+# The attribute of a node all of whose blocks run at once, and the bytes of the value of any.
+TOGETHER, _VALUE_BYTES = 2, 64
 
 Shape = tuple[int, int, int]
 """The blocks of a launch, the threads and the shared bytes of each."""
@@ -56,6 +58,11 @@ def node(function: int, shape: Shape, arguments: Any) -> Node:
     grid, threads, shared = shape
     sizes = (grid, 1, 1, threads, 1, 1, shared)
     return Node(function, *sizes, ctypes.cast(arguments, _PTR), None)
+
+
+def yes() -> Any:
+    """The value of an attribute that holds."""
+    return (_INT * (_VALUE_BYTES // 4))(1)
 
 
 def launch(shape: Shape, stream: int, early: bool) -> Launch:

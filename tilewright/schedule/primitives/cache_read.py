@@ -9,8 +9,9 @@
                                                 }
 
 The copy, a block and an allocation of the same name, is made of all of the buffer just before the
-outermost loop around the block; `compute_at` moves it to where it is needed. Where there is such a
-copy already, still of all of the buffer, the block reads that one too.
+outermost loop around the block; `compute_at` moves it to where it is needed. In loops whose
+iterations each write all of the buffer anew, the copy is made in each of them. Where there is such
+a copy already, still of all of the buffer, the block reads that one too.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.arith.expr import Expr, Load
-from tilewright.ir.loop.nodes import Alloc, Func
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Seq, Stmt
 from tilewright.ir.loop.walk import blocks, buffers
 from tilewright.schedule.cache import check_cache, copy_block, copy_nest
-from tilewright.schedule.dataflow import check_order, read, written
+from tilewright.schedule.dataflow import check_order, read, writers, written
 from tilewright.schedule.failure import refuse
 from tilewright.schedule.rebuild import Extents, Rebuilder
 from tilewright.schedule.tree import (
+    Spine,
     block_spine,
     inserted_before,
     outermost,
@@ -61,10 +64,37 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
     after = replaced(func, spine, Rebuilder(buffer, known, load).block(old))
     if not copies:
         copy = copy_nest(name, known[buffer], known[name])
-        after = inserted_before(after, outermost(block_spine(after, block)), copy)
+        after = inserted_before(after, _place(after, block, buffer), copy)
         after = replace(after, body=Alloc(known[name], after.body))
     check_order(func, after, "cache-read")
     return after
+
+
+def _place(func: Func, block: str, buffer: str) -> Spine:
+    """The way to the outermost nest before which all of the buffer is there.
+
+    That is the outermost of all, but in loops each iteration of which writes the buffer anew.
+    """
+    spine = block_spine(func, block)
+    made = writers(func, buffer)
+    for n, s in enumerate(spine):
+        if isinstance(s, Alloc | Seq):
+            continue
+        inside = [w[-1] for w in made if s in w]
+        if not inside:
+            return spine[: n + 1]
+        if not isinstance(s, For) or any(_moves(leaf, buffer, s.name) for leaf in inside):
+            break
+    return outermost(spine)
+
+
+def _moves(leaf: Stmt, buffer: str, loop: str) -> bool:
+    """Whether a leaf writes other elements of a buffer in each iteration of a loop."""
+    if not isinstance(leaf, Block):
+        return True
+    starts = [start for r in leaf.writes if r.buffer == buffer for start, _ in r.ranges]
+    used = {name for start in starts for name in free_vars(start)}
+    return any(loop in free_vars(it.binding) for it in leaf.iters if it.name in used)
 
 
 def cache_read_name(func: Func, block: str, buffer: str, scope: str) -> str:

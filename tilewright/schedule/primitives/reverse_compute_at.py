@@ -24,7 +24,7 @@ from tilewright.ir.loop.walk import buffers
 from tilewright.schedule import nest
 from tilewright.schedule.dataflow import check_order, only_buffer, read, writers, written
 from tilewright.schedule.failure import refuse
-from tilewright.schedule.nest import ZERO, Extents, Range, nest_over, touched_box
+from tilewright.schedule.nest import ONE, ZERO, Extents, Range, nest_over, touched_box
 from tilewright.schedule.placement import placed_after
 from tilewright.schedule.tree import (
     Spine,
@@ -50,7 +50,12 @@ def reverse_compute_at(func: Func, block: str, loop: str) -> Func:
     ranges: dict[str, Range] = {}
     for buffer in _sources(func, consumer, at):
         _constrain(func, consumer, _finished(func, buffer, at, scope), buffer, scope, ranges)
-    final = [_whole(func, consumer, it, ranges.get(it.name), scope) for it in consumer.iters]
+    around = {s.name for s in loops_of(spine) if s in loops_of(at)}
+    bound = {it.name: _bound(it, around) for it in consumer.iters}
+    final = [
+        _whole(func, consumer, it, ranges.get(it.name, bound[it.name]), scope)
+        for it in consumer.iters
+    ]
     removed = replaced(func, spine, None)
     check_loop_free(removed, *nest.axis_names(consumer))
     moved = nest_over(consumer, final, scope)
@@ -124,6 +129,12 @@ def _constrain(
                     func, "reverse-compute-at.index", message, consumer, focus=str(index), help=help
                 )
             ranges[it.name] = part
+
+
+def _bound(it: Iter, around: set[str]) -> Range | None:
+    """Where an iterator stays that only tells where in the loops around all this is."""
+    outer = free_vars(it.binding)
+    return Range(it.binding, ONE) if it.kind == "S" and outer and outer <= around else None
 
 
 def _is_all(part: Range, dim: Expr, scope: Extents) -> bool:

@@ -56,6 +56,8 @@ def compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> No
         if array.dtype.kind == "f":
             # A sum of nothing: loops that are not scheduled yet do not even start it.
             started = ~np.isnan(array)
-            np.testing.assert_allclose(found[name][started], array[started], rtol=1e-4, atol=1e-5)
+            # In 16 bits the order of a sum shows in the last digit.
+            near = 1e-4 if array.dtype.itemsize > 2 else 4e-3
+            np.testing.assert_allclose(found[name][started], array[started], near, near / 10)
         else:
             np.testing.assert_array_equal(found[name], array)
