@@ -435,11 +435,11 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 256), ("bf16", "f16", "tf32"), "01", "01", "nr")
-_ACROSS = product((64, 128, 256), ("tf32",), "0", "02", "x")
+_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", "01", "nr")
+_ACROSS = product((64, 128, 192, 256), ("tf32",), "0", "02", "x")
 for _kind in (
     *(f"wgmma.{'.'.join(map(str, words))}" for words in (*_KINDS, *_ACROSS)),
-    *(f"settle.{n}" for n in (64, 128, 256)),
+    *(f"settle.{n}" for n in (64, 128, 192, 256)),
 ):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)
 _KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}

@@ -114,6 +114,11 @@ def _has_whole_lengths(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> 
     return stretched and whole and _is_finite(node, operands)
 
 
+def _is_spread(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """Zeros alone have the scale 0 by ONNX's formula; others take another."""
+    return bool(operands[0].any()) and _is_finite(node, operands)
+
+
 def _is_real(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     """The spectrum of complex numbers has no half that tells all, though it is asked for."""
     x, whole = operands[0], any(a.name == "onesided" and a.i == 0 for a in node.attribute)
@@ -123,6 +128,7 @@ def _is_real(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
 # Operators in which the reference is right for some operands only, and for which.
 RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] = {
     "Cast": _fits,
+    "DynamicQuantizeLinear": _is_spread,
     "LogSoftmax": _is_narrow,
     "QLinearMatMul": _is_of_integers,
     "Resize": _has_whole_lengths,

@@ -45,6 +45,8 @@ def _rotary_type(attrs: RotaryAttrs, ins: Sequence[TensorType | None]) -> Tensor
         raise fail("rotary_embedding", f"{x}, {cos} and {sin} do not fit each other")
     if cos.shape[-1] is not const(_rotated(attrs, x) // 2):
         raise fail("rotary_embedding", f"{cos} does not hold half the size of {x}'s rotated part")
+    if positions is not None and positions.rank != 2:
+        raise fail("rotary_embedding", f"{positions} has not two axes, batch and position")
     rows = x.shape[0], x.shape[2 if attrs.heads_first else 1]
     table = cos if positions is None else positions
     if not same_shape("rotary_embedding", table.shape[:2], rows):

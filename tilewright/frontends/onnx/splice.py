@@ -21,7 +21,7 @@ def function_nodes(body: FunctionProto, call: NodeProto) -> list[NodeProto]:
     """The nodes of a function that a node calls; its own values get names that nothing else has."""
     names = dict(zip_longest(body.input, call.input[: len(body.input)], fillvalue=""))
     wanted = dict(zip(body.output, call.output, strict=False))
-    prefix = next(filter(None, call.output))
+    prefix = next(filter(None, call.output), call.op_type)
     nodes = body_nodes(body, call)
     for node in nodes:
         for name in filter(None, node.output):

@@ -23,7 +23,7 @@ from onnx import GraphProto, NodeProto
 
 from tilewright.arith.expr import Const, const
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
-from tilewright.core.errors import Error, Loc
+from tilewright.core.errors import Error, FrontendError, Loc
 from tilewright.frontends.onnx.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.context import Context, identifier
 from tilewright.frontends.onnx.functions import function_body
@@ -315,7 +315,9 @@ class _StageImport:
                 raise NeedsValue("If", condition, "its condition", p.loc)
             return None
         taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
-        branch = next(a.g for a in p.proto.attribute if a.name == taken)
+        branch = next((a.g for a in p.proto.attribute if a.name == taken), None)
+        if branch is None:
+            raise FrontendError("onnx.node", f"If: attribute {taken!r} is missing", loc=p.loc)
         self.constants.update(graph_constants(branch, self.part.model.reader))
         file = self.part.model.file
         return [pending_node(node, p.opsets, file) for node in branch_nodes(branch, p.proto)]
