@@ -246,3 +246,11 @@ def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
         assert (report.spilled, report.stack) == (0, 0)
         assert report.registers * launch.threads <= target.registers
         assert launch.shared <= target.block_shared
+
+
+def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = tuple(t for t in MATRIX_TILES if (t.rows, t.columns) == (64, 192))
+    monkeypatch.setattr(matrix_tiles, "MATRIX_TILES", wide)
+    func, scheduled = the_kernel(dense(80, 192, 64, F16, "nt"))
+    assert any("192" in t.intrinsic for t in tiles(scheduled))
+    on_threads(func, scheduled, {})
