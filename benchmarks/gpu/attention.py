@@ -205,7 +205,10 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
 
 
 def random_rows(count: int) -> list[Row]:
-    """Attention of random sizes and masks; some of few queries and many keys."""
+    """Attention of random sizes and masks; some of few queries and many keys.
+
+    Batches are up to 31, so that there are enough rows for tiles of every size.
+    """
     rng = np.random.default_rng(SEED)
     found = []
     for _ in range(count):
@@ -213,10 +216,11 @@ def random_rows(count: int) -> list[Row]:
         queries, keys = (int(2 ** rng.uniform(3, 9)) for _ in range(2))
         if rng.integers(4) == 0:
             queries, keys = 1 + queries % 8, 8 * keys
-        size = 8 * int(rng.integers(2, 17))
+        size = (64, 128, 8 * int(rng.integers(2, 17)))[int(rng.integers(3))]
         kind, hides = ("bf16", "f16")[int(rng.integers(2))], int(rng.integers(3))
         causal = hides == 1
-        row = Row(2, heads * groups, queries, keys, size, kind, causal, hides == 2, groups)
+        batch = int(2 ** rng.uniform(0, 5))
+        row = Row(batch, heads * groups, queries, keys, size, kind, causal, hides == 2, groups)
         found.append(row)
     return found
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, ROWS, wgmma_names
+from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, HELD, ROWS, wgmma_names
 
 
 def test_every_width_has_its_instructions() -> None:
@@ -19,3 +19,10 @@ def test_every_width_has_its_instructions() -> None:
 def test_long_rows_are_in_panels() -> None:
     names = [wgmma_names("bf16", 128, right)[1] for right in "nt"]
     assert [INTRINSICS[name].panels for name in names] == [("a", "b")] * 2
+
+
+def test_a_kept_fragment_is_taken_over_word_by_word() -> None:
+    texts = {left: INTRINSICS[wgmma_names("f16", 64, "t", left)[1]].llvm for left in HELD}
+    assert [texts[left].count("lop3.b32 kept") for left in HELD] == [0, 4 * DEPTH // 16]
+    reads = "{kept0, kept1, kept2, kept3}"
+    assert [reads in texts[left] for left in HELD] == [False, True]

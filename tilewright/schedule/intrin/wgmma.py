@@ -11,6 +11,11 @@ fragments. A row of an operand in shared memory has 64 elements, 128 bytes, whos
 places as for `mma.sync`; longer rows are in panels of 64 columns, all rows of one and then the
 next. Operands lie at multiples of 1024 bytes.
 
+A fragment that is made before a loop and read in each turn of it is `k`, kept: each turn takes it
+over into other registers. Where a turn branches between two products, ptxas before CUDA 13.4, and
+the drivers of that time, forget that the next turn reads the fragment again, and use its registers
+for something else.
+
 An instruction waits for its own end. The one called `ahead` waits for the end of the one before it
 and leaves itself under way: its operands stay, and nobody reads the sums, before the next one is
 through or `settle` has waited.
@@ -34,6 +39,8 @@ COLUMNS = (256, 192, 128, 64)
 """How many columns of sums there may be."""
 GROUP = 4
 """The warps that do it together."""
+HELD = "rk"
+"""How a left operand lies that is a fragment: as it is, or kept from turn to turn of a loop."""
 # The instruction for each type of operands, and how many bytes of them each step of it adds.
 _TYPES = {
     "bf16": "k16.f32.bf16.bf16",
@@ -60,7 +67,7 @@ def wgmma_depth(bytes: int) -> int:
 
 def wgmma_orders(dtype: str) -> tuple[str, ...]:
     """How operands may lie: only those of 16 bits are turned on their way."""
-    return ("nt",) if dtype == "f32" else ("nn", "nt", "rn", "rt")
+    return ("nt",) if dtype == "f32" else ("nn", "nt", "rn", "rt", "kn", "kt")
 
 
 def settle_name(columns: int) -> str:
@@ -106,7 +113,7 @@ def _steps(word: str, units: int) -> Iterator[str]:
 
 def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrinsic:
     """A step; `left` is how many stay under way behind it."""
-    held, right = order[0] == "r", order[1]
+    held, right = order[0] in HELD, order[1]
     own = fragment_lines("a", _STEPS, "i32") if held else _shared_rows()
     lines = [*own, *descriptors(right), *_multiply(dtype, columns, order, left)]
     depth = wgmma_depth(4 if dtype == "f32" else 2)
@@ -134,21 +141,31 @@ def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrins
 def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
     """Four steps, and the wait for them, or for those before them."""
     count = columns // 2
-    held = order[0] == "r"
+    held = order[0] in HELD
     sums = ", ".join(f"${n}" for n in range(count))
     turned = "0" if order[1] == "t" else "1"
     turns = f", {turned}" if held else f", 0, {turned}"
     turns = "" if dtype == "f32" else turns
     given: list[str] = []
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}{_TYPES[dtype]}"
-    text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", "wgmma.fence.sync.aligned;"]
+    taken, steps = [f".reg .b32 kept<{4 * _STEPS}>;"] if order[0] == "k" else [], []
     for n in range(_STEPS):
         own = [f"i32 %a{n}.{part}" for part in range(4)] if held else [f"i64 %a.d{n}"]
         first = 2 * count + len(given)
-        rows = ", ".join(f"${first + part}" for part in range(len(own)))
-        rows = f"{{{rows}}}" if held else rows
-        text.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1{turns};")
+        words = [f"${first + part}" for part in range(len(own))]
+        if order[0] == "k":
+            copies = [f"kept{4 * n + part}" for part in range(4)]
+            # The bits that a word has in common with itself: what ptxas takes for no copy.
+            taken += [
+                f"lop3.b32 {copy}, {word}, {word}, {word}, 0x80;"
+                for copy, word in zip(copies, words, strict=True)
+            ]
+            words = copies
+        rows = f"{{{', '.join(words)}}}" if held else words[0]
+        steps.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1{turns};")
         given += [*own, f"i64 %b.d{n}"]
+    text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", *taken]
+    text += ["wgmma.fence.sync.aligned;", *steps]
     text += ["wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {left};", "}"]
     yield from on_sums(columns, text, given)
 

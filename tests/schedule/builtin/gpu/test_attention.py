@@ -78,6 +78,7 @@ def test_the_meaning_is_kept() -> None:
     ("func", "sizes"),
     [
         (_func(64, 64, 64, tile=(64, 64)), {}),
+        (_func(64, 100, 64, F16, tile=(64, 64)), {}),
         (_func(20, 40, 24, F16, heads=2, right=0), {}),
         (_func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}),
         (_func(9, 33, dtype=F16, mask=BOOL), {}),
@@ -88,6 +89,7 @@ def test_the_meaning_is_kept() -> None:
     ],
     ids=[
         "plain",
+        "keys past the end",
         "causal",
         "long rows, band",
         "mask of bools",
@@ -117,6 +119,21 @@ def test_four_warps_multiply_at_once_where_they_can(
 ) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), target).func
     assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("func", "queries"),
+    [
+        (_func(64, 128, 64, tile=(64, 64)), "r"),
+        (_func(64, 100, 64, tile=(64, 64)), "k"),
+        (_func(64, 128, 64, right=0, tile=(64, 64)), "k"),
+    ],
+    ids=["all keys", "keys past the end", "causal"],
+)
+def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> None:
+    first, second = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
+    assert first == f"wgmma_bf16_64_{queries}t"
+    assert second == "wgmma_bf16_64_rn"
 
 
 def test_a_walk_of_one_step_has_room_for_one() -> None:

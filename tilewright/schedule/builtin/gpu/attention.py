@@ -57,6 +57,8 @@ class _Roles:
     grouped: bool
     # What is copied in a step.
     step_bytes: int
+    # What is made before all steps, if some do more than others.
+    lasting: frozenset[str]
 
 
 def tiled_tasks(func: Func) -> For | None:
@@ -78,8 +80,10 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     behind = [b for b in blocks(sch.func.body) if b.name not in {b.name for b in inside}]
     # What stays in memory: results, and parts of them.
     kept = {*facts_of(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
-    roles = _roles(sch, inside, target)
-    outer, walk = _shared_loops(sch, tasks)
+    walk = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
+    roles = _roles(sch, inside, _lasting(inside, walk), target)
+    outer = [loop.name for loop in loops_above(sch.func, inside[0].name)]
+    outer = outer[: outer.index(tasks.name) + 1]
     for block in inside:
         if block.name in roles.products:
             _multiply(sch, block, roles)
@@ -90,15 +94,26 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
         else:
             _deal_out(sch, block, kept)
     _bind_grid(sch, outer)
-    sch.annotate(walk, "stages", MORE_STAGES if behind or _is_short(sch, walk, roles) else STAGES)
+    ahead = MORE_STAGES if behind or _is_short(walk, roles) else STAGES
+    sch.annotate(walk.name, "stages", ahead)
     if behind:
         _put_together(sch, behind)
 
 
-def _is_short(sch: Schedule, walk: str, roles: _Roles) -> bool:
+def _is_short(walk: For, roles: _Roles) -> bool:
     """Whether all steps of a walk can be copied before its first one."""
-    (steps,) = (as_int(f.extent) for f in loops(sch.func.body) if f.name == walk)
+    steps = as_int(walk.extent)
     return steps == MORE_STAGES - 1 and roles.step_bytes * MORE_STAGES <= ROOM
+
+
+def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
+    """What is made before a walk along the keys, if some steps of it do more than others."""
+    steps = list(blocks(walk))
+    counted = {v for b in steps for it in b.iters for v in free_vars(it.binding)}
+    if all(loop.name in counted for loop in loops(walk.body)):
+        return frozenset()
+    own = {b.name for b in steps}
+    return frozenset(b.writes[0].buffer for b in inside if b.name not in own)
 
 
 def _bind_grid(sch: Schedule, outer: list[str]) -> None:
@@ -119,7 +134,9 @@ def _put_together(sch: Schedule, behind: list[Block]) -> None:
     sch.bind(column, "thread")
 
 
-def _roles(sch: Schedule, inside: list[Block], target: GpuTarget) -> _Roles:
+def _roles(
+    sch: Schedule, inside: list[Block], lasting: frozenset[str], target: GpuTarget
+) -> _Roles:
     products = [b for b in inside if _product_of(b) is not None]
     read = {operand_load(found.right).buffer for b in products if (found := _product_of(b))}
     params = {p.name for p in sch.func.params}
@@ -138,7 +155,7 @@ def _roles(sch: Schedule, inside: list[Block], target: GpuTarget) -> _Roles:
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    return _Roles(product_names, copy_names, threads, grouped, sum(sizes))
+    return _Roles(product_names, copy_names, threads, grouped, sum(sizes), lasting)
 
 
 def _fits(sides: list[int]) -> bool:
@@ -155,13 +172,6 @@ def _product_of(block: Block) -> ProductRoles | None:
         start = replace(block.body, value=const(0, block.body.value.dtype))
         return product_roles(replace(block, init=start))
     return product_roles(block)
-
-
-def _shared_loops(sch: Schedule, tasks: For) -> tuple[list[str], str]:
-    """The loops down to `tasks`, and the one in it that walks along the keys."""
-    above = [loop.name for loop in loops_above(sch.func, next(blocks(tasks)).name)]
-    walk = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
-    return above[: above.index(tasks.name) + 1], walk.name
 
 
 def _extent(sch: Schedule, loop: str) -> int:
@@ -181,7 +191,8 @@ def _multiply(sch: Schedule, block: Block, roles: _Roles) -> None:
     order = ("n" if left.buffer in roles.copies else "r") + ("t" if along else "n")
     dtype, wide = str(left.dtype), _extent(sch, columns)
     if roles.grouped:
-        zero, add = wgmma.wgmma_names(dtype, wide, order[1], order[0])
+        held = "k" if left.buffer in roles.lasting else order[0]
+        zero, add = wgmma.wgmma_names(dtype, wide, order[1], held)
     else:
         zero, add = mma_names(dtype, ROWS, wide, order)
     y, m = sch.split(rows, [None, ROWS])
