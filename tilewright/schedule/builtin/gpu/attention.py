@@ -57,8 +57,8 @@ class _Roles:
     grouped: bool
     # What is copied in a step.
     step_bytes: int
-    # What is made before all steps, if some do more than others.
-    lasting: frozenset[str]
+    # What each step of the walk takes over, see `wgmma.py`.
+    kept: frozenset[str]
 
 
 def tiled_tasks(func: Func) -> For | None:
@@ -148,6 +148,8 @@ def _roles(
     sides = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     grouped = any(s.m == GROUPED for s in target.matrix_shapes) and all(map(_fits, sides))
     threads = sides[0][0] // ROWS * WARP_SIZE
+    # Registers are given away only where the fragments of both products have as many.
+    kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()
     product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
     buffers = facts_of(sch.func).buffers
     sizes = (
@@ -155,7 +157,7 @@ def _roles(
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    return _Roles(product_names, copy_names, threads, grouped, sum(sizes), lasting)
+    return _Roles(product_names, copy_names, threads, grouped, sum(sizes), kept)
 
 
 def _fits(sides: list[int]) -> bool:
@@ -191,7 +193,7 @@ def _multiply(sch: Schedule, block: Block, roles: _Roles) -> None:
     order = ("n" if left.buffer in roles.copies else "r") + ("t" if along else "n")
     dtype, wide = str(left.dtype), _extent(sch, columns)
     if roles.grouped:
-        held = "k" if left.buffer in roles.lasting else order[0]
+        held = "k" if left.buffer in roles.kept else order[0]
         zero, add = wgmma.wgmma_names(dtype, wide, order[1], held)
     else:
         zero, add = mma_names(dtype, ROWS, wide, order)
