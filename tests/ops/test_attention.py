@@ -187,7 +187,7 @@ SCORES = tensor(F32, 2, 3, 4, 5)
 @pytest.mark.parametrize(
     ("ins", "message"),
     [
-        ([tensor(F32, 3, 4, 5)], "rank 4"),
+        ([tensor(F32, 4, 5)], "rank 3 or more"),
         ([SCORES, tensor(F64, 4, 5)], "must be bool or f32"),
         ([SCORES, tensor(BOOL, 6, 4, 5)], "broadcast"),
         ([SCORES, None, tensor(F32, 2)], "vector of integers"),

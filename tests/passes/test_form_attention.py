@@ -12,9 +12,10 @@ from tilewright.core.dtypes import BF16, BOOL, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attend_problem import AttendAttrs
-from tilewright.ops.attention import MaskAttrs
+from tilewright.ops.attention import AttentionAttrs, MaskAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
+from tilewright.passes.decompose import decompose
 from tilewright.passes.eliminate_dead import eliminate_dead
 from tilewright.passes.form_attention import form_attention
 
@@ -60,6 +61,22 @@ def _formed(graph: Graph) -> Node:
 
 def _refused(graph: Graph) -> None:
     assert all(n.op != "attend" for n in form_attention(graph).nodes)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("mask_heads", [0, 1, 6])
+def test_heads_that_share_keys_are_one_attention(flat: bool, mask_heads: int) -> None:
+    g = GraphBuilder("f")
+    heads = {"q": 6, "k": 3, "v": 3}
+    shapes = {n: (2, 5, h * SIZE) if flat else (2, h, 5, SIZE) for n, h in heads.items()}
+    given = [g.input(n, tensor(F32, *shape)) for n, shape in shapes.items()]
+    if mask_heads:
+        given.append(g.input("m", tensor(F32, 2, mask_heads, 5, 5)))
+    attrs = AttentionAttrs(6, 3, causal=True)
+    graph = eliminate_dead(decompose(g.graph(g.add("attention", *given, attrs=attrs))))
+    after = eliminate_dead(form_attention(graph))
+    assert_same_results(graph, after, rtol=1e-5)
+    assert {n.op for n in after.nodes} == {"attend", "reshape"}
 
 
 def test_heads_are_read_and_written_where_they_lie() -> None:

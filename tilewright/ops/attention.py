@@ -9,6 +9,7 @@ may share a head of keys and values. It decomposes into products, `mask_scores` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,11 +73,12 @@ class MaskAttrs(Attrs):
 def _mask_type(attrs: MaskAttrs, ins: Sequence[TensorType | None]) -> TensorType:
     scores, mask, lengths = (*ins, None, None)[:3]
     assert scores is not None
-    if scores.rank != 4 or not scores.dtype.is_float:
-        raise fail("mask_scores", f"scores {scores} must be floats of rank 4")
+    if scores.rank < 3 or not scores.dtype.is_float:
+        raise fail("mask_scores", f"scores {scores} must be floats of rank 3 or more")
     if mask is not None:
-        if mask.dtype not in (BOOL, scores.dtype) or not 0 < mask.rank <= 4:
-            raise fail("mask_scores", f"mask {mask} must be bool or {scores.dtype}, of rank 1 to 4")
+        if mask.dtype not in (BOOL, scores.dtype) or not 0 < mask.rank <= scores.rank:
+            wanted = f"bool or {scores.dtype}, of rank 1 to {scores.rank}"
+            raise fail("mask_scores", f"mask {mask} must be {wanted}")
         # The last axis may be shorter, which masks the keys beyond it.
         seen = broadcast_shapes("mask_scores", scores.shape[:-1], mask.shape[:-1])
         if seen != scores.shape[:-1]:
@@ -95,11 +97,12 @@ def _mask_scores(
     assert scores is not None
     hidden = lowest(scores.dtype)
 
-    def element(n: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
-        value: Expr = scores.at(n, h, i, j)
+    def element(*index: Expr) -> Expr:
+        value: Expr = scores.at(*index)
         if mask is not None:
-            value = _apply_mask(mask, value, (n, h, i, j), scores.shape[3])
-        return select(_in_band(attrs, lengths, scores.shape[2], (n, i, j)), value, hidden)
+            value = _apply_mask(mask, value, index, scores.shape[-1])
+        place = index[0], index[-2], index[-1]
+        return select(_in_band(attrs, lengths, scores.shape[-2], place), value, hidden)
 
     return b.compute("y", scores.shape, element)
 
@@ -191,10 +194,13 @@ def _attention(g: GraphBuilder, attrs: AttentionAttrs, ins: Sequence[str]) -> tu
     q, k, v, mask, past_k, past_v, lengths = (*ins, *("",) * 7)[:7]
     flat = g.type(q).rank == 3
     q_heads, kv_heads = _heads(attrs, g.type(q), g.type(k))
-    q = _split_heads(g, q, q_heads)
     keys = _with_past(g, past_k, _split_heads(g, k, kv_heads))
     values = _with_past(g, past_v, _split_heads(g, v, kv_heads))
-    scores = {"raw": _products(g, attrs, q, keys, kv_heads)}
+    # Heads that share keys are a dimension of their own, in which keys and values are one.
+    groups = (q_heads,) if q_heads == kv_heads else (kv_heads, q_heads // kv_heads)
+    q = _split_heads(g, q, *groups)
+    mask = _mask_of_groups(g, mask, groups) if mask else ""
+    scores = {"raw": _products(g, attrs, q, keys)}
     scores["capped"] = _softcap(g, scores["raw"], attrs.softcap)
     band = MaskAttrs(
         g.type(past_k).shape[2] if past_k else const(0),
@@ -207,8 +213,9 @@ def _attention(g: GraphBuilder, attrs: AttentionAttrs, ins: Sequence[str]) -> tu
     if masks:
         scores["masked"] = g.add("mask_scores", scores["capped"], mask, lengths, attrs=band)
     scores["softmax"] = _weights(g, attrs, scores["masked"], masks)
-    y = _weighted(g, scores["softmax"], values, kv_heads)
-    return (_join_heads(g, y) if flat else y, keys, values, scores[attrs.scores])
+    y = _weighted(g, scores["softmax"], values)
+    y, shown = _join_heads(g, y, flat), _join_heads(g, scores[attrs.scores])
+    return y, keys, values, shown
 
 
 def _reshape(g: GraphBuilder, x: str, *shape: Expr | int) -> str:
@@ -216,19 +223,38 @@ def _reshape(g: GraphBuilder, x: str, *shape: Expr | int) -> str:
     return x if g.type(x).shape == dims else g.add("reshape", x, attrs=ReshapeAttrs(dims))
 
 
-def _split_heads(g: GraphBuilder, x: str, heads: int) -> str:
-    """`[batch, length, heads * size]` as `[batch, heads, length, size]`; 4-d ones are that."""
+def _split_heads(g: GraphBuilder, x: str, *heads: int) -> str:
+    """`[batch, length, heads * size]` as `[batch, heads, length, size]`, of 4-d ones the heads."""
     if g.type(x).rank == 4:
-        return x
+        batch, _, length, size = g.type(x).shape
+        return _reshape(g, x, batch, *heads, length, size)
     batch, length, hidden = g.type(x).shape
-    split = _reshape(g, x, batch, length, heads, simplify(hidden // heads))
-    return g.add("transpose", split, attrs=TransposeAttrs((0, 2, 1, 3)))
+    split = _reshape(g, x, batch, length, *heads, simplify(hidden // prod(heads)))
+    rank = len(heads) + 3
+    turned = TransposeAttrs((0, *range(2, rank - 1), 1, rank - 1))
+    return g.add("transpose", split, attrs=turned)
 
 
-def _join_heads(g: GraphBuilder, x: str) -> str:
-    batch, heads, length, size = g.type(x).shape
-    rows = g.add("transpose", x, attrs=TransposeAttrs((0, 2, 1, 3)))
-    return _reshape(g, rows, batch, length, simplify(heads * size))
+def _mask_of_groups(g: GraphBuilder, mask: str, groups: Sequence[int]) -> str:
+    """A mask for scores whose heads are `groups`: its own heads are all of them, or one."""
+    shape = g.type(mask).shape
+    if len(shape) < 3:
+        return mask
+    *batch, heads, queries, keys = shape
+    own = (1,) * len(groups) if as_int(heads) == 1 else groups
+    return _reshape(g, mask, *batch, *own, queries, keys)
+
+
+def _join_heads(g: GraphBuilder, x: str, flat: bool = False) -> str:
+    """`[batch, *heads, length, size]` with one dimension of heads, or none if it is to be flat."""
+    batch, *heads, length, size = g.type(x).shape
+    every = simplify(prod(heads, start=const(1)))
+    if not flat:
+        return _reshape(g, x, batch, every, length, size)
+    rank = g.type(x).rank
+    turned = TransposeAttrs((0, rank - 2, *range(1, rank - 2), rank - 1))
+    rows = g.add("transpose", x, attrs=turned)
+    return _reshape(g, rows, batch, length, simplify(every * size))
 
 
 def _with_past(g: GraphBuilder, past: str, x: str) -> str:
@@ -239,12 +265,15 @@ def _scalar(g: GraphBuilder, value: float, like: str) -> str:
     return g.constant(np.asarray(value, dtype=g.type(like).dtype.numpy))
 
 
-def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str, kv_heads: int) -> str:
-    """Scaled products of queries and keys.
+def _shared(g: GraphBuilder, x: str, rank: int) -> str:
+    """Keys or values for queries of this rank: all heads of a group share one."""
+    batch, heads, length, size = g.type(x).shape
+    return x if rank == 4 else _reshape(g, x, batch, heads, 1, length, size)
 
-    The queries of heads that share keys are rows of one product: a view, nothing is repeated.
-    """
-    batch, heads, queries, size = g.type(q).shape
+
+def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str) -> str:
+    """Scaled products of queries and keys."""
+    *_, size = g.type(q).shape
     scale = attrs.scale
     if scale is None:
         known = as_int(size)
@@ -252,10 +281,9 @@ def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str, kv_head
             raise fail("attention", "the head size must be known, or the scale be given")
         scale = 1 / float(np.sqrt(max(known, 1)))  # the sum of no products is 0 at any scale
     scaled = g.add("mul", q, _scalar(g, scale, q))
-    rows = _reshape(g, scaled, batch, kv_heads, heads // kv_heads * queries, size)
-    turned = g.add("transpose", keys, attrs=TransposeAttrs((0, 1, 3, 2)))
-    product = g.add("matmul", rows, turned)
-    return _reshape(g, product, batch, heads, queries, g.type(keys).shape[2])
+    rank = g.type(q).rank
+    turned = TransposeAttrs((*range(rank - 2), rank - 1, rank - 2))
+    return g.add("matmul", scaled, g.add("transpose", _shared(g, keys, rank), attrs=turned))
 
 
 def _softcap(g: GraphBuilder, scores: str, cap: float) -> str:
@@ -274,15 +302,12 @@ def _weights(g: GraphBuilder, attrs: AttentionAttrs, scores: str, masks: bool) -
     return weights if precision == own else g.add("cast", weights, attrs=CastAttrs(own))
 
 
-def _weighted(g: GraphBuilder, weights: str, values: str, kv_heads: int) -> str:
-    batch, heads, queries, keys = g.type(weights).shape
-    rows = _reshape(g, weights, batch, kv_heads, heads // kv_heads * queries, keys)
-    if g.type(values).dtype != g.type(rows).dtype:
-        rows = g.add("cast", rows, attrs=CastAttrs(g.type(values).dtype))
-    y = g.add("matmul", rows, values)
-    y = _reshape(g, y, batch, heads, queries, g.type(values).shape[3])
-    own = g.type(weights).dtype
-    return y if g.type(y).dtype == own else g.add("cast", y, attrs=CastAttrs(own))
+def _weighted(g: GraphBuilder, weights: str, values: str) -> str:
+    own, dtype = g.type(weights).dtype, g.type(values).dtype
+    if dtype != own:
+        weights = g.add("cast", weights, attrs=CastAttrs(dtype))
+    y = g.add("matmul", weights, _shared(g, values, g.type(weights).rank))
+    return y if dtype == own else g.add("cast", y, attrs=CastAttrs(own))
 
 
 OPS = (
