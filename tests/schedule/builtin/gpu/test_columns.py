@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import KERNELS, _Maker
-from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.gpu.scheduled import H200, compare, finalized
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
-from tilewright.codegen.launches import launches
 from tilewright.core.dtypes import BF16, F32, DType
 from tilewright.ir.graph.nodes import Graph
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.columns import ColumnPlan, plan_columns
 from tilewright.schedule.builtin.structure import facts_of, reductions
 
@@ -43,13 +40,4 @@ def test_plan(graph: Graph, plan: ColumnPlan | None) -> None:
     [KERNELS["max_columns"](96, 4, 32), KERNELS["mean_middle"](3, 128, 32), _vector(64, 192, F32)],
 )
 def test_meaning(graph: Graph) -> None:
-    for func, constants in sources(graph):
-        result = schedule_for_gpu(func, constants, H200)
-        assert result.trace.replay(func) == result.func
-        plain = finalized(result.func)
-        assert len(launches(plain)) == 2
-        arrays = sample(func, {})
-        expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
-        compare(run(result.func, arrays, {}), expected)
-        compare(run(plain, arrays, {}), expected)
-        check_on_threads(func, constants, {})
+    check_two_launches(graph)

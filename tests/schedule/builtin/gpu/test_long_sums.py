@@ -2,19 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import KERNELS, _Maker
-from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.gpu.scheduled import compare, finalized
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
-from tilewright.codegen.launches import launches
 from tilewright.schedule.builtin.gpu import long_sums
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.long_sums import parts_of
 from tilewright.schedule.builtin.structure import facts_of, reductions
-from tilewright.target.gpu import resolve
-
-H200 = resolve("cuda")
 
 
 @pytest.mark.parametrize(
@@ -44,23 +38,11 @@ def test_what_is_summed_is_computed_there(monkeypatch: pytest.MonkeyPatch) -> No
     difference = b.add("sub", b.input(16, 24), b.input(16, 24))
     square = b.add("mul", difference, difference)
     graph = b.g.graph(b.add("reduce_mean", square, axes=(0, 1), keepdims=False))
-    for func, constants in sources(graph):
-        result = schedule_for_gpu(func, constants, H200)
-        assert len(launches(finalized(result.func))) == 2
-        check_on_threads(func, constants, {})
+    check_two_launches(graph)
 
 
 @pytest.mark.parametrize("name", ["sum_all", "max_columns", "mean_middle", "sum_ends"])
 def test_meaning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_sums, "BLOCK_TERMS", 40)
     monkeypatch.setattr(long_sums, "THREAD_TERMS", 4)
-    for func, constants in sources(KERNELS[name](16, 8, 12)):
-        result = schedule_for_gpu(func, constants, H200)
-        assert result.trace.replay(func) == result.func
-        plain = finalized(result.func)
-        assert len(launches(plain)) == 2
-        arrays = sample(func, {})
-        expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
-        compare(run(result.func, arrays, {}), expected)
-        compare(run(plain, arrays, {}), expected)
-        check_on_threads(func, constants, {})
+    check_two_launches(KERNELS[name](16, 8, 12))

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import KERNELS, _Maker
-from tests.finalize.kernel_steps import run, sample
-from tests.schedule.builtin.gpu.scheduled import H200, compare, finalized
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
-from tilewright.codegen.launches import launches
 from tilewright.ir.graph.nodes import Graph
 from tilewright.schedule.builtin.gpu import long_sums
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.streams import StreamPlan, plan_stream
 from tilewright.schedule.builtin.structure import facts_of, reductions
 
@@ -43,13 +40,4 @@ def _distance() -> Graph:
 )
 def test_meaning(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_sums, "BLOCK_TERMS", 256)
-    for func, constants in sources(graph):
-        result = schedule_for_gpu(func, constants, H200)
-        assert result.trace.replay(func) == result.func
-        plain = finalized(result.func)
-        assert len(launches(plain)) == 2
-        arrays = sample(func, {})
-        expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
-        compare(run(result.func, arrays, {}), expected)
-        compare(run(plain, arrays, {}), expected)
-        check_on_threads(func, constants, {})
+    check_two_launches(graph)
