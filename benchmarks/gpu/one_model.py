@@ -38,6 +38,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import numpy as np
 import onnx
 import torch
+from onnx import numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from modules import ARCHITECTURES, arguments
@@ -135,6 +136,19 @@ class Subject:
         with torch.inference_mode():
             return named(self.module, module(**given))
 
+    @property
+    def rounding(self) -> float:
+        """What it costs a model that is an ONNX file if its weights alone are rounded to f16."""
+        model = onnx.load(str(self.path))
+        held = [a.t for n in model.graph.node for a in n.attribute if a.name == "value"]
+        for weight in (*model.graph.initializer, *held):
+            if weight.data_type == onnx.TensorProto.FLOAT:
+                rounded = numpy_helper.to_array(weight).astype(np.float16).astype(np.float32)
+                weight.CopyFrom(numpy_helper.from_array(rounded, weight.name))
+        path = self.folder / f"{self.name}-rounded.onnx"
+        onnx.save(model, str(path))
+        return self.error(run_onnxruntime(path, self.inputs))
+
     def on_gpu(self, dtype: torch.dtype) -> tuple[torch.nn.Module, dict[str, Any]]:
         """The module and its arguments on the GPU, numbers of f32 in another type."""
         module = copy.deepcopy(self.module).to(dtype).cuda()
@@ -184,10 +198,12 @@ def ours(subject: Subject, precision: str) -> Figures:
             times = executable.latency(*args, runs=replays(first))
             rows = sorted(executable.profile(*args, runs=3).rows, key=lambda r: -r.median)
             error = subject.error(found)
+    rounds = subject.module is None and precision != "f32"
     return {
         "ms": statistics.median(times),
         "compile_s": round(seconds, 2),
         "error": error,
+        **({"rounding": subject.rounding} if rounds else {}),
         "kernels": len(rows),
         "slowest": [[r.name, r.calls, round(r.median / 1e6, 4)] for r in rows[:SLOWEST]],
     }
@@ -272,7 +288,6 @@ def jax_peer(subject: Subject, precision: str) -> Figures:
     """Compile, check and time the ONNX model's operators, written in `jnp`, by XLA."""
     import jax
     from jax_operators import jax_model
-    from onnx import numpy_helper
 
     jax.config.update("jax_default_matmul_precision", "highest")
     graph = onnx.load(str(subject.path)).graph

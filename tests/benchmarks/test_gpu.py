@@ -98,6 +98,9 @@ def test_errors_of_16_bits_are_judged_by_the_peer(page: ModuleType) -> None:
     file = {"ours": {"error": 2e-2}, "eager": {"absent": "no module"}}
     assert page.is_right("magika 1 fp16", file)
     assert not page.is_right("magika 1 f32", file)
+    touchy = {"ours": {"error": 0.09, "rounding": 0.05}, "eager": {"absent": ""}}
+    assert page.is_right("ocr 32 fp16", touchy)
+    assert not page.is_right("ocr 32 fp16", {**touchy, "ours": {"error": 0.11, "rounding": 0.05}})
 
 
 def test_page_of_nothing(page: ModuleType) -> None:
