@@ -263,11 +263,14 @@ class Context:
     def known_array(self, n: OnnxNode, index: int) -> np.ndarray:
         """Input `index`, an integer tensor, as an object array of expressions."""
         name = n.required(index)
+        found = self.type(name)
+        if not found.dtype.is_integer:
+            raise n.invalid(f"input {index} is {found}", "use a tensor of integers")
         known = self.g.known(name)
         if known is not None:
             return known
         data = self.constant_of(name)
-        if data is not None and data.dtype.kind in "iu":
+        if data is not None:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
             return known.reshape(data.shape)
