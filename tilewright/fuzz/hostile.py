@@ -74,7 +74,7 @@ def _given(executable: Any, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
                 return None
             given[port.name] = old
             continue
-        shape = [size if isinstance(size, int) else 3 for size in port.shape]
+        shape = [max(size, 0) if isinstance(size, int) else 3 for size in port.shape]
         if np.prod(shape, dtype=object) > MOST_ELEMENTS:
             return None
         given[port.name] = _fitted(old, shape, port.dtype.numpy)

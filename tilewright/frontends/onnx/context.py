@@ -237,7 +237,12 @@ class Context:
 
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""
-        return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+        try:
+            array = np.asarray(data, dtype=dtype.numpy)
+        except (OverflowError, ValueError) as error:  # an infinite number as an integer
+            message = f"{data} is no {dtype}"
+            raise FrontendError("onnx.node", message, help="use another element type") from error
+        return self.g.constant(array, name)
 
     def table(self, data: np.ndarray, name: str = "table") -> str:
         """Add a constant array, of numbers or of texts."""
