@@ -17,3 +17,9 @@ def test_json_says_what_was_tried(tmp_path: Path) -> None:
 def test_a_summary_for_people() -> None:
     result = invoke("fuzz", "--mutate", "--graphs", "2", "--ops", "Relu", "--seed", "1")
     assert "2 tried" in result.stdout
+
+
+def test_single_damages_are_damages() -> None:
+    result = invoke("fuzz", "--each")
+    assert result.exit_code == 2
+    assert "--each is about damages" in result.stderr

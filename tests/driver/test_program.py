@@ -116,3 +116,13 @@ def test_what_numpy_refuses_on_the_host_is_an_error_of_the_node() -> None:
     program = Program(model_part(read_model(m)), Counting())
     with pytest.raises(ExecutionError, match=r"host.SplitToSequence.*\n.*SplitToSequence\(y\)"):
         program.run({"x": np.ones((3, 4), np.float32), "s": [np.ones(2, np.float32)]})
+
+
+def test_a_host_operator_that_gives_fewer_results_than_the_node_names() -> None:
+    m = parsed("""
+        g (seq(float[n]) s) => (seq(float[n]) y) {
+            y, z = SequenceMap (s) <body = b (float[n] a) => (float[n] c) { c = Neg (a) }>
+        }""")
+    program = Program(model_part(read_model(m)), Counting())
+    with pytest.raises(ExecutionError, match="it has 2 outputs, and gives 1"):
+        program.run({"s": [np.ones(2, np.float32)]})

@@ -5,6 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
+
+import pytest
+
+from tilewright.fuzz import mutation_campaign
+from tilewright.fuzz.campaign import Settings
+from tilewright.fuzz.check import Verdict
+from tilewright.fuzz.each_damage import all_damages
 
 
 def test_no_damaged_model_does_harm() -> None:
@@ -17,3 +25,29 @@ def test_no_damaged_model_does_harm() -> None:
     assert done.returncode == 0
     assert report["kinds"]["refused"] >= 5
     assert report["kinds"]["right"] >= 2
+
+
+def test_single_damages_from_a_number_on() -> None:
+    command = [sys.executable, "-m", "tilewright", "fuzz", "--mutate", "--each", "--ops", "Gather"]
+
+    def report(*options: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [*command, *options, "--json"], capture_output=True, text=True, timeout=300
+        )
+        return dict(json.loads(done.stdout))
+
+    count = len(all_damages(frozenset({"Gather"})))
+    found = report("--from", str(count - 3))
+    assert found["tried"] == 3  # it ends with the last
+    assert found["findings"] == []
+    assert report("--from", "5", "--graphs", "2")["tried"] == 2
+
+
+def test_findings_that_are_alike_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutation_campaign, "check_hostile", lambda *_: Verdict("internal", "X: y"))
+    settings = Settings(graphs=3, operators=frozenset({"Gather"}), first=4)
+    report = mutation_campaign.run_each_damage(settings)
+    assert [found["graph"] for found in report.findings] == ["0:4"]
+    assert report.kinds["internal"] == 3
+    name = all_damages(settings.operators)[4][1].name
+    assert report.findings[0]["operators"] == ["test_gather_0", name]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,6 @@ def test_what_does_not_fit() -> None:
             BlocksToImageAttrs(exprs(4), exprs(2, 2), (1, 1), (0,) * 4, (1, 1)),
             [tensor(F32, 2, 8, 9)],
         )
+    for strides, pads in (((0, 1), (0,) * 4), ((1, 1), (0,) * 3), ((1, 1), (-1, 0, 0, 0))):
+        with pytest.raises(TypeCheckError):
+            infer(replace(attrs, strides=strides, pads=pads), [tensor(F32, 2, 8, 9)])

@@ -3,6 +3,7 @@
 tilewright fuzz --seconds 60                 # random graphs against the interpreter
 tilewright fuzz --ops Gather,Conv --seed 7   # of these operators
 tilewright fuzz --mutate --seconds 60        # damaged model files
+tilewright fuzz --mutate --each --from 900   # with every single damage, from the 900th on
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
 
 @click.command("fuzz")
 @click.option("--mutate", is_flag=True, help="Damaged model files instead of random graphs.")
+@click.option("--each", is_flag=True, help="With --mutate: every single small damage, in order.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--graphs", type=click.IntRange(min=1), help="How many to try.")
-@click.option("--seconds", type=float, help="How long to try. [default: 60 unless --graphs]")
+@click.option(
+    "--from", "first", type=click.IntRange(min=0), default=0, help="The number of the first."
+)
+@click.option(
+    "--seconds", type=float, help="How long to try. [default: 60 unless --graphs or --each]"
+)
 @click.option("--ops", default="", metavar="A,B", help="Only test cases of these ONNX operators.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="At once.")
 @click.option(
@@ -33,8 +40,10 @@ if TYPE_CHECKING:
 @json_option
 def fuzz_command(
     mutate: bool,
+    each: bool,
     seed: int,
     graphs: int | None,
+    first: int,
     seconds: float | None,
     ops: str,
     jobs: int,
@@ -43,13 +52,16 @@ def fuzz_command(
 ) -> None:
     """Try random graphs, or damaged models; what goes wrong is shrunk. Fails if anything did."""
     from tilewright.fuzz.campaign import Settings, run_campaign
-    from tilewright.fuzz.mutation_campaign import run_mutations
+    from tilewright.fuzz.mutation_campaign import run_each_damage, run_mutations
 
+    if each and not mutate:
+        raise click.UsageError("--each is about damages: it needs --mutate")
     operators = frozenset(filter(None, (name.strip() for name in ops.split(","))))
-    limit = 60.0 if seconds is None and graphs is None else seconds
-    settings = Settings(seed, graphs, limit, operators, jobs, out)
+    limit = 60.0 if seconds is None and graphs is None and not each else seconds
+    settings = Settings(seed, graphs, limit, operators, jobs, out, first=first)
+    damages = run_each_damage if each else run_mutations
     with progress() as show:
-        report = (run_mutations if mutate else run_campaign)(settings, show)
+        report = (damages if mutate else run_campaign)(settings, show)
     _print(report, as_json)
     if report.findings:
         sys.exit(1)

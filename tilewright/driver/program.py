@@ -204,6 +204,8 @@ class Program:
             if any(a.HasField("g") for a in p.proto.attribute):
                 raise  # from a nested graph, in which native code runs
             raise call.failure(str(error)) from error
+        if any(p.proto.output[len(results) :]):
+            raise call.failure(f"it has {len(p.proto.output)} outputs, and gives {len(results)}")
         pairs = zip(p.proto.output, results, strict=False)
         values.update((name, result) for name, result in pairs if name)
 

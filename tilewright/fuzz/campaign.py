@@ -41,6 +41,7 @@ class Settings:
     out: Path | None = None
     limits: Limits = USUAL
     shrink_seconds: float = 60.0
+    first: int = 0
 
 
 @dataclass
@@ -69,8 +70,8 @@ def run_campaign(settings: Settings, progress: Progress = lambda text: None) -> 
     report, start = Report(), time.monotonic()
     with TemporaryDirectory(prefix="tw-fuzz-") as folder:
         jobs = _jobs(settings, Path(folder), start)
-        for number, outcome in run_all(jobs, settings.limits, settings.jobs):
-            verdict = verdict_of(outcome)
+        for index, outcome in run_all(jobs, settings.limits, settings.jobs):
+            number, verdict = settings.first + index, verdict_of(outcome)
             report.kinds[verdict.kind] += 1
             if outcome.kind == "done":
                 report.operators.update(outcome.value["operators"])
@@ -84,7 +85,8 @@ def run_campaign(settings: Settings, progress: Progress = lambda text: None) -> 
 
 def numbers(settings: Settings, start: float) -> Iterator[int]:
     """The numbers of what is tried, until there are enough or the time is up."""
-    for number in itertools.count() if settings.graphs is None else range(settings.graphs):
+    count = itertools.count(settings.first)
+    for number in itertools.islice(count, settings.graphs):
         if settings.seconds is not None and time.monotonic() - start > settings.seconds:
             return
         yield number

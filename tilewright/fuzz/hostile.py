@@ -14,14 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
+from tilewright.core.dtypes import STRING
 from tilewright.core.errors import NOWHERE, Error, InternalError
 from tilewright.driver.compile import compile
 from tilewright.fuzz.check import Verdict
-from tilewright.runtime.executable import Executable
+from tilewright.fuzz.damage import every_node
 
 # A model is run if its inputs have at most so many elements.
 MOST_ELEMENTS = 1 << 16
+# And if its loops take at most so many steps, as far as the model says.
+MOST_STEPS = 1 << 16
 
 
 def check_hostile(path: Path, inputs: Mapping[str, Any]) -> Verdict:
@@ -44,7 +49,7 @@ def _check(path: Path, inputs: Mapping[str, Any]) -> Verdict:
         executable = compile(path, threads=1, cache=False)
         with executable:
             given = _given(executable, inputs)
-            if given is not None:
+            if given is not None and not _is_endless(path, given):
                 executable.run(given)
     except Error as error:
         return _judged(error)
@@ -60,21 +65,41 @@ def _judged(error: Error) -> Verdict:
 
 
 def _given(executable: Any, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Inputs for a run: those of the valid model where they fit, else zeros."""
-    if not isinstance(executable, Executable):
-        known = {port.name for port in executable.inputs}
-        return dict(inputs) if known <= set(inputs) else None
+    """Inputs for a run: those of the valid model, in the types and shapes that are declared now."""
     given: dict[str, Any] = {}
     for port in executable.inputs:
         old = inputs.get(port.name)
-        if isinstance(old, np.ndarray) and old.dtype == port.dtype.numpy:
+        if port.shape is None or port.dtype in (None, STRING):  # no tensor of numbers
+            if port.name not in inputs:
+                return None
             given[port.name] = old
             continue
-        shape = [size if isinstance(size, int) else 3 for size in port.shape]
+        shape = [max(size, 0) if isinstance(size, int) else 3 for size in port.shape]
         if np.prod(shape, dtype=object) > MOST_ELEMENTS:
             return None
-        given[port.name] = np.zeros(shape, port.dtype.numpy)
+        given[port.name] = _fitted(old, shape, port.dtype.numpy)
     return given
+
+
+def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
+    """Whether a loop says of itself that it takes more steps than anybody would wait for."""
+    model = onnx.load(path, load_external_data=False)
+    counts = [node.input[0] for node in every_node(model) if node.op_type == "Loop"]
+    known = {t.name: t for t in model.graph.initializer if t.name in counts}
+    numbers = {name: numpy_helper.to_array(t) for name, t in known.items()}
+    numbers.update((name, given[name]) for name in counts if name in given)
+    return any(
+        not name or (name in numbers and np.max(numbers[name], initial=0) > MOST_STEPS)
+        for name in counts
+    )
+
+
+def _fitted(old: Any, shape: list[int], dtype: Any) -> np.ndarray:
+    """An array of that type and shape: the old one, its elements over again, or zeros."""
+    if not isinstance(old, np.ndarray) or old.dtype.kind in "OUS" or not old.size:
+        return np.zeros(shape, dtype)
+    with np.errstate(all="ignore"):
+        return np.resize(old, shape).astype(dtype)
 
 
 def _watch(root: Path, allowed: Path) -> list[str]:

@@ -19,7 +19,7 @@ from tilewright.ops.pointwise import check_dtype, numbers
 from tilewright.ops.precision import accumulate, accumulator
 from tilewright.ops.row import Op, fail
 from tilewright.ops.sizes import same_size
-from tilewright.ops.window import WindowAttrs, window_count
+from tilewright.ops.window import WindowAttrs, check_steps, window_count
 
 
 @node
@@ -33,8 +33,12 @@ class BlocksToImageAttrs(Attrs):
     dilations: tuple[int, ...]
 
 
+def _window(attrs: BlocksToImageAttrs) -> WindowAttrs:
+    return WindowAttrs(attrs.strides, attrs.pads, attrs.dilations)
+
+
 def _counts(attrs: BlocksToImageAttrs) -> tuple[Expr, ...]:
-    window = WindowAttrs(attrs.strides, attrs.pads, attrs.dilations)
+    window = _window(attrs)
     return tuple(
         window_count("blocks_to_image", size, attrs.kernel[axis], window, axis)
         for axis, size in enumerate(attrs.image)
@@ -44,9 +48,9 @@ def _counts(attrs: BlocksToImageAttrs) -> tuple[Expr, ...]:
 def _type(attrs: BlocksToImageAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, rank = ins[0], len(attrs.kernel)
     check_dtype("blocks_to_image", numbers, x.dtype)
-    given = (attrs.image, attrs.strides, attrs.dilations, attrs.pads[::2])
-    if any(len(sizes) != rank for sizes in given):
+    if not len(attrs.image) == len(attrs.strides) == rank > 0:
         raise fail("blocks_to_image", f"{attrs} does not give every axis its numbers")
+    check_steps("blocks_to_image", _window(attrs))
     if x.rank != 3 or any((as_int(k - 1) or 0) < 0 for k in attrs.kernel):
         raise fail("blocks_to_image", f"{x} with blocks {attrs.kernel}", "give [N, C * block, L]")
     taps, blocks = product(attrs.kernel), simplify(product(_counts(attrs)))

@@ -53,6 +53,11 @@ def check_window(op: str, attrs: WindowAttrs, x: TensorType, kernel_rank: int) -
         raise fail(
             op, f"input {x}, strides {attrs.strides} and a kernel of rank {kernel_rank} do not fit"
         )
+    check_steps(op, attrs)
+
+
+def check_steps(op: str, attrs: WindowAttrs) -> None:
+    """Raise TypeCheckError unless the attributes fit each other."""
     if len(attrs.pads) != 2 * attrs.rank or len(attrs.dilations) != attrs.rank:
         raise fail(op, f"pads {attrs.pads} or dilations {attrs.dilations} have the wrong length")
     if min(attrs.strides) < 1 or min(attrs.dilations) < 1 or min(attrs.pads) < 0:

@@ -7,7 +7,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 from tilewright.arith.expr import const
-from tilewright.core.dtypes import BF16, F32, I64
+from tilewright.core.dtypes import BF16, BOOL, F32, I64, DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.context import (
     Context,
@@ -115,6 +115,21 @@ def test_axes_from_attribute_or_input(c: Context) -> None:
     assert axes_of(c, _node(helper.make_node("X", ["x"], ["y"], axes=[1]), x)) == (1,)
     assert axes_of(c, _node(helper.make_node("X", ["x", "k"], ["y"]), x, k)) == (0, -1)
     assert axes_of(c, _node(helper.make_node("X", ["x"], ["y"]), x)) is None
+
+
+def test_numbers_that_are_no_constants_of_a_type(c: Context) -> None:
+    for number in (float("inf"), float("nan")):
+        with pytest.raises(FrontendError, match="is no i64"):
+            c.constant(number, I64)
+    assert c.type(c.constant(float("inf"), F32)) == tensor(F32)
+
+
+@pytest.mark.parametrize("dtype", [BOOL, F32])
+def test_sizes_are_integers(c: Context, dtype: DType) -> None:
+    n = _node(helper.make_node("X", ["s"], ["y"]), c.constant([1, 1], dtype))
+    with pytest.raises(FrontendError, match="input 0 is ") as caught:
+        c.static_ints(n, 0)
+    assert "integers" in str(caught.value)
 
 
 def test_simple_names_and_locates(c: Context) -> None:

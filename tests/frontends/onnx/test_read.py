@@ -84,6 +84,14 @@ def test_no_graph_and_no_version(proto: onnx.ModelProto) -> None:
         read_model(proto)
 
 
+def test_a_name_of_the_graph_that_is_no_text() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    data = helper.make_model(helper.make_graph([], "named", [x], [x])).SerializeToString()
+    damaged = onnx.ModelProto.FromString(data.replace(b"named", b"nam\xff\xfe"))
+    with pytest.raises(FrontendError, match="model has a name that is not UTF-8"):
+        read_model(damaged)
+
+
 MEASURE = """
 import resource, sys
 from tilewright.frontends.onnx.read import read_model

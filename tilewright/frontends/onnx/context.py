@@ -237,7 +237,12 @@ class Context:
 
     def constant(self, data: np.ndarray | float | int, dtype: DType, name: str = "c") -> str:
         """Add a constant of the given element type."""
-        return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
+        try:
+            array = np.asarray(data, dtype=dtype.numpy)
+        except (OverflowError, ValueError) as error:  # an infinite number as an integer
+            message = f"{data} is no {dtype}"
+            raise FrontendError("onnx.node", message, help="use another element type") from error
+        return self.g.constant(array, name)
 
     def table(self, data: np.ndarray, name: str = "table") -> str:
         """Add a constant array, of numbers or of texts."""
@@ -263,11 +268,14 @@ class Context:
     def known_array(self, n: OnnxNode, index: int) -> np.ndarray:
         """Input `index`, an integer tensor, as an object array of expressions."""
         name = n.required(index)
+        found = self.type(name)
+        if not found.dtype.is_integer:
+            raise n.invalid(f"input {index} is {found}", "use a tensor of integers")
         known = self.g.known(name)
         if known is not None:
             return known
         data = self.constant_of(name)
-        if data is not None and data.dtype.kind in "iu":
+        if data is not None:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
             return known.reshape(data.shape)

@@ -34,9 +34,12 @@ def function_body(n: OnnxNode, types: Sequence[TensorType | None]) -> FunctionPr
         _check_attributes(n, schema)
         version = _newest(schema.context_dependent_function_opset_versions, n.opset)
         protos = [_type_proto(t) for t in types]
-        found = schema.get_context_dependent_function_with_opset_version(
-            version, n.proto.SerializeToString(), protos
-        )
+        try:
+            found = schema.get_context_dependent_function_with_opset_version(
+                version, n.proto.SerializeToString(), protos
+            )
+        except (RuntimeError, ValueError) as error:  # the maker's own checks
+            raise n.invalid(f"ONNX cannot say what it is made of: {error}") from error
     else:
         return None
     if not found:

@@ -48,7 +48,9 @@ class Model:
 def read_model(source: Source) -> Model:
     """Read a model; what is wrong with it is a FrontendError."""
     if isinstance(source, onnx.ModelProto):
-        return _checked(Model(source, source.graph.name or "model", TensorReader(None), {}))
+        name = source.graph.name  # bytes, where they are no text: messages have no use for them
+        called = name if name and isinstance(name, str) else "model"
+        return _checked(Model(source, called, TensorReader(None), {}))
     if isinstance(source, bytes | bytearray | memoryview):
         parts = strip(memoryview(source).cast("B"))
         return _checked(Model(_parse(parts, "model"), "model", TensorReader(None), parts.raw))

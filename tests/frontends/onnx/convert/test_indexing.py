@@ -98,3 +98,9 @@ def test_tensor_scatter() -> None:
     check("TensorScatter", inputs, mode="circular", axis=1, opset=24)
     with pytest.raises(FrontendError, match="mode is 'square'"):
         imported("TensorScatter", inputs, mode="square", opset=24)
+
+
+def test_infinitely_many_classes() -> None:
+    depth, values = np.array(np.inf, np.float32), np.array([0, 1], np.float32)
+    with pytest.raises(FrontendError, match="inf classes"):
+        imported("OneHot", {"i": np.array([1])}, {"d": depth, "v": values})

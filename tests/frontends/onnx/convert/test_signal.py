@@ -65,6 +65,12 @@ def test_stft_of_a_signal_without_parts() -> None:
         imported("STFT", [x[0], *more], constants=(1,))
 
 
+def test_frames_without_end() -> None:
+    inputs = [np.ones((1, 16, 1), np.float32), np.array(2), None, np.array(1 << 40)]
+    with pytest.raises(UnsupportedError, match="a transform of 1099511627776 elements"):
+        imported("STFT", inputs, constants=(1, 3))
+
+
 def test_mel_weight_matrix() -> None:
     numbers = [np.array(v) for v in (8, 64, 8192)] + [np.array(v, "f4") for v in (0, 4000)]
     check_node("MelWeightMatrix", numbers, constants=range(5), opset=17)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.frontends.onnx.host.host_calls import host_call
+from tilewright.core.errors import ExecutionError
 
 
 def test_inputs_that_are_left_out() -> None:
@@ -18,6 +20,12 @@ def test_inputs_that_are_left_out() -> None:
 
 def test_an_integer() -> None:
     assert host_call("SequenceAt", [], np.array([3])).integer(1) == 3
+
+
+@pytest.mark.parametrize("value", [[np.array(3)], np.array([3, 4]), np.array([], np.int64)])
+def test_what_is_no_single_integer(value: object) -> None:
+    with pytest.raises(ExecutionError, match="input 1 is no tensor of one element"):
+        host_call("SequenceAt", [], value).integer(1)
 
 
 def test_failures_name_the_node() -> None:

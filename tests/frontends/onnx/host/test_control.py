@@ -91,8 +91,26 @@ def test_a_sequence_mapped() -> None:
 
 def test_a_body_with_other_inputs() -> None:
     graph = body("a b", "c")
-    with pytest.raises(ExecutionError, match="takes 2 inputs, it has 1"):
+    with pytest.raises(ExecutionError, match="takes 2 values, gives 1"):
         run_host("SequenceMap", [np.ones(2)], body=graph)
+    with pytest.raises(ExecutionError, match="takes 2 values, gives 1"):
+        run_host("Loop", np.array(2), ..., np.array(3), body=graph)
+    with pytest.raises(ExecutionError, match="takes 3 values, gives 1"):
+        run_host("Loop", np.array(2), ..., np.array(3), body=body("i c v", "c2"))
+    with pytest.raises(ExecutionError, match="takes 2 values, gives 1"):
+        run_host("Scan", np.ones(2), body=graph, num_scan_inputs=1)
+
+
+def test_a_condition_of_two_truths() -> None:
+    with pytest.raises(ExecutionError, match="its condition is no tensor of one element"):
+        loop(np.array(2), np.array([True, False]))
+
+
+def test_what_is_mapped_is_a_sequence() -> None:
+    x = np.ones(2)
+    for given in ((x, [x]), ([x, x], [x])):
+        with pytest.raises(ExecutionError, match="no sequence, or others differ"):
+            run_host("SequenceMap", *given, body=body("a b", "c"))
 
 
 def test_identity_of_any_value() -> None:

@@ -6,8 +6,6 @@ are tables: elements are gathered, multiplied and summed along one axis after th
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from tilewright.arith.expr import Expr, as_int
@@ -46,7 +44,7 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     if not new:
         return np.zeros((0, 1), np.int64), np.zeros((0, 1))
     up, down = map(_number, axis.scale)
-    centre = np.array([float(Fraction(a * x + b, c)) for x in range(new)])[:, None]
+    centre = ((np.arange(new) * a + b) / c)[:, None]
     scale = min(up / down, 1.0)
     reach = int(np.ceil(REACH[attrs.mode] / scale))
     index = np.floor(centre).astype(np.int64) + np.arange(-reach, reach + 2)
@@ -60,6 +58,9 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
 
 def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
     """`x` brought to the new shape; every resized dimension must be known."""
+    if attrs.mode not in REACH or attrs.transform not in TRANSFORMS:
+        known = f"modes {', '.join(REACH)}; transformations {', '.join(TRANSFORMS)}"
+        raise n.invalid(f"mode {attrs.mode!r}, transformation {attrs.transform!r}", known)
     y = Formula(c, n, x)
     own, rank = y.dtype, c.type(x).rank
     y = y.cast(F64 if own == F64 else F32)
@@ -69,6 +70,8 @@ def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
             continue
         if any(as_int(e) is None for e in (size, new, *scale)):
             raise n.unsupported("antialias of a dynamic size", "fix the dimensions")
+        if as_int(size) == 0:
+            raise n.invalid(f"{c.type(x)} has no elements to make others of")
         index, weights = tables(Axis(size, new, scale, (0.0, 1.0)), attrs)
         taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place))
         factors = weights.reshape(*weights.shape, *(1,) * (rank - 1 - place))

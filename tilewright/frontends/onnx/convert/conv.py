@@ -57,8 +57,12 @@ def _transposed_window(
     """The window, and the output padding left after the output's shape has been met."""
     rank = len(sizes)
     strides, dilations = steps(n, rank)
+    if len(strides) != rank or len(dilations) != rank or len(kernel) != rank:
+        raise n.invalid(f"strides, dilations or kernel do not fit {rank} spatial axes")
     output_padding = n.ints_attr("output_padding", (0,) * rank)
     wanted: tuple[Expr, ...] = tuple(const(d) for d in n.ints_attr("output_shape", ()))[-rank:]
+    if len(output_padding) != rank or len(wanted) not in (0, rank):
+        raise n.invalid(f"output_padding or output_shape do not fit {rank} spatial axes")
     kind = auto_pad(n)
     if not wanted and kind not in ("SAME_UPPER", "SAME_LOWER"):
         pads = (0,) * (2 * rank) if kind == "VALID" else n.ints_attr("pads", (0,) * (2 * rank))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
 from tilewright.frontends.onnx.convert.late import elements, learnt
@@ -44,11 +46,13 @@ def gather(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """One-hot vectors; the number of classes must be known."""
-    depth = c.constant_of(n.required(1))
-    if depth is not None and depth.size == 1:
-        classes: Expr = const(int(depth.reshape(-1)[0]))
-    else:
-        classes = n.only(c.known_ints(n, 1), 1)
+    if c.type(n.required(1)).dtype.is_integer:
+        classes: Expr = n.only(c.known_ints(n, 1), 1)
+    else:  # a number of any type may say how many
+        depth = c.scalar(n, 1)
+        if not math.isfinite(depth):
+            raise n.invalid(f"{depth} classes")
+        classes = const(int(depth))
     attrs = OneHotAttrs(classes, n.int_attr("axis", -1))
     return (c.add(n, "one_hot", n.required(0), n.required(2), attrs=attrs),)
 

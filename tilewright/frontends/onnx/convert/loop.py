@@ -140,9 +140,11 @@ def _count(c: Context, parts: _Loop, region: Graph, begin: str | None, early: bo
     if begin is None:
         return const(0)
     name = n.input(0)
+    if name and not c.type(name).dtype.is_integer:
+        raise n.invalid(f"its number of steps is {c.type(name)}", "use a tensor of one integer")
     known = c.g.known(name) if name else None
     if known is not None:
-        count = simplify(known.reshape(-1)[0])
+        count = simplify(n.only(known, 0))
         if early and (as_int(count) or 0) > MOST_ROWS:
             raise RunsOnHost(n.op_type, n.loc)
         return count if prove(const(0) <= count) else simplify(maximum(count, const(0)))

@@ -58,7 +58,7 @@ def _layer(op: str, default: tuple[str, ...], c: Context, n: OnnxNode) -> tuple[
     )
     for index in (X, W, R):
         n.required(index)
-    units = as_int(c.type(n.input(R)).shape[-1])
+    units = as_int(c.shape(n, n.input(R), 3)[-1])
     if units is not None and n.int_attr("hidden_size", units) != units:
         raise n.invalid(f"hidden_size is {n.int_attr('hidden_size')}, the weights have {units}")
     if n.has_input(LENGTHS) and not c.type(n.input(LENGTHS)).dtype.is_integer:

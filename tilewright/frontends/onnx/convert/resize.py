@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,6 +19,11 @@ from tilewright.ops.row import normalize_axis
 
 Scale = tuple[Expr, Expr]
 SAME: Scale = (const(1), const(1))
+# How one scale is chosen for all dimensions.
+POLICIES: dict[str, Callable[[Iterable[Fraction]], Fraction]] = {
+    "not_larger": min,
+    "not_smaller": max,
+}
 
 
 @dataclass
@@ -73,7 +78,7 @@ def _by_aspect(
         raise n.unsupported(
             f"keep_aspect_ratio_policy {policy} with dynamic dimensions", "fix the dimensions"
         )
-    scale = {"not_larger": min, "not_smaller": max}[policy](ratios)
+    scale = POLICIES[policy](ratios)
     fraction = (const(scale.numerator), const(scale.denominator))
     return [Target(const(int(d * scale + Fraction(1, 2))), fraction) for d, _ in pairs if d]
 
@@ -101,6 +106,9 @@ def _targets(c: Context, n: OnnxNode, dims: Sequence[Expr]) -> list[Target]:
     policy = n.str_attr("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return [by_size(d, s) for d, s in zip(dims, sizes, strict=True)]
+    if policy not in POLICIES:
+        known = ", ".join(("stretch", *POLICIES))
+        raise n.invalid(f"keep_aspect_ratio_policy is {policy!r}", f"one of {known}")
     return _by_aspect(n, dims, sizes, policy)
 
 

@@ -67,6 +67,8 @@ def _batches(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """
     states, scanned = _parts(n, n.inputs[1:])
     sizes = [c.type(x).shape for x in scanned]
+    if any(len(shape) < 2 for shape in sizes) or not all(c.type(s).rank for s in states):
+        raise n.invalid("an input has no axis of batches, or none of slices")
     _require_same(c, n, [shape[0] for shape in sizes] + [c.type(s).shape[0] for s in states])
     _require_same(c, n, [shape[1] for shape in sizes])
     captured, counter = Captured.by(c, [n.graph_attr("body")]), c.fresh_size()

@@ -36,9 +36,14 @@ def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     inverse, onesided = (bool(n.int_attr(a, 0)) for a in ("inverse", "onesided"))
     own = simplify((shape[axis] - 1) * 2) if inverse and onesided else shape[axis]
     length = n.only(c.static_ints(n, 1), 1) if n.has_input(1) else _fixed(n, own)
+    _check_length(n, length)
+    return (c.add(n, "dft", x, attrs=DftAttrs(axis, length, inverse, onesided)),)
+
+
+def _check_length(n: OnnxNode, length: int) -> None:
+    """A transform has tables of its length, which are made while the model is compiled."""
     if length > MOST_ELEMENTS:
         raise n.unsupported(f"a transform of {length} elements", f"up to {MOST_ELEMENTS}")
-    return (c.add(n, "dft", x, attrs=DftAttrs(axis, length, inverse, onesided)),)
 
 
 def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -58,6 +63,7 @@ def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
         length = n.only(c.static_ints(n, 3), 3)
     else:
         length = _fixed(n, c.type(window).shape[0] if window else size)
+    _check_length(n, length)
     frames = simplify((size - length) // step + 1)
     first = c.add(n, "range", attrs=RangeAttrs(const(0), const(step), frames))
     inner = c.add(n, "range", attrs=RangeAttrs(const(0), const(1), const(length)))

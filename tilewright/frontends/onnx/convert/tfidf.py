@@ -90,6 +90,8 @@ def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     shape, places = c.type(x).shape, n.ints_attr("ngram_indexes")
     if min(places, default=-1) < 0:
         raise n.invalid(f"ngram_indexes are {list(places)}", "at least one, and none below 0")
+    if len(shape) not in (1, 2):
+        raise n.invalid(f"it is given {c.type(x)}", "use one row, or a list of rows")
     width = max(places) + 1
     numbers = x if c.type(x).dtype == STRING else c.cast(n, x, I64)
     rows = add_reshape(c, n, numbers, shape if len(shape) == 2 else (const(1), *shape))

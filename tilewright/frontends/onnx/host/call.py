@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from onnx import GraphProto
 
 from tilewright.core.errors import ExecutionError
@@ -41,7 +42,13 @@ class HostCall:
     def integer(self, index: int, default: int | None = None) -> int | None:
         """An input that is one integer."""
         value = self.input(index)
-        return default if value is None else int(value.reshape(()))
+        return default if value is None else int(self.single(value, f"input {index}"))
+
+    def single(self, value: Any, what: str) -> Any:
+        """The one element of an array."""
+        if not isinstance(value, np.ndarray) or value.size != 1:
+            raise self.failure(f"{what} is no tensor of one element")
+        return value.reshape(()).item()
 
     def failure(self, what: str, help: str = "") -> ExecutionError:
         """The error for values that the operator cannot take."""

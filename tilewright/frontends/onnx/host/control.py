@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import GraphProto
 
 from tilewright.frontends.onnx.host.call import HostCall, HostOp
 
@@ -14,14 +15,15 @@ def loop(call: HostCall) -> tuple[Any, ...]:
     body = call.node.graph_attr("body")
     names = [v.name for v in body.input]
     limit, going = call.integer(0), call.input(1)
-    going = True if going is None else bool(going)
+    going = True if going is None else bool(call.single(going, "its condition"))
     carried = list(call.inputs[2:])
+    _check_body(call, body, 2 + len(carried), 1 + len(carried))
     rows: list[list[Any]] = [[] for _ in body.output[1 + len(carried) :]]
     step = 0
     while going and (limit is None or step < limit):
         given = [np.array(step, np.int64), np.array(going), *carried]
         results = list(call.nested(body, dict(zip(names, given, strict=True))))
-        going = bool(results[0])
+        going = bool(call.single(results[0], "its condition"))
         carried = results[1 : 1 + len(carried)]
         for row, value in zip(rows, results[1 + len(carried) :], strict=True):
             row.append(value)
@@ -34,6 +36,7 @@ def scan(call: HostCall) -> tuple[Any, ...]:
     n, body = call.node, call.node.graph_attr("body")
     count = n.int_attr("num_scan_inputs")
     states, scanned = list(call.inputs[:-count]), call.inputs[-count:]
+    _check_body(call, body, len(call.inputs), len(states))
     if n.opset < 9:
         raise call.failure("version 8 is native only, and something in its body is not")
     axes = n.ints_attr("scan_input_axes", (0,) * count)
@@ -60,15 +63,23 @@ def sequence_map(call: HostCall) -> tuple[Any, ...]:
     """Run a graph on each element of the first input; other sequences go along with it."""
     body = call.node.graph_attr("body")
     names = [v.name for v in body.input]
-    if len(names) != len(call.inputs):
-        raise call.failure(f"its body takes {len(names)} inputs, it has {len(call.inputs)}")
+    _check_body(call, body, len(call.inputs), 0)
     columns: list[list[Any]] = [[] for _ in body.output]
+    lengths = {len(value) for value in call.inputs if isinstance(value, list)}
+    if not isinstance(call.inputs[0], list) or len(lengths) != 1:
+        raise call.failure("its first input is no sequence, or others differ from it in length")
     for i in range(len(call.inputs[0])):
         given = [value[i] if isinstance(value, list) else value for value in call.inputs]
         results = call.nested(body, dict(zip(names, given, strict=True)))
         for column, value in zip(columns, results, strict=True):
             column.append(value)
     return tuple(columns)
+
+
+def _check_body(call: HostCall, body: GraphProto, takes: int, gives: int) -> None:
+    """A body takes what the node has for it, and gives at least what the node carries on."""
+    if len(body.input) != takes or len(body.output) < gives:
+        raise call.failure(f"its body takes {len(body.input)} values, gives {len(body.output)}")
 
 
 def _stacked(call: HostCall, row: list[Any]) -> Any:
