@@ -44,7 +44,7 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     if not new:
         return np.zeros((0, 1), np.int64), np.zeros((0, 1))
     up, down = map(_number, axis.scale)
-    centre = ((np.arange(new) * a + b) / c)[:, None]
+    centre = ((np.arange(new, dtype=np.float64) * a + b) / c)[:, None]
     scale = min(up / down, 1.0)
     reach = int(np.ceil(REACH[attrs.mode] / scale))
     index = np.floor(centre).astype(np.int64) + np.arange(-reach, reach + 2)
