@@ -125,12 +125,20 @@ def _is_real(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     return (whole or x.ndim < 3 or x.shape[-1] == 1) and _is_finite(node, operands)
 
 
+def _is_no_double(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """The statistics are formed in f32, also of doubles, which it may not hold."""
+    return operands[0].dtype != np.float64
+
+
 # Operators in which the reference is right for some operands only, and for which.
 RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] = {
     "Cast": _fits,
     "DynamicQuantizeLinear": _is_spread,
+    "GroupNormalization": _is_no_double,
+    "LayerNormalization": _is_no_double,
     "LogSoftmax": _is_narrow,
     "QLinearMatMul": _is_of_integers,
+    "RMSNormalization": _is_no_double,
     "Resize": _has_whole_lengths,
     "STFT": _is_real,
     "SoftmaxCrossEntropyLoss": _is_narrow,

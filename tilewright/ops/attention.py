@@ -224,7 +224,12 @@ def _reshape(g: GraphBuilder, x: str, *shape: Expr | int) -> str:
 
 
 def _split_heads(g: GraphBuilder, x: str, *heads: int) -> str:
-    """`[batch, length, heads * size]` as `[batch, heads, length, size]`, of 4-d ones the heads."""
+    """`[batch, length, heads * size]` as `[batch, heads, length, size]`; 4-d ones are that.
+
+    Heads may be several dimensions, in groups.
+    """
+    if g.type(x).rank == 4 and len(heads) == 1:
+        return x
     if g.type(x).rank == 4:
         batch, _, length, size = g.type(x).shape
         return _reshape(g, x, batch, *heads, length, size)
