@@ -45,7 +45,7 @@ def depthwise(
 def pool() -> Graph:
     """The largest of windows, channels last."""
     b = _Maker("pool")
-    window = {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    window = {"kernel": (3, 3), "strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
     return b.g.graph(b.add("max_pool", b.input(1, 8, 8, 64), **window, layout="channels_last"))
 
 
@@ -61,7 +61,7 @@ def the_kernel(graph: Graph, target: GpuTarget = SMALL) -> tuple[Func, Func, str
 
 CASES = {
     "channels first": depthwise(3, 8, 14),
-    "with a stride": depthwise(6, 10, 12, 5, 2),
+    "with a stride": depthwise(16, 10, 12, 5, 2),
     "turned before": depthwise(32, 2, 32, turned=True),
     "channels last": depthwise(16, 4, 8, last=True),
     "largest": pool(),
@@ -95,7 +95,7 @@ def plan_of(graph: Graph, target: GpuTarget) -> WindowPlan | None:
 
 def test_plan() -> None:
     plan = plan_of(depthwise(64, 56, 56, 7, turned=True), SMALL)
-    assert plan == WindowPlan("conv.padded", "i2", "r0", 8, 1)
+    assert plan == WindowPlan("conv.padded", "i2", "r0", 14, 1)
     assert plan_of(depthwise(4, 28, 28, 7, turned=True), H200) is None  # few points
     assert plan_of(depthwise(64, 57, 57, 3, 3, turned=True), SMALL) is None  # they do not overlap
 

@@ -8,7 +8,7 @@
 
 Neighbouring threads have neighbours of the last axis, which lie side by side; the points of one
 thread are along another axis that windows slide along. Channels that lie innermost are such
-neighbours, and a thread has 16 bytes of them.
+neighbours, and a thread has 8 bytes of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.gpu.points import PIECE_BYTES, bind_points, is_near
+from tilewright.schedule.builtin.gpu.points import bind_points, is_near
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
@@ -38,11 +38,17 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 # Points of a thread at most, and their sums where each is one of several neighbours.
-MOST_POINTS, MOST_SUMS = 8, 32
-# What a window has along the axis at most: all of that is in registers.
-MOST_TERMS = 16
+MOST_POINTS, MOST_SUMS = 14, 56
+# What the windows of a thread have along the axis at most: all of that is in registers.
+MOST_SPAN = 24
+# How often each element that is read must be used at least.
+LEAST_USES = 1.5
+# What a thread reads at once of neighbours.
+PIECE_BYTES = 8
+# Terms of a sum of which all are spelt out, so that the next columns are read ahead.
+MOST_SPELT = 64
 # Threads for each multiprocessor below which more of them are better than more work for each.
-BUSY_THREADS = 512
+BUSY_THREADS = 256
 
 
 @node
@@ -95,9 +101,11 @@ def _along(load: Load, axis: Iter, points: int, sums: tuple[Iter, ...]) -> str |
     step, inner = _step(moved[0], axis, points), stride_of(simplify(moved[0]), over[0].name)
     terms = as_int(over[0].extent) or 1
     alone = not any(over[0].name in free_vars(i) for i in load.indices if i is not moved[0])
-    if step is None or inner is None or not alone or terms > MOST_TERMS:
+    if step is None or inner is None or min(step, inner) < 1 or not alone:
         return None
-    return over[0].name if 0 < step <= inner * (terms - 1) else None
+    span = step * (points - 1) + inner * (terms - 1) + 1
+    fits = span <= MOST_SPAN and terms * points >= LEAST_USES * span
+    return over[0].name if fits else None
 
 
 def _step(index: Expr, axis: Iter, points: int) -> int | None:
@@ -107,7 +115,7 @@ def _step(index: Expr, axis: Iter, points: int) -> int | None:
 
 
 def _lanes(facts: Facts, name: str) -> int:
-    """How many neighbours a thread has of each point: as many as 16 bytes are, if they are whole.
+    """How many neighbours a thread has of each point: as many as 8 bytes are, if they are whole.
 
     Where windows slide along them, they are not.
     """
@@ -175,9 +183,14 @@ def _sum_windows(sch: Schedule, name: str, thread: str, copy: str, plan: WindowP
     for loop in pieces:
         sch.vectorize(loop)
     _unroll_all(sch, init, thread, plan.lanes)
-    sch.compute_at(copy, outer[-1] if outer else thread)
+    around = outer[-1] if outer else thread
+    sch.compute_at(copy, around)
     sch.set_scope(facts_of(sch.func).block(copy).writes[0].buffer, "register")
-    _unroll_all(sch, copy, outer[-1] if outer else thread, plan.lanes)
+    _unroll_all(sch, copy, around, plan.lanes)
+    terms = simplify(product(tuple(it.extent for it in reductions(block))))
+    if (as_int(terms) or MOST_SPELT + 1) <= MOST_SPELT:
+        for loop in outer:
+            sch.unroll(loop)
 
 
 def _unroll_all(sch: Schedule, name: str, around: str, lanes: int) -> None:
