@@ -48,6 +48,7 @@ def test_loops_come_round() -> None:
     assert _barriers(f"for k in serial(3) {{ {WRITE} {READ} }}") == 2
     once = f"for k in serial(3) {{ {WRITE.replace('T[x]', 'C[x]')} }}"
     assert _barriers(once) == 1  # the next iteration writes the same
+    assert _barriers(once.replace("3", "1")) == 0
 
 
 def test_what_one_thread_does_is_a_phase() -> None:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from tests.schedule.programs import SIZES, dense, matmul, softmax
+from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Load, Var, const
 from tilewright.core.dtypes import F32
-from tilewright.ir.loop.nodes import Buffer
+from tilewright.ir.loop.nodes import Buffer, Iter
 from tilewright.schedule.builtin.structure import (
     TYPICAL_SIZE,
     UNKNOWN_WORK,
     axis_names,
     facts_of,
     flat_stride,
+    in_groups,
     is_copy,
     is_simple,
     loop_of,
@@ -61,6 +63,15 @@ def test_strides() -> None:
     assert flat_stride(flat, buffer, "b") is None
     fixed = Buffer("x", F32, (const(4), const(5), const(6)))
     assert flat_stride(load, fixed, "b") == 12
+
+
+def test_groups_of_neighbours() -> None:
+    axis = Iter("n", "S", const(24), Var("n"))
+    index, extents = in_groups(Var("n") // 8 * 100 + Var("n") % 8, axis, 4)
+    assert list(extents) == ["n.outer", "n.inner"]
+    assert stride_of(index, "n.inner") == 1
+    assert stride_of(in_groups(Var("n") // 8, axis, 4)[0], "n.inner") == 0
+    assert stride_of(in_groups(Var("n") // 6, axis, 4)[0], "n.inner") is None
 
 
 def test_extents_and_work() -> None:

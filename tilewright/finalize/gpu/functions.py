@@ -42,6 +42,11 @@ def exp2_share(x: Expr) -> Expr:
     return call("exp2_share", x)
 
 
+def sigmoid(x: Expr) -> Expr:
+    """`1 / (1 + exp(-x))`; the quotient of one is an instruction and a step after it."""
+    return 1.0 / (exp(-x) + 1.0)
+
+
 def gelu(x: Expr) -> Expr:
     """`max(x, 0) - |x| * Phi(-|x|)`, where `Phi(-a)` is `(1 - erf(a / sqrt(2))) / 2`."""
     all_of_it = absolute(x) * literal(math.sqrt(0.5), x.dtype)
@@ -57,6 +62,7 @@ OWN: dict[str, Expansion] = {
     "exp2": exp2,
     "exp_share": exp_share,
     "exp2_share": exp2_share,
+    "sigmoid": sigmoid,
     "gelu": gelu,
 }
 GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.arith.expr import as_int
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Func, If, Seq, Stmt, Store, Tile
 from tilewright.ir.loop.threads import SPREAD, is_launched_often, private_buffers, threads_of
@@ -87,7 +88,8 @@ class _Placer:
         """What is open at the end of an iteration is so at the begin of the next."""
         waits = self._decide(loop, since)
         before, trial = since.copy(), since.copy()
-        self.placed(loop.body, trial)
+        if as_int(loop.extent) != 1:
+            self.placed(loop.body, trial)
         since.add(trial)
         body = self.placed(loop.body, since)
         since.add(before)  # there may be no iteration

@@ -30,6 +30,7 @@ RULES = {
     "gpu.product": "one sum of products of two matrices: tiles in shared memory and registers",
     "gpu.rows": "reductions along the last axis, every block sharing the rows",
     "gpu.points": "one reduction and what follows it point by point: a thread a point",
+    "gpu.windows": "one reduction over windows that overlap: a thread has several points",
     "gpu.steps": "a loop of dependent iterations, each shared by all multiprocessors",
     "gpu.nests": "anything else: each nest for itself, a thread a point",
 }

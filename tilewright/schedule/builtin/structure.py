@@ -12,7 +12,7 @@ from tilewright.arith.affine import stride_of
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Binary, Cast, Expr, Load, Select, Var, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import free_vars, loads, subexpressions
+from tilewright.arith.walk import free_vars, loads, subexpressions, substitute
 from tilewright.core.dtypes import DType
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Iter, Store
 from tilewright.ir.loop.walk import blocks, buffers
@@ -108,6 +108,13 @@ def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
     for size, index in zip(buffer.shape, load.indices, strict=True):
         flat = flat * size + index
     return stride_of(simplify(flat), axis)
+
+
+def in_groups(e: Expr, axis: Iter, count: int) -> tuple[Expr, dict[str, Expr]]:
+    """An index by groups of `count` neighbours of an axis, the place in its group last of both."""
+    outer, inner = Var(f"{axis.name}.outer"), Var(f"{axis.name}.inner")
+    extents = {outer.name: simplify(axis.extent // count), inner.name: const(count)}
+    return simplify(substitute(e, {axis.name: outer * count + inner}), extents), extents
 
 
 def typical_extent(extent: Expr) -> int:

@@ -58,3 +58,16 @@ def test_rows_that_lie_across_are_turned_first(channels: int, rule: str, grids: 
     assert check(graph, {}) == [rule]
     (result,) = scheduled(graph)
     assert len(kinds(result.func)["grid"]) == grids
+
+
+def test_what_is_computed_to_be_turned_is_computed_so() -> None:
+    b = GraphBuilder("f")
+    x, y = b.input("x", tensor(F32, 2, 40, 35)), b.input("y", tensor(F32, 2, 35, 40))
+    across = make_attrs("transpose", {"perm": (0, 2, 1)})
+    total = b.add("add", x, b.add("transpose", y, attrs=across))
+    weights = [b.input(name, tensor(F32, 40)) for name in "wb"]
+    turned = b.add("transpose", total, attrs=across)
+    graph = b.graph(b.add("layer_norm", turned, *weights, attrs=make_attrs("layer_norm", {})))
+    assert check(graph, {}) == ["rows"]
+    (result,) = scheduled(graph)
+    assert len(kinds(result.func)["grid"]) == 2

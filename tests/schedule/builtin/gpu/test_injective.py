@@ -6,6 +6,7 @@ from tests.schedule.builtin.scheduled import kinds
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 
 
@@ -27,3 +28,14 @@ def test_large_arrays_are_moved_in_wide_accesses() -> None:
     assert "vectorize" in kinds(large.func)
     assert "vectorize" not in kinds(small.func)
     assert all(len(kinds(r.func)["grid"]) == 1 for r in (large, small, odd))
+
+
+def test_short_rows_are_written_at_once() -> None:
+    g = GraphBuilder("turned")
+    x = g.input("x", tensor(F32, 2, 3, 70))
+    turned = g.add("transpose", x, attrs=make_attrs("transpose", {"perm": (0, 2, 1)}))
+    pads = {"before": (0, 0, 0), "after": (0, 0, 1)}
+    graph = g.graph(g.add("pad", turned, attrs=make_attrs("pad", pads)))
+    assert check(graph, {}) == ["injective"]
+    (result,) = scheduled(graph)
+    assert "vectorize" in kinds(result.func)

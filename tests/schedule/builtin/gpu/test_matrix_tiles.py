@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.differential.kernel_graphs import _Maker
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.test_matrix import A100, dense
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import call
+from tilewright.core.dtypes import F16
 from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES, MatrixTile, matrix_tile_of
-from tilewright.schedule.builtin.structure import facts_of, value_of
+from tilewright.schedule.builtin.structure import facts_of, reductions, value_of
 from tilewright.schedule.intrin.mma import BLOCKS
 from tilewright.target.gpu import GpuTarget
 
@@ -77,3 +79,20 @@ def test_functions_that_follow_want_threads() -> None:
     assert costly is not None
     each = [t.rows * t.columns / t.threads for t in (plain, costly)]
     assert each[1] < each[0]
+
+
+def test_windows_have_a_tile_of_their_own() -> None:
+    b = _Maker("conv")
+    x, w = b.input(32, 56, 56, 64, dtype=F16), b.input(64, 64, 3, 3, dtype=F16)
+    window = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    y = b.add("conv", x, w, **window, layout="channels_last")
+    for func, _ in sources(b.g.graph(y)):
+        facts = facts_of(func)
+        for block in (b for b in facts.blocks if reductions(b)):
+            tile = matrix_tile_of(block, facts.buffers, H200)
+            assert tile is not None
+            assert tile.windows
+            assert (tile.rows, tile.columns) == (128, 64)
+    plain = chosen(32 * 56 * 56, 64, 9 * 64)
+    assert plain is not None
+    assert not plain.windows

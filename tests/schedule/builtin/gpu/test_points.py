@@ -26,7 +26,9 @@ def test_a_sum_is_in_the_thread_that_needs_it() -> None:
 def test_many_windows_side_by_side_get_a_thread_each() -> None:
     for name, sizes, expected in (
         ("depthwise", (128, 128, 128), True),
+        ("depthwise", (64, 16, 16), True),  # of which each thread adds few terms
         ("depthwise", (2, 8, 8), False),
+        ("average_pool", (128, 128, 0), True),  # neighbours read every second element
         ("sum_rows", (512, 512, 64), False),
     ):
         ((func, _),) = sources(KERNELS[name](*sizes))[:1]
@@ -39,7 +41,7 @@ SMALL = replace(H200, multiprocessors=1)
 
 
 def test_neighbours_are_read_at_once() -> None:
-    ((func, constants),) = sources(KERNELS["depthwise"](64, 16, 0))[:1]
+    ((func, constants),) = sources(KERNELS["max_columns"](3, 16, 64))[:1]
     result = schedule_for_gpu(func, constants, SMALL)
     assert result.rule == "gpu.points"
     assert "vectorize" in str(result.trace)

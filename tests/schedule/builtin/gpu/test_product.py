@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential.kernel_graphs import KERNELS
+from tests.differential.kernel_graphs import KERNELS, _Maker
 from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
 from tests.schedule.builtin.gpu.test_matrix import assembled, dense, on_threads, the_kernel
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
-from tilewright.ir.loop.walk import buffers, loops
+from tilewright.ir.loop.walk import buffers, loops, loops_above
 from tilewright.schedule.builtin.gpu import product
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.product import LANES, PIECE, STAGES, TILES, Tile
@@ -105,3 +105,23 @@ def test_what_was_measured_best_is_taken(
 def test_a_convolution_assembles_without_spills(tmp_path: Path) -> None:
     for result in scheduled(KERNELS["conv"](56, 64, 256)):
         assembled(result.func, H200, tmp_path)
+
+
+@pytest.mark.parametrize(("width", "kind"), [(6, "vectorize"), (5, "unroll")])
+def test_results_of_several_axes_are_written_in_pieces(width: int, kind: str) -> None:
+    b = _Maker("conv")
+    x, w = b.input(2, 12, 2, width), b.weight(8, 12, 1, 1)
+    plain = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    (result, *_) = scheduled(b.g.graph(b.add("conv", x, w, **plain)))
+    block = facts_of(result.func).blocks[-1]
+    assert loops_above(result.func, block.name)[-1].kind == kind
+
+
+def test_a_product_has_more_than_one_step() -> None:
+    for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
+        ((func, _),) = sources(dense(64, 64, depth, F32))
+        tile = product.product_of(facts_of(func).blocks[0], H200)
+        assert tile is not None
+        assert -(-depth // tile.depth) == steps
+    func, found = the_kernel(dense(20, 36, 12, F32, "nn"))
+    on_threads(func, found, {})

@@ -16,6 +16,7 @@ from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile, matrix_tile
 from tilewright.schedule.builtin.gpu.operands import turn_operands
 from tilewright.schedule.builtin.gpu.points import (
     has_neighbours,
+    is_near,
     own_loops,
     schedule_points,
     schedule_sum,
@@ -25,18 +26,22 @@ from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, withou
 from tilewright.schedule.builtin.gpu.steps import schedule_steps, shared_steps
 from tilewright.schedule.builtin.gpu.transpose import turned_read
 from tilewright.schedule.builtin.gpu.weights import arrange_weights
+from tilewright.schedule.builtin.gpu.windows import plan_windows, schedule_windows, staged
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rows import row_axes
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
+    is_copy,
     is_simple,
     reads_of,
     reductions,
     spatial,
+    uses,
     value_of,
 )
+from tilewright.schedule.products import product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -64,15 +69,23 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
         for b in facts_of(sch.func).blocks:
             schedule_injective(sch, b, target)
     else:
-        rule = _schedule_sums(sch, sums, constants, target)
+        rule = _schedule_copied(sch, sums, constants, target)
+        rule = rule or _schedule_sums(sch, sums, constants, target)
     return ScheduledFunc(sch.func, sch.trace, f"gpu.{rule}")
+
+
+def _schedule_copied(
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
+) -> str:
+    """Sums that read rearranged or padded copies, made for them; no rule if they need none."""
+    if len(sums) > 1:
+        return "rows" if _schedule_turned_rows(sch, target) else ""
+    return "windows" if _schedule_windows(sch, sums[0].name, constants, target) else ""
 
 
 def _schedule_sums(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
 ) -> str:
-    if len(sums) > 1 and _schedule_turned_rows(sch, target):
-        return "rows"
     _inline_padding(sch, facts_of(sch.func))
     inline_copies(sch, facts_of(sch.func), frozenset())
     for b in sums:
@@ -105,7 +118,9 @@ def _schedule_sums(
 
 def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
     """Rows that lie across what is read, which is turned first: several sums read it."""
-    facts = facts_of(sch.func)
+    trial = Schedule(sch.func)
+    _inline_into_turned(trial)
+    facts = facts_of(trial.func)
     plain = [b for b in facts.blocks if spatial(b) and not reductions(b)]
     turned = [b for b in plain if turned_read(b, facts) is not None]
     rest = without(facts, {b.name for b in turned})
@@ -114,10 +129,65 @@ def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
     rows = row_axes(rest)
     if rows is None or is_short(rest):
         return False
+    _inline_into_turned(sch)
     schedule_rows(sch, rest, rows, target)
     for b in turned:
         schedule_injective(sch, b, target)
     return True
+
+
+def _inline_into_turned(sch: Schedule) -> None:
+    """What is only computed to be rearranged is computed in that order."""
+    for b in reversed(facts_of(sch.func).blocks):
+        if not is_copy(b) or not spatial(b) or _reads_near(facts_of(sch.func), b):
+            continue
+        for made in reversed(facts_of(sch.func).blocks):
+            facts, buffer = facts_of(sch.func), made.writes[0].buffer
+            alone = [r.name for r in facts.readers(buffer)] == [b.name]
+            if alone and not reductions(made) and buffer not in facts.outputs:
+                sch.inline(made.name)
+
+
+def _reads_near(facts: Facts, block: Block) -> bool:
+    """Whether neighbours of what a block makes are near each other in all that it reads."""
+    last = spatial(block)[-1].name
+    reads = [x for x in reads_of(block) if uses(x, last)]
+    return all(is_near(x, facts.buffers[x.buffer], last) for x in reads)
+
+
+def _schedule_windows(
+    sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget
+) -> bool:
+    """One sum over windows that overlap, and what follows it, if that has the same points."""
+    facts = facts_of(sch.func)
+    position = _position(facts, name)
+    if len(facts.outputs) != 1 or not _same_points(facts, position):
+        return False
+    if product_roles(facts.block(name)) is not None:
+        return False
+    arrange_weights(sch, name, constants, target)
+    facts = facts_of(sch.func)
+    plan = plan_windows(facts, name, target)
+    if plan is None:
+        return False
+    held = staged(facts, name, plan.buffer)
+    for b in facts.blocks[:position]:
+        if held is None or b.name != held.name:
+            _inline_or_schedule(sch, b, target)
+    for b in facts.blocks[position + 1 : -1]:
+        sch.inline(b.name)
+    if position == len(facts.blocks) - 1:
+        sch.cache_write(name, "local")
+    schedule_windows(sch, name, plan)
+    return True
+
+
+def _inline_or_schedule(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    """A copy disappears into who reads it, unless its neighbours lie apart in what it reads."""
+    if is_copy(block) and _reads_near(facts_of(sch.func), block):
+        sch.inline(block.name)
+    else:
+        _schedule_alone(sch, block, target)
 
 
 def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:

@@ -6,7 +6,7 @@ grid, thread: some elements
 
 from __future__ import annotations
 
-from tilewright.arith.expr import as_int, product
+from tilewright.arith.expr import Load, as_int, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.builtin.gpu.points import bind_points, own_loops, threads_for
@@ -58,10 +58,25 @@ def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
     ]
     written = facts.buffers[block.writes[0].buffer]
     if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
-        return 1
+        return _short_row(block, facts, target)
     bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
     width = target.lanes(bits)
     busy = target.multiprocessors * BUSY_THREADS
     while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
         width //= 2
     return width
+
+
+def _short_row(block: Block, facts: Facts, target: GpuTarget) -> int:
+    """The length of rows that a thread writes at once, each element read beside its neighbours'.
+
+    Elsewhere one thread has one element, and neighbours read what lies apart.
+    """
+    axes, written = spatial(block), facts.buffers[block.writes[0].buffer]
+    length = as_int(axes[-1].extent)
+    place = Load(written.name, tuple(start for start, _ in block.writes[0].ranges), written.dtype)
+    if len(axes) < 2 or length is None or flat_stride(place, written, axes[-1].name) != 1:
+        return 1
+    near = [flat_stride(r, facts.buffers[r.buffer], axes[-2].name) for r in reads_of(block)]
+    fits = length & (length - 1) == 0 and length <= target.lanes(written.dtype.bits)
+    return length if fits and all(stride == 1 for stride in near) else 1

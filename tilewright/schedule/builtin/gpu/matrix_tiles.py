@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.arith.expr import Call, Var, as_int
-from tilewright.arith.walk import subexpressions
+from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.builtin.gpu.columns import plan_columns
@@ -49,7 +49,7 @@ class MatrixTile:
     depth, in microseconds. Those that are `grouped` are for instructions of four warps at once.
     `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
     operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
-    product.
+    product. Some pay only for `windows` of a convolution, whose rows threads copy piece by piece.
     """
 
     rows: int
@@ -65,6 +65,7 @@ class MatrixTile:
     parts: int = 1
     engine: bool = True
     swapped: bool = False
+    windows: bool = False
 
     def of(self, bytes: int) -> MatrixTile:
         """The tile for elements of so many bytes."""
@@ -115,6 +116,7 @@ MATRIX_TILES = (
     MatrixTile(128, 192, 8, 1, 5, 1, 0.52, grouped=True),
     MatrixTile(128, 128, 8, 1, 6, 1, 0.375, grouped=True),
     MatrixTile(128, 128, 8, 1, 3, 2, 0.355, grouped=True),
+    MatrixTile(128, 64, 8, 1, 4, 2, 0.26, grouped=True, windows=True),
     MatrixTile(64, 192, 4, 1, 6, 1, 0.33, grouped=True),
     MatrixTile(64, 128, 4, 1, 8, 1, 0.22, grouped=True),
     MatrixTile(64, 128, 4, 1, 4, 2, 0.19, grouped=True),
@@ -208,8 +210,17 @@ def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) 
     """The tiles for operands of 16 bits, which may lie either way."""
     dtype = str(operand_load(roles.left).dtype)
     grouped = along[0] and any(s.operands == dtype and s.m == 64 for s in target.matrix_shapes)
-    fitting = [t for t in MATRIX_TILES if t.shared <= target.block_shared]
+    windows = _are_windows(roles)
+    tiles = [t for t in MATRIX_TILES if windows or not t.windows]
+    fitting = [t for t in tiles if t.shared <= target.block_shared]
     return [t for t in fitting if (grouped or not t.grouped) and (along[0] or t.rows >= LEAST_ROW)]
+
+
+def _are_windows(roles: ProductRoles) -> bool:
+    """Whether rows overlap: places along an array are numbered by rows and by the depth at once."""
+    rows, depth = ({it.name for it in axes} for axes in (roles.rows, roles.depth))
+    indices = [free_vars(i) for i in operand_load(roles.left).indices]
+    return any(used & rows and used & depth for used in indices)
 
 
 def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:
@@ -218,7 +229,7 @@ def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) ->
     Both must lie along the depth; instructions of four warps have threads read a left one that does
     not, and of the transposed product that is the right one.
     """
-    sized = [t.of(F32.bytes) for t in MATRIX_TILES]
+    sized = [t.of(F32.bytes) for t in MATRIX_TILES if not t.windows]
     fitting = [t for t in sized if t.shared <= target.block_shared]
     grouped = any(s.operands == str(F32) and s.m == 64 for s in target.matrix_shapes)
     swapped = along == (True, False)

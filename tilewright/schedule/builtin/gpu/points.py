@@ -11,9 +11,9 @@ several of them, and reads 16 bytes at a time.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Expr, Var, as_int, product
+from tilewright.arith.expr import Expr, Load, Var, as_int, product
 from tilewright.arith.simplify import simplify
-from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.ir.loop.walk import find_loop, loops_above
 from tilewright.schedule.builtin.structure import (
     Facts,
@@ -34,8 +34,10 @@ from tilewright.target.gpu import GpuTarget
 THREADS = 256
 # Parts of a sum from which on they are added one after another.
 MOST_PARTS = 64
-# What a thread reads at once.
-PIECE_BYTES = 16
+# What a thread reads at once, and what of memory comes at once.
+PIECE_BYTES, SECTOR_BYTES = 16, 32
+# Terms of a sum that one thread adds in no time, so that fewer threads will do.
+FEW_TERMS = 64
 
 
 def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
@@ -131,12 +133,20 @@ def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
     if not axes:
         return False
     points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
+    terms = typical_extent(simplify(product(tuple(it.extent for it in reductions(block)))))
     last = axes[-1].name
     reads = [r for r in reads_of(block) if uses(r, last)]
-    if points < target.multiprocessors * THREADS or not reads:
+    threads = target.warp if terms <= FEW_TERMS else THREADS
+    if points < target.multiprocessors * threads or not reads:
         return False
     largest = max(reads, key=lambda r: typical_extent(product(facts.buffers[r.buffer].shape)))
-    return flat_stride(largest, facts.buffers[largest.buffer], last) == 1
+    return is_near(largest, facts.buffers[largest.buffer], last)
+
+
+def is_near(load: Load, buffer: Buffer, axis: str) -> bool:
+    """Whether neighbours of an axis are in one sector of memory, or in the next."""
+    stride = flat_stride(load, buffer, axis)
+    return stride is not None and 0 < stride * load.dtype.bytes <= SECTOR_BYTES
 
 
 def leading_spatial(sch: Schedule, block: Block) -> list[str]:

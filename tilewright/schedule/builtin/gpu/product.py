@@ -27,6 +27,7 @@ from tilewright.schedule.builtin.gpu.points import schedule_sum
 from tilewright.schedule.builtin.structure import (
     facts_of,
     flat_stride,
+    in_groups,
     loop_of,
     reductions,
     typical_extent,
@@ -116,8 +117,16 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     batch, rows, columns, depth = map(size_of, axes)
     if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
         return None
-    cut = [c for t in TILES for c in _in_parts(t, block, target)]
+    cut = [c for t in TILES for c in _in_parts(_stepping(t, depth), block, target)]
     return min(cut, key=lambda t: _seconds(t, (batch, rows, columns, depth), target))
+
+
+def _stepping(tile: Tile, depth: int) -> Tile:
+    """A tile with a depth of which a product has more than one.
+
+    Of a single step LLVM makes no loop: it reads all of both tiles before it multiplies.
+    """
+    return tile if depth > tile.depth else replace(tile, depth=tile.depth // 2)
 
 
 def _in_parts(tile: Tile, block: Block, target: GpuTarget) -> Iterator[Tile]:
@@ -269,13 +278,18 @@ def _copied(block: Block, buffers: dict[str, Buffer], side: str) -> _Copy:
 
 
 def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter) -> bool:
-    """Whether neighbours along an axis begin at a multiple of a piece and are in it altogether."""
+    """Whether neighbours along an axis begin at a multiple of a piece and are in it altogether.
+
+    The axis may be several in one, of which the last falls into pieces.
+    """
     flat: Expr = const(0)
     for size, index in zip(buffer.shape, load.indices, strict=True):
         flat = flat * size + index
-    start = simplify(flat - Var(axis.name))
-    plain = load.mask is None and axis.name not in free_vars(start)
-    return plain and all(prove((e % PIECE).eq(0)) for e in (start, axis.extent))
+    flat, extents = in_groups(flat, axis, PIECE)
+    inner = Var(list(extents)[-1])
+    start = simplify(flat - inner, extents)
+    plain = load.mask is None and inner.name not in free_vars(start)
+    return plain and prove((start % PIECE).eq(0), extents) and prove((axis.extent % PIECE).eq(0))
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: Tile) -> None:
