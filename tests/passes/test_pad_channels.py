@@ -46,3 +46,40 @@ def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
 )
 def test_others_stay(graph: Graph) -> None:
     assert pad_channels(graph) is graph
+
+
+def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int = -1) -> Graph:
+    """A product of several parts, of which all but the first are computed."""
+    g = GraphBuilder("f")
+    first, *rest = (g.input(f"x{i}", tensor(dtype, 6, n)) for i, n in enumerate(sizes))
+    parts = [first, *(g.add(made, x) for x in rest)]
+    joined = g.add("concat", *parts, attrs=make_attrs("concat", {"axis": axis}))
+    weights = np.random.default_rng(0).standard_normal((sum(sizes), 5)).astype(dtype.numpy)
+    return g.graph(g.add("matmul", joined, g.constant(weights)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "width"), [((20, 17), F16, 40), ((16, 9, 8), F32, 36), ((30, 6, 3), F16, 40)]
+)
+def test_what_is_joined_becomes_whole_pieces(
+    sizes: tuple[int, ...], dtype: DType, width: int
+) -> None:
+    graph = _product(sizes, dtype)
+    after = pad_channels(graph)
+    verify_graph(after)
+    check_types(after)
+    (product,) = (n for n in after.nodes if n.op == "matmul")
+    assert str(after.tensor_type(product.inputs[0]).shape[-1]) == str(width)
+    assert pad_channels(after) is after
+    inputs = random_inputs(graph)
+    found, right = run_graph(after, inputs), run_graph(graph, inputs)
+    for new, old in zip(after.outputs, graph.outputs, strict=True):
+        np.testing.assert_allclose(found[new], right[old], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [_product((20, 20), F16), _product((7, 6), F16), _product((20, 17), F16, "softmax")],
+)
+def test_other_products_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph

@@ -5,7 +5,7 @@ import pytest
 
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F16, F32, I64
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
@@ -45,6 +45,21 @@ def test_random_graphs_keep_their_meaning(seed: int) -> None:
     after = place_parts(graph)
     assert_same_results(graph, after)
     assert place_parts(after) is after
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_what_is_looked_up_at_computed_indices_is_joined(computed: bool) -> None:
+    g = _Maker("f")
+    given = g.input("i", tensor(I64, 6, 2))
+    indices = [cut(g, given, c, c + 1) if computed else given for c in (0, 1)]
+    tables = (np.full((9, 32), n, np.float32) for n in (1, 2))
+    pairs = zip(tables, indices, strict=True)
+    rows = [g("gather", g.constant(t), i, axis=0) for t, i in pairs]
+    halves = [g("cast", x, to=F16) for x in rows]
+    graph = g.graph(g("concat", *halves, axis=1))
+    after = place_parts(distinct_outputs(graph))
+    assert ("join" in ops(after)) == computed
+    assert_same_results(graph, after)
 
 
 def test_a_value_lies_in_one_place_and_is_copied_into_others() -> None:

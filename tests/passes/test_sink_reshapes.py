@@ -5,7 +5,7 @@ import pytest
 
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F32, I64
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
@@ -55,6 +55,15 @@ def test_a_residual_meets_the_product_in_front_of_the_reshapes():
     total = g("add", linear, x)
     after = _sunk(g.graph(g("relu", total), total), rtol=1e-6)
     assert _ops(after) == ["matmul", "add", "add", "relu"]
+
+
+def test_indices_are_looked_up_in_the_shape_in_which_they_are_cut():
+    g = Builder("f")
+    indices = g.input("i", tensor(I64, 5, 3))
+    column = g("slice", indices, starts=(0, 1), stops=(5, 2), steps=(1, 1))
+    rows = g("gather", g.weights(7, 4), g.view(column, 5), axis=0)
+    after = _sunk(g.graph(g.view(rows, 5, 1, 4)))
+    assert _ops(after) == ["slice", "gather"]
 
 
 def test_heads_are_scaled_before_they_are_split():

@@ -102,7 +102,12 @@ def _is_finite(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
 
 
 def _has_whole_lengths(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
-    """Some coordinates depend on the new length, which is not rounded, and 1 is shifted by half."""
+    """Some coordinates depend on the new length, which is not rounded, and 1 is shifted by half.
+
+    Of complex numbers only the real part is resized.
+    """
+    if operands[0].dtype.kind == "c":
+        return False
     given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if given.get("coordinate_transformation_mode") not in _BY_LENGTH:
         return _is_finite(node, operands)

@@ -42,13 +42,16 @@ def place_parts(graph: Graph) -> Graph:
 def _computed(graph: Graph) -> set[str]:
     """The values that are stored before they are joined, or have such among their parts.
 
-    These are results of arithmetic, and views of what some kernel computes: no other kernel can
-    compute what it sees only through a view.
+    These are results of arithmetic, what is looked up at computed indices, and views of what some
+    kernel computes: no other kernel can compute what it sees only through a view.
     """
-    found: set[str] = set()
+    found, looked_up = set[str](), set[str]()
     for n in graph.nodes:
         row = op_row(n.op)
-        made = n.op != "identity" and row.flops != 0
+        at_indices = n.op == "gather" and n.inputs[1] in graph.producer
+        if at_indices or (n.op == "cast" and n.inputs[0] in looked_up):
+            looked_up.update(n.outputs)
+        made = (n.op != "identity" and row.flops != 0) or n.name in looked_up
         seen = row.kind == "view" and n.inputs[0] in graph.producer
         if made or seen or (n.op == "concat" and not found.isdisjoint(n.inputs)):
             found.update(n.outputs)

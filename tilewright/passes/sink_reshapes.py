@@ -2,6 +2,7 @@
 
     add(reshape(a), b)               →   reshape(add(a, reshape(b)))
     matmul(reshape(a), w)            →   reshape(matmul(a, w))
+    gather(a, reshape(i))            →   reshape(gather(a, i))
     reduce(reshape(a), axes)         →   reshape(reduce(a, axes where they were))
     transpose(reshape(transpose(a))) →   reshape(transpose(a))
     reshape(reshape(a))              →   reshape(a), or a
@@ -209,6 +210,15 @@ def _sink_matmul(g: Rewriter, n: Node) -> str | None:
     return _reshape(g, g.add(n.op, base, n.inputs[1], attrs=n.attrs), n.type.shape)
 
 
+def _sink_gather(g: Rewriter, n: Node) -> str | None:
+    """Look up by indices in the shape in which they are computed."""
+    data, indices = n.inputs
+    base = _reshaped(g, indices)
+    if base is None or not _only_here(g, indices, base):
+        return None
+    return _reshape(g, g.add(n.op, data, base, attrs=n.attrs), n.type.shape)
+
+
 def _sink_transpose(g: Rewriter, n: Node) -> str | None:
     """Join transposes with a reshape between them, if runs of dimensions move as a whole."""
     base = _reshaped(g, n.inputs[0])
@@ -244,6 +254,7 @@ def _merge(g: Rewriter, n: Node) -> str | None:
 
 
 _RULES: dict[str, Callable[[Rewriter, Node], str | None]] = {
+    "gather": _sink_gather,
     "matmul": _sink_matmul,
     "reshape": _merge,
     "transpose": _sink_transpose,

@@ -42,6 +42,7 @@ INSTRUCTIONS = {
     "bulk_f32": "cp.async.bulk.tensor.2d.shared::cluster.global",
     "bulk_counter": "mbarrier.init",
     "turn": "shfl.sync.bfly",
+    "spread": "shfl.sync.bfly",
     "wgmma_settle": "wgmma.wait_group.sync.aligned 0",
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",

@@ -2,18 +2,20 @@ from __future__ import annotations
 
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.intrin.turn import GROUP, TURN, turn_name
+from tilewright.schedule.intrin.turn import GROUP, ONE, TURN, spread_name, turn_name
 from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS
 
 
-def test_a_word_is_handed_on_once_for_each_element() -> None:
+def test_half_of_the_words_are_handed_on_in_each_round() -> None:
     for name, row in TURN.items():
         a, c = pattern_of(name).params
         rows, columns = (int(str(d)) for d in c.shape)
+        rounds = 3 if row.turns == ONE else 2
         assert a.shape == c.shape
-        assert row.llvm.count("@llvm.nvvm.shfl") == rows // 8 * columns // 4
+        assert row.llvm.count("@llvm.nvvm.shfl") == rounds * rows // 8 * columns // 8
         assert columns % GROUP == 0
 
 
 def test_every_width_of_wgmma_has_one() -> None:
-    assert all(INTRINSICS[turn_name(ROWS, columns)].turns for columns in COLUMNS)
+    for way in (turn_name, spread_name):
+        assert all(INTRINSICS[way(ROWS, columns)].turns for columns in COLUMNS)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.schedule.programs import check_schedule, conv, dense, matmul, refused
+from tilewright.arith.expr import Load
+from tilewright.ir.loop.nodes import Store
 from tilewright.ir.loop.walk import blocks
 from tilewright.schedule.schedule import Schedule
 
@@ -39,3 +41,18 @@ def test_refused() -> None:
     sch = Schedule(matmul())
     refused("to-product.allocation", sch.to_product, "y", 4, 4, 4)
     refused("to-product.block", Schedule(dense()).to_product, "add", 4, 4, 4)
+
+
+def test_behind_the_last_column_is_what_the_operand_has_room_for() -> None:
+    for room in (0, 1):
+        before = dense(5, 21, 7)
+        sch = Schedule(before)
+        sch.inline("add")
+        if room:
+            sch.transform_layout("w", [(0, 0, 0), (1, 16, 0), (1, 16, 1)])
+        sch.to_product("mm", 1, 16, 1)
+        (right,) = (b for b in blocks(sch.func.body) if b.name == "mm.right")
+        assert isinstance(right.body, Store)
+        assert isinstance(right.body.value, Load)
+        assert (right.body.value.mask is None) == bool(room)
+        check_schedule(sch, before)

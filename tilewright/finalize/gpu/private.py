@@ -36,12 +36,13 @@ from tilewright.ir.loop.threads import (
 )
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.schedule.intrin.turn import ONE
 from tilewright.schedule.rebuild import tidy_loads
 
 Extents = Mapping[str, Expr]
-# How many neighbours in a row of a fragment a thread has, as instructions leave them and turned,
-# and the threads that have parts of a row.
-PAIR, WIDE, GROUP = 2, 8, 4
+# How many neighbours in a row of a fragment a thread has as instructions leave them, the threads
+# that have parts of a row then, and the rows between two of a thread's.
+PAIR, GROUP, APART = 2, 4, 8
 
 
 def shrink_private(func: Func) -> Func:
@@ -88,7 +89,7 @@ class _Part:
         # The least number that is added to an index in each dimension: the part begins there.
         self.least: list[int] = []
         # The neighbours in a row that a thread has of a fragment.
-        self.width = WIDE if _is_turned(buffer.name, body) else PAIR
+        self.width = _turned(buffer.name, body) or PAIR
 
     def shrunk(self) -> Stmt:
         """The allocation of the part, and accesses relative to its start."""
@@ -140,8 +141,9 @@ class _Part:
     def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
         """Refuse elements of a fragment that another thread has."""
         row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
-        whole = self.width * GROUP
-        own = prove((row % 8).eq(0), inner) and prove(column % whole < self.width, inner)
+        spread = self.width == ONE
+        apart, whole = (1, WARP_SIZE) if spread else (APART, self.width * GROUP)
+        own = prove((row % apart).eq(0), inner) and prove(column % whole < self.width, inner)
         if not own:
             raise self._error(f"is not what is read at {indices}")
 
@@ -215,13 +217,20 @@ class _Part:
 
 
 def fragment_place(thread: Expr, width: int) -> tuple[Expr, Expr]:
-    """The first row and column of a warp's tile that a thread has, so many neighbours together."""
+    """The first row and column of a warp's tile that a thread has, so many neighbours together.
+
+    Of spread ones: see `schedule/intrin/turn.py`.
+    """
+    if width == ONE:
+        eighth = thread % WARP_SIZE // APART * APART
+        return const(0), eighth + thread % GROUP * PAIR + thread % APART // GROUP
     return thread % WARP_SIZE // GROUP, thread % GROUP * width
 
 
-def _is_turned(buffer: str, body: Stmt) -> bool:
+def _turned(buffer: str, body: Stmt) -> int:
+    """How many neighbours a thread has of a fragment that was handed around; 0 where none was."""
     tiles = (s for _, s in statements(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
-    return any(INTRINSICS[t.intrinsic].turns for t in tiles if t.intrinsic)
+    return max((INTRINSICS[t.intrinsic].turns for t in tiles if t.intrinsic), default=0)
 
 
 def _inner(around: list[For]) -> dict[str, Expr]:

@@ -308,6 +308,8 @@ class Context:
             raise n.invalid(
                 f"input {index} ({n.proto.input[index]}) has {data.size} elements, not one"
             )
+        if data.dtype.kind in "cOU":
+            raise n.invalid(f"input {index} ({n.proto.input[index]}) is no real number")
         return data.reshape(()).item()
 
 

@@ -31,7 +31,7 @@ class Intrinsic:
     they have written may be read. `ahead` names the intrinsic that does the same and leaves it
     under way while the next one starts, `settle` the one that waits for those. With `box`, rows and
     columns, it is a copy that another engine does and a place in shared memory counts. One that
-    `turns` a fragment leaves other elements of it with each thread.
+    `turns` a fragment leaves other elements of it with each thread, so many side by side.
     """
 
     pattern: str
@@ -48,7 +48,7 @@ class Intrinsic:
     ahead: str = ""
     settle: str = ""
     box: tuple[int, int] | None = None
-    turns: bool = False
+    turns: int = 0
 
     def available(self, arch: str, features: tuple[str, ...]) -> bool:
         """Whether a machine has the instruction; features as LLVM's `+name`."""

@@ -16,15 +16,16 @@
 
 The axes that number rows become one, as do those of columns, batches and of the sum; rows, columns
 and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
-have. Then tiles of any such product are computed alike: convolutions, too. See `products.py`.
-The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
-which order the dimensions of the two matrices come. With `swapped` it is the transposed product:
-rows are columns, and the operands change places.
+have: behind the last row or column, which nothing reads, with whatever they have room for. Then
+tiles of any such product are computed alike: convolutions, too. See `products.py`. The one block
+that reads the sum goes through the same rows and columns. `left` and `right` say in which order the
+dimensions of the two matrices come. With `swapped` it is the transposed product: rows are columns,
+and the operands change places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.arith.expr import (
@@ -120,6 +121,12 @@ def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
     return _Axis(name, tuple(iters), extent, padded)
 
 
+def _is_room(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
+    """Whether a buffer has elements at all of some indices."""
+    pairs = zip(indices, buffer.shape, strict=True)
+    return all(prove(index < size, extents) for index, size in pairs)
+
+
 class _Product:
     """The parts of a product of matrices."""
 
@@ -173,7 +180,9 @@ class _Product:
         load = operand_load(operand)
         extents = {a.var.name: a.padded for a in axes}
         indices = tuple(simplify(substitute(i, self.values), extents) for i in load.indices)
-        mask = axes[1].inside & axes[2].inside
+        room = _is_room(indices, self.known[load.buffer], extents)
+        first, second = (TRUE if room and a is not self.k else a.inside for a in axes[1:])
+        mask = first & second
         if load.mask is not None:
             mask = mask & simplify(substitute(load.mask, self.values), extents)
         value = Load(load.buffer, indices, load.dtype, None if mask is TRUE else mask)

@@ -18,6 +18,7 @@ from tilewright.codegen.launches import launches
 from tilewright.codegen.llvm import compile_object
 from tilewright.codegen.nvptx import emit_launches
 from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.driver.weights import pack
 from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.ir.graph.nodes import Graph
@@ -78,8 +79,10 @@ def on_threads(func: Func, scheduled: Func, sizes: dict[str, int]) -> None:
     arrays = sample(func, sizes)
     expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
     own = {p.name: _aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
+    layouts = dict(scheduled.layouts)
     for name, array in arrays.items():
-        own[name][: array.size] = array.reshape(-1)
+        given = pack(array, layouts[name]) if name in layouts else array
+        own[name][: given.size] = given.reshape(-1)
     run_launches(plain, own, sizes)
     for name, array in expected.items():
         found, right = own[name][: array.size].astype(np.float32), array.reshape(-1)
@@ -113,6 +116,7 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
         ((64, 64, 320), BF16, "nn", H200),
         ((64, 64, 128), F16, "nt", H200),
         ((40, 9, 77), F16, "nn", H200),
+        ((40, 41, 64), BF16, "nt", H200),
         ((1, 64, 72), BF16, "nn", H200),
         ((40, 4, 1024), BF16, "nt", H200),
         ((70, 200, 72), F16, "nt", H200),
@@ -130,7 +134,8 @@ def test_emitted_code_by_threads_of_this_machine(
     func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
-    assert found - {"turn", "bulk"} == {"wgmma" if grouped else "mma"}
+    assert found - {"turn", "spread", "bulk"} == {"wgmma" if grouped else "mma"}
+    assert ("spread" in found) == (grouped and sizes[1] % 8 > 0)
     whole = grouped and all(n % 64 == 0 for n in sizes)
     assert ("bulk" in found) == whole
     on_threads(func, scheduled, {})
@@ -159,7 +164,7 @@ def test_a_thread_writes_eight_neighbours_at_once(monkeypatch: pytest.MonkeyPatc
 
     assert written("nt", 256) == {8}
     assert written("nt", 72) == {8}
-    assert written("nt", 252) == {2}
+    assert written("nt", 252) == {1}
     assert written("nn", 256) == {8}
 
 
@@ -246,6 +251,28 @@ def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
         assert (report.spilled, report.stack) == (0, 0)
         assert report.registers * launch.threads <= target.registers
         assert launch.shared <= target.block_shared
+
+
+def test_constants_with_room_behind_their_columns_are_copied_by_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grouped_first(monkeypatch)
+    b = GraphBuilder("head")
+    weights = b.constant(np.ones((64, 70), np.float16))
+    product = b.add("matmul", b.input("x", tensor(F16, 128, 64)), weights)
+    func, scheduled = the_kernel(b.graph(product))
+    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"wgmma", "bulk", "spread"}
+    on_threads(func, scheduled, {})
+
+
+def test_small_products_side_by_side_take_little_room() -> None:
+    b = GraphBuilder("pairs")
+    x = b.input("x", tensor(F16, 3, 27, 64))
+    turned = b.add("transpose", x, attrs=make_attrs("transpose", {"perm": (0, 2, 1)}))
+    func, scheduled = the_kernel(b.graph(b.add("matmul", x, turned)))
+    (stages,) = (dict(f.annotations)["stages"] for f in loops(scheduled.body) if f.annotations)
+    assert stages == 2
+    on_threads(func, scheduled, {})
 
 
 def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS, _Maker
@@ -10,7 +11,9 @@ from tests.schedule.builtin.gpu.test_matrix import assembled, dense, on_threads,
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
-from tilewright.ir.loop.walk import buffers, loops, loops_above
+from tilewright.ir.loop.walk import blocks, buffers, loops, loops_above
+from tilewright.ir.types import tensor
+from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu import product
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.product import LANES, PIECE, STAGES, TILES, Tile
@@ -69,6 +72,17 @@ def test_tiles_are_whole() -> None:
 def test_every_tile(tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "TILES", (tile,))
     func, found = the_kernel(dense(20, 36, 40, F32, order))
+    on_threads(func, found, {})
+
+
+def test_constants_with_room_behind_their_columns_are_copied_in_pieces() -> None:
+    b = GraphBuilder("head")
+    x = b.input("x", tensor(F32, 20, 24))
+    graph = b.graph(b.add("matmul", x, b.constant(np.ones((24, 130), np.float32))))
+    func, found = the_kernel(graph)
+    (copied,) = (loops_above(found, b.name) for b in blocks(found.body) if ".right" in b.name)
+    assert copied[-1].kind == "vectorize"
+    assert any(b.name.endswith(".sum.shared") for b in blocks(found.body))
     on_threads(func, found, {})
 
 

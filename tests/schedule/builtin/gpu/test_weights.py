@@ -5,7 +5,7 @@ import pytest
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.programs import check_same
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.builtin.gpu.weights import arrange_weights
 from tilewright.schedule.schedule import Schedule
 
@@ -87,3 +87,18 @@ def test_f32_of_many_rows_has_rows_and_columns_innermost() -> None:
     assert arranged(text)[1] == [1, 0]
     assert arranged(text, frozenset({"x"}))[1] == [1, 0]
     assert arranged(text.replace("24", "4"))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "shape"), [(18, "8, 1, 32"), (130, "8, 2, 128"), (20, "8, 20")]
+)
+def test_columns_that_are_no_whole_pieces_have_room_for_a_tile(columns: int, shape: str) -> None:
+    text = f"""func @f(x: f32[24, 8], w: f32[8, {columns}], out y: f32[24, {columns}]) {{
+      for i, j, k in serial(24, {columns}, 8) {{
+        block "y" [bi: S(24) = i, bj: S({columns}) = j, bk: R(8) = k]
+          reads x[bi, bk], w[bk, bj] writes y[bi, bj]
+          init {{ y[bi, bj] = 0.0 }}
+          {{ y[bi, bj] += x[bi, bk] * w[bk, bj] }}
+      }}
+    }}"""
+    assert f"w: f32[{shape}]" in print_func(arranged(text)[0])

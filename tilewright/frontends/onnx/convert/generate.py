@@ -42,6 +42,9 @@ def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     dtype = c.type(n.required(0)).dtype
     if any(as_int(c.type(n.required(i)).elements) == 0 for i in range(3)):
         raise n.invalid("start, limit or delta has no elements")
+    types = [c.type(n.required(i)) for i in range(3)]
+    if any(t.dtype != dtype for t in types):
+        raise n.invalid(f"start, limit and delta are {', '.join(map(str, types))}")
     if not dtype.is_float:
         return (_integers(c, n, [n.only(c.known_ints(n, i), i) for i in range(3)], dtype),)
     whole = [_whole_number(c, n.required(i)) for i in range(3)]

@@ -42,7 +42,11 @@ class HostCall:
     def integer(self, index: int, default: int | None = None) -> int | None:
         """An input that is one integer."""
         value = self.input(index)
-        return default if value is None else int(self.single(value, f"input {index}"))
+        if value is None:
+            return default
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "iu":
+            raise self.failure(f"input {index} is of {value.dtype}, not of integers")
+        return int(self.single(value, f"input {index}"))
 
     def single(self, value: Any, what: str) -> Any:
         """The one element of an array."""

@@ -18,7 +18,7 @@ from functools import partial
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
-from tilewright.ir.loop.nodes import Store
+from tilewright.ir.loop.nodes import Buffer, Iter, Store
 from tilewright.ir.loop.threads import FRAGMENT
 from tilewright.ir.loop.walk import loops, loops_above
 from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile
@@ -72,7 +72,8 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
         sch.bind(loop, "warp")
     sch.unroll(k1)
     names = [f"{name}.{side}" for side in ("left", "right")]
-    whole = tile.grouped and tile.engine and all(_lies_in_rows(sch, n) for n in names)
+    pairs = zip(names, (tile.rows, tile.columns), strict=True)
+    whole = tile.grouped and tile.engine and all(_lies_in_rows(sch, *pair) for pair in pairs)
     for copied in names:
         if whole:
             _copy_whole(sch, copied, k0)
@@ -84,7 +85,16 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
-    sch.annotate(k0, "stages", tile.stages)
+    sch.annotate(k0, "stages", _stages(sch, k0, tile))
+
+
+def _stages(sch: Schedule, step: str, tile: MatrixTile) -> int:
+    """How far copies run ahead: no room is taken for steps that there are not.
+
+    A step that is left under way keeps its room for one more.
+    """
+    (steps,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == step)
+    return min(tile.stages, (steps or tile.stages) + 1 + tile.grouped)
 
 
 def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
@@ -100,8 +110,11 @@ def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     return str(sch.fuse(batch, bands, columns, row))
 
 
-def _lies_in_rows(sch: Schedule, name: str) -> bool:
-    """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces."""
+def _lies_in_rows(sch: Schedule, name: str, side: int) -> bool:
+    """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces.
+
+    Rows may lie in blocks of whole tiles, `side` of them each: see `weights.py`.
+    """
     facts = facts_of(sch.func)
     block = facts.block(name)
     assert isinstance(block.body, Store)
@@ -111,9 +124,11 @@ def _lies_in_rows(sch: Schedule, name: str) -> bool:
         return False
     _, row, column = (Var(it.name) for it in block.iters)
     *rest, above, last = load.indices
+    size, width = facts.buffers[load.buffer].shape[-2:]
+    if prove((size % side).eq(0)) and rest and (rest[-1], above) == (row // size, row % size):
+        rest, above = rest[:-1], row
     starts = [simplify(last - column), simplify(above - row)]
     inner = {row.name, column.name}
-    width = facts.buffers[load.buffer].shape[-1]
     return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % PIECE).eq(0))
 
 
@@ -141,12 +156,17 @@ def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
 
 def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     """What follows the sum, by the threads that have it in their registers."""
-    turned = _writes_pieces(sch, name) and tile.warp[1] % turn.GROUP == 0
+    high, wide = tile.warp
+    side = _writes_side_by_side(sch, name) and wide % turn.GROUP == 0
+    if side and not _writes_sectors(sch, name):
+        _hand_sums(sch, name, grid, tile, turn.spread_name(high, wide))
+        _write_rows(sch, name, grid, tile)
+        return
+    turned = side and _writes_pieces(sch, name)
     neighbours = PIECE if turned else 2
     if turned:
-        _turn_sums(sch, name, grid, tile)
+        _hand_sums(sch, name, grid, tile, turn.turn_name(high, wide))
     _, rows, columns = sch.reverse_compute_at(name, grid)
-    high, wide = tile.warp
     y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
     x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
     sch.reorder(y, x, row, column, m, eighth, n, piece)
@@ -158,6 +178,24 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.unroll(piece)
     else:
         sch.vectorize(piece)
+    _hold_read(sch, name, tile)
+
+
+def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+    """The same of sums that are spread: a warp has 32 neighbours of a row at a time."""
+    _, rows, columns = sch.reverse_compute_at(name, grid)
+    high, wide = tile.warp
+    y, row = sch.split(rows, [tile.y, high])
+    x, n, eighth, pair, one = sch.split(columns, [tile.x, wide // turn.GROUP, 4, 4, 2])
+    sch.reorder(y, x, eighth, one, pair, n, row)
+    for loop in (y, x, eighth, one, pair):
+        sch.bind(loop, "thread")
+    for loop in (n, row):
+        sch.unroll(loop)
+    _hold_read(sch, name, tile)
+
+
+def _hold_read(sch: Schedule, name: str, tile: MatrixTile) -> None:
     for buffer in _read_ahead(facts_of(sch.func), name, tile):
         sch.hold(name, buffer, "register")
 
@@ -177,25 +215,33 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
     return found
 
 
-def _writes_pieces(sch: Schedule, name: str) -> bool:
-    """Whether a block writes whole pieces, neighbouring columns of the product side by side.
+def _writes_side_by_side(sch: Schedule, name: str) -> bool:
+    """Whether neighbouring columns of the product are neighbours in what a block writes."""
+    place, to, column = _written(sch, name)
+    return flat_stride(place, to, column.name) == 1
 
-    Pairs of more than 16 bits are whole sectors as they are.
-    """
+
+def _writes_sectors(sch: Schedule, name: str) -> bool:
+    """Whether eight columns of the product begin where a sector of what a block writes may."""
+    return prove((_written(sch, name)[2].extent % PIECE).eq(0))
+
+
+def _writes_pieces(sch: Schedule, name: str) -> bool:
+    """Whether eight columns are 16 bytes: pairs of more than 16 bits are whole sectors as are."""
+    return _written(sch, name)[1].dtype.bytes * PIECE <= PIECE_BYTES
+
+
+def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
+    """Where a block writes, and the columns of the product."""
     facts = facts_of(sch.func)
     block = facts.block(name)
     assert isinstance(block.body, Store)
-    column = block.iters[-1]
     to = facts.buffers[block.body.buffer]
-    place = Load(to.name, block.body.indices, to.dtype)
-    narrow = to.dtype.bytes * PIECE <= PIECE_BYTES
-    return (
-        narrow and flat_stride(place, to, column.name) == 1 and prove((column.extent % PIECE).eq(0))
-    )
+    return Load(to.name, block.body.indices, to.dtype), to, block.iters[-1]
 
 
-def _turn_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
-    """Let a block read sums of which threads have pieces of a row."""
+def _hand_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile, way: str) -> None:
+    """Let a block read sums that threads have handed around."""
     facts = facts_of(sch.func)
     (total,) = (
         r.buffer for r in facts.block(name).reads if facts.buffers[r.buffer].scope == FRAGMENT
@@ -208,4 +254,4 @@ def _turn_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     sch.reorder(y, x, m, n)
     for loop in (y, x):
         sch.bind(loop, "warp")
-    sch.tensorize(sch.blockize(m), turn.turn_name(high, wide))
+    sch.tensorize(sch.blockize(m), way)

@@ -127,6 +127,7 @@ MATRIX_TILES = (
     MatrixTile(64, 128, 2, 2, 3, 3, 0.36),
     MatrixTile(64, 64, 2, 2, 4, 3, 0.23),
     MatrixTile(32, 64, 2, 2, 4, 4, 0.14),
+    MatrixTile(32, 32, 1, 1, 2, 12, 0.11),
     MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
     MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
 )
@@ -211,9 +212,15 @@ def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) 
     dtype = str(operand_load(roles.left).dtype)
     grouped = along[0] and any(s.operands == dtype and s.m == 64 for s in target.matrix_shapes)
     windows = _are_windows(roles)
-    tiles = [t for t in MATRIX_TILES if windows or not t.windows]
-    fitting = [t for t in tiles if t.shared <= target.block_shared]
-    return [t for t in fitting if (grouped or not t.grouped) and (along[0] or t.rows >= LEAST_ROW)]
+    fitting = [
+        t for t in MATRIX_TILES if t.shared <= target.block_shared and (windows or not t.windows)
+    ]
+    lying = [
+        t
+        for t in fitting
+        if (along[0] or t.rows >= LEAST_ROW) and (along[1] or t.columns >= LEAST_ROW)
+    ]
+    return [t for t in lying if grouped or not t.grouped]
 
 
 def _are_windows(roles: ProductRoles) -> bool:

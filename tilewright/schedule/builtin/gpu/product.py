@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tilewright.arith.expr import Expr, Load, Var, as_int, const, product
+from tilewright.arith.expr import Expr, Load, Var, as_int, ceildiv, const, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
@@ -44,11 +44,16 @@ LANES = (4, 8)
 LEAST_DEPTH = 8
 # Fewer rows or columns than this leave most of a tile empty.
 LEAST_SIDE = 4
+# As many columns as are worth a way through shared memory, where their rows begin anywhere.
+LEAST_ROW = 128
 # The depth that is worth a pass over partial sums, for how many tiles of a multiprocessor, and into
 # how many parts.
-LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 4, 8
+LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 9, 8
 # What a part of an axis is a multiple of, so that 16 bytes of 2 each are in one part.
 ALIGNED_DEPTH = 8
+# The words along the depth, and across it, that threads of a warp turn on their way: those along it
+# lie side by side in memory, those across it in banks of their own.
+TURNED = (4, 8)
 # How far copies run ahead, this step's among them.
 STAGES = 4
 # How near threads come to the machine's best, by how much less where a multiprocessor has no more
@@ -217,7 +222,9 @@ def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) ->
 def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
-    left, right = (_copied(facts.block(name), facts.buffers, side) for side in ("left", "right"))
+    left, right = (
+        _copied(facts.block(name), facts.buffers, side, tile) for side in ("left", "right")
+    )
     sch.to_product(name, *tile.sides, left.order, right.order)
     rows, columns = tile.row_parts(PIECE if left.order == "km" else 1), tile.column_parts()
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
@@ -238,7 +245,8 @@ def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
     _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
-    _write_tile(sch, reader, grid, rows, columns)
+    write = _write_rows if _writes_rows(sch, reader) else _write_tile
+    write(sch, reader, grid, rows, columns)
     sch.annotate(k0, "stages", STAGES)
 
 
@@ -262,7 +270,7 @@ class _Copy:
     pieces: bool
 
 
-def _copied(block: Block, buffers: dict[str, Buffer], side: str) -> _Copy:
+def _copied(block: Block, buffers: dict[str, Buffer], side: str, tile: Tile) -> _Copy:
     """How an operand is copied.
 
     Rows that lie along the depth stay so: threads read pieces of them as they read columns.
@@ -272,35 +280,50 @@ def _copied(block: Block, buffers: dict[str, Buffer], side: str) -> _Copy:
     axes, letter = (roles.rows, "m") if side == "left" else (roles.columns, "n")
     deep = reads_along_depth(block, buffers, side)
     load = operand_load(getattr(roles, side))
-    pieces = _lies_in_pieces(load, buffers[load.buffer], (roles.depth if deep else axes)[-1])
+    axis = (roles.depth if deep else axes)[-1]
+    size = tile.rows if side == "left" else tile.columns
+    room = axis.extent if deep or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
+    pieces = _lies_in_pieces(load, buffers[load.buffer], axis, room)
     stays = deep and pieces and side == "left"
     return _Copy(f"{letter}k" if stays else f"k{letter}", deep, pieces and deep == stays)
 
 
-def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter) -> bool:
+def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter, room: Expr) -> bool:
     """Whether neighbours along an axis begin at a multiple of a piece and are in it altogether.
 
-    The axis may be several in one, of which the last falls into pieces.
+    The axis may be several in one, of which the last falls into pieces. Pieces may end behind the
+    axis, as far as `room`, where the buffer has elements there.
     """
     flat: Expr = const(0)
     for size, index in zip(buffer.shape, load.indices, strict=True):
         flat = flat * size + index
-    flat, extents = in_groups(flat, axis, PIECE)
+    flat, extents = in_groups(flat, replace(axis, extent=room), PIECE)
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
     plain = load.mask is None and inner.name not in free_vars(start)
-    return plain and prove((start % PIECE).eq(0), extents) and prove((axis.extent % PIECE).eq(0))
+    whole = prove((axis.extent % PIECE).eq(0)) or (
+        prove((room % PIECE).eq(0))
+        and all(
+            prove(i < size, {axis.name: room})
+            for i, size in zip(load.indices, buffer.shape, strict=True)
+            if axis.name in free_vars(i)
+        )
+    )
+    return plain and whole and prove((start % PIECE).eq(0), extents)
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: Tile) -> None:
     """Copy a tile of an operand to shared memory, neighbours by neighbouring threads."""
     batch, outer, inner = sch.compute_at(name, step)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    axes = [batch, outer, inner]
     if way.deep and not way.pieces:
-        sch.reorder(batch, inner, outer)
-        outer, inner = inner, outer
+        deep, k = sch.split(outer, [None, TURNED[0]])
+        wide, n = sch.split(inner, [None, TURNED[1]])
+        axes = [batch, wide, deep, n, k]
+        sch.reorder(*axes)
     width = [PIECE] if way.pieces else []
-    part, thread, *piece = sch.split(sch.fuse(batch, outer, inner), [None, tile.threads, *width])
+    part, thread, *piece = sch.split(sch.fuse(*axes), [None, tile.threads, *width])
     sch.reorder(thread, part, *piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
@@ -326,6 +349,51 @@ def _write_tile(
         sch.unroll(n2)
 
 
+def _write_rows(
+    sch: Schedule, name: str, grid: str, row_parts: list[int], column_parts: list[int]
+) -> None:
+    """The same where rows of the result begin anywhere: neighbours by neighbouring threads.
+
+    Words that a thread has side by side would be parts of sectors, each written several times. So
+    sums go through shared memory, some rows of the tile at a time.
+    """
+    facts = facts_of(sch.func)
+    (total,) = (
+        r.buffer for r in facts.block(name).reads if facts.buffers[r.buffer].scope == "register"
+    )
+    copy = str(sch.cache_read(name, total, "shared"))
+    _, rows, columns = sch.reverse_compute_at(copy, grid)
+    part, y0, y1, m2 = sch.split(rows, row_parts)
+    n1, x0, x1, n2 = sch.split(columns, column_parts)
+    sch.reorder(part, y0, x0, y1, x1, m2, n1, n2)
+    for loop in (y0, x0, y1, x1):
+        sch.bind(loop, "thread")
+    for loop in (m2, n1):
+        sch.unroll(loop)
+    sch.vectorize(n2)
+    threads = row_parts[1] * row_parts[2] * column_parts[1] * column_parts[2]
+    own = sch.fuse(*sch.reverse_compute_at(name, part))
+    step, thread = sch.split(own, [None, threads])
+    sch.reorder(thread, step)
+    sch.bind(thread, "thread")
+    for loop in (step, part):
+        sch.unroll(loop)
+
+
+def _writes_rows(sch: Schedule, name: str) -> bool:
+    """Whether neighbouring columns are neighbours in what a block writes, but not in pieces.
+
+    Of few columns, barriers would take longer than that saves.
+    """
+    facts = facts_of(sch.func)
+    block = facts.block(name)
+    assert isinstance(block.body, Store)
+    to, column = facts.buffers[block.body.buffer], block.iters[-1]
+    place = Load(to.name, block.body.indices, to.dtype)
+    many = typical_extent(column.extent) >= LEAST_ROW
+    return many and flat_stride(place, to, column.name) == 1 and not _writes_pieces(sch, name)
+
+
 def _writes_pieces(sch: Schedule, name: str) -> bool:
     """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
     facts = facts_of(sch.func)
@@ -333,4 +401,4 @@ def _writes_pieces(sch: Schedule, name: str) -> bool:
     assert isinstance(block.body, Store)
     to, column = facts.buffers[block.body.buffer], block.iters[-1]
     place = Load(to.name, block.body.indices, to.dtype)
-    return _lies_in_pieces(place, to, column)
+    return _lies_in_pieces(place, to, column, column.extent)

@@ -5,14 +5,15 @@
 
 The caller packs them once, when the model is compiled. Products of more than a few rows want them
 their way in any case, so that a tile is copied in pieces: instructions on matrices (`matrix.py`)
-the sum innermost, threads (`product.py`) their rows or columns.
+the sum innermost, threads (`product.py`) their rows or columns. Where rows or columns are no whole
+tiles, or pieces, there is room behind the last: tiles at the edge are copied like all others.
 """
 
 from __future__ import annotations
 
 from tilewright.arith.expr import Load, Var
 from tilewright.ir.loop.nodes import Block, Buffer
-from tilewright.schedule.builtin.gpu.product import size_of
+from tilewright.schedule.builtin.gpu.product import PIECE, size_of
 from tilewright.schedule.builtin.structure import (
     facts_of,
     flat_stride,
@@ -27,6 +28,8 @@ from tilewright.target.gpu import GpuTarget
 
 # As many rows as make it worth a tile of a product on matrices.
 TURNED_ROWS = 16
+# The narrowest and the widest tile of `matrix.py`, and of `product.py`.
+MATRICES, THREADS = (64, 256), (32, 128)
 
 
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
@@ -36,9 +39,32 @@ def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target:
     block = facts.block(name)
     for load in reads_of(block):
         if load.buffer in constants:
-            order = _order(block, load, facts.buffers[load.buffer], str(load.dtype) in matrices)
-            if order != sorted(order):
-                sch.transform_layout(load.buffer, [(d, 0, 0) for d in order])
+            known = str(load.dtype) in matrices
+            order = _order(block, load, facts.buffers[load.buffer], known)
+            room = _room(block, load, known)
+            if room or order != sorted(order):
+                parts = [
+                    [(d, room[d], 0), (d, room[d], 1)] if d in room else [(d, 0, 0)] for d in order
+                ]
+                sch.transform_layout(load.buffer, [p for two in parts for p in two])
+
+
+def _room(block: Block, load: Load, matrices: bool) -> dict[int, int]:
+    """The dimension of a matrix that is rounded up, and to a multiple of what.
+
+    Instructions on matrices want whole tiles of its rows, threads whole pieces.
+    """
+    roles = product_roles(block)
+    if roles is None or min(size_of(roles.rows), size_of(roles.columns)) < TURNED_ROWS:
+        return {}
+    least, most = MATRICES if matrices else THREADS
+    whole = least if matrices else PIECE
+    for axes in (roles.rows, roles.columns):
+        size = size_of(axes)
+        if len(axes) == 1 and len(load.indices) == 2 and size % whole:
+            own = [d for d, i in enumerate(load.indices) if i is Var(axes[0].name)]
+            return {d: min(-(-size // least) * least, most) for d in own}
+    return {}
 
 
 def _wanted(roles: ProductRoles, load: Load, matrices: bool) -> tuple[list[str], list[str]]:
