@@ -112,7 +112,7 @@ def batch_norm(
     a: Attributes, x: Value, scale: Value, bias: Value, mean: Value, variance: Value
 ) -> Value:
     """A scale and an offset a channel."""
-    factor = scale / np.sqrt(variance + a.get("epsilon", 1e-5))
+    factor = scale / jnp.sqrt(variance + a.get("epsilon", 1e-5))
     shape = (-1, *[1] * (x.ndim - 2))
     return x * jnp.reshape(factor, shape) + jnp.reshape(bias - mean * factor, shape)
 

@@ -6,6 +6,7 @@ that names no place. Crashes, hangs and memory without bound are what the proces
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import traceback
@@ -85,9 +86,11 @@ def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
     """Whether a loop says of itself that it takes more steps than anybody would wait for."""
     model = onnx.load(path, load_external_data=False)
     counts = [node.input[0] for node in every_node(model) if node.op_type == "Loop"]
-    known = {t.name: t for t in model.graph.initializer if t.name in counts}
-    numbers = {name: numpy_helper.to_array(t) for name, t in known.items()}
-    numbers.update((name, given[name]) for name in counts if name in given)
+    numbers = {name: given[name] for name in counts if name in given}
+    for tensor in model.graph.initializer:
+        # What is damaged has been refused before, unless it is not needed.
+        if tensor.name in counts and math.prod(tensor.dims) == 1:
+            numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
     return any(
         not name or (name in numbers and np.max(numbers[name], initial=0) > MOST_STEPS)
         for name in counts

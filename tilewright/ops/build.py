@@ -15,8 +15,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import FALSE, TRUE, Const, Expr, const
+from tilewright.arith.expr import FALSE, TRUE, Binary, Const, Expr, const
+from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
@@ -31,6 +33,7 @@ KNOWN_LIMIT = 256
 # What a pointer reaches, and the axes that an array has at most.
 MOST_BYTES = 1 << 47
 MOST_AXES = 64
+ZERO = const(0)
 
 
 class GraphBuilder:
@@ -266,6 +269,8 @@ def _check_extent(type: TensorType) -> None:
             size *= max(1, int(dim.value))
             if dim.value < 0:
                 raise TypeCheckError("tensor.extent", f"{type} has a negative size")
+        elif any(map(_divides_by_zero, subexpressions(dim))):
+            raise TypeCheckError("tensor.extent", f"a size of {type} is divided by zero")
     if size > MOST_BYTES or type.rank > MOST_AXES:
         raise TypeCheckError(
             "tensor.extent",
@@ -273,3 +278,7 @@ def _check_extent(type: TensorType) -> None:
             f" {type.rank} is too large",
             help=f"at most {MOST_BYTES} bytes and {MOST_AXES} axes",
         )
+
+
+def _divides_by_zero(e: Expr) -> bool:
+    return isinstance(e, Binary) and e.op in DIVISIONS and e.b is ZERO

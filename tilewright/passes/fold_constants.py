@@ -22,7 +22,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I32, I64, from_numpy
 from tilewright.ir.graph.exprs import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.numpy_ops import quiet
+from tilewright.ir.numpy_ops import cast_value, quiet
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.evaluate import evaluate_node
@@ -115,7 +115,7 @@ def _cast(n: Node, x: np.ndarray) -> np.ndarray | None:
     if not both_floats:
         return None
     with quiet():
-        return x.astype(n.type.dtype.numpy)
+        return np.asarray(cast_value(x, n.type.dtype))
 
 
 _VIEWS: dict[str, Callable[[Node, np.ndarray], np.ndarray | None]] = {

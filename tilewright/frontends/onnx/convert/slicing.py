@@ -135,6 +135,10 @@ def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
         before[axis], after[axis] = amounts[i], amounts[len(axes) + i]
     if all(as_int(p) == 0 for p in (*before, *after)):
         return (x,)
+    for size, *added in zip(c.type(x).shape, before, after, strict=True):
+        left = size + added[0] + added[1]
+        if not c.g.require(const(0) <= left, f"Pad: {size} elements cannot lose more", n.loc):
+            raise n.invalid(f"of {size} elements {left} would be left")
     mode = n.str_attr("mode", "constant")
     value, operands = _pad_value(c, n) if mode == "constant" else (0, ())
     attrs = PadAttrs(tuple(before), tuple(after), mode, value)
