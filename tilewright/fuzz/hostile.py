@@ -91,10 +91,9 @@ def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
         # What is damaged has been refused before, unless it is not needed.
         if tensor.name in counts and math.prod(tensor.dims) == 1:
             numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
-    return any(
-        not name or (name in numbers and np.max(numbers[name], initial=0) > MOST_STEPS)
-        for name in counts
-    )
+    known = [np.asarray(number) for number in numbers.values()]
+    many = (x.max(initial=0) > MOST_STEPS for x in known if x.dtype.kind in "iu")
+    return "" in counts or any(many)
 
 
 def _fitted(old: Any, shape: list[int], dtype: Any) -> np.ndarray:

@@ -75,7 +75,10 @@ def test_every_tile(tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch) -> 
     on_threads(func, found, {})
 
 
-def test_constants_with_room_behind_their_columns_are_copied_in_pieces() -> None:
+def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(product, "LEAST_ROW", 128)
     b = GraphBuilder("head")
     x = b.input("x", tensor(F32, 20, 24))
     graph = b.graph(b.add("matmul", x, b.constant(np.ones((24, 130), np.float32))))
