@@ -241,7 +241,7 @@ class Context:
             array = np.asarray(data, dtype=dtype.numpy)
         except (OverflowError, ValueError) as error:  # an infinite number as an integer
             message = f"{data} is no {dtype}"
-            raise FrontendError("onnx.node", message, help="use another element type") from error
+            raise FrontendError("onnx.number", message, help="use another element type") from error
         return self.g.constant(array, name)
 
     def table(self, data: np.ndarray, name: str = "table") -> str:
