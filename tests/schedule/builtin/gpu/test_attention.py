@@ -77,10 +77,11 @@ def test_the_meaning_is_kept() -> None:
 @pytest.mark.parametrize(
     ("func", "sizes"),
     [
-        (_func(64, 64, 64, tile=(64, 64)), {}),
         (_func(64, 100, 64, F16, tile=(64, 64)), {}),
         (_func(20, 40, 24, F16, heads=2, right=0), {}),
-        (_func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}),
+        pytest.param(
+            _func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}, marks=pytest.mark.slow
+        ),
         (_func(9, 33, dtype=F16, mask=BOOL), {}),
         (_func(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
         (_func(Var("I"), Var("J")), {"I": 18, "J": 7}),
@@ -88,7 +89,6 @@ def test_the_meaning_is_kept() -> None:
         (_func(3, Var("J"), tile=(16, 32, 3)), {"J": 70}),
     ],
     ids=[
-        "plain",
         "keys past the end",
         "causal",
         "long rows, band",
@@ -126,10 +126,9 @@ def test_four_warps_multiply_at_once_where_they_can(
     [
         (_func(64, 128, 64, tile=(64, 64)), "r"),
         (_func(64, 100, 64, tile=(64, 64)), "k"),
-        (_func(64, 128, 64, right=0, tile=(64, 64)), "k"),
         (_func(64, 100, 64, tile=(64, 128)), "r"),
     ],
-    ids=["all keys", "keys past the end", "causal", "unlike fragments"],
+    ids=["all keys", "keys past the end", "unlike fragments"],
 )
 def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> None:
     scores, values = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
