@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -77,15 +78,19 @@ def _timed(command: Sequence[object]) -> tuple[float, str]:
 def our_curve(records: Path, start: float) -> list[list[float]]:
     """Seconds since the start and the best milliseconds so far, wherever there was a better one.
 
-    What is compared at the end is no trial.
+    All kernels of an operator count, so there is none before each has been measured once. What is
+    compared at the end is no trial.
     """
     with Records(records) as file:
         rows = [row for row in file if row.times and not row.rival and not row.failure]
+    kernels = {row.workload for row in rows}
+    best: dict[str, float] = {}
     curve: list[list[float]] = []
     for row in sorted(rows, key=lambda row: row.measured_at):
-        best = median(row.times) * 1e3
-        if not curve or best < curve[-1][1]:
-            curve.append([row.measured_at - start, best])
+        best[row.workload] = min(median(row.times) * 1e3, best.get(row.workload, inf))
+        total = sum(best.values())
+        if best.keys() == kernels and (not curve or total < curve[-1][1]):
+            curve.append([row.measured_at - start, total])
     return curve
 
 

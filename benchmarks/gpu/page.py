@@ -163,6 +163,9 @@ def _models(parts: Figures) -> Iterator[str]:
     yield short_of(BARS["models"], {n: r for n, r in ratios.items() if r is not None})
     wrong = [name for name, row in rows.items() if not is_right(name, row)]
     yield f"Wrong: {', '.join(wrong) or 'none'}.\n"
+    again = [name for name, row in rows.items() if row.get("ours", {}).get("again")]
+    if again:
+        yield f"Measured a second time, by themselves: {', '.join(again)}.\n"
     yield from _failures(rows)
 
 
