@@ -1,7 +1,7 @@
 """All engines of the benchmarks: those that read ONNX (the package's own table), torch and JAX.
 
 Torch runs the module a model was exported from, JAX the ONNX file's operators written in `jnp`
-(`jax_operators.py`), so that XLA compiles the whole model. This file is also the worker process:
+(`jax_model.py`), so that XLA compiles the whole model. This file is also the worker process:
 
     python benchmarks/engines.py ENGINE JOB.json        # without arguments: what is installed
 """
@@ -65,9 +65,9 @@ def jax_session(job: Job) -> Session:
     # XLA has no switch for its threads: it takes one a processor it may run on.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
     import jax
-    from jax_operators import jax_model
+    from jax_model import jax_model, settings_of
 
-    function = jax.jit(jax_model(job.model))
+    function = jax.jit(jax_model(job.model, settings=settings_of(job.inputs)))
     arrays = jax.device_put(dict(job.inputs))
     return Session(lambda: jax.block_until_ready(function(arrays)), list)
 

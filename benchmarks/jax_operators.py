@@ -1,62 +1,49 @@
-"""ONNX models as functions of JAX: the operators that the zoo's models use, written in `jnp`.
+"""The operators of ONNX that the zoo's models use, written in `jnp`; `jax_model.py` runs them.
 
 Whatever depends on constants alone (shapes, slices, indices) is computed with NumPy while the
-function is traced, so that `jax.jit` sees an ordinary static program. An operator that is missing
-here raises `NotImplementedError`, which the benchmark reports.
+function is traced, so that `jax.jit` sees an ordinary static program. In a model of f16, sums are
+f32, which may be too large for f16, and so is what is computed from them up to the next product. An
+operator that is missing here raises `NotImplementedError`, which the benchmark reports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import onnx
 from jax import lax
-from onnx import numpy_helper
 
 Value = Any
 Attributes = Mapping[str, Any]
 
 
-def jax_model(path: Path) -> Callable[[Mapping[str, Value]], list[Value]]:
-    """The model as a function of its inputs by name; the outputs come in order."""
-    graph = onnx.load(str(path)).graph
-    missing = sorted({node.op_type for node in graph.node} - OPERATORS.keys())
-    if missing:
-        raise NotImplementedError(f"no {', '.join(missing)} in jax_operators.py")
-    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    steps = [
-        (
-            OPERATORS[node.op_type],
-            tuple(node.input),
-            tuple(node.output),
-            {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute},
-        )
-        for node in graph.node
-    ]
-
-    def run(inputs: Mapping[str, Value]) -> list[Value]:
-        known: dict[str, Value] = {"": None, **weights, **inputs}
-        for operator, names, outputs, attributes in steps:
-            results = operator(attributes, *(known[name] for name in names))
-            several = results if isinstance(results, tuple) else (results,)
-            known.update(zip(outputs, several, strict=False))
-        return [jnp.asarray(known[output.name]) for output in graph.output]
-
-    return run
+def is_known(value: Value) -> bool:
+    """Whether the value is known while the function is traced."""
+    return isinstance(value, np.ndarray | np.generic)
 
 
 def _xp(*values: Value) -> Any:
     """NumPy where all values are constants, so that shapes stay known; else `jnp`."""
-    return np if all(isinstance(v, np.ndarray | np.generic) for v in values) else jnp
+    return np if all(map(is_known, values)) else jnp
 
 
 def _ints(value: Value) -> list[int]:
     return [int(v) for v in np.asarray(value).reshape(-1)]
+
+
+def _factors(x: Value, w: Value) -> tuple[Value, Value]:
+    """What a product multiplies: both in the narrower type of the two."""
+    narrow = min(x.dtype, w.dtype, key=lambda dtype: dtype.itemsize)
+    return x.astype(narrow), w.astype(narrow)
+
+
+def _axes(a: Attributes, given: Value) -> tuple[int, ...] | None:
+    """The axes of an input, in older models of an attribute; `None` where neither is there."""
+    axes = a.get("axes") if given is None else _ints(given)
+    return None if axes is None else tuple(axes)
 
 
 def _pads(attributes: Attributes, rank: int) -> list[tuple[int, int]] | str:
@@ -70,8 +57,7 @@ def conv(a: Attributes, x: Value, w: Value, b: Value = None) -> Value:
     """A convolution, channels first."""
     rank = x.ndim - 2
     y = lax.conv_general_dilated(
-        x,
-        w,
+        *_factors(x, w),
         a.get("strides", [1] * rank),
         _pads(a, rank),
         rhs_dilation=a.get("dilations", [1] * rank),
@@ -89,13 +75,18 @@ def conv_transpose(a: Attributes, x: Value, w: Value, b: Value = None) -> Value:
     pads = [(k - 1 - p, k - 1 - q) for k, (p, q) in zip(window, _pads(a, rank), strict=True)]
     flipped = jnp.flip(jnp.swapaxes(w, 0, 1), range(2, 2 + rank))
     strides = a.get("strides", [1] * rank)
-    y = lax.conv_general_dilated(x, flipped, [1] * rank, pads, lhs_dilation=strides)
+    y = lax.conv_general_dilated(*_factors(x, flipped), [1] * rank, pads, lhs_dilation=strides)
     return y if b is None else y + jnp.reshape(b, (-1, *[1] * rank))
+
+
+def matmul(a: Attributes, x: Value, y: Value) -> Value:
+    """A matrix product."""
+    return _xp(x, y).matmul(*_factors(x, y))
 
 
 def gemm(a: Attributes, x: Value, y: Value, c: Value = None) -> Value:
     """A matrix product of maybe transposed matrices, and an addend."""
-    product = jnp.matmul(x.T if a.get("transA") else x, y.T if a.get("transB") else y)
+    product = matmul(a, x.T if a.get("transA") else x, y.T if a.get("transB") else y)
     product = product * a.get("alpha", 1.0)
     return product if c is None else product + c * a.get("beta", 1.0)
 
@@ -204,28 +195,32 @@ def slice_(
 
 def expand(a: Attributes, x: Value, shape: Value) -> Value:
     """Repeated along axes of size one."""
-    return _xp(x).broadcast_to(x, np.broadcast_shapes(x.shape, tuple(_ints(shape))))
+    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(_ints(shape))))
 
 
-def unsqueeze(a: Attributes, x: Value, axes: Value) -> Value:
+def unsqueeze(a: Attributes, x: Value, axes: Value = None) -> Value:
     """New axes of size one."""
-    return _xp(x).expand_dims(x, tuple(_ints(axes)))
+    return _xp(x).expand_dims(x, _axes(a, axes))
 
 
 def squeeze(a: Attributes, x: Value, axes: Value = None) -> Value:
     """Without axes of size one."""
-    return _xp(x).squeeze(x, None if axes is None else tuple(_ints(axes)))
+    return _xp(x).squeeze(x, _axes(a, axes))
 
 
 def reduction(name: str) -> Callable[..., Value]:
     """Return a reduction along the axes of an attribute or an input."""
 
     def run(a: Attributes, x: Value, axes: Value = None) -> Value:
-        given = a.get("axes") if axes is None else _ints(axes)
-        along = None if given is None else tuple(given)
-        return getattr(_xp(x), name)(x, axis=along, keepdims=bool(a.get("keepdims", 1)))
+        keep = bool(a.get("keepdims", 1))
+        return getattr(_xp(x), name)(x, axis=_axes(a, axes), keepdims=keep)
 
     return run
+
+
+def sum_(a: Attributes, x: Value, axes: Value = None) -> Value:
+    """A sum, in f32 of what is f16."""
+    return reduction("sum")(a, x.astype(np.float32) if x.dtype == np.float16 else x, axes)
 
 
 def lstm(
@@ -274,21 +269,69 @@ def gelu(a: Attributes, x: Value) -> Value:
 
 def cast(a: Attributes, x: Value) -> Value:
     """Another element type."""
-    return x.astype(onnx.helper.tensor_dtype_to_np_dtype(a["to"]))
+    return x.astype(a["to"])
 
 
 def pad(a: Attributes, x: Value, pads: Value, value: Value = None, axes: Value = None) -> Value:
     """More elements at the edges."""
-    if a.get("mode", b"constant") != b"constant" or axes is not None:
-        raise NotImplementedError("Pad in other modes")
-    amounts = _ints(pads)
+    if axes is not None:
+        raise NotImplementedError("Pad along some axes")
+    amounts, mode = _ints(pads), a.get("mode", b"constant").decode()
     both = list(zip(amounts[: x.ndim], amounts[x.ndim :], strict=True))
-    return jnp.pad(x, both, constant_values=0 if value is None else value)
+    filling = {"constant_values": 0 if value is None else value} if mode == "constant" else {}
+    return jnp.pad(x, both, mode, **filling)
+
+
+COORDINATES: dict[bytes, Callable[..., np.ndarray]] = {
+    b"asymmetric": lambda i, scale, size, length: i / scale,
+    b"half_pixel": lambda i, scale, size, length: (i + 0.5) / scale - 0.5,
+    b"align_corners": lambda i, scale, size, length: i * (size - 1) / max(length - 1, 1),
+}
+ROUNDINGS: dict[bytes, Callable[[np.ndarray], np.ndarray]] = {
+    b"floor": np.floor,
+    b"ceil": np.ceil,
+    b"round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    b"round_prefer_ceil": lambda x: np.floor(x + 0.5),
+}
+
+
+def resize(
+    a: Attributes, x: Value, roi: Value = None, scales: Value = None, sizes: Value = None
+) -> Value:
+    """The nearest elements, at more or fewer places."""
+    if a.get("mode", b"nearest") != b"nearest" or "axes" in a or "keep_aspect_ratio_policy" in a:
+        raise NotImplementedError("Resize in other modes")
+    place = COORDINATES[a.get("coordinate_transformation_mode", b"half_pixel")]
+    rounded = ROUNDINGS[a.get("nearest_mode", b"round_prefer_floor")]
+    if sizes is None:
+        lengths = _ints(np.floor(np.asarray(x.shape) * scales))
+    else:
+        lengths = _ints(sizes)
+        scales = np.divide(lengths, x.shape)
+    for axis, (size, length, scale) in enumerate(zip(x.shape, lengths, scales, strict=True)):
+        nearest = rounded(place(np.arange(length), float(scale), size, length))
+        x = _stretched(x, axis, np.clip(nearest, 0, size - 1).astype(np.int64))
+    return x
+
+
+def _stretched(x: Value, axis: int, places: np.ndarray) -> Value:
+    """Elements along an axis by their places; a copy of each where that is all."""
+    times, rest = divmod(len(places), x.shape[axis])
+    if not rest and np.array_equal(places, np.arange(len(places)) // times):
+        return x if times == 1 else jnp.repeat(x, times, axis)
+    return jnp.take(x, places, axis)
+
+
+def constant_of_shape(a: Attributes, shape: Value) -> Value:
+    """One number everywhere."""
+    value = a.get("value", np.zeros(1, np.float32))
+    return np.full(_ints(shape), value[0], value.dtype)
 
 
 OPERATORS: dict[str, Callable[..., Value]] = {
     "Conv": conv,
     "ConvTranspose": conv_transpose,
+    "MatMul": matmul,
     "Gemm": gemm,
     "LayerNormalization": layer_norm,
     "BatchNormalization": batch_norm,
@@ -304,9 +347,9 @@ OPERATORS: dict[str, Callable[..., Value]] = {
     "Unsqueeze": unsqueeze,
     "Squeeze": squeeze,
     "ReduceMean": reduction("mean"),
-    "ReduceSum": reduction("sum"),
+    "ReduceSum": sum_,
     "ReduceMax": reduction("max"),
-    "ReduceL2": lambda a, x, axes=None: jnp.sqrt(reduction("sum")(a, x * x, axes)),
+    "ReduceL2": lambda a, x, axes=None: jnp.sqrt(sum_(a, x * x, axes)),
     "GlobalMaxPool": lambda a, x: x.max(tuple(range(2, x.ndim)), keepdims=True),
     "Range": lambda a, start, end, step: np.arange(int(start), int(end), int(step)),
     "LSTM": lstm,
@@ -314,7 +357,7 @@ OPERATORS: dict[str, Callable[..., Value]] = {
     "Gelu": gelu,
     "Cast": cast,
     "Pad": pad,
-    "MatMul": plain("matmul"),
+    "Resize": resize,
     "Add": plain("add"),
     "Sub": plain("subtract"),
     "Mul": plain("multiply"),
@@ -348,11 +391,11 @@ OPERATORS: dict[str, Callable[..., Value]] = {
     "Softmax": lambda a, x: jax.nn.softmax(x, axis=a.get("axis", -1)),
     "Transpose": lambda a, x: _xp(x).transpose(x, a.get("perm")),
     "Concat": lambda a, *xs: _xp(*xs).concatenate(xs, axis=a["axis"]),
-    "Expand": lambda a, x, shape: jnp.broadcast_to(
-        x, np.broadcast_shapes(x.shape, tuple(_ints(shape)))
-    ),
+    "Expand": expand,
     "Flatten": lambda a, x: x.reshape(int(np.prod(x.shape[: a.get("axis", 1)])), -1),
     "Identity": lambda a, x: x,
     "Shape": lambda a, x: np.array(x.shape[a.get("start", 0) : a.get("end")], np.int64),
-    "Constant": lambda a: numpy_helper.to_array(a["value"]),
+    "Size": lambda a, x: np.array(np.prod(x.shape), np.int64),
+    "Constant": lambda a: a["value"],
+    "ConstantOfShape": constant_of_shape,
 }

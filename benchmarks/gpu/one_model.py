@@ -287,18 +287,17 @@ def event_times(call: Call) -> float:
 def jax_peer(subject: Subject, precision: str) -> Figures:
     """Compile, check and time the ONNX model's operators, written in `jnp`, by XLA."""
     import jax
-    from jax_operators import jax_model
+    from jax_model import jax_model, jax_weights, narrowed, settings_of
 
     jax.config.update("jax_default_matmul_precision", "highest")
-    graph = onnx.load(str(subject.path)).graph
+    names = [output.name for output in onnx.load(str(subject.path)).graph.output]
+    numbers = np.float32 if precision == "f32" else np.float16
     # Weights are arguments, or they would be constants of the program that XLA compiles.
-    given = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    given = {n: a for n, a in given.items() if a.dtype == np.float32} | subject.inputs
-    narrow = np.float32 if precision == "f32" else np.float16
-    with np.errstate(over="ignore"):
-        arrays = {n: a.astype(narrow) if a.dtype == np.float32 else a for n, a in given.items()}
+    arrays = jax_weights(subject.path, numbers)
+    arrays |= {name: narrowed(array, numbers) for name, array in subject.inputs.items()}
     begin = time.perf_counter()
-    lowered = jax.jit(jax_model(subject.path)).lower(arrays)
+    model = jax_model(subject.path, numbers, settings_of(subject.inputs))
+    lowered = jax.jit(model).lower(arrays)
     spent = time.perf_counter() - begin
     with subject.alone():  # XLA tries what it compiles on the GPU
         begin = time.perf_counter()
@@ -307,7 +306,7 @@ def jax_peer(subject: Subject, precision: str) -> Figures:
         arrays = jax.device_put(arrays)
         results = jax.block_until_ready(function(arrays))
         milliseconds = many_calls(lambda: function(arrays), jax.block_until_ready)
-        found = {o.name: np.asarray(r) for o, r in zip(graph.output, results, strict=True)}
+        found = {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
         error = subject.error(found)
     jax.clear_caches()
     return {"ms": milliseconds, "compile_s": round(spent, 2), "error": error}
