@@ -76,3 +76,19 @@ def test_many_values_of_one_name_get_names_of_their_own() -> None:
     names = [g.input("x", tensor(F32, 1)) for _ in range(20_000)]
     assert names[:3] == ["x", "x_1", "x_2"]
     assert len(set(names)) == 20_000
+
+
+def test_what_an_operator_is_defined_by_assumes_is_assumed_with_it() -> None:
+    g = GraphBuilder("f")
+    q = g.input("q", tensor(F32, 1, 3, 4, 8))
+    k = g.input("k", tensor(F32, 2, 3, 4, 8))
+    v = g.input("v", tensor(F32, Var("N"), 3, 4, 8))
+    g.add_many("attention", q, k, v)
+    assert [str(c.condition) for c in g.graph().checks] == ["N == 2"]
+
+
+def test_no_size_is_divided_by_one_that_may_be_0() -> None:
+    g = GraphBuilder("f")
+    n, m = Var("N"), Var("M")
+    g.require((n // m * m).eq(n), "M does not divide N")
+    assert [str(c.condition) for c in g.graph().checks] == ["M != 0", "N % M == 0"]

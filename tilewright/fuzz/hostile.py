@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,9 @@ def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
     counts = [node.input[0] for node in every_node(model) if node.op_type == "Loop"]
     numbers = {name: given[name] for name in counts if name in given}
     for tensor in model.graph.initializer:
-        # What is damaged has been refused before, unless it is not needed.
         if tensor.name in counts and math.prod(tensor.dims) == 1:
-            numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
+            with suppress(ValueError):  # damaged, but not needed: else it would have been refused
+                numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
     known = [np.asarray(number) for number in numbers.values()]
     many = (x.max(initial=0) > MOST_STEPS for x in known if x.dtype.kind in "iu")
     return "" in counts or any(many)

@@ -137,7 +137,7 @@ class Moved:
 def _leaves_range(
     node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
 ) -> np.ndarray:
-    """Where a product may become infinite or 0 on the way, for which it takes but an order."""
+    """Where a product may become infinite or lose digits on the way, in some order or other."""
     (x,) = inputs
     assert x is not None
     if not is_float(x.dtype):
@@ -146,7 +146,7 @@ def _leaves_range(
     one = np.ones((), x.dtype)
     (large,) = evaluate_node(node, [np.maximum(size, one)], sizes, types)
     (small,) = evaluate_node(node, [np.minimum(size, one)], sizes, types)
-    return ~np.isfinite(large) | (small == 0)
+    return ~np.isfinite(large) | (small < ml_dtypes.finfo(x.dtype).smallest_normal)
 
 
 def _product_or_zero(e: Expr) -> Expr | None:

@@ -15,15 +15,16 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tilewright.arith.expr import FALSE, TRUE, Binary, Const, Expr, const
+from tilewright.arith.expr import FALSE, TRUE, Binary, Cast, Const, Expr, Unary, const
 from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.simplify import simplify
-from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import BOOL, I64, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
+from tilewright.ir.graph.exprs import symbols_of
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.equalities import Equalities
+from tilewright.ops.row import Op
 from tilewright.ops.sizes import assumptions
 from tilewright.ops.table import op_row
 
@@ -116,8 +117,11 @@ class GraphBuilder:
         given = tuple(self.equalities.of(self.types[i]) if i else None for i in inputs)
         key = (op, attrs, given)
         if key not in self._remembered:
+            row = op_row(op)
             with assumptions() as found:
-                types = op_row(op).infer(attrs, given)
+                types = row.infer(attrs, given)
+            if row.decompose is not None and symbols_of(given):
+                found |= _assumed_by_parts(row, attrs, given)
             self._remembered[key] = types if isinstance(types, tuple) else (types,), found
         return self._remembered[key]
 
@@ -162,9 +166,16 @@ class GraphBuilder:
         """Let the graph hold only where `condition` does; false if it certainly never does."""
         condition = simplify(condition)
         if condition is not TRUE:
+            self._require_divisors(condition)
             self.checks.setdefault(condition, Check(condition, message, loc or self.loc))
             self.equalities.add(condition)
         return condition is not FALSE
+
+    def _require_divisors(self, e: Expr) -> None:
+        """Let nothing be divided by 0 in `e`."""
+        for by in divisors(e):
+            if not isinstance(by, Const):
+                self.require(by.ne(0), f"a size is divided by {by}, which is 0")
 
     def constant_data(self, name: str) -> np.ndarray | None:
         """The data of a value that is a constant, else `None`."""
@@ -224,21 +235,34 @@ class GraphBuilder:
     def _track(self, n: Node) -> None:
         self._known[n.name] = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
         if n.op in ("div", "mod") and self._known[n.name] is not None:
-            divisors = self.known(n.inputs[1])
-            assert divisors is not None
-            for by in divisors.reshape(-1):
+            known = self.known(n.inputs[1])
+            assert known is not None
+            for by in known.reshape(-1):
                 if not isinstance(by, Const):
                     self.require(by.ne(0), f"{n.op} by a size that is 0")
 
     def _define(self, name: str, type: Type) -> str:
         if isinstance(type, TensorType):
             _check_extent(type)
+            for dim in type.shape:
+                self._require_divisors(dim)
         candidate = name
         while candidate in self.types:  # counting on from last time: many constants have one name
             self._counts[name] = self._counts.get(name, 0) + 1
             candidate = f"{name}_{self._counts[name]}"
         self.types[candidate] = type
         return candidate
+
+
+def _assumed_by_parts(row: Op, attrs: Attrs, given: Sequence[Type | None]) -> dict[Expr, str]:
+    """What the operators assume that another one is defined by.
+
+    Passes that put them in its place take it as granted.
+    """
+    assert row.decompose is not None
+    g = GraphBuilder(row.name)
+    row.decompose(g, attrs, [g.input("x", t) if t is not None else "" for t in given])
+    return {condition: check.message for condition, check in g.checks.items()}
 
 
 def known_constant(data: np.ndarray) -> np.ndarray | None:
@@ -269,7 +293,7 @@ def _check_extent(type: TensorType) -> None:
             size *= max(1, int(dim.value))
             if dim.value < 0:
                 raise TypeCheckError("tensor.extent", f"{type} has a negative size")
-        elif any(map(_divides_by_zero, subexpressions(dim))):
+        elif ZERO in divisors(dim):
             raise TypeCheckError("tensor.extent", f"a size of {type} is divided by zero")
     if size > MOST_BYTES or type.rank > MOST_AXES:
         raise TypeCheckError(
@@ -280,5 +304,17 @@ def _check_extent(type: TensorType) -> None:
         )
 
 
-def _divides_by_zero(e: Expr) -> bool:
-    return isinstance(e, Binary) and e.op in DIVISIONS and e.b is ZERO
+def divisors(e: Expr) -> list[Expr]:
+    """What is divided by in `e`, wherever that is computed whatever the sizes are."""
+    parts, pending = {e: None}, [e]
+    for part in pending:
+        match part:
+            case Binary(a=a, b=b):
+                inner: tuple[Expr, ...] = (a, b)
+            case Unary(a=a) | Cast(a=a):
+                inner = (a,)
+            case _:
+                inner = ()
+        pending += [x for x in inner if x not in parts]
+        parts.update(dict.fromkeys(inner))
+    return [p.b for p in parts if isinstance(p, Binary) and p.op in DIVISIONS]

@@ -107,7 +107,12 @@ def add_loop(
         loop_types(attrs, types, [region])
     except TypeCheckError as error:
         raise RunsOnHost(n.op_type, n.loc) from error
-    return c.g.add_control("loop", given, [region], replace(attrs, count=count()), names, n.loc)
+    outputs = c.g.add_control("loop", given, [region], replace(attrs, count=count()), names, n.loc)
+    # Rows have their size also where no step is taken, and so nothing checked that checks a step.
+    for output in outputs[attrs.carried :]:
+        for size in c.type(output).shape:
+            c.g.require(const(0) <= size, f"{n.op_type}: there are no rows of {size}", n.loc)
+    return outputs
 
 
 def _add(c: Context, parts: _Loop, region: Graph, names: Sequence[str]) -> tuple[str, ...]:
