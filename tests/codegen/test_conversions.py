@@ -10,16 +10,19 @@ import pytest
 
 from tests.codegen.every_expression import at, binaries, casts, store_all, unaries
 from tests.codegen.native_func import check_native_func, llvm_text, run_native
-from tilewright.arith.expr import Broadcast, Cast, Load, const
+from tilewright.arith.expr import Broadcast, Cast, Load, cast, const
 from tilewright.arith.vector import Ramp
 from tilewright.codegen.function import ModuleText
-from tilewright.codegen.llvm import compile_assembly
+from tilewright.codegen.llvm import compile_assembly, compile_object
 from tilewright.codegen.statements import emit_func
-from tilewright.core.dtypes import BF16, F16, F32, F64, DType
+from tilewright.core.dtypes import BF16, DTYPES, F16, F32, F64, DType
+from tilewright.ir.loop.nodes import Buffer, Func, Store
 from tilewright.target.cpu import NAMED
 
 # What a C library has; anything else would have to come with the compiler of the machine.
 LIBM = {"fmod", "fmodf"}
+# What bf16 is converted from and to.
+OTHERS = [d for d in DTYPES.values() if d.kind not in ("complex", "string") and d != BF16]
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
@@ -79,3 +82,18 @@ def test_narrowing_vectors_that_are_part_zero(lanes: int) -> None:
     emit_func(module, func, ())
     text = compile_assembly(module.text(), NAMED["sapphirerapids"])
     assert "vcvtneps2bf16" in text
+
+
+@pytest.mark.parametrize("target", [name for name, t in NAMED.items() if "x86" in t.triple])
+def test_every_pair_with_bf16_and_a_rest_of_one_element(target: str) -> None:
+    """LLVM moves one lane of a vector as a scalar, for which a machine may have no register."""
+    lanes = 4 * NAMED[target].vector_bits // BF16.bits
+    index = Ramp(const(0), 1, lanes)
+    mask = index < Broadcast(const(lanes * 3 // 4 + 1), lanes)
+    module = ModuleText(native_bf16="x86_64" if NAMED[target].rounds_to_bf16 else "")
+    pairs = [(BF16, BF16), *((BF16, d) for d in OTHERS), *((d, BF16) for d in OTHERS)]
+    for old, new in pairs:
+        params = (Buffer("x", old, (const(lanes),)), Buffer("y", new, (const(lanes),)))
+        store = Store("y", (index,), cast(new, Load("x", (index,), old, mask)), mask)
+        emit_func(module, Func(f"from_{old}_to_{new}", params, ("y",), store), ())
+    assert compile_object(module.text(), NAMED[target])

@@ -8,9 +8,11 @@ import pytest
 from tests.codegen.native_func import NativeFunc, both, check_native_func, llvm_text
 from tilewright.arith.expr import Binary, Broadcast, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
+from tilewright.codegen.llvm import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.text import parse_func
+from tilewright.target.cpu import NAMED
 
 N = Var("N")
 DTYPES = (BOOL, I8, I64, F16, BF16, F32, F64)
@@ -62,6 +64,22 @@ def test_a_masked_scalar_load_never_reads_an_empty_buffer() -> None:
     native._run(None, y.ctypes.data, 0)  # not even an address
     np.testing.assert_array_equal(y, 0)
     native.close()
+
+
+def test_bf16_is_moved_as_bits_under_a_mask() -> None:
+    """Of a vector that has to be taken apart, one lane would be a scalar of bf16: LLVM dies."""
+    func = parse_func(
+        """
+        func @f(x: bf16[128], out y: bf16[128]) {
+          y[ramp(0, 1, 128) ? ramp(0, 1, 128) < broadcast(97, 128)] =
+            x[ramp(0, 1, 128) ? ramp(0, 1, 128) < broadcast(97, 128)]
+        }
+        """
+    )
+    text = llvm_text(func)
+    assert "masked.load.v128i16" in text
+    assert "masked.store.v128i16" in text
+    assert compile_object(text, NAMED["sapphirerapids"])
 
 
 @pytest.mark.parametrize("stride", [1, 2])

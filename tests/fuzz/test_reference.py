@@ -133,3 +133,32 @@ def test_infinities_that_come_up_on_the_way() -> None:
         case = case_of(nodes, {"x": np.array([number, 1], np.float32)}, ["y"])
         other = Expected([np.array([7, 7], np.uint8)], [np.zeros(2)], True)
         assert bool(_said(case, other)) is compared
+
+
+@pytest.mark.parametrize(("size", "compared"), [(16, False), (17, True), (18, True)])
+def test_windows_that_reach_beyond_the_end(size: int, compared: bool) -> None:
+    """Where two places are missing, the reference has one of them before the first element."""
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], strides=[3], ceil_mode=1)
+    case = case_of([node], {"x": np.arange(size, dtype=np.float32).reshape(1, 1, size)}, ["y"])
+    other = Expected([np.full((1, 1, 6), 99.0, np.float32)], [np.zeros((1, 1, 6))], True)
+    assert _said(case) == ""
+    assert bool(_said(case, other)) is compared
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "compared"),
+    [
+        (np.float32, np.nan, True),
+        (ml_dtypes.bfloat16, 7, True),
+        (ml_dtypes.bfloat16, np.nan, False),
+    ],
+)
+def test_what_numpy_does_not_sort_is_not_compared(
+    dtype: type, number: float, compared: bool
+) -> None:
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=0)
+    given = {"x": np.array([3, number, 1], dtype), "k": np.array([1])}
+    case = case_of([node], given, ["y"])
+    case.model.opset_import[0].version = 24
+    assert _said(case) == ""
+    assert bool(_said(case, Expected([np.array([9], dtype)], [np.zeros(1)], True))) is compared

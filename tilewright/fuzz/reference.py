@@ -135,8 +135,35 @@ def _is_no_double(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     return operands[0].dtype != np.float64
 
 
+def _has_windows_in_place(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """What `ceil_mode` adds is divided between both ends, and moves every window.
+
+    Windows begin where the padding does; there is nothing to divide if only one place is added.
+    """
+    given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    sizes, kernel = operands[0].shape[2:], given["kernel_shape"]
+    pads = given.get("pads", [0, 0] * len(kernel))
+    steps, apart = (given.get(name, [1] * len(kernel)) for name in ("strides", "dilations"))
+    for i, size in enumerate(sizes if given.get("ceil_mode", 0) else ()):
+        there = size + pads[i] + pads[len(kernel) + i]
+        rest = there - apart[i] * (kernel[i] - 1) - 1
+        windows = -(-rest // steps[i]) + 1
+        if (windows - 1) * steps[i] >= size + pads[i]:
+            windows -= 1
+        if (windows - 1) * steps[i] - rest > 1:
+            return False
+    return _is_finite(node, operands)
+
+
+def _has_an_order(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """NaN has a place among NumPy's own floats only; others are not sorted around it."""
+    x = operands[0]
+    return x.dtype.isbuiltin == 1 or not is_float(x.dtype) or not np.isnan(x).any()
+
+
 # Operators in which the reference is right for some operands only, and for which.
 RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] = {
+    "AveragePool": _has_windows_in_place,
     "Cast": _fits,
     "DynamicQuantizeLinear": _is_spread,
     "GroupNormalization": _is_no_double,
@@ -145,6 +172,7 @@ RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] 
     "Resize": _has_whole_lengths,
     "STFT": _is_real,
     "SoftmaxCrossEntropyLoss": _is_narrow,
+    "TopK": _has_an_order,
 }
 
 

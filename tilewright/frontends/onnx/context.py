@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
 from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.frontends.onnx.sparse import dense
+from tilewright.frontends.onnx.sparse import MOST_ELEMENTS, dense
 from tilewright.frontends.onnx.tensors import TensorReader
 from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
@@ -150,6 +151,14 @@ class OnnxNode:
         return UnsupportedError(
             f"onnx.{self.op_type}", f"{self.op_type}: {what}", loc=self.loc, help=help
         )
+
+    def check_table(self, *sizes: int) -> None:
+        """Refuse a table that a few numbers of the model ask for, if none can be so large."""
+        what = f"a table of {' x '.join(map(str, sizes))} numbers"
+        if min(sizes) < 0:
+            raise self.invalid(what)
+        if prod(sizes) > MOST_ELEMENTS:
+            raise self.unsupported(what, f"at most {MOST_ELEMENTS}")
 
     def invalid(self, what: str, help: str = "") -> FrontendError:
         """The error for a node that ONNX itself does not allow."""

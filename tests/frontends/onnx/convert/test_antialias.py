@@ -48,3 +48,10 @@ def test_nothing_is_left_of_an_axis() -> None:
     axis = Axis(const(4), const(0), (const(0), const(1)), (0.0, 1.0))
     index, weights = tables(axis, ResizeAttrs((const(0),), ((const(0), const(1)),), "linear"))
     assert index.shape == weights.shape == (0, 1)
+
+
+@pytest.mark.parametrize("new", [2**62, 2**40])
+def test_tables_beyond_all_memory(new: int) -> None:
+    sizes = {"sizes": np.array([1, 2, 3, new])}
+    with pytest.raises(UnsupportedError, match=f"a table of {new} x 4 numbers"):
+        imported("Resize", {"x": X}, sizes, mode="linear", **OPTIONS)

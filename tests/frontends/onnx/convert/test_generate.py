@@ -60,6 +60,22 @@ def test_range_refusals() -> None:
         imported("Range", {"a": np.array(0)}, {"b": np.array(3), "c": np.array(1)})
 
 
+@pytest.mark.parametrize("step", [1e-30, -1e-9, 2.0**-29])
+def test_a_range_beyond_all_memory(step: float) -> None:
+    bounds = (0.5, 1.5 if step > 0 else -0.5, step)
+    constants = dict(zip("abc", map(np.array, bounds), strict=True))
+    with pytest.raises(UnsupportedError, match=r"a table of [0-9]+ numbers"):
+        imported("Range", {}, constants)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 2.0**64, 1.0), (1e300, 0.0, -1e280)])
+def test_a_range_of_whole_numbers_beyond_64_bits(bounds: tuple[float, ...]) -> None:
+    with pytest.raises(UnsupportedError, match=r"a table of [0-9]+ numbers"):
+        imported("Range", {}, dict(zip("abc", map(np.array, bounds), strict=True)))
+    few = (bounds[0], bounds[1], (bounds[1] - bounds[0]) / 4)
+    check("Range", {}, dict(zip("abc", map(np.array, few), strict=True)))
+
+
 @pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.FLOAT])
 def test_range_of_a_dynamic_size(to: int) -> None:
     """Some exporters count in floats."""

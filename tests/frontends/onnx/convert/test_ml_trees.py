@@ -9,7 +9,7 @@ import pytest
 
 from tests.differential.native import check_native
 from tests.frontends.onnx.convert.ml_node import check_ml, check_texts, imported_ml, run_ml
-from tilewright.core.errors import FrontendError
+from tilewright.core.errors import FrontendError, UnsupportedError
 from tilewright.frontends.onnx.forest import MODES
 
 RNG = np.random.default_rng(20)
@@ -91,6 +91,14 @@ def test_wrong_trees() -> None:
         run_ml("TreeEnsembleRegressor", [X[:, :1]], **{**trees, "nodes_featureids": [3] * 21})
     with pytest.raises(FrontendError, match="without an end"):
         run_ml("TreeEnsembleRegressor", [X], **{**trees, "nodes_truenodeids": [0] * 21})
+
+
+@pytest.mark.parametrize("targets", [2**62, 2**40])
+def test_more_targets_than_memory_holds(targets: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"a table of 21 x {targets} numbers"):
+        run_ml("TreeEnsembleRegressor", [X], n_targets=targets, **_trees("target", [0]))
+    with pytest.raises(FrontendError, match=f"a table of 21 x {-targets} numbers"):
+        run_ml("TreeEnsembleRegressor", [X], n_targets=-targets, **_trees("target", [0]))
 
 
 def test_labels_that_are_texts() -> None:

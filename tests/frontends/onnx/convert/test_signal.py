@@ -75,3 +75,10 @@ def test_mel_weight_matrix() -> None:
     numbers = [np.array(v) for v in (8, 64, 8192)] + [np.array(v, "f4") for v in (0, 4000)]
     check_node("MelWeightMatrix", numbers, constants=range(5), opset=17)
     check_node("MelWeightMatrix", numbers, constants=range(5), opset=17, output_datatype=11)
+
+
+@pytest.mark.parametrize(("bins", "length"), [(2**62, 0), (0, 2**62)])
+def test_bins_beyond_all_memory(bins: int, length: int) -> None:
+    numbers = [np.array(v) for v in (bins, length, 8192)] + [np.array(v, "f4") for v in (0, 4000)]
+    with pytest.raises(FrontendError, match=f"{bins} bins of {length} samples"):
+        imported("MelWeightMatrix", numbers, constants=range(5), opset=17)

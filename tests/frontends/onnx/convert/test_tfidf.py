@@ -9,7 +9,7 @@ import pytest
 
 from tests.frontends.onnx.convert.run_node import check_compiled
 from tests.frontends.onnx.one_node import check, imported, results
-from tilewright.core.errors import FrontendError
+from tilewright.core.errors import FrontendError, UnsupportedError
 
 X = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]])
 OPTIONS: dict[str, Any] = {
@@ -50,6 +50,12 @@ def test_refusals() -> None:
             imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "ngram_counts": starts})
     with pytest.raises(FrontendError, match="fewer places"):
         imported("TfIdfVectorizer", {"x": X}, **{**OPTIONS, "ngram_indexes": [0, 1]})
+
+
+def test_places_beyond_all_memory() -> None:
+    options = {**OPTIONS, "ngram_indexes": [*OPTIONS["ngram_indexes"][:-1], 2**40]}
+    with pytest.raises(UnsupportedError, match=rf"a table of [0-9]+ x {2**40 + 1} numbers"):
+        imported("TfIdfVectorizer", {"x": X}, **options)
 
 
 def test_texts_and_rows_of_any_length() -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from tests.frontends.torch.eager import check, random
+from tests.frontends.torch.eager import check, imported, random
+from tilewright.core.errors import UnsupportedError
 
 X = random(2, 3)
 
@@ -20,6 +22,11 @@ def test_ranges() -> None:
     check(lambda x: (torch.arange(5), torch.arange(2, 11, 3), torch.arange(5, 0, -2)), X)
     check(lambda x: (torch.arange(0, 1, 0.3), torch.arange(5.0), torch.arange(3, 3)), X)
     check(lambda x: (torch.linspace(0, 1, 5), torch.eye(3), torch.eye(2, 4)), X)
+
+
+def test_a_range_beyond_all_memory() -> None:
+    with pytest.raises(UnsupportedError, match="2199023255552 numbers"):
+        imported(lambda x: torch.arange(0, 2.0**40, 0.5), X)
 
 
 def test_tensors_in_the_source() -> None:

@@ -37,16 +37,21 @@ def _number(e: Expr) -> int:
     return found
 
 
+def _reach(axis: Axis, attrs: ResizeAttrs) -> tuple[float, int]:
+    """How much an axis shrinks, and how many elements to either side of a new one count for it."""
+    up, down = map(_number, axis.scale)
+    scale = min(up / down, 1.0)
+    return scale, int(np.ceil(REACH[attrs.mode] / scale))
+
+
 def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     """Which elements each new one takes along an axis of known sizes, and their weights."""
     grid = TRANSFORMS[attrs.transform](axis)
     a, b, c, size, new = map(_number, (grid.a, grid.b, grid.c, axis.size, axis.new_size))
     if not new:
         return np.zeros((0, 1), np.int64), np.zeros((0, 1))
-    up, down = map(_number, axis.scale)
     centre = ((np.arange(new, dtype=np.float64) * a + b) / c)[:, None]
-    scale = min(up / down, 1.0)
-    reach = int(np.ceil(REACH[attrs.mode] / scale))
+    scale, reach = _reach(axis, attrs)
     index = np.floor(centre).astype(np.int64) + np.arange(-reach, reach + 2)
     weights = _kernel((index - centre) * scale, attrs)
     if attrs.exclude_outside:
@@ -72,7 +77,10 @@ def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
             raise n.unsupported("antialias of a dynamic size", "fix the dimensions")
         if as_int(size) == 0:
             raise n.invalid(f"{c.type(x)} has no elements to make others of")
-        index, weights = tables(Axis(size, new, scale, (0.0, 1.0)), attrs)
+        axis = Axis(size, new, scale, (0.0, 1.0))
+        if _number(new):
+            n.check_table(_number(new), 2 * _reach(axis, attrs)[1] + 2)
+        index, weights = tables(axis, attrs)
         taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place))
         factors = weights.reshape(*weights.shape, *(1,) * (rank - 1 - place))
         weighted = Formula(c, n, taken) * Formula(c, n, c.constant(factors, y.dtype))

@@ -13,6 +13,9 @@ from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, iden
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.generate import DimsAttrs, EyeAttrs, FullAttrs, RangeAttrs
 
+# Whole floats beyond this are not counted in 64 bits, in which their differences must fit.
+MOST_WHOLE = 2**62
+
 
 def shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The dimensions from `start` to `end` as a tensor."""
@@ -55,6 +58,7 @@ def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if not np.isfinite((limit - start) / delta if delta else np.nan):
         raise n.invalid(f"from {start} to {limit} in steps of {delta}")
     count = max(int(np.ceil((limit - start) / delta)), 0)
+    n.check_table(count)
     values = (start + np.arange(count) * delta).astype(dtype.numpy)
     return (c.g.constant(values, identifier(n.outputs[0])),)
 
@@ -74,7 +78,7 @@ def _whole_number(c: Context, name: str) -> Expr | None:
     data = c.constant_of(name)
     if data is not None:
         value = float(data.reshape(-1)[0])
-        return const(int(value)) if value.is_integer() else None
+        return const(int(value)) if value.is_integer() and abs(value) < MOST_WHOLE else None
     for node in reversed(c.g.nodes):
         if name in node.outputs:
             known = c.g.known(node.inputs[0]) if node.op == "cast" else None

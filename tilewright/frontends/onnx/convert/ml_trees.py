@@ -119,6 +119,7 @@ def _old_weights(
     """What each node says of each target, from lists of entries."""
     values = _numbers(n, f"{kind}_weights")
     join = _JOINS[how]
+    n.check_table(len(forest.feature), targets)
     table = np.full((len(forest.feature), targets), join.absent, values.dtype)
     names = zip(n.ints_attr(f"{kind}_treeids"), n.ints_attr(f"{kind}_nodeids"), strict=True)
     places = np.array([number[name] for name in names]), np.array(n.ints_attr(f"{kind}_ids"))
@@ -184,7 +185,9 @@ def tree_ensemble(c: Context, n: OnnxNode) -> tuple[str, ...]:
     nodes = [forest.new() for _ in modes]
     leaves = [forest.new() for _ in targets]
     _ask_all(n, forest, nodes, leaves)
-    weights = np.full((len(forest.feature), n.int_attr("n_targets", 1)), _JOINS[how].absent)
+    shape = len(forest.feature), n.int_attr("n_targets", 1)
+    n.check_table(*shape)
+    weights = np.full(shape, _JOINS[how].absent)
     weights[leaves, targets] = values
     scores = _joined(c, x, forest, n.ints_attr("tree_roots"), weights, how)
     name = list(_POST_TRANSFORMS)[n.int_attr("post_transform", 0)]

@@ -78,7 +78,8 @@ def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def mel_weight_matrix(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Triangles of equal width on the mel scale, one a column."""
     bins, length, rate = (int(c.scalar(n, i)) for i in range(3))
-    if not (0 <= bins and 0 <= length and bins * length <= MOST_ELEMENTS and rate):
+    elements = (bins + 2) * (length // 2 + 1)
+    if not (0 <= bins and 0 <= length and elements <= MOST_ELEMENTS and rate):
         raise n.invalid(f"{bins} bins of {length} samples at a rate of {rate}")
     low, high = (2595 * np.log10(1 + float(c.scalar(n, i)) / 700) for i in (3, 4))
     mels = low + np.arange(bins + 2) * ((high - low) / (bins + 2))

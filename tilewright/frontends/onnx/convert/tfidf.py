@@ -73,6 +73,7 @@ def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
         steps = 1 if length == 1 else n.int_attr("max_skip_count") + 1
         if not runs.size or not shortest <= length <= longest:
             continue
+        n.check_table(len(runs), width)
         columns = np.zeros((len(runs), width), np.float32)
         columns[np.arange(len(runs)), places] = 1
         furthest = steps if length == 1 else min(steps, (size - 1) // (length - 1))

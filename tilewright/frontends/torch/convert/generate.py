@@ -14,6 +14,9 @@ from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.generate import EyeAttrs, FullAttrs, RangeAttrs
 
+# A few numbers of a program can ask for any table; what is made while compiling must fit in memory.
+MOST_ELEMENTS = 2**28
+
 
 def _filled(c: Context, n: Call, shape: Any, value: Any) -> str:
     dims = tuple(as_expr(d) for d in shape)
@@ -52,6 +55,9 @@ def arange(c: Context, n: Call) -> Result:
     """Numbers at equal distances: whole ones from sizes, others from constants."""
     start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
     if any(isinstance(v, float) and not v.is_integer() for v in (start, end, step)):
+        count = (end - start) / step
+        if count > MOST_ELEMENTS:
+            raise n.unsupported(f"{count:.0f} numbers", f"at most {MOST_ELEMENTS}")
         values = np.arange(start, end, step, dtype=np.float64)
         return c.constant(values, n.dtype, n.name)
     first, last, by = (_whole(v) for v in (start, end, step))
