@@ -37,6 +37,7 @@ UNLIKE: Mapping[str, str] = {
 UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "Attention": "keys that are hidden count nothing, but NaN and infinities of theirs are spread",
     "AveragePool": "elements that are NaN are taken for padding",
+    "BatchNormalization": "here a scale and an offset are formed first, NaN of an infinite scale",
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
     "DFT": "in a fast transform infinities meet other factors",
     "DynamicQuantizeLinear": "what integer NaN becomes is open",
@@ -76,10 +77,10 @@ _FLOATS = [getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOA
 
 def _fits(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     """What becomes of a float that an integer type cannot hold is open."""
-    x, targets = operands[0], [a.i for a in _targets(node) if a.i in _INTEGERS]
-    if not targets or not is_float(x.dtype):
+    x, target = operands[0], next(a.i for a in node.attribute if a.name == "to")
+    if target not in _INTEGERS or not is_float(x.dtype):
         return True
-    info = ml_dtypes.iinfo(onnx.helper.tensor_dtype_to_np_dtype(targets[0]))
+    info = ml_dtypes.iinfo(onnx.helper.tensor_dtype_to_np_dtype(target))
     wide = x.astype(np.float64)
     return bool(np.all((float(info.min) - 1 < wide) & (wide < float(info.max) + 1)))
 
@@ -101,12 +102,16 @@ def _is_finite(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     return all(np.isfinite(x).all() for x in floats)
 
 
+def _is_exact_in_doubles(x: np.ndarray) -> bool:
+    return x.dtype.kind not in "iu" or bool(np.all((x <= 1 << 53) & (x >= -(1 << 53))))
+
+
 def _has_whole_lengths(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     """Some coordinates depend on the new length, which is not rounded, and 1 is shifted by half.
 
-    Of complex numbers only the real part is resized.
+    Of complex numbers only the real part is resized, and integers beyond 2^53 are rounded.
     """
-    if operands[0].dtype.kind == "c":
+    if operands[0].dtype.kind == "c" or not _is_exact_in_doubles(operands[0]):
         return False
     given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if given.get("coordinate_transformation_mode") not in _BY_LENGTH:
@@ -161,11 +166,19 @@ def _has_an_order(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     return x.dtype.isbuiltin == 1 or not is_float(x.dtype) or not np.isnan(x).any()
 
 
+def _is_inside(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
+    """What lies outside is nobody's promise, and not refused where there are few elements."""
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+    size = operands[0].shape[axis]
+    return bool(np.all((-size <= operands[1]) & (operands[1] < size)))
+
+
 # Operators in which the reference is right for some operands only, and for which.
 RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] = {
     "AveragePool": _has_windows_in_place,
     "Cast": _fits,
     "DynamicQuantizeLinear": _is_spread,
+    "GatherElements": _is_inside,
     "GroupNormalization": _is_no_double,
     "LogSoftmax": _is_narrow,
     "QLinearMatMul": _is_of_integers,
@@ -204,7 +217,7 @@ def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     floating = _floating(model)
     return (
         floating is not None
-        and not any(a.i in _INTEGERS for n in _nested(model.graph) for a in _targets(n))
+        and not any(n.op_type in RIGHT_FOR for n in _nested(model.graph))
         and not operators & unlike
         and all(n.input[0] in floating for n in nodes if _makes_numbers_between(n))
     )
@@ -237,12 +250,8 @@ def _floating(model: onnx.ModelProto) -> set[str] | None:
     return {name for name, number in types.items() if number in _FLOATS}
 
 
-def _targets(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
-    return [a for a in node.attribute if node.op_type == "Cast" and a.name == "to"]
-
-
 def _nested(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Nodes whose operands come from steps before: a cast may meet what an integer cannot hold."""
+    """Nodes of branches and steps, whose operands are not known here."""
     for node in graph.node:
         for attribute in node.attribute:
             yield from _nodes(attribute.g)
