@@ -288,14 +288,13 @@ def _latency(report: Report) -> str:
         return "no kernel has a schedule that is faster than the built-in one"
     if latency.result not in ("", LEVEL, SLOWER):
         return f"the model could not be measured: {latency.result}"
-    if latency.result == SLOWER:
+    if latency.result:
         return (
-            f"together they make the model slower, {latency.before * 1e3:.3f} to "
-            f"{latency.after * 1e3:.3f} ms: none of them will be used"
+            f"the model is {latency.result} with them, {latency.after * 1e3:.3f} ms after "
+            f"{latency.before * 1e3:.3f}: none of them will be used"
         )
-    doubt = ", which may be chance" if latency.result else ""
     ratio = latency.before / latency.after
     return (
         f"the model: {latency.before * 1e3:.3f} ms before, {latency.after * 1e3:.3f} ms after, "
-        f"{ratio:.2f} times as fast{doubt}"
+        f"{ratio:.2f} times as fast"
     )

@@ -1,6 +1,6 @@
 """What the comparisons in records say: which trace a workload gets instead of the built-in one.
 
-A comparison that the trace won has no failure; else that is `LEVEL` or begins with `SLOWER`. Of
+A comparison that the trace won has no failure; else that begins with `LEVEL` or `SLOWER`. Of
 several comparisons of a trace under the same conditions the newest counts. A trace is good if it
 won somewhere and was slower nowhere; the best is the one that gained most. All of that holds for
 the rival of the comparison only: a built-in schedule that has changed since was not beaten.

@@ -61,8 +61,12 @@ class FakeMeasurer:
         return faster([self.gain * (1 + 1e-4 * i) for i in range(20)], [1.0] * 20)
 
 
-def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeasurer]:
-    """Sessions measure by the formula from now on; a fresh class, so that tests do not meet."""
+def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
+    """Sessions measure by the formula from now on; a fresh class, so that tests do not meet.
+
+    Models come out as said, one after another and the last for ever; without a word they win.
+    """
+    said = [*latencies] or [Latency(1.0, 0.5, WON)]
 
     class Fresh(FakeMeasurer):
         log: ClassVar[list[str]] = []
@@ -76,7 +80,7 @@ def use_fakes(monkeypatch: Any, latency: Latency | None = None) -> type[FakeMeas
             return {}
 
         def compare(self, *_: object) -> Latency:
-            return latency or Latency(1.0, 0.5, WON)
+            return said.pop(0) if len(said) > 1 else said[0]
 
     monkeypatch.setattr(session_module, "Measurer", Fresh)
     monkeypatch.setattr(session_module, "WholeModel", Whole)

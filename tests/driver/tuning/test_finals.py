@@ -87,7 +87,7 @@ def test_a_rejected_winner_leaves_the_place_to_the_next(search: TaskSearch) -> N
     decide(search, Arena(0.5), JOB)  # type: ignore[arg-type]
     first = winner(search)
     assert first is not None
-    search.ledger.add(search.task, rejected(search, first[0], "in the whole model"))
+    search.ledger.add(search.task, rejected(search, first[0], LEVEL))
     assert winner(search) is None
     decide(search, Arena(0.9), JOB)  # type: ignore[arg-type]
     second = winner(search)

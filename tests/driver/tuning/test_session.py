@@ -17,6 +17,7 @@ from tests.models import mlp, random_inputs, reference, save
 from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
+from tilewright.driver.tuning.contest import WON
 from tilewright.driver.tuning.extract import TuningTask
 from tilewright.driver.tuning.finals import winner
 from tilewright.driver.tuning.session import BUILD_WORKER, Session, Settings
@@ -28,7 +29,7 @@ from tilewright.tune.machine import target_text
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.records import Record, Records
-from tilewright.tune.verdicts import SLOWER, read_verdicts
+from tilewright.tune.verdicts import LEVEL, SLOWER, read_verdicts
 
 
 def _measured(records: Records) -> list[Record]:
@@ -120,15 +121,31 @@ def test_only_winners_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(read_verdicts(database(tmp_path), host())) == 0
 
 
-def test_what_makes_the_model_slower_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("result", [LEVEL, SLOWER])
+def test_what_does_not_make_the_model_faster_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str
 ) -> None:
-    use_fakes(monkeypatch, Latency(1.0, 1.5, SLOWER))
+    use_fakes(monkeypatch, Latency(1.0, 1.5, result))
     with Records(database(tmp_path)) as records:
         report = session(records, trials=20).run()
         assert report.latency is not None
         assert not any(map(winner, report.searches))
     assert len(read_verdicts(database(tmp_path), host())) == 0
+
+
+def test_what_promises_least_is_given_up_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch, Latency(1.0, 1.0, LEVEL), Latency(1.0, 0.9, WON))
+    with Records(database(tmp_path)) as records:
+        report = session(records, trials=30, scheduler="round-robin").run()
+        assert report.latency == Latency(1.0, 0.9, WON)
+        won = [s for s in report.searches if winner(s)]
+        gone = {r.workload for r in records.comparisons() if "in the whole model" in r.failure}
+    promises = {s.task.workload: s.builtin - s.best for s in report.searches}
+    assert len(won) == 1
+    assert len(gone) == 2
+    assert all(promises[won[0].task.workload] >= promises[workload] for workload in gone)
 
 
 def test_a_kernel_that_the_sizes_do_not_fit_is_given_up(

@@ -15,7 +15,7 @@ from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.measure.significance import Verdict
 from tilewright.tune.records import Record
-from tilewright.tune.verdicts import SLOWER, Verdicts
+from tilewright.tune.verdicts import Verdicts
 
 # How many of a task's candidates are compared before the built-in schedule is left to it.
 FINALISTS = 2
@@ -65,9 +65,9 @@ def comparison(search: TaskSearch, trace: str, outcome: Outcome) -> Record:
     return Record(*about, ledger.versions, ledger.of_task(task), *rival)
 
 
-def rejected(search: TaskSearch, trace: str, why: str) -> Record:
-    """A record that a trace is not to be used, although it won alone."""
-    return comparison(search, trace, Outcome(f"{SLOWER}: {why}"))
+def rejected(search: TaskSearch, trace: str, result: str) -> Record:
+    """A record that a trace is not to be used: it won alone, but this came of it in the model."""
+    return comparison(search, trace, Outcome(f"{result} in the whole model"))
 
 
 def winner(search: TaskSearch) -> tuple[str, float] | None:
