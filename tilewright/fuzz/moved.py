@@ -229,7 +229,7 @@ def _multiply_add(e: Expr) -> Expr | None:
 
 
 def _is_of_bf16(e: Expr) -> bool:
-    return e.dtype == F32 and all(load.dtype == BF16 for load in loads(e))
+    return e.dtype == F32 and {load.dtype for load in loads(e)} == {BF16}
 
 
 def _flushed(e: Expr) -> Expr:
