@@ -17,6 +17,7 @@ from tilewright.codegen.llvm import compile_assembly, compile_object
 from tilewright.codegen.statements import emit_func
 from tilewright.core.dtypes import BF16, DTYPES, F16, F32, F64, DType
 from tilewright.ir.loop.nodes import Buffer, Func, Store
+from tilewright.ir.loop.text import parse_func
 from tilewright.target.cpu import NAMED
 
 # What a C library has; anything else would have to come with the compiler of the machine.
@@ -69,6 +70,26 @@ def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruct
         module = ModuleText(native_bf16=native)
         emit_func(module, func, ())
         assert (instruction in compile_assembly(module.text(), NAMED[target])) == bool(native)
+
+
+@pytest.mark.parametrize("target", [name for name, t in NAMED.items() if "x86" in t.triple])
+def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
+    """It would flush subnormal numbers, or call a function that the machine may not have."""
+    func = parse_func("""
+        func @first(x: bf16[64], out y: i64[8], out z: bf16[8]) {
+          alloc peak: bf16[1]
+          for i in serial(8) {
+            peak[0] = -inf:bf16
+            for j in serial(8) { peak[0] = max(peak[0], x[i * 8 + j]) }
+            y[i] = 8
+            for j in serial(8) { y[i] = min(y[i], select(x[i * 8 + j] == peak[0], j, 8)) }
+            z[i] = select(peak[0] < x[i], peak[0], -peak[0])
+          }
+        }
+        """)
+    text = compile_assembly(llvm_text(func), NAMED[target])
+    assert "vcvtneps2bf16" not in text
+    assert "call" not in text
 
 
 @pytest.mark.parametrize("lanes", [16, 32, 64, 128])

@@ -14,8 +14,8 @@ from tilewright.arith.expr import Cast
 from tilewright.arith.limits import highest, lowest
 from tilewright.codegen.complex import emit_complex_comparison
 from tilewright.codegen.small_floats import narrow, widen
-from tilewright.codegen.types import intrinsic_suffix, register_type, splat
-from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I32, U16, U32, DType
+from tilewright.codegen.types import bfloat_type, intrinsic_suffix, register_type, splat
+from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I32, U32, DType
 from tilewright.core.errors import CodegenError
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ def _opcode(source: DType, target: DType) -> str | None:
 
 def _widen_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     """The bits of a bf16 are the upper half of those of the equal f32."""
-    let, half, word = em.fn.let, register_type(U16, lanes), register_type(U32, lanes)
-    bits = let(f"bitcast {register_type(BF16, lanes)} {a} to {half}")
-    upper = let(f"shl {word} {let(f'zext {half} {bits} to {word}')}, {splat(16, U32, lanes)}")
+    let, half, word = em.fn.let, register_type(BF16, lanes), register_type(U32, lanes)
+    upper = let(f"shl {word} {let(f'zext {half} {a} to {word}')}, {splat(16, U32, lanes)}")
     return let(f"bitcast {word} {upper} to {register_type(F32, lanes)}")
 
 
@@ -132,9 +131,10 @@ def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     if native == "x86_64" and lanes % X86_NARROWED == 0:
         return _narrow_x86(em, a, lanes)
     if native and native != "x86_64":
-        return _convert_at_once(em, a, F32, BF16, lanes)
+        old, new = register_type(F32, lanes), bfloat_type(lanes)
+        return bfloat_bits(em, em.fn.let(f"fptrunc {old} {a} to {new}"), lanes)
     let, word, single = em.fn.let, register_type(U32, lanes), register_type(F32, lanes)
-    half, sixteen = register_type(U16, lanes), splat(16, U32, lanes)
+    half, sixteen = register_type(BF16, lanes), splat(16, U32, lanes)
     bits = let(f"bitcast {single} {a} to {word}")
     upper = let(f"lshr {word} {bits}, {sixteen}")
     odd = let(f"and {word} {upper}, {splat(1, U32, lanes)}")
@@ -143,18 +143,21 @@ def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     quiet = let(f"or {word} {upper}, {splat(0x40, U32, lanes)}")
     is_nan = let(f"fcmp uno {single} {a}, {a}")
     chosen = let(f"select {register_type(BOOL, lanes)} {is_nan}, {word} {quiet}, {word} {rounded}")
-    return let(
-        f"bitcast {half} {let(f'trunc {word} {chosen} to {half}')} to {register_type(BF16, lanes)}"
-    )
+    return let(f"trunc {word} {chosen} to {half}")
+
+
+def bfloat_bits(em: ExprEmitter, a: str, lanes: int) -> str:
+    """What an instruction gave as a value of bf16."""
+    return em.fn.let(f"bitcast {bfloat_type(lanes)} {a} to {register_type(BF16, lanes)}")
 
 
 def _narrow_x86(em: ExprEmitter, a: str, lanes: int) -> str:
     """By the instruction itself: LLVM dies of its own conversion of a vector that is part zero."""
     if lanes == X86_NARROWED:
         name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * lanes}"
-        old, new = register_type(F32, lanes), register_type(BF16, lanes)
+        old, new = register_type(F32, lanes), bfloat_type(lanes)
         em.fn.module.declare(name, f"{new} ({old})")
-        return em.fn.let(f"call {new} @{name}({old} {a})")
+        return bfloat_bits(em, em.fn.let(f"call {new} @{name}({old} {a})"), lanes)
     first = X86_NARROWED * (lanes // X86_NARROWED // 2)
     parts = [
         _narrow_x86(em, _slice(em, a, F32, lanes, start, count), count)

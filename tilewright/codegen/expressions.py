@@ -29,12 +29,13 @@ from tilewright.arith.expr import (
 )
 from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.codegen.complex import emit_complex_comparison
-from tilewright.codegen.conversions import emit_cast
+from tilewright.codegen.conversions import bfloat_bits, emit_cast
 from tilewright.codegen.function import FunctionText
 from tilewright.codegen.integers import emit_division, emit_shift
 from tilewright.codegen.known_loads import KnownLoads, Reads
 from tilewright.codegen.memory import emit_load
 from tilewright.codegen.types import (
+    bfloat_type,
     intrinsic_suffix,
     is_widened,
     literal,
@@ -50,6 +51,9 @@ INT_OPS = ("add", "sub", "mul", "and", "or", "xor")
 # Sums of bools are disjunctions, products conjunctions, as in NumPy.
 BOOL_OPS = {"add": "or", "mul": "and"}
 COMPARE = {"lt": "lt", "le": "le", "eq": "eq", "ne": "ne"}
+EXTREMA = {"min": "minimum", "max": "maximum"}
+# What GPUs compute in bf16, without f32.
+GPU_BF16 = (*COMPARE, *EXTREMA)
 INTRINSIC_CALLS = {
     "sqrt": "sqrt",
     "floor": "floor",
@@ -212,7 +216,9 @@ class ExprEmitter:
 
 def _binary(em: ExprEmitter, e: Binary) -> str:
     lanes, dtype = e.lanes, e.a.dtype
-    if dtype.is_storage and not (dtype == BF16 and e.op in _bf16_operations(em)):
+    if dtype == BF16 and em.fn.module.native_bf16 == "nvptx64" and e.op in GPU_BF16:
+        return _bf16_operation(em, e)
+    if dtype.is_storage:
         return em.value(cast(e.dtype, Binary(e.op, cast(F32, e.a), cast(F32, e.b))))
     a, b = em.vector(e.a, lanes), em.vector(e.b, lanes)
     if dtype.kind == "complex":
@@ -220,17 +226,25 @@ def _binary(em: ExprEmitter, e: Binary) -> str:
     kind = register_type(dtype, lanes)
     if e.op in COMPARE:
         return em.fn.let(f"{_comparison(e.op, dtype)} {kind} {a}, {b}")
-    if e.op in ("min", "max"):
+    if e.op in EXTREMA:
         return _extremum(em, e, a, b)
     if dtype.is_float:
         return _float_operation(em, e, kind, a, b)
     return _integer_operation(em, e, kind, a, b)
 
 
-def _bf16_operations(em: ExprEmitter) -> Collection[str]:
-    """What needs no f32: comparisons everywhere, and what GPUs have instructions for."""
-    on_gpu = em.fn.module.native_bf16 == "nvptx64"
-    return (*COMPARE, "min", "max") if on_gpu else COMPARE
+def _bf16_operation(em: ExprEmitter, e: Binary) -> str:
+    """By an instruction for bf16 itself."""
+    kind, bits = bfloat_type(e.lanes), register_type(BF16, e.lanes)
+    operands = (em.vector(x, e.lanes) for x in (e.a, e.b))
+    a, b = (em.fn.let(f"bitcast {bits} {x} to {kind}") for x in operands)
+    if e.op in COMPARE:
+        return em.fn.let(f"{_comparison(e.op, BF16)} {kind} {a}, {b}")
+    vector = f"v{e.lanes}" if e.lanes > 1 else ""
+    name = f"llvm.{EXTREMA[e.op]}.{vector}bf16"
+    em.fn.module.declare(name, f"{kind} ({kind}, {kind})")
+    found = em.fn.let(f"call {_zeros(em)}{kind} @{name}({kind} {b}, {kind} {a})")
+    return bfloat_bits(em, found, e.lanes)
 
 
 def _float_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
@@ -262,19 +276,24 @@ def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     if e.dtype.is_float:
         # The result so far goes second: x86 has to look for a NaN in the first operand only, and
         # a chain of extrema does not wait for that.
-        name = "minimum" if e.op == "min" else "maximum"
-        flags = "" if em.fn.module.orders_zeros else "nsz "
-        return em.intrinsic(name, e.dtype, e.lanes, [b, a], flags)
+        return em.intrinsic(EXTREMA[e.op], e.dtype, e.lanes, [b, a], _zeros(em))
     if e.dtype == BOOL:
         kind = register_type(BOOL, e.lanes)
         return em.fn.let(f"{'and' if e.op == 'min' else 'or'} {kind} {a}, {b}")
     return em.intrinsic(("s" if e.dtype.kind == "int" else "u") + e.op, e.dtype, e.lanes, [a, b])
 
 
+def _zeros(em: ExprEmitter) -> str:
+    """The flag of an extremum that may take either of two zeros."""
+    return "" if em.fn.module.orders_zeros else "nsz "
+
+
 def _unary(em: ExprEmitter, e: Unary) -> str:
     if e.dtype.is_storage and e.dtype != BF16:
         return em.value(Cast(e.dtype, Unary(e.op, cast(F32, e.a))))
     kind, a = register_type(e.dtype, e.lanes), em.value(e.a)
+    if e.dtype == BF16:
+        return em.fn.let(f"xor {kind} {a}, {splat(-0.0, BF16, e.lanes)}")
     if e.op == "not":
         return em.fn.let(f"xor {kind} {a}, {splat(e.dtype == BOOL or -1, e.dtype, e.lanes)}")
     if e.dtype.is_float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tilewright.arith.expr import Expr, Load
 from tilewright.arith.vector import Ramp, Shuffle
 from tilewright.codegen.types import intrinsic_suffix, is_widened, memory_type, register_type
-from tilewright.core.dtypes import BF16, BOOL, I64, U16, DType
+from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
 
 if TYPE_CHECKING:
@@ -54,16 +54,14 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
         loaded = em.fn.let(f"load {how}{kind}, ptr {pointer}, align {align}")
         return em.to_register(loaded, e.dtype, lanes)
     pointer = em.element_pointer(e.buffer, e.dtype, index.base)
-    moved, flags = _moved(e.dtype, lanes), register_type(BOOL, lanes)
+    flags = register_type(BOOL, lanes)
     name = f"llvm.masked.load.{_memory_suffix(e.dtype, lanes)}.p0"
-    em.fn.module.declare(name, f"{moved} (ptr, {flags}, {moved})")
+    em.fn.module.declare(name, f"{kind} (ptr, {flags}, {kind})")
     mask = em.vector(e.mask, lanes)
     loaded = em.fn.let(
-        f"call {moved} @{name}(ptr align {e.dtype.alignment} {pointer}, {flags} {mask}, "
-        f"{moved} zeroinitializer)"
+        f"call {kind} @{name}(ptr align {e.dtype.alignment} {pointer}, {flags} {mask}, "
+        f"{kind} zeroinitializer)"
     )
-    if moved != kind:
-        loaded = em.fn.let(f"bitcast {moved} {loaded} to {kind}")
     return em.to_register(loaded, e.dtype, lanes)
 
 
@@ -164,18 +162,10 @@ def _readable(em: ExprEmitter, indices: str, base: str, mask: str, lanes: int) -
     return indices, em.fn.let(f"select i1 {some}, ptr {base}, ptr {em.fn.module.zeros()}")
 
 
-def _moved(dtype: DType, lanes: int) -> str:
-    """What is moved under a mask: of bf16 the bits.
-
-    Of vectors that x86 has to take apart, LLVM moves one lane as a scalar, and dies of one of bf16.
-    """
-    return memory_type(U16 if dtype == BF16 else dtype, lanes)
-
-
 def _memory_suffix(dtype: DType, lanes: int) -> str:
     if is_widened(dtype):
         return f"v{lanes}i8"
-    return intrinsic_suffix(U16 if dtype == BF16 else dtype, lanes)
+    return intrinsic_suffix(dtype, lanes)
 
 
 def emit_store(em: ExprEmitter, s: Store) -> None:
@@ -203,14 +193,12 @@ def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
         align = em.alignment(s.buffer, dtype, index.base)
         em.fn.emit(f"store {_access(em, s.buffer)}{kind} {value}, ptr {pointer}, align {align}")
         return
-    moved, flags = _moved(dtype, lanes), register_type(BOOL, lanes)
+    flags = register_type(BOOL, lanes)
     name = f"llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
-    em.fn.module.declare(name, f"void ({moved}, ptr, {flags})")
+    em.fn.module.declare(name, f"void ({kind}, ptr, {flags})")
     mask = em.vector(s.mask, lanes)
-    if moved != kind:
-        value = em.fn.let(f"bitcast {kind} {value} to {moved}")
     em.fn.emit(
-        f"call void @{name}({moved} {value}, ptr align {dtype.alignment} {pointer}, {flags} {mask})"
+        f"call void @{name}({kind} {value}, ptr align {dtype.alignment} {pointer}, {flags} {mask})"
     )
 
 

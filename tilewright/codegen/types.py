@@ -1,7 +1,10 @@
 """How element types and literals are spelled in LLVM IR.
 
-A value has a register type (`i1` for bool) and a memory type (`i8` for bool). Small floats and
-complex numbers are integers of their bits; what has fewer than 8 has a byte in memory.
+A value has a register type (`i1` for bool) and a memory type (`i8` for bool). Small floats, bf16
+and complex numbers are integers of their bits; what has fewer than 8 has a byte in memory. LLVM's
+`bfloat` is for the operands of a machine's instructions alone (`bfloat_type`): to compare or move
+one on x86, LLVM may round f32 by an instruction that makes zeros of subnormal numbers, or call a
+function that the machine may not have.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import struct
 import numpy as np
 
 from tilewright.core.dtypes import (
+    BF16,
     BOOL,
     C64,
     C128,
@@ -24,14 +28,13 @@ from tilewright.core.errors import CodegenError
 _REGISTER = {
     "bool": "i1",
     "f16": "half",
-    "bf16": "bfloat",
     "f32": "float",
     "f64": "double",
     "string": "i64",
     **{f"{s}{n}": f"i{n}" for s in "iu" for n in (8, 16, 32, 64)},
-    **{d.name: f"i{d.bits}" for d in (*SMALL_FLOATS, *SMALL_INTEGERS, C64, C128)},
+    **{d.name: f"i{d.bits}" for d in (*SMALL_FLOATS, *SMALL_INTEGERS, BF16, C64, C128)},
 }
-_FLOATS = ("half", "bfloat", "float", "double")
+_FLOATS = ("half", "float", "double")
 
 
 def register_type(dtype: DType, lanes: int = 1) -> str:
@@ -44,6 +47,11 @@ def register_type(dtype: DType, lanes: int = 1) -> str:
         )
     scalar = _REGISTER[dtype.name]
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def bfloat_type(lanes: int = 1) -> str:
+    """The LLVM type of the operands of a machine's own instructions for bf16."""
+    return "bfloat" if lanes == 1 else f"<{lanes} x bfloat>"
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
@@ -74,8 +82,8 @@ def literal(value: int | float | bool, dtype: DType) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
     if dtype.name == "f16":
         return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
-    if dtype.name == "bf16":
-        return f"0xR{int(np.asarray(value, dtype.numpy).view(np.uint16)):04X}"
+    if dtype == BF16:
+        return str(int(literal_value(value, dtype).view(np.uint16)))
     if dtype.is_float:
         return str(int(literal_value(value, dtype).view(np.uint8)))
     return str(int(value))

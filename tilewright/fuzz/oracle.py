@@ -27,6 +27,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.evaluate import Step, evaluate_node, run_outputs
 from tilewright.runtime.binding import Port
 from tilewright.runtime.executable import Executable
+from tilewright.target.cpu import Target, resolve
 
 # How often the largest movement seen may be exceeded.
 SLACK = 8.0
@@ -80,14 +81,21 @@ class Expected:
     exact: bool
 
 
-def expect(run: Interpreter, inputs: Mapping[str, np.ndarray], tries: int = 3) -> Expected:
-    """Interpret a model `tries` times more, with results moved; an output without a spread is one
-    whose shape depends on rounding, as are all where that leads to an error."""
+def expect(
+    run: Interpreter,
+    inputs: Mapping[str, np.ndarray],
+    tries: int = 3,
+    machine: Target | None = None,
+) -> Expected:
+    """Interpret a model `tries` times more, with results moved as `machine` may (by default this
+    one); an output without a spread is one whose shape depends on rounding, as are all where that
+    leads to an error."""
+    flushes = bool((machine or resolve("native")).bf16_products)
     outputs = run(inputs, evaluate_node)
     spread: list[np.ndarray | None] = [np.zeros(np.shape(x)) for x in outputs]
     exact = False
     for seed in range(tries):
-        moved = Moved(seed)
+        moved = Moved(seed, flushes)
         try:
             others = run(inputs, moved)
         except Error:

@@ -21,7 +21,7 @@ from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.walk import map_exprs
 from tilewright.ir.tensor.build import Builder
-from tilewright.ir.tensor.interp import run_program
+from tilewright.ir.tensor.interp import Sums, run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder
@@ -103,11 +103,12 @@ def evaluate_node(
     types: Sequence[Type | None] | None = None,
     step: Step | None = None,
     edit: Edit | None = None,
+    sums: Sums = "",
 ) -> list[np.ndarray]:
     """The outputs of one node; `types` are those of its inputs, by default what the arrays have.
 
     `step` evaluates the nodes of its nested graphs, or of what it decomposes into; `edit` changes
-    what it computes.
+    what it computes, `sums` how tensor expressions add floats.
     """
     if node.regions:
         return _REGIONS[node.op](node, inputs, sizes, step)
@@ -115,7 +116,7 @@ def evaluate_node(
     if types is None:
         types = [None if x is None else _type_of(x) for x in inputs]
     if row.te is not None:
-        return _run_te(row, node, inputs, sizes, types, edit)
+        return _run_te(row, node, inputs, sizes, types, edit, sums)
     if row.loops is not None:
         return _run_loops(row, node, inputs, sizes, types, edit)
     return _run_decomposed(row, node, inputs, sizes, types, step)
@@ -224,13 +225,14 @@ def _run_te(
     sizes: Sizes,
     types: Sequence[Type | None],
     edit: Edit | None,
+    sums: Sums,
 ) -> list[np.ndarray]:
     program = tensor_program(row, node, types)
     if edit is not None:
         stages = tuple(replace(s, body=edit(s.body)) for s in program.stages)
         program = replace(program, stages=stages)
     given = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
-    found = run_program(program, given, sizes)
+    found = run_program(program, given, sizes, sums)
     return [found[name] for name in program.outputs]
 
 

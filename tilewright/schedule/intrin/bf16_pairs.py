@@ -2,7 +2,7 @@
 
     c[j] += a[0] * b[j, 0] + a[1] * b[j, 1]
 
-x86's instruction takes subnormal operands and results for zero.
+Both instructions take subnormal operands and results for zero.
 """
 
 from __future__ import annotations
