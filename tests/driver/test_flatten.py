@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.ops.test_control import N, branch, conditional
 from tests.ops.test_loop import recurrent
-from tilewright.arith.expr import Var, const, maximum
+from tilewright.arith.expr import Var, const, maximum, minimum
 from tilewright.arith.simplify import simplify
+from tilewright.core.errors import UnsupportedError
 from tilewright.driver.compiler import lower
 from tilewright.driver.flatten import Branch, Cycle, Step, limit
 from tilewright.ir.graph.nodes import Check
@@ -33,6 +36,15 @@ def test_late_sizes_have_limits() -> None:
     assert limit(s * 4, late) is N * 8
     assert limit(t, late) is maximum(N * 2, 3)
     assert limit(N * 2 - s, late) is N
+
+
+def test_limits_of_sizes_that_do_not_grow_with_what_is_counted() -> None:
+    n, late = Var("n"), {"n": (const(0), N)}
+    assert limit(n % 4, late) is const(3)
+    assert limit(minimum(n, N - n), late) is N
+    assert limit(const(8) // n, late) is const(8)
+    with pytest.raises(UnsupportedError, match=r"driver\.unlimited"):
+        limit(N // (n - N), late)
 
 
 def test_what_a_loop_reads_and_gives_lives_as_long_as_its_steps() -> None:

@@ -28,6 +28,16 @@ def test_numbers_and_names() -> None:
     assert equal.expr(N) is equal.expr(M)
 
 
+def test_nothing_is_said_of_sizes_that_are_not_known_yet() -> None:
+    late = Var("_late_0")
+    equal = Equalities([Check(late.eq(2), ""), Check(N.eq(M), "")])
+    assert equal.before(["_late_1"]) is equal
+    before = equal.before(["_late_0"])
+    assert before.expr(late) is late
+    assert before.expr(N) is before.expr(M)
+    assert equal.expr(late) is const(2)
+
+
 def test_what_says_nothing_of_one_size_is_left() -> None:
     equal = Equalities([Check((N * 2).eq(M * 3), ""), Check(N < 513, "")])
     assert equal.expr(N * 2) is N * 2

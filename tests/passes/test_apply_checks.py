@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
@@ -11,6 +11,7 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.ops.check import check_types
 from tilewright.ops.control import IfAttrs
 from tilewright.ops.evaluate import run_graph
+from tilewright.ops.loop import LoopAttrs
 from tilewright.passes.apply_checks import apply_checks
 from tilewright.passes.infer_types import bind_dims
 
@@ -69,3 +70,17 @@ def test_sizes_that_cannot_be() -> None:
     assert bind_dims(graph, {"D": 32}).checks == ()
     with pytest.raises(TypeCheckError, match="differ, with D = 8"):
         bind_dims(graph, {"D": 8})
+
+
+def test_a_loop_gives_more_rows_than_a_check_behind_it_allows() -> None:
+    body = GraphBuilder("body")
+    row = body.add("relu", body.input("x", tensor(F32, 4)))
+    region = body.graph(body.constant(np.array(True)), row)
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 4))
+    late = LoopAttrs("i", const(9), 0, conditional=True, late="_late_0")
+    (stack,) = g.add_control("loop", ["", x], [region], late)
+    total = g.add("add", stack, g.input("y", tensor(F32, 2, 4)))
+    after = apply_checks(g.graph(g.add("exp", stack), total))
+    check_types(after)
+    assert [str(after.types[v]) for v in (stack, total)] == ["f32[_late_0, 4]", "f32[2, 4]"]

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.loop import LoopAttrs
 from tilewright.ops.table import op_row
 from tilewright.passes.distinct_outputs import distinct_outputs
 
@@ -49,3 +50,21 @@ def test_a_view_of_its_own_kernel_is_not_copied():
     y = g.add("relu", x)
     graph = g.graph(g.add("reshape", y, attrs=make_attrs("reshape", {"shape": (8,)})))
     assert distinct_outputs(graph) is graph
+
+
+def test_a_view_of_rows_whose_number_is_checked_late_is_copied():
+    body = GraphBuilder("body")
+    x = body.input("x", tensor(F32, 4))
+    going = body.constant(np.array(True))
+    rows = LoopAttrs("i", const(9), 0, conditional=True, late="_late_0")
+    g = GraphBuilder("f")
+    given = g.input("x", tensor(F32, 4))
+    region = body.graph(going, body.add("relu", x))
+    (stack,) = g.add_control("loop", ["", given], [region], rows)
+    flat = g.add("reshape", stack, attrs=make_attrs("reshape", {"shape": (Var("_late_0") * 4,)}))
+    kept = g.graph(flat)
+    assert distinct_outputs(kept) is kept
+    two = g.add("reshape", stack, attrs=make_attrs("reshape", {"shape": (8,)}))
+    after = distinct_outputs(g.graph(two))
+    assert after.nodes[-1].op == "identity"
+    assert after.tensor_type(stack).shape[0] is Var("_late_0")

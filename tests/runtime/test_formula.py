@@ -14,6 +14,8 @@ from tilewright.runtime.formula import formula_value
         ("min(N, S) + max(N, 2) % 3", 5),
         ("select(N < 2, 1, S)", 5),
         ("select(N == 4, 1, S)", 1),
+        ("-S / 2 + S / N", -1),
+        ("rem(-S, 3)", -2),
     ],
 )
 def test_values(text: str, value: int) -> None:

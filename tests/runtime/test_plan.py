@@ -61,3 +61,9 @@ def test_arguments_are_checked(planner: Planner) -> None:
         planner.bind((x, z[1:]))
     with pytest.raises(ExecutionError, match="x is f32"):
         planner.bind((np.float64(x), z))
+
+
+def test_shapes_of_outputs_are_not_negative(planner: Planner) -> None:
+    assert planner.checked([(2, 3), (0,)]) == ((2, 3), (0,))
+    with pytest.raises(ExecutionError, match=r"run\.too-small.*\[-1\]"):
+        planner.checked([(2, 3), (-1,)])

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.arith.expr import Expr, const, maximum
+from tilewright.arith.most import most
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars, substitute
-from tilewright.core.errors import Loc
+from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
@@ -115,7 +116,7 @@ class Flat:
     # The step before which a value is read last by what is no step: a branch reads its condition,
     # and in a loop the first step may come again after the last.
     decided: dict[str, int] = field(default_factory=dict)
-    # What each late size is at most: one of two, or anything up to the second.
+    # What each late size can be: one of two, or where the first is 0 anything up to the second.
     late: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
     # The same of the sizes that count the steps of loops.
     counters: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
@@ -320,9 +321,25 @@ def _define(flat: Flat, name: str, type: Type) -> str:
 
 
 def limit(e: Expr, late: Mapping[str, tuple[Expr, Expr]]) -> Expr:
-    """The most that a size can be while late sizes are not known: each lies between two."""
-    for name in free_vars(e):
-        if name in late:
-            either = [substitute(e, {name: value}) for value in late[name]]
-            return simplify(maximum(limit(either[0], late), limit(either[1], late)))
+    """The most that a size can be while late sizes are not known.
+
+    Each of them is one of two, or where the first is 0 anything up to the second.
+    """
+    for name in sorted(free_vars(e) & late.keys()):
+        first, last = late[name]
+        if first is const(0):
+            found = most(e, {name: last})
+            if found is None:
+                raise _unlimited(e)
+            return limit(found, late)
+        either = [substitute(e, {name: value}) for value in (first, last)]
+        return simplify(maximum(limit(either[0], late), limit(either[1], late)))
     return e
+
+
+def _unlimited(e: Expr) -> UnsupportedError:
+    return UnsupportedError(
+        "driver.unlimited",
+        f"how large the size {e} can become is not known before the model runs",
+        help="use sizes that grow with what the model counts, or that are constant",
+    )

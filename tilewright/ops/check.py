@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.core.errors import Error, VerifyError
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ops.equalities import Equalities
+from tilewright.ops.late import late_sizes
 from tilewright.ops.table import op_row
 
 
@@ -35,6 +36,7 @@ def _check_node(graph: Graph, n: Node, equal: Equalities) -> None:
     except Error as error:
         raise error.at(n.loc) from None
     types = found if isinstance(found, tuple) else (found,)
+    equal = equal.before(late_sizes(n))
     if types != n.types and equal.of(types) != equal.of(n.types):
         _fail(n, f"is of type {_listed(n.types)}, its operator gives {_listed(types)}")
 

@@ -8,7 +8,7 @@ size is known to be one. A check replaces the side that is a single size or quot
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from tilewright.arith.expr import Binary, Const, Expr, Select, Var
@@ -53,6 +53,19 @@ class Equalities:
         if len(movable) == 2:
             return (b, a) if simpler(a, b) is a else (a, b)
         return movable[0] if movable else None
+
+    def before(self, sizes: Collection[str]) -> Equalities:
+        """What holds where these late sizes are not known yet: nothing that is said of them.
+
+        A node that gives a size has no type that a check of this size promises, since that is
+        made after the node has run; memory is planned for what it may write until then.
+        """
+        if self._names.isdisjoint(sizes):
+            return self
+        result = Equalities()
+        result._to = {a: b for a, b in self._to.items() if free_vars(a).isdisjoint(sizes)}
+        result._names = {name for a in result._to for name in free_vars(a)}
+        return result
 
     def expr(self, e: Expr) -> Expr:
         """A size in its one spelling."""

@@ -13,7 +13,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.precision import widen
 from tilewright.ops.row import Op, fail, product_dtype
-from tilewright.ops.sizes import same_shape
+from tilewright.ops.sizes import assume, has_elements, same_shape
 
 
 @node
@@ -45,6 +45,11 @@ def _rotary_type(attrs: RotaryAttrs, ins: Sequence[TensorType | None]) -> Tensor
         raise fail("rotary_embedding", f"{x}, {cos} and {sin} do not fit each other")
     if cos.shape[-1] is not const(_rotated(attrs, x) // 2):
         raise fail("rotary_embedding", f"{cos} does not hold half the size of {x}'s rotated part")
+    size, width = const(_rotated(attrs, x)), x.shape[-1]
+    if not assume(size <= width, f"rotary_embedding: {size} elements of {width} cannot be rotated"):
+        raise fail("rotary_embedding", f"{x} has less than {size} elements a head to rotate")
+    if positions is not None and not has_elements("rotary_embedding", cos.shape[0], x.shape):
+        raise fail("rotary_embedding", f"{cos} has no positions")
     if positions is not None and positions.rank != 2:
         raise fail("rotary_embedding", f"{positions} has not two axes, batch and position")
     rows = x.shape[0], x.shape[2 if attrs.heads_first else 1]

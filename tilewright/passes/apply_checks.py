@@ -89,7 +89,7 @@ def _known(checks: tuple[Check, ...], unknown: set[str]) -> tuple[Check, ...]:
 
 
 def _respelt_node(n: Node, equal: Equalities, checks: tuple[Check, ...]) -> Node:
-    attrs, types = equal.of(n.attrs), equal.of(n.types)
+    attrs, types = equal.of(n.attrs), equal.before(late_sizes(n)).of(n.types)
     regions = tuple(_respelt_region(n, r, checks) for r in n.regions)
     same = all(a is b for a, b in zip(regions, n.regions, strict=True))
     if attrs == n.attrs and types == n.types and same:

@@ -26,6 +26,7 @@ from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.build import GraphBuilder, known_constant
 from tilewright.ops.equalities import Equalities
+from tilewright.ops.late import late_sizes
 from tilewright.ops.table import op_row
 from tilewright.passes.rewrites import record
 
@@ -234,7 +235,8 @@ class Rewriter(GraphBuilder):
             found = row.infer(n.attrs, ins) if rule is None else rule(n.attrs, ins, n.regions)
         except Error as error:
             raise error.at(n.loc) from None
-        return self.equalities.of(found if isinstance(found, tuple) else (found,))
+        equal = self.equalities.before(late_sizes(n))
+        return equal.of(found if isinstance(found, tuple) else (found,))
 
     def _check(self, n: Node, results: tuple[str, ...]) -> None:
         """A rule may not change what a value is; shapes may be spelt differently."""

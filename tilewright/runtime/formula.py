@@ -6,10 +6,17 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 
+
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
+    ast.Div: _truncated,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
@@ -22,6 +29,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 _CALLS: dict[str, Callable[..., int]] = {
     "min": min,
     "max": max,
+    "rem": lambda a, b: a - b * _truncated(a, b),
     "select": lambda condition, a, b: a if condition else b,
 }
 

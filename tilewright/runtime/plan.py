@@ -77,9 +77,6 @@ class Planner:
     def _make(self, inputs: Shapes, sizes: Sequence[int]) -> Plan:
         dims = (ctypes.c_int64 * (len(sizes) + self._late))(*sizes)
         shapes = self._limit_shapes(sizes) if self._late else self.output_shapes(dims)
-        for port, shape in zip(self._outputs, shapes, strict=True):
-            if min(shape, default=0) < 0:
-                raise _too_small(port, shape)
         return Plan(inputs, shapes, dims, self._functions["tw_arena_size"](dims))
 
     def output_shapes(self, dims: ctypes.Array[ctypes.c_int64]) -> Shapes:
@@ -91,11 +88,18 @@ class Planner:
             end = start + len(port.shape)
             shapes.append(tuple(found[start:end]))
             start = end
+        return self.checked(shapes)
+
+    def checked(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        """The shapes of the outputs, none of which is negative."""
+        for port, shape in zip(self._outputs, shapes, strict=True):
+            if min(shape, default=0) < 0:
+                raise _too_small(port, shape)
         return tuple(shapes)
 
     def _limit_shapes(self, sizes: Sequence[int]) -> Shapes:
         values = dict(zip(self._binder.symbols, sizes, strict=True))
-        return tuple(tuple(_dimension(d, values) for d in shape) for shape in self._limits)
+        return self.checked([tuple(_dimension(d, values) for d in s) for s in self._limits])
 
 
 def _dimension(dim: Dim, sizes: Mapping[str, int]) -> int:

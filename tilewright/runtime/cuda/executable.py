@@ -27,7 +27,7 @@ from tilewright.runtime.cuda.frame import Frame
 from tilewright.runtime.cuda.pool import Pool
 from tilewright.runtime.memory import address
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.plan import Plan, Planner, Shapes
+from tilewright.runtime.plan import Plan, Planner
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
@@ -283,8 +283,8 @@ class CudaExecutable(CompiledModel):
     def _narrowed(self, results: Sequence[Any], plan: Plan, frame: Frame) -> list[Any]:
         """As much of each result as the run has written."""
         sizes = {**self._sizes(plan.dims), **frame.late}
-        shapes: Shapes = tuple(
-            tuple(value_of(d, sizes) for d in shape) for shape in self._program["output_shapes"]
+        shapes = self._planner.checked(
+            [tuple(value_of(d, sizes) for d in s) for s in self._program["output_shapes"]]
         )
         return [
             array.narrowed(shape)

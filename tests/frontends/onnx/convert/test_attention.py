@@ -88,3 +88,6 @@ def test_refusals() -> None:
         imported("Attention", [q, q, q, None, q, q, np.array([3])], opset=24)
     with pytest.raises(Error, match="num_heads"):
         imported("RotaryEmbedding", [normal(1, 2, 8), normal(1, 2, 4), normal(1, 2, 4)], opset=23)
+    tables = [normal(9, 2), normal(9, 2), np.zeros((1, 3), np.int64)]
+    with pytest.raises(Error, match="less than 4 elements a head"):
+        imported("RotaryEmbedding", [normal(1, 2, 3, 2), *tables], opset=23, rotary_embedding_dim=4)

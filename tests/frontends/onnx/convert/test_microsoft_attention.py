@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.onnx.convert.microsoft_node import RNG, check_ms, normal, run_ms
-from tilewright.core.errors import UnsupportedError
+from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 
 BATCH, LENGTH, HEADS, SIZE = 2, 5, 3, 4
 HIDDEN = HEADS * SIZE
@@ -121,3 +121,13 @@ def test_rotary_embedding() -> None:
     check_ms("RotaryEmbedding", [rows, np.array([3]), *ANGLES])
     partly = {"num_heads": 4, "rotary_embedding_dim": WIDE}
     check_ms("RotaryEmbedding", [normal(BATCH, LENGTH, 8 * WIDE), positions, *ANGLES], **partly)
+
+
+def test_rotary_embedding_that_is_refused() -> None:
+    positions = RNG.integers(0, 20, (BATCH, LENGTH))
+    with pytest.raises(TypeCheckError, match=f"less than {WIDE} elements a head"):
+        run_ms("RotaryEmbedding", [normal(BATCH, 4, LENGTH, WIDE - 2), positions, *ANGLES])
+    rows = normal(BATCH, LENGTH, 4 * WIDE)
+    options = {"num_heads": 2, "rotary_embedding_dim": WIDE - 2}
+    with pytest.raises(Error, match=f"rotary_embedding_dim is not {WIDE}"):
+        run_ms("RotaryEmbedding", [rows, positions, *ANGLES], **options)

@@ -245,6 +245,8 @@ def rotary_embedding(c: Context, n: OnnxNode) -> tuple[str, ...]:
     flat = len(shape) == 3
     length, heads = shape[1 if flat else 2], n.int_attr("num_heads", 0)
     rotated = _angles(c, n, 2)
+    if n.int_attr("rotary_embedding_dim", 0) not in (0, rotated):
+        raise n.invalid(f"rotary_embedding_dim is not {rotated}, which the tables of angles rotate")
     if flat:
         size = simplify(shape[2] // heads) if heads else const(rotated)
         x = add_reshape(c, n, x, (shape[0], length, simplify(shape[2] // size), size))
