@@ -46,7 +46,7 @@ class OrtValue:
         stored = helper.tensor_dtype_to_np_dtype(onnx_element_type)
         if stored.itemsize != data.dtype.itemsize:
             raise ValueError(f"elements of {data.dtype} and {stored} have different sizes")
-        return cls(np.ascontiguousarray(data).view(stored), tensor_name(onnx_element_type))
+        return cls(np.asarray(data, order="C").view(stored), tensor_name(onnx_element_type))
 
     @classmethod
     def ortvalue_from_shape_and_type(

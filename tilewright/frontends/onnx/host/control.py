@@ -45,7 +45,8 @@ def scan(call: HostCall) -> tuple[Any, ...]:
     rows = [x[::-1] if turn else x for x, turn in zip(rows, turned, strict=True)]
     columns: list[list[Any]] = [[] for _ in body.output[len(states) :]]
     for slices in zip(*rows, strict=True):
-        given = (*states, *map(np.ascontiguousarray, slices))
+        # not ascontiguousarray(), which would give a number a dimension
+        given = (*states, *(np.asarray(x, order="C") for x in slices))
         named = zip((v.name for v in body.input), given, strict=True)
         results = list(call.nested(body, dict(named)))
         states, collected = results[: len(states)], results[len(states) :]
