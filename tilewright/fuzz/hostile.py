@@ -101,6 +101,8 @@ def _fitted(old: Any, shape: list[int], dtype: Any) -> np.ndarray:
     """An array of that type and shape: the old one, its elements over again, or zeros."""
     if not isinstance(old, np.ndarray) or old.dtype.kind in "OUS" or not old.size:
         return np.zeros(shape, dtype)
+    if old.dtype.isbuiltin != 1:  # not every small float becomes every other
+        old = old.astype(np.float64)
     with np.errstate(all="ignore"):
         return np.resize(old, shape).astype(dtype)
 

@@ -89,6 +89,9 @@ def test_versions_are_versions() -> None:
 
 def test_outputs_are_defined() -> None:
     _refused(_model(output="nowhere"), "onnx.undefined-value")
+    function = _local("f0", "Abs")
+    function.output[0] = "nowhere"
+    _refused(_calling(function), "onnx.undefined-value", "f0")
 
 
 def test_functions_come_to_an_end() -> None:

@@ -35,6 +35,8 @@ def check_wellformed(model: ModelProto, file: str) -> None:
         _check_texts((function.name, function.domain, *function.input, *function.output), file)
         for node in function.node:
             _check_node(node, _opsets(function.opset_import), file)
+        made = {*function.input, *(name for node in function.node for name in node.output)}
+        _check_defined(function.output, made, Loc(file, function.name))
     if model.functions:
         _check_functions(model, file)
 
@@ -134,11 +136,13 @@ def _check_outputs(graph: GraphProto, file: str) -> None:
     known = {v.name for field in fields for v in field}
     known |= {t.values.name for t in graph.sparse_initializer}
     known.update(name for node in graph.node for name in node.output)
-    for value in graph.output:
-        if value.name not in known:
-            raise FrontendError(
-                "onnx.undefined-value", f"output {value.name!r} is not defined", loc=Loc(file)
-            )
+    _check_defined([v.name for v in graph.output], known, Loc(file))
+
+
+def _check_defined(outputs: Iterable[str], known: set[str], loc: Loc) -> None:
+    for name in outputs:
+        if name not in known:
+            raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined", loc=loc)
 
 
 def _check_functions(model: ModelProto, file: str) -> None:
