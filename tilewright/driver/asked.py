@@ -99,4 +99,4 @@ def _constant(c: Constant) -> Expr | None:
 def _is_one_number(t: Type) -> bool:
     if not isinstance(t, TensorType) or as_int(t.elements) != 1:
         return False
-    return t.dtype == BOOL or t.dtype.is_integer and not t.dtype.is_small
+    return t.dtype == BOOL or (t.dtype.is_integer and not t.dtype.is_small)
