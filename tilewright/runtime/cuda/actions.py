@@ -1,7 +1,8 @@
 """A run on a GPU, action by action: kernels are launched, and what the host must know is read back.
 
-What only depends on sizes can be captured: the same launches in every run. A choice by a value, a
-size that is learnt or a loop with a condition wait for the GPU.
+What only depends on sizes, and on inputs that the host knows, can be captured: the same launches
+whenever these are. A choice by another value, a size that is learnt or a loop with a condition wait
+for the GPU.
 """
 
 from __future__ import annotations
