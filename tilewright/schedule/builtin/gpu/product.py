@@ -62,8 +62,9 @@ STAGES = 4
 # How near threads come to the machine's best, by how much less where a multiprocessor has no more
 # warps than these; how many of its parts have warps of their own.
 BEST, WITH_FEW, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
-# Seconds of a step of windows at least, whatever the tile: words are copied one by one, each with a
-# place to compute and a test (0.4 to 0.9 us in silero_vad, batch 32).
+# Seconds of a step of windows, of a tile that has a multiprocessor to itself: words are copied one
+# by one, each with a place to compute and a test (0.4 to 0.9 us in silero_vad, batch 32). Several
+# take as much longer: 54 steps of 100 tiles take 31 us, 14 steps of 400 take 40.
 WINDOWS_STEP = 0.5e-6
 # Seconds of a tile's begin and end, of the launch that adds parts; bytes of those in a second.
 TURN, LAUNCH, PARTS_RATE = 1.5e-6, 2e-6, 8e12
@@ -133,8 +134,13 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
         return None
     cut = [c for t in TILES for c in _in_parts(_stepping(t, depth), block, target)]
-    windows = _are_windows(roles)
-    return min(cut, key=lambda t: _seconds(t, (batch, rows, columns, depth), windows, target))
+    sizes = (batch, rows, columns, depth)
+    best = min(cut, key=lambda t: _seconds(t, sizes, target))
+    if not _are_windows(roles) or _load(best, sizes, target) > 1:
+        return best
+    alike = [t for t in cut if replace(t, parts=best.parts) == best]
+    alone = [t for t in alike if _load(t, sizes, target) == 1]
+    return min(alone, key=lambda t: _alone_seconds(t, sizes, target))
 
 
 def _are_windows(roles: ProductRoles) -> bool:
@@ -158,7 +164,7 @@ def sums_apart(block: Block, tile: Tile, target: GpuTarget) -> bool:
     turns = -(-sums * SUM_THREADS // (target.multiprocessors * target.warps * target.warp))
     reads = sums * depth * 2 * operand_load(roles.left).dtype.bytes
     apart = turns * -(-depth // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
-    return apart < _seconds(tile, sizes, True, target)
+    return apart < _alone_seconds(tile, sizes, target)
 
 
 def _stepping(tile: Tile, depth: int) -> Tile:
@@ -178,11 +184,17 @@ def _in_parts(tile: Tile, block: Block, target: GpuTarget) -> Iterator[Tile]:
         parts //= 2
 
 
-def _seconds(tile: Tile, sizes: tuple[int, ...], windows: bool, target: GpuTarget) -> float:
+def _load(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> int:
+    """How many tiles a multiprocessor has."""
+    batch, rows, columns, _ = sizes
+    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    return -(-blocks // target.multiprocessors)
+
+
+def _seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
     """How long a product takes with a tile, in as many parts as it says."""
     batch, rows, columns, depth = sizes
-    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-    load = -(-blocks // target.multiprocessors)
+    load = _load(tile, sizes, target)
     warps = tile.threads // target.warp
     # Each scheduler has whole warps, and waits for the one that has most.
     tiles = -(-load * warps // SCHEDULERS) * SCHEDULERS / warps
@@ -192,8 +204,14 @@ def _seconds(tile: Tile, sizes: tuple[int, ...], windows: bool, target: GpuTarge
     work = tiles * tile.rows * tile.columns * depth / tile.parts * target.multiprocessors
     added = LAUNCH + tile.parts * batch * rows * columns * 8 / PARTS_RATE
     turns = -(-load // resident)
-    least = turns * -(-depth // (tile.parts * tile.depth)) * WINDOWS_STEP if windows else 0.0
-    return max(work / rate, least) + turns * TURN + (added if tile.parts > 1 else 0.0)
+    return work / rate + turns * TURN + (added if tile.parts > 1 else 0.0)
+
+
+def _alone_seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
+    """The same of windows, with tiles that are no more than there are multiprocessors."""
+    steps = -(-sizes[-1] // (tile.parts * tile.depth))
+    taken = steps * WINDOWS_STEP + TURN + (LAUNCH if tile.parts > 1 else 0.0)
+    return max(taken, _seconds(tile, sizes, target))
 
 
 def depth_parts(
