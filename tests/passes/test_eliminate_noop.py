@@ -12,7 +12,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.passes.eliminate_dead import eliminate_dead
-from tilewright.passes.eliminate_noop import NOOPS, eliminate_noop
+from tilewright.passes.eliminate_noop import NOOPS, REDUCTIONS, eliminate_noop
 
 N = Var("N")
 
@@ -72,6 +72,17 @@ def test_what_does_something_stays(op, values):
 
 def test_every_row_is_tried():
     assert {op for op, _ in NOTHING} == set(NOOPS)
+
+
+@pytest.mark.parametrize("op", sorted(REDUCTIONS))
+@pytest.mark.parametrize(("keepdims", "ops"), [(True, []), (False, ["reshape"])])
+def test_what_reduces_one_element_is_that_element(op, keepdims, ops):
+    graph = _single(op, axes=(-2,), keepdims=keepdims)
+    after = eliminate_noop(graph)
+    assert [n.op for n in after.nodes] == ops
+    assert after.tensor_type(after.outputs[0]) == graph.tensor_type(graph.outputs[0])
+    more = _single(op, axes=(1, 2), keepdims=keepdims)
+    assert eliminate_noop(more) is more
 
 
 def test_concat_drops_operands_without_elements():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
@@ -50,6 +51,52 @@ def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
     [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
 )
 def test_others_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph
+
+
+def _made(
+    channels: int, made: str, dtype: DType, layout: str, kernel: int = 3, stride: int = 1
+) -> Graph:
+    """A convolution along one axis of what is computed before."""
+    g = GraphBuilder("f")
+    last = layout == "channels_last"
+    x = g.input("x", tensor(dtype, *((2, 32, channels) if last else (2, channels, 32))))
+    rng = np.random.default_rng(channels)
+    if made == "conv":
+        square = rng.standard_normal((channels, channels, 1)).astype(dtype.numpy)
+        one = {"strides": (1,), "pads": (0, 0), "dilations": (1,), "layout": layout}
+        x = g.add("relu", g.add("conv", x, g.constant(square), attrs=make_attrs("conv", one)))
+    elif made:
+        x = g.add(made, x)
+    weights = rng.standard_normal((5, channels, kernel)).astype(dtype.numpy) / channels
+    values = {"strides": (stride,), "pads": (0, 0), "dilations": (1,), "layout": layout}
+    weighted = g.constant(weights.astype(dtype.numpy))
+    return g.graph(g.add("conv", x, weighted, attrs=make_attrs("conv", values)))
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype", "layout", "wide"),
+    [(129, F32, "channels_first", 144), (129, F16, "channels_last", 136)],
+)
+def test_who_computes_channels_writes_some_more(
+    channels: int, dtype: DType, layout: str, wide: int
+) -> None:
+    after = _padded(_made(channels, "tanh", dtype, layout))
+    assert [n.op for n in after.nodes] == ["tanh", "pad", "conv"]
+    assert wide in {as_int(d) for d in after.tensor_type(after.nodes[1].name).shape}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _made(129, "", F32, "channels_first"),  # somebody else's
+        _made(129, "conv", F32, "channels_first"),  # what follows a sum is not padded with it
+        _made(24, "tanh", F32, "channels_first"),  # too many more
+        _made(129, "tanh", F16, "channels_first"),  # no pieces of channels
+        _made(1, "tanh", F16, "channels_last", 16, 8),  # a window is pieces as it lies
+    ],
+)
+def test_channels_that_stay(graph: Graph) -> None:
     assert pad_channels(graph) is graph
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.schedule.programs import conv, dense, softmax
 from tilewright.ir.loop.walk import find_block
-from tilewright.schedule.products import operand_load, product_roles, swapped_roles
+from tilewright.schedule.products import operand_load, overlaps, product_roles, swapped_roles
 
 
 def test_matrices() -> None:
@@ -29,6 +29,13 @@ def test_a_convolution_has_the_last_axis_of_its_result_as_columns() -> None:
     assert roles is not None
     assert len(roles.depth) == 2
     assert operand_load(roles.left).buffer == "w"
+
+
+def test_windows_overlap() -> None:
+    roles = product_roles(find_block(conv(), "conv"))
+    assert roles is not None
+    assert overlaps(roles.right, roles.columns, roles.depth)
+    assert not overlaps(roles.left, roles.rows, roles.depth)
 
 
 def test_other_sums_are_none() -> None:

@@ -55,6 +55,7 @@ def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel], early: bo
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
+        "asked": [list(pair) for pair in code.asked],
         "early": early,
         "kernels": {kernel.name: _kernel(kernel) for kernel in kernels},
         "actions": _actions(code.actions, count()),

@@ -141,7 +141,7 @@ class ModelCode:
 
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
     calls mention its offsets; otherwise the arena has `arena_size` bytes. `late` are the sizes that
-    only a run gives.
+    only a run gives; `asked` names the inputs, by their numbers, whose values conditions depend on.
     """
 
     symbols: tuple[str, ...]
@@ -150,6 +150,7 @@ class ModelCode:
     arena_size: int = 0
     placement: Placement | None = None
     late: tuple[str, ...] = ()
+    asked: tuple[tuple[str, int], ...] = ()
 
     @property
     def calls(self) -> tuple[KernelCall, ...]:

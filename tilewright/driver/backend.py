@@ -37,6 +37,8 @@ class Backend:
     aligned: tuple[tuple[str, int], ...] = ()
     # Bytes up to which a value has memory to itself, so that others need not wait for its readers.
     apart: int = 0
+    # Whether the host tells conditions by inputs that it knows, rather than by a kernel.
+    asks: bool = False
 
 
 def backend_of(machine: Machine) -> Backend:
@@ -59,5 +61,5 @@ def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision
 
 BACKENDS = {
     "cpu": Backend(schedule_func, finalize, _emit_for_cpu),
-    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,), 256 << 10),
+    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,), 256 << 10, True),
 }

@@ -28,6 +28,7 @@ from tilewright.codegen.model import (
     place,
 )
 from tilewright.core.errors import Loc
+from tilewright.driver.asked import asked_name
 from tilewright.driver.backend import backend_of
 from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
 from tilewright.driver.kernels import Kernel, KernelLibrary, Made, MakeSchedule
@@ -85,12 +86,14 @@ def build_model(
         wide = tuple((i, rooms[name]) for i, name in enumerate(values) if name in rooms)
         return library.kernel(n, types, _packable(graph, n), wide, aligned)
 
-    build = ModelBuild(graph, target, flatten(graph, kernel), precision=precision)
+    flat = flatten(graph, kernel, backend_of(target).asks)
+    build = ModelBuild(graph, target, flat, precision=precision)
     library.check_overrides()
     placer = _Placer(build)
     build.buffers = placer.lifetimes()
     build.plan = plan = plan_memory(build.buffers, backend_of(target).apart)
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
+    names = map(asked_name, range(len(graph.inputs)))
     build.code = ModelCode(
         graph.symbols(),
         placer.actions(build.flat.items),
@@ -98,6 +101,7 @@ def build_model(
         plan.peak,
         plan.placement,
         tuple(build.flat.late),
+        tuple((name, n) for n, name in enumerate(names) if name in flat.consulted),
     )
     build.errors = placer.errors
     return build

@@ -15,6 +15,7 @@ from tilewright.arith.most import most
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.core.errors import Loc, UnsupportedError
+from tilewright.driver.asked import asked, asked_inputs
 from tilewright.driver.kernels import Kernel
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
@@ -124,11 +125,20 @@ class Flat:
     carried: dict[str, int] = field(default_factory=dict)
     # Values that are alive during a whole loop: the first and the last of its steps.
     held: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # Inputs that conditions may be told by without a kernel, and what computes each other value.
+    asked: dict[str, Expr] = field(default_factory=dict)
+    makers: dict[str, Node] = field(default_factory=dict)
+    # The names of those inputs that a condition is told by.
+    consulted: set[str] = field(default_factory=set)
 
     @property
     def limits(self) -> dict[str, tuple[Expr, Expr]]:
         """What each size is at most that is not known when memory is planned."""
         return {**self.late, **self.counters}
+
+    def told(self, value: str) -> Expr | None:
+        """A truth value as the host can tell it from inputs that it knows."""
+        return asked(value, self.asked, self.constants, self.makers) if self.asked else None
 
     def root_of(self, value: str) -> str:
         """The value in whose bytes `value` lies."""
@@ -164,9 +174,9 @@ class Flat:
         return _tensor(self, value).shape
 
 
-def flatten(graph: Graph, kernel: MakeKernel) -> Flat:
-    """The steps of a graph."""
-    flat = Flat(types=dict(graph.types))
+def flatten(graph: Graph, kernel: MakeKernel, asks: bool = False) -> Flat:
+    """The steps of a graph; where the host `asks`, it tells conditions by inputs if it can."""
+    flat = Flat(types=dict(graph.types), asked=asked_inputs(graph) if asks else {})
     names = {name: name for name in graph.types}
     flat.constants = dict(graph.constant_by_name)
     flat.items = _items(flat, graph, names, kernel)
@@ -182,6 +192,8 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
         for i in insides(here, flat.types.__getitem__) if _is_view(n) else ():
             root = flat.root_of(i.value)  # what is joined may be a view of what is computed
             flat.inside[root] = replace(i, value=root)
+        flat.makers.update((name, here) for name in here.outputs)
+    idle = _told_instead(flat, graph, names) if flat.asked else set()
     for n, here in renamed:
         if isinstance(n.attrs, IfAttrs):
             items.append(_branch(flat, here, n.attrs, kernel))
@@ -189,12 +201,28 @@ def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) 
             items.append(_learned(flat, here, n.attrs))
         elif isinstance(n.attrs, LoopAttrs):
             items.append(_cycle(flat, here, n.attrs, kernel))
-        elif not _is_view(n):
+        elif not _is_view(n) and n.name not in idle:
             made = kernel(graph, n, _rooms(flat, n, names), _is_aligned(flat, here))
             flat.steps.append(Step(here, made))
             items.append(flat.steps[-1])
         items += next(checks)
     return tuple(items)
+
+
+def _told_instead(flat: Flat, graph: Graph, names: Mapping[str, str]) -> set[str]:
+    """Nodes that only give conditions which the host tells by itself."""
+    decide, others = set[str](), set(graph.outputs)
+    for n in graph.nodes:
+        first = 1 if isinstance(n.attrs, IfAttrs) else 0
+        decide.update(n.inputs[:first])
+        others.update(n.inputs[first:])
+    return {
+        n.name
+        for n in graph.nodes
+        if decide.issuperset(n.outputs)
+        and others.isdisjoint(n.outputs)
+        and all(flat.told(names[o]) is not None for o in n.outputs)
+    }
 
 
 def _is_view(n: Node) -> bool:
@@ -237,6 +265,11 @@ def _learned(flat: Flat, n: Node, attrs: LearnAttrs) -> Learned:
 
 def _branch(flat: Flat, n: Node, attrs: IfAttrs, kernel: MakeKernel) -> Branch:
     condition: str | Expr = n.inputs[0] if attrs.condition is None else attrs.condition
+    if isinstance(condition, str):
+        told = flat.told(condition)
+        if told is not None:
+            condition = told
+            flat.consulted |= free_vars(told)
     if isinstance(condition, str):
         flat.decided[condition] = max(flat.decided.get(condition, 0), len(flat.steps))
     lists = []

@@ -47,6 +47,7 @@ from tilewright.passes.sort_rows import sort_rows
 from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
 from tilewright.passes.tile_attention import tile_attention
+from tilewright.passes.trim_windows import trim_windows
 from tilewright.passes.winograd import winograd
 from tilewright.target.cpu import Target, host
 from tilewright.target.machine import Machine, kind_of
@@ -63,6 +64,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("merge_equal", merge_equal),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("simplify_algebra", simplify_algebra),
+    GraphPass("trim_windows", trim_windows),
     GraphPass("look_up_rows", look_up_rows),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("choose_layouts", choose_layouts),

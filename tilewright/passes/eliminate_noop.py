@@ -20,6 +20,8 @@ from tilewright.core.dtypes import STRING
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.generate import FullAttrs
+from tilewright.ops.layout import ReshapeAttrs
+from tilewright.ops.reduce import ReduceAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
@@ -35,6 +37,8 @@ def _simplified(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
         return tuple(_empty(g, t) for t in n.types if isinstance(t, TensorType))
     if n.op == "concat":
         return _concat(g, n)
+    if n.op in REDUCTIONS and isinstance(n.attrs, ReduceAttrs):
+        return _reduced(g, n, n.attrs)
     rule = NOOPS.get(n.op)
     if rule is None or not n.inputs or not isinstance(g.types[n.inputs[0]], TensorType):
         return None
@@ -61,6 +65,16 @@ def _concat(g: Rewriter, n: Node) -> str | None:
     return parts[0] if len(parts) == 1 else g.add("concat", *parts, attrs=n.attrs)
 
 
+def _reduced(g: Rewriter, n: Node, attrs: ReduceAttrs) -> str | None:
+    """What is reduced over axes of one element each is that element."""
+    x = g.type(n.inputs[0])
+    if x.dtype != n.type.dtype or any(x.shape[axis] is not const(1) for axis in attrs.axes):
+        return None
+    if n.type.shape == x.shape:
+        return n.inputs[0]
+    return g.add("reshape", n.inputs[0], attrs=ReshapeAttrs(n.type.shape))
+
+
 def _same_shape(_: Any, x: TensorType, y: TensorType) -> bool:
     return _equal(x.shape, y.shape)
 
@@ -73,6 +87,8 @@ def _zeros(dims: Shape) -> bool:
     return all(simplify(d) is const(0) for d in dims)
 
 
+# Those of one element are that element.
+REDUCTIONS = frozenset(("reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum"))
 # An operator, and whether the node with these attributes gives back its first operand.
 NOOPS: dict[str, Callable[[Any, TensorType, TensorType], bool]] = {
     "cast": lambda a, x, y: x.dtype == a.to,

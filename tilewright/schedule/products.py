@@ -52,6 +52,16 @@ def product_roles(block: Block, vectors: bool = False) -> ProductRoles | None:
     return ProductRoles(batch, rows, columns, sums, one, other) if whole else None
 
 
+def overlaps(operand: Expr, axes: tuple[Iter, ...], depth: tuple[Iter, ...]) -> bool:
+    """Whether rows, or columns, of an operand are windows that overlap.
+
+    Places along an array are numbered by those and by the depth at once.
+    """
+    own, summed = ({it.name for it in some} for some in (axes, depth))
+    used = [free_vars(i) for i in operand_load(operand).indices]
+    return any(names & own and names & summed for names in used)
+
+
 def swapped_roles(roles: ProductRoles) -> ProductRoles:
     """The roles in the transposed product."""
     sides = (roles.columns, roles.rows)

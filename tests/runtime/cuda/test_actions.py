@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.runtime.cuda.actions import Run, Spaces, is_fixed
+from tilewright.runtime.cuda.actions import Run, Spaces, conditions, is_fixed
 from tilewright.runtime.cuda.arguments import Arguments
 
 ONCE = {"threads": 8, "shared": 0, "maps": [], "loop": "", "steps": 1}
@@ -120,6 +120,16 @@ def test_choices(holds: bool) -> None:
     assert run.sizes["S"] == (1 if holds else 3)
     assert not is_fixed([choose])
     assert is_fixed([{**choose, "place": None, "condition": 1}])
+
+
+def test_conditions_on_some_names_are_found_wherever_they_are() -> None:
+    def choose(condition: Any, *inner: Any) -> dict[str, Any]:
+        return {"do": "choose", "condition": condition, "then": list(inner), "other": [_call()]}
+
+    one, two = ["eq", "a", 3], ["not", ["lt", "b", "N"]]
+    loop = {"do": "repeat", "actions": [choose(two)]}
+    actions = [_call(), choose(["lt", "N", 4], choose(one)), choose(None), choose("a"), loop]
+    assert conditions(actions, {"a", "b"}) == [one, "a", two]
 
 
 def _repeat(count: int, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import tilewright as tw
 from tests.models import convnet, mlp, random_inputs, reference, transformer
 from tests.runtime.cuda.fake_driver import FakeDriver
 from tilewright.core.config import override
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.compiler import lower
 from tilewright.runtime.cuda.array import LEGACY_STREAM, DeviceArray
@@ -154,6 +154,46 @@ def test_profile_of_a_choice_has_no_time_of_what_was_left_out(holds: bool) -> No
     assert 0 < len([row for row in rows if row.median]) < len(rows)
 
 
+def _by_rate() -> onnx.ModelProto:
+    """A model that does one thing at 16000 and another otherwise."""
+    branches = [
+        helper.make_graph(
+            [helper.make_node(op, ["x"], [op])],
+            op,
+            [],
+            [helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])],
+        )
+        for op in ("Exp", "Neg")
+    ]
+    nodes = [
+        helper.make_node("Constant", [], ["k"], value_int=16000),
+        helper.make_node("Equal", ["rate", "k"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    given = [("x", TensorProto.FLOAT, [4]), ("rate", TensorProto.INT64, [])]
+    results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(*v) for v in given], results
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_a_choice_by_an_input_is_a_graph_for_each_outcome() -> None:
+    compiled, driver = _open(_by_rate())
+    x = np.linspace(-1, 1, 4, dtype=np.float32)
+    for rate in (16000, 8000, -1, 16000):
+        expected = np.exp(x) if rate == 16000 else -x
+        np.testing.assert_allclose(compiled(x, np.array(rate)), expected, rtol=1e-5)
+    assert len(driver.graphs) == 2
+    # what decides may be on the GPU, and is read there
+    rates = [_Tensor(np.array(rate)) for rate in (16000, 8000)]
+    for rate, expected in zip(rates, (np.exp(x), -x), strict=True):
+        np.testing.assert_allclose(np.asarray(compiled(x, rate)), expected, rtol=1e-5)
+    assert len(driver.graphs) == 2
+    with override(gpu_sync=True):
+        np.testing.assert_allclose(compiled(x, np.array(5)), -x)
+
+
 def test_compiled_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
     compiled = tw.compile(MODELS["mlp"], target="cuda")
     loaded = tw.load(compiled.save(tmp_path / "model.tw"))
@@ -179,7 +219,8 @@ class _Tensor:
     def __dlpack__(self, *, stream: int) -> Any:
         self.streams.append(stream)
         place = self.array.__array_interface__["data"][0]
-        return capsule(place, self.array.shape, F32, (CUDA, self.device), self.array)
+        kind = I64 if self.array.dtype == np.int64 else F32
+        return capsule(place, self.array.shape, kind, (CUDA, self.device), self.array)
 
 
 def _there(model: onnx.ModelProto, n: int = 3) -> tuple[CudaExecutable, FakeDriver, _Tensor, Any]:

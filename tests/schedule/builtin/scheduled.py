@@ -17,13 +17,14 @@ from tilewright.ir.loop.walk import loops
 from tilewright.schedule.builtin.choose import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import NAMED, Target
+from tilewright.target.machine import Machine
 
 AARCH64 = NAMED["aarch64"]
 
 
-def sources(graph: Graph) -> list[tuple[Func, frozenset[str]]]:
-    """The loops of every kernel of a model, and which parameters are constants."""
-    fused = lower_to_graph(graph, {}, Timings())
+def sources(graph: Graph, machine: Machine | None = None) -> list[tuple[Func, frozenset[str]]]:
+    """The loops of every kernel of a model for a machine, and which parameters are constants."""
+    fused = lower_to_graph(graph, {}, Timings(), machine)
     found = []
     for n in fused.nodes:
         if n.op == "reshape":

@@ -1,20 +1,21 @@
 """A run on a GPU, action by action: kernels are launched, and what the host must know is read back.
 
-What only depends on sizes can be captured: the same launches in every run. A choice by a value, a
-size that is learnt or a loop with a condition wait for the GPU.
+What only depends on sizes, and on inputs that the host knows, can be captured: the same launches
+whenever these are. A choice by another value, a size that is learnt or a loop with a condition wait
+for the GPU.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
 from tilewright.runtime.cuda.arguments import Arguments, Matrix
-from tilewright.runtime.cuda.formulas import value_of
+from tilewright.runtime.cuda.formulas import Formula, value_of
 
 Action = Mapping[str, Any]
 Place = Sequence[Any]
@@ -65,6 +66,24 @@ _FIXED: dict[str, Callable[[Action], bool]] = {
     "choose": lambda a: a["place"] is None and is_fixed(a["then"]) and is_fixed(a["other"]),
     "repeat": lambda a: a["begin"] is None and a["going"] is None and is_fixed(a["actions"]),
 }
+
+
+def conditions(actions: Sequence[Action], names: Container[str]) -> list[Formula]:
+    """The conditions of choices that mention one of these names, those inside of others as well."""
+    found: list[Formula] = []
+    for a in actions:
+        if a["do"] == "choose":
+            found += [a["condition"]] if _mentions(a["condition"], names) else []
+            found += conditions((*a["then"], *a["other"]), names)
+        elif a["do"] == "repeat":
+            found += conditions(a["actions"], names)
+    return found
+
+
+def _mentions(formula: Formula | None, names: Container[str]) -> bool:
+    if isinstance(formula, list):
+        return any(_mentions(part, names) for part in formula[1:])
+    return isinstance(formula, str) and formula in names
 
 
 class Run:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.config import config
-from tilewright.runtime.cuda.actions import Device, Run, Spaces, is_fixed
+from tilewright.runtime.cuda.actions import Device, Run, Spaces, conditions, is_fixed
 from tilewright.runtime.cuda.arena import lay_out
 from tilewright.runtime.cuda.dlpack import Borrowed
 from tilewright.runtime.cuda.driver import RUNNING, Driver
+from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.graph import Graph, Notes, stand_ins
 from tilewright.runtime.memory import address
 from tilewright.runtime.plan import Plan
@@ -25,6 +26,8 @@ from tilewright.runtime.plan import Plan
 ALIGNMENT = 256
 # Where kernels expect an input or output to begin: they move so many bytes at once.
 PIECE = 16
+# Outcomes of conditions for which a graph is kept.
+MOST_GRAPHS = 16
 
 Array = np.ndarray | Borrowed
 
@@ -61,7 +64,10 @@ class Frame:
         self._starts, self._staged = _in_a_row(self.bytes)
         self._memory = self._pinned = 0
         self._is_fixed = is_fixed(program["actions"])
-        self._graph: Graph | None = None
+        self._asked = program.get("asked", ())
+        self._conditions = conditions(program["actions"], {name for name, _ in self._asked})
+        self._graphs: dict[tuple[bool, ...], Graph] = {}
+        self._choices: tuple[bool, ...] = ()
         self.late: dict[str, int] = {}
         self.arena = driver.allocate(arena)
 
@@ -78,10 +84,12 @@ class Frame:
 
     def put_inputs(self, arrays: Sequence[Array]) -> list[int]:
         """Bring the inputs to the GPU, those that are not there; where each of them lies."""
+        self._ask(arrays)
         return [self._put(n, array) for n, array in enumerate(arrays)]
 
     def put_staged(self, arrays: Sequence[Array]) -> None:
         """Bring the inputs to where those of the host lie on the GPU."""
+        self._ask(arrays)
         for n, (place, array) in enumerate(zip(self.places, arrays, strict=False)):
             if not isinstance(array, Borrowed):
                 self._put(n, array)
@@ -100,19 +108,23 @@ class Frame:
     def compute(self, places: Sequence[int] | None = None) -> int:
         """Run the kernels on what lies on the GPU, as one graph where that is always the same.
 
+        There is a graph for each way in which conditions that the host can tell have come out.
         Inputs and outputs lie at `places`, or where those of the host do.
         """
         places = self.places if places is None else places
-        if self._graph is None and self._is_fixed and not config().gpu_sync:
+        if not self._is_fixed or config().gpu_sync:
+            return self.launch_all(places=places)
+        if self._choices not in self._graphs:
             notes = Notes(self.program["kernels"])
             status = self._run(notes, stand_ins(len(self.bytes)))
             if status:
                 return status
-            if not notes.copies:
-                self._graph = Graph(self.driver, notes.launches, places)
-        if self._graph is None or config().gpu_sync:
-            return self.launch_all(places=places)
-        self._graph.run(places, self.stream)
+            if notes.copies:
+                return self.launch_all(places=places)
+            if len(self._graphs) >= MOST_GRAPHS:
+                self._graphs.pop(next(iter(self._graphs))).close()
+            self._graphs[self._choices] = Graph(self.driver, notes.launches, places)
+        self._graphs[self._choices].run(places, self.stream)
         return 0
 
     def launch_all(
@@ -126,13 +138,14 @@ class Frame:
     @property
     def doing(self) -> str:
         """What the GPU is doing, for errors that come to light when it is waited for."""
-        names = self._graph.names if self._graph else []
+        graph = self._graphs.get(self._choices)
+        names = graph.names if graph else []
         return f"{RUNNING}, kernel {names[0]}" if len(names) == 1 else RUNNING
 
     def close(self) -> None:
         """Give the memory back."""
-        if self._graph is not None:
-            self._graph.close()
+        for graph in self._graphs.values():
+            graph.close()
         if self._memory:
             self.driver.free(self._memory)
         if self._pinned:
@@ -153,6 +166,20 @@ class Frame:
         status = run.do(self.program["actions"])
         self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
         return status
+
+    def _ask(self, arrays: Sequence[Array]) -> None:
+        """Note the inputs that conditions are told by, and how those come out."""
+        self._sizes |= {name: self._number(arrays[n]) for name, n in self._asked}
+        self._choices = tuple(bool(value_of(c, self._sizes)) for c in self._conditions)
+
+    def _number(self, array: Array) -> int:
+        """The one whole number that an array holds; one on the GPU is waited for."""
+        if not isinstance(array, Borrowed):
+            return int(array.reshape(-1)[0])
+        found = np.empty(1, array.dtype)
+        self.driver.download(address(found), array.address, found.nbytes, self.stream)
+        self.driver.synchronize(self.stream)
+        return int(found[0])
 
     def _put(self, n: int, array: Array) -> int:
         """Where an input lies on the GPU: where it is, if it is there and begins as it must."""

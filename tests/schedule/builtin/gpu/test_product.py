@@ -11,12 +11,16 @@ from tests.schedule.builtin.gpu.test_matrix import assembled, dense, on_threads,
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, buffers, loops, loops_above
 from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.schedule.builtin.gpu import product
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.product import LANES, PIECE, STAGES, TILES, Tile
+from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import facts_of
 
 
@@ -52,6 +56,41 @@ def test_the_longest_axis_is_cut() -> None:
     ((func, constants),) = sources(KERNELS["conv"](20, 64, 16))[:1]
     result = schedule_for_gpu(func, constants, H200)
     assert 'rfactor("conv' in str(result.trace)
+
+
+def _windows(batch: int, channels: int, width: int, filters: int) -> Graph:
+    """A convolution of three places along one axis, by constants."""
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, batch, channels, width))
+    weights = np.random.default_rng(0).standard_normal((filters, channels, 3)).astype(np.float32)
+    values = {"strides": (1,), "pads": (1, 1), "dilations": (1,)}
+    return g.graph(g.add("conv", x, g.constant(weights), attrs=make_attrs("conv", values)))
+
+
+def _scheduled_windows(*sizes: int) -> tuple[Func, ScheduledFunc]:
+    ((func, constants),) = sources(_windows(*sizes), H200)
+    return func, schedule_for_gpu(func, constants, H200)
+
+
+def test_few_windows_are_summed_each_by_itself() -> None:
+    func, result = _scheduled_windows(1, 33, 4, 8)
+    assert result.rule == "gpu.rows"
+    on_threads(func, result.func, {})
+    assert _scheduled_windows(1, 129, 4, 128)[1].rule == "gpu.rows"
+    assert _scheduled_windows(32, 129, 4, 128)[1].rule == "gpu.product"
+    assert _scheduled_windows(1, 2048, 8, 4096)[1].rule == "gpu.product"
+
+
+def test_parts_may_be_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, result = _scheduled_windows(32, 144, 4, 128)
+    assert 'rfactor("conv' in str(result.trace)
+    assert "[4, ?]" in str(result.trace)
+    monkeypatch.setattr(product, "TILES", TILES[-1:])
+    monkeypatch.setattr(product, "LEAST_PART", 32)
+    monkeypatch.setattr(product, "LAUNCH", 0.0)
+    func, result = _scheduled_windows(4, 40, 4, 16)
+    assert "[2, ?]" in str(result.trace)
+    on_threads(func, result.func, {})
 
 
 def test_tiles_are_whole() -> None:

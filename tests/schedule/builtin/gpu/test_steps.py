@@ -106,6 +106,14 @@ def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: in
     assert (as_int(last.grid), last.threads) == (128, threads)
 
 
+@pytest.mark.parametrize("dtype", [F32, F16])
+def test_nobody_stays_for_one_step(dtype: DType) -> None:
+    graph = steps_of("lstm", 1, 8, 64, dtype)
+    (result,) = scheduled(graph)
+    assert not any(x.together for x in launches(finalized(result.func)))
+    assert check(graph, {}) == ["steps"]
+
+
 def run_emitted(
     graph: Graph, target: GpuTarget, sizes: dict[str, int], change: Change = lambda func: func
 ) -> bool:

@@ -21,7 +21,12 @@ from tilewright.schedule.builtin.gpu.points import (
     schedule_points,
     schedule_sum,
 )
-from tilewright.schedule.builtin.gpu.product import product_of, schedule_product
+from tilewright.schedule.builtin.gpu.product import (
+    Tile,
+    product_of,
+    schedule_product,
+    sums_apart,
+)
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
 from tilewright.schedule.builtin.gpu.steps import schedule_steps, shared_steps
 from tilewright.schedule.builtin.gpu.transpose import turned_read
@@ -233,7 +238,7 @@ def _schedule_one_sum(
     after = facts.blocks[position + 1 :]
     matrix = matrix_tile_of(block, facts.buffers, target, after) if products else None
     found = product_of(block, target) if products and matrix is None else matrix
-    if products and found is None:
+    if products and (found is None or _is_better_by_rows(facts, block, found, target)):
         return False
     for b in facts.blocks[:position]:
         _schedule_alone(sch, b, target)
@@ -248,6 +253,15 @@ def _schedule_one_sum(
     else:
         schedule_product(sch, name, found, target)
     return True
+
+
+def _is_better_by_rows(
+    facts: Facts, block: Block, tile: Tile | MatrixTile, target: GpuTarget
+) -> bool:
+    """Whether sums that a tile would hold few of are computed each by itself, and can be."""
+    if isinstance(tile, MatrixTile) or not sums_apart(block, tile, target):
+        return False
+    return row_axes(facts) is not None and not is_short(facts)
 
 
 def _position(facts: Facts, name: str) -> int:

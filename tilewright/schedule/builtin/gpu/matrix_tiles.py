@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.arith.expr import Call, Var, as_int
-from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.builtin.gpu.columns import plan_columns
@@ -19,7 +19,13 @@ from tilewright.schedule.builtin.gpu.product import (
 from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.products import ProductRoles, operand_load, product_roles, swapped_roles
+from tilewright.schedule.products import (
+    ProductRoles,
+    operand_load,
+    overlaps,
+    product_roles,
+    swapped_roles,
+)
 from tilewright.target.gpu import GpuTarget
 
 # Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
@@ -211,7 +217,7 @@ def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) 
     """The tiles for operands of 16 bits, which may lie either way."""
     dtype = str(operand_load(roles.left).dtype)
     grouped = along[0] and any(s.operands == dtype and s.m == 64 for s in target.matrix_shapes)
-    windows = _are_windows(roles)
+    windows = overlaps(roles.left, roles.rows, roles.depth)
     fitting = [
         t for t in MATRIX_TILES if t.shared <= target.block_shared and (windows or not t.windows)
     ]
@@ -221,13 +227,6 @@ def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) 
         if (along[0] or t.rows >= LEAST_ROW) and (along[1] or t.columns >= LEAST_ROW)
     ]
     return [t for t in lying if grouped or not t.grouped]
-
-
-def _are_windows(roles: ProductRoles) -> bool:
-    """Whether rows overlap: places along an array are numbered by rows and by the depth at once."""
-    rows, depth = ({it.name for it in axes} for axes in (roles.rows, roles.depth))
-    indices = [free_vars(i) for i in operand_load(roles.left).indices]
-    return any(used & rows and used & depth for used in indices)
 
 
 def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:

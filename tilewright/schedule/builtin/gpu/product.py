@@ -32,7 +32,7 @@ from tilewright.schedule.builtin.structure import (
     reductions,
     typical_extent,
 )
-from tilewright.schedule.products import operand_load, product_roles
+from tilewright.schedule.products import ProductRoles, operand_load, overlaps, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -50,8 +50,10 @@ LEAST_ROW = 1024
 # The depth that is worth a pass over partial sums, for how many tiles of a multiprocessor, and into
 # how many parts.
 LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 9, 8
-# What a part of an axis is a multiple of, so that 16 bytes of 2 each are in one part.
-ALIGNED_DEPTH = 8
+# The bytes that a part of an axis is a multiple of, so that pieces are in one part.
+ALIGNED_BYTES = 16
+# How much more a depth may be by what its parts are rounded up to.
+ROUNDED_UP = 1.25
 # The words along the depth, and across it, that threads of a warp turn on their way: those along it
 # lie side by side in memory, those across it in banks of their own.
 TURNED = (4, 8)
@@ -60,8 +62,16 @@ STAGES = 4
 # How near threads come to the machine's best, by how much less where a multiprocessor has no more
 # warps than these; how many of its parts have warps of their own.
 BEST, WITH_FEW, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
+# Seconds of a step of windows, of a tile that has a multiprocessor to itself: words are copied one
+# by one, each with a place to compute and a test (0.4 to 0.9 us in silero_vad, batch 32). Several
+# take as much longer: 54 steps of 100 tiles take 31 us, 14 steps of 400 take 40.
+WINDOWS_STEP = 0.5e-6
 # Seconds of a tile's begin and end, of the launch that adds parts; bytes of those in a second.
 TURN, LAUNCH, PARTS_RATE = 1.5e-6, 2e-6, 8e12
+# Rows or columns below which most of a tile is empty, so that a sum may do better by itself: then
+# the threads that have one, seconds of what each of them reads in turn, of a block's begin, and
+# bytes in a second.
+FEW_SIDE, SUM_THREADS, SUM_STEP, SUM_BEGIN, SUM_RATE = 16, 128, 0.4e-6, 1.2e-9, 5e12
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,37 @@ def product_of(block: Block, target: GpuTarget) -> Tile | None:
     if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
         return None
     cut = [c for t in TILES for c in _in_parts(_stepping(t, depth), block, target)]
-    return min(cut, key=lambda t: _seconds(t, (batch, rows, columns, depth), target))
+    sizes = (batch, rows, columns, depth)
+    best = min(cut, key=lambda t: _seconds(t, sizes, target))
+    if not _are_windows(roles) or _load(best, sizes, target) > 1:
+        return best
+    alike = [t for t in cut if replace(t, parts=best.parts) == best]
+    alone = [t for t in alike if _load(t, sizes, target) == 1]
+    return min(alone, key=lambda t: _alone_seconds(t, sizes, target))
+
+
+def _are_windows(roles: ProductRoles) -> bool:
+    """Whether an operand is windows of an array, perhaps one for each, with edges that are zero."""
+    sides = ((roles.left, roles.rows), (roles.right, roles.columns))
+    return any(
+        overlaps(operand, axes, roles.depth) or operand_load(operand).mask is not None
+        for operand, axes in sides
+    )
+
+
+def sums_apart(block: Block, tile: Tile, target: GpuTarget) -> bool:
+    """Whether sums over windows take less, each by a group of threads, than with a tile."""
+    roles = product_roles(block)
+    assert roles is not None
+    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
+    batch, rows, columns, depth = sizes = tuple(map(size_of, axes))
+    if min(rows, columns) >= FEW_SIDE or not _are_windows(roles):
+        return False
+    sums = batch * rows * columns
+    turns = -(-sums * SUM_THREADS // (target.multiprocessors * target.warps * target.warp))
+    reads = sums * depth * 2 * operand_load(roles.left).dtype.bytes
+    apart = turns * -(-depth // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
+    return apart < _alone_seconds(tile, sizes, target)
 
 
 def _stepping(tile: Tile, depth: int) -> Tile:
@@ -137,17 +177,24 @@ def _stepping(tile: Tile, depth: int) -> Tile:
 
 def _in_parts(tile: Tile, block: Block, target: GpuTarget) -> Iterator[Tile]:
     """A tile with all numbers of parts that the depth may be cut into."""
-    parts = min(MOST_PARTS, depth_parts(block, tile.sides, LEAST_PART, target, MOST_LOAD))
+    most = depth_parts(block, tile.sides, LEAST_PART, target, MOST_LOAD, ROUNDED_UP)
+    parts = min(MOST_PARTS, most)
     while parts:
         yield replace(tile, parts=parts)
         parts //= 2
 
 
-def _seconds(tile: Tile, sizes: tuple[int, int, int, int], target: GpuTarget) -> float:
+def _load(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> int:
+    """How many tiles a multiprocessor has."""
+    batch, rows, columns, _ = sizes
+    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+    return -(-blocks // target.multiprocessors)
+
+
+def _seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
     """How long a product takes with a tile, in as many parts as it says."""
     batch, rows, columns, depth = sizes
-    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-    load = -(-blocks // target.multiprocessors)
+    load = _load(tile, sizes, target)
     warps = tile.threads // target.warp
     # Each scheduler has whole warps, and waits for the one that has most.
     tiles = -(-load * warps // SCHEDULERS) * SCHEDULERS / warps
@@ -160,13 +207,26 @@ def _seconds(tile: Tile, sizes: tuple[int, int, int, int], target: GpuTarget) ->
     return work / rate + turns * TURN + (added if tile.parts > 1 else 0.0)
 
 
+def _alone_seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
+    """The same of windows, with tiles that are no more than there are multiprocessors."""
+    steps = -(-sizes[-1] // (tile.parts * tile.depth))
+    taken = steps * WINDOWS_STEP + TURN + (LAUNCH if tile.parts > 1 else 0.0)
+    return max(taken, _seconds(tile, sizes, target))
+
+
 def depth_parts(
-    block: Block, sides: tuple[int, int, int], least: int, target: GpuTarget, most: int = 1
+    block: Block,
+    sides: tuple[int, int, int],
+    least: int,
+    target: GpuTarget,
+    most: int = 1,
+    rounded: float = 1.0,
 ) -> int:
     """Into how many parts the depth is cut so that there are tiles for all multiprocessors.
 
     `sides` are a tile's rows, columns and depth; no part is shorter than `least`, and there are at
-    most so many tiles for each multiprocessor.
+    most so many tiles for each multiprocessor. Parts that are no multiple of a tile's depth are
+    rounded up, all of them to no more than `rounded` times the depth.
     """
     high, wide, deep = sides
     roles = product_roles(block, vectors=True)
@@ -174,12 +234,13 @@ def depth_parts(
     batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
     tiles = batch * -(-rows // high) * -(-columns // wide)
     longest, depth = as_int(_longest(roles.depth).extent), size_of(roles.depth)
+    aligned = ALIGNED_BYTES // operand_load(roles.left).dtype.bytes
     parts = 1
     while (
         longest is not None
         and 2 * parts * tiles <= most * target.multiprocessors
-        and longest % (2 * parts * ALIGNED_DEPTH) == 0
-        and depth % (2 * parts * deep) == 0
+        and longest % (2 * parts * aligned) == 0
+        and -(-depth // (2 * parts * deep)) * 2 * parts * deep <= rounded * depth
         and depth // (2 * parts) >= least
     ):
         parts *= 2

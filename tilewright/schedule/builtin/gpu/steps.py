@@ -10,10 +10,10 @@
         combine (lanes):           sums[row, gate, unit] = part[row]
         thread (row, unit):        state, outputs = formulas(sums, ahead)
 
-Where multiprocessors have room for all weights, each stays with its part of them for all steps: the
-loop is one launch (`finalize/gpu/reside.py`). Otherwise a grid loop in a serial one is launched
-once for each of its iterations, and weights are read as they are needed. Constant weights are
-packed at compile time, so that what is summed lies side by side.
+Where there are several steps, and multiprocessors have room for all weights, each stays with its
+part of them for all steps: the loop is one launch (`finalize/gpu/reside.py`). Otherwise a grid loop
+in a serial one is launched once for each of its iterations, and weights are read as they are
+needed. Constant weights are packed at compile time, so that what is summed lies side by side.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def schedule_steps(sch: Schedule, steps: For, constants: frozenset[str], target:
     by_matrix = [has_matrix_steps(block, constants, target) for block, _ in sums]
     rows = MOST_ROWS // len(sums) ** 2
     fits = [_staying_units(block, target, rows) > 0 for block, _ in sums]
-    stays = all(one or other for one, other in zip(by_matrix, fits, strict=True))
+    several = as_int(steps.extent) != 1  # nobody waits after the only one
+    stays = several and all(one or other for one, other in zip(by_matrix, fits, strict=True))
     for matrix, (block, after) in zip(by_matrix, sums, strict=True):
         _pack(sch, block, constants)
         if matrix and stays:
