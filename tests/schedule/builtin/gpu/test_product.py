@@ -17,9 +17,10 @@ from tilewright.ir.loop.walk import blocks, buffers, loops, loops_above
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
-from tilewright.schedule.builtin.gpu import product
+from tilewright.schedule.builtin.gpu import product, product_tiles
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
-from tilewright.schedule.builtin.gpu.product import LANES, PIECE, STAGES, TILES, Tile
+from tilewright.schedule.builtin.gpu.product import STAGES
+from tilewright.schedule.builtin.gpu.product_tiles import LANES, PIECE, TILES, Tile
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import facts_of
 
@@ -85,9 +86,9 @@ def test_parts_may_be_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     _, result = _scheduled_windows(32, 144, 4, 128)
     assert 'rfactor("conv' in str(result.trace)
     assert "[4, ?]" in str(result.trace)
-    monkeypatch.setattr(product, "TILES", TILES[-1:])
-    monkeypatch.setattr(product, "LEAST_PART", 32)
-    monkeypatch.setattr(product, "LAUNCH", 0.0)
+    monkeypatch.setattr(product_tiles, "TILES", TILES[-1:])
+    monkeypatch.setattr(product_tiles, "LEAST_PART", 32)
+    monkeypatch.setattr(product_tiles, "LAUNCH", 0.0)
     func, result = _scheduled_windows(4, 40, 4, 16)
     assert "[2, ?]" in str(result.trace)
     on_threads(func, result.func, {})
@@ -109,7 +110,7 @@ def test_tiles_are_whole() -> None:
     [*((tile, "nn") for tile in TILES), *((TILES[2], order) for order in ("tn", "nt", "tt"))],
 )
 def test_every_tile(tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "TILES", (tile,))
+    monkeypatch.setattr(product_tiles, "TILES", (tile,))
     func, found = the_kernel(dense(20, 36, 40, F32, order))
     on_threads(func, found, {})
 
@@ -134,7 +135,7 @@ def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
 def test_tiles_assemble_without_spills(
     tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(product, "TILES", (tile,))
+    monkeypatch.setattr(product_tiles, "TILES", (tile,))
     _, found = the_kernel(dense(1024, 1024, 256, F32, order))
     assembled(found, H200, tmp_path)
 
@@ -152,7 +153,7 @@ def test_what_was_measured_best_is_taken(
     sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
 ) -> None:
     ((func, _),) = sources(dense(*sizes, F32))
-    tile = product.product_of(facts_of(func).blocks[0], H200)
+    tile = product_tiles.product_of(facts_of(func).blocks[0], H200)
     assert tile is not None
     assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
 
@@ -176,7 +177,7 @@ def test_results_of_several_axes_are_written_in_pieces(width: int, kind: str) ->
 def test_a_product_has_more_than_one_step() -> None:
     for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
         ((func, _),) = sources(dense(64, 64, depth, F32))
-        tile = product.product_of(facts_of(func).blocks[0], H200)
+        tile = product_tiles.product_of(facts_of(func).blocks[0], H200)
         assert tile is not None
         assert -(-depth // tile.depth) == steps
     func, found = the_kernel(dense(20, 36, 12, F32, "nn"))

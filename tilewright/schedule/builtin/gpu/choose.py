@@ -21,12 +21,8 @@ from tilewright.schedule.builtin.gpu.points import (
     schedule_points,
     schedule_sum,
 )
-from tilewright.schedule.builtin.gpu.product import (
-    Tile,
-    product_of,
-    schedule_product,
-    sums_apart,
-)
+from tilewright.schedule.builtin.gpu.product import schedule_product
+from tilewright.schedule.builtin.gpu.product_tiles import Tile, product_of, sums_apart
 from tilewright.schedule.builtin.gpu.rows import is_short, schedule_rows, without
 from tilewright.schedule.builtin.gpu.steps import schedule_steps, shared_steps
 from tilewright.schedule.builtin.gpu.transpose import turned_read

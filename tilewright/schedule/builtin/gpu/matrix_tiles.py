@@ -10,12 +10,8 @@ from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.builtin.gpu.columns import plan_columns
-from tilewright.schedule.builtin.gpu.product import (
-    LEAST_DEPTH,
-    depth_parts,
-    reads_along_depth,
-    size_of,
-)
+from tilewright.schedule.builtin.gpu.product import reads_along_depth
+from tilewright.schedule.builtin.gpu.product_tiles import LEAST_DEPTH, depth_parts, size_of
 from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names

@@ -16,7 +16,13 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Buffer, Iter
 from tilewright.schedule.builtin.gpu.matrix_tiles import matrix_tile_of
-from tilewright.schedule.builtin.gpu.product import LAUNCH, LEAST_DEPTH, LEAST_SIDE, PIECE, size_of
+from tilewright.schedule.builtin.gpu.product_tiles import (
+    LAUNCH,
+    LEAST_DEPTH,
+    LEAST_SIDE,
+    PIECE,
+    size_of,
+)
 from tilewright.schedule.builtin.structure import facts_of, flat_stride, typical_extent
 from tilewright.schedule.products import ProductRoles, operand_load, product_roles
 from tilewright.schedule.schedule import Schedule

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Load, Var
 from tilewright.ir.loop.nodes import Block, Buffer
-from tilewright.schedule.builtin.gpu.product import PIECE, size_of
+from tilewright.schedule.builtin.gpu.product_tiles import PIECE, size_of
 from tilewright.schedule.builtin.structure import (
     facts_of,
     flat_stride,
