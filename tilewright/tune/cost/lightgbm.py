@@ -19,6 +19,9 @@ from tilewright.tune.cost.cost_model import CostModel, group_rows
 GRADES = 31
 # With fewer measurements there is nothing to split.
 FEWEST = 8
+# Of a tree: few, because there are few measurements. To the optimum of convolution-a100 evolution
+# takes 152 trials with 31 and 132 with 7, by the mean of 100 seeds.
+LEAVES = 7
 
 
 class LightGbmCost(CostModel):
@@ -78,7 +81,7 @@ class LightGbmCost(CostModel):
             "label_gain": list(range(GRADES + 1)),
             "lambdarank_truncation_level": count,
             "learning_rate": 0.1,
-            "num_leaves": 31,
+            "num_leaves": LEAVES,
             "min_data_in_leaf": 3,
             "min_data_in_bin": 1,
             "seed": self.seed,
