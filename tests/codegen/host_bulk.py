@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import llvmlite.binding as llvm
 import numpy as np
 
+from tilewright.codegen.apart import LEAVE
 from tilewright.codegen.nvptx import ARRIVED, TENSOR_MAP
 
 TEXT = """
@@ -20,6 +21,15 @@ declare void @tw.py.bulk(ptr, ptr, ptr, i64, i64)
 declare void @tw.py.counter(ptr, i64)
 declare void @tw.py.expect(ptr, i64)
 declare void @tw.py.arrived(ptr, i64)
+define internal void @tw.leave(ptr %place, i32 %lane) noinline {
+  %first = icmp eq i32 %lane, 0
+  br i1 %first, label %say, label %done
+say:
+  call void @tw.py.expect(ptr %place, i64 0)
+  br label %done
+done:
+  ret void
+}
 define internal void @tw.bulk(ptr %to, ptr %counter, ptr %map, i32 %x, i32 %y, i16 %a, i64 %b,
                               i1 %c, i1 %d, i32 %e) noinline {
   %wide.x = sext i32 %x to i64
@@ -52,9 +62,10 @@ SECONDS = 60
 
 
 def bulk_text(text: str) -> str:
-    """A module whose waits for such copies are calls."""
-    waits = rf'asm sideeffect "{re.escape(ARRIVED)}", "[^"]*"'
-    return re.sub(waits, "@tw.arrived", text).replace(TENSOR_MAP, "ptr")
+    """A module whose waits for such copies, and words that they may come, are calls."""
+    for said, name in ((ARRIVED, "arrived"), (LEAVE, "leave")):
+        text = re.sub(rf'asm sideeffect "{re.escape(said)}", "[^"]*"', f"@tw.{name}", text)
+    return text.replace(TENSOR_MAP, "ptr")
 
 
 def matrix(start: int, rows: int, columns: int, box: tuple[int, int]) -> np.ndarray:

@@ -23,6 +23,7 @@ from tests.codegen.host_bulk import matrix
 from tests.codegen.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
+from tilewright.codegen.apart import BLOCKS
 from tilewright.codegen.combine import BARRIER, SHUFFLE
 from tilewright.codegen.function import ModuleText
 from tilewright.codegen.launches import TensorMap, launches
@@ -46,7 +47,9 @@ declare ptr @pthread_getspecific(i32)
 declare i32 @pthread_key_delete(i32)
 @tw.thread = global i32 0
 @tw.block = global i32 0
+@tw.blocks = global i32 0
 @tw.barrier = global [64 x i8] zeroinitializer, align 16
+@tw.exchanged = global [64 x i8] zeroinitializer, align 16
 @tw.arguments = global [$most x i64] zeroinitializer
 @tw.threads = global [1024 x i64] zeroinitializer
 
@@ -61,6 +64,10 @@ define internal i32 @tw.block.number() noinline {
   %n = load volatile i32, ptr @tw.block
   ret i32 %n
 }
+define internal i32 @tw.block.count() noinline {
+  %n = load volatile i32, ptr @tw.blocks
+  ret i32 %n
+}
 define internal void @tw.wait(i32 %which) noinline {
   %s = call i32 @pthread_barrier_wait(ptr @tw.barrier)
   ret void
@@ -70,11 +77,11 @@ define internal i32 @tw.shuffle(i32 %mask, i32 %value, i32 %distance, i32 %limit
   %own = call i32 @tw.thread.number()
   %place = getelementptr i32, ptr @tw.exchange, i32 %own
   store volatile i32 %value, ptr %place
-  call void @tw.wait(i32 0)
+  %s = call i32 @pthread_barrier_wait(ptr @tw.exchanged)
   %other = xor i32 %own, %distance
   %from = getelementptr i32, ptr @tw.exchange, i32 %other
   %found = load volatile i32, ptr %from
-  call void @tw.wait(i32 0)
+  %e = call i32 @pthread_barrier_wait(ptr @tw.exchanged)
   ret i32 %found
 }
 define ptr @tw.body(ptr %number) {
@@ -85,7 +92,7 @@ $loads
   ret ptr null
 }
 ; Threads that never wait may as well run one after another.
-define void @tw.run.alone(i64 %grid, i64 %threads) {
+define void @tw.run.alone(i64 %grid, i64 %threads, i64 %busy) {
 entry:
   %k = call i32 @pthread_key_create(ptr @tw.thread, ptr null)
   br label %block
@@ -113,9 +120,12 @@ done:
   store i32 0, ptr @tw.thread
   ret void
 }
-define void @tw.run(i64 %grid, i64 %threads) {
+define void @tw.run(i64 %grid, i64 %threads, i64 %busy) {
 entry:
   %count = trunc i64 %threads to i32
+  %exchanging = trunc i64 %busy to i32
+  %blocks = trunc i64 %grid to i32
+  store volatile i32 %blocks, ptr @tw.blocks
   %known = load i32, ptr @tw.thread
   %first = icmp eq i32 %known, 0
   br i1 %first, label %create, label %ready
@@ -124,6 +134,7 @@ create:
   br label %ready
 ready:
   %s = call i32 @pthread_barrier_init(ptr @tw.barrier, ptr null, i32 %count)
+  %e = call i32 @pthread_barrier_init(ptr @tw.exchanged, ptr null, i32 %exchanging)
   br label %block
 block:
   %b = phi i64 [ 0, %ready ], [ %b.next, %joined ]
@@ -163,6 +174,7 @@ def host_text(text: str, kernel: str) -> str:
     for name, own in (
         (THREAD_NUMBER, "tw.thread.number"),
         (BLOCK_NUMBER, "tw.block.number"),
+        (BLOCKS, "tw.block.count"),
         (BARRIER, "tw.wait"),
         (SHUFFLE, "tw.shuffle"),
     ):
@@ -205,12 +217,14 @@ def _function(text: str, kernel: str) -> str:
     return text[start : text.index("\n}", start)]
 
 
-def launch(text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int]) -> None:
-    """Run one launch; `arguments` are addresses and sizes."""
+def launch(
+    text: str, kernel: str, grid: int, threads: int, arguments: Sequence[int], apart: int = 0
+) -> None:
+    """Run one launch; `arguments` are addresses and sizes, some threads may only copy."""
     _, run, place = _loaded(text, kernel)
     forget_copies()
     (ctypes.c_int64 * len(arguments)).from_address(place)[:] = list(arguments)
-    ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(run)(grid, threads)
+    ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(run)(grid, threads + apart, threads)
 
 
 def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
@@ -228,7 +242,7 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
                     assert grid == 1 or not x.together, "blocks run one after another"
                     maps = [_matrix(m, arguments, sizes) for m in x.maps]
                     given = [*arguments, *map(address, maps), step]
-                    launch(module.text(), x.name, grid, x.threads, given)
+                    launch(module.text(), x.name, grid, x.threads, given, x.apart)
 
 
 def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:

@@ -158,34 +158,47 @@ def warp_text(text: str) -> str:
 
 _GROUPED = re.compile(
     r"call (\{[^}]*\}) asm sideeffect \"[^\"]*m64n(\d+)k\d+\.f32\.(\w+)\.[^\"]*"
-    r"p, 1, 1(?:, (0, )?(\d))?;[^\"]*wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
+    r"p, 1, 1(?:, (0, )?(\d))?;[^\"]*commit_group\.sync\.aligned;"
+    r"(?:[^\"]*wait_group\.sync\.aligned (\d);)?[^\"]*\", \"[^\"]*\""
 )
-_SETTLED = re.compile(r"call (\{[^}]*\}) asm sideeffect \"wgmma\.wait_group[^\"]*\", \"[^\"]*\"")
+_SETTLED = re.compile(
+    r"call (\{[^}]*\}) asm sideeffect \"wgmma\.wait_group\.sync\.aligned (\d);[^\"]*\", \"[^\"]*\""
+)
+# What changes nothing on this machine: registers, and turns.
+_NOTHING = re.compile(r"\n[^\n]*asm sideeffect \"(setmaxnreg|bar\.|[^\"]*bar\.arrive)[^\n]*")
+# Nobody waits for a product that is only begun.
+_MANY = 99
 
 
 def _grouped(text: str) -> tuple[str, str]:
     """Instructions of four warps as calls, and what is called."""
     text = re.sub(r"\n[^\n]*asm sideeffect \"fence\.[^\n]*", "", text)
     shared = re.search(r"(@[\w.$]+\$shared) = internal global", text)
-    made = {}
+    made, called = {}, set[str]()
 
     def call(found: re.Match[str]) -> str:
         kind, columns, dtype, both, turned, left = found.groups()
         held = "x" if "ld.shared" in found[0] else "n" if both or turned is None else "r"
         turned = turned or "0"
-        name = f"tw.wgmma.{columns}.{dtype}.{turned}.{left}.{held}"
+        first = "q, 1, 1" in found[0]
+        name = f"tw.wgmma.{columns}.{dtype}.{turned}.{left or _MANY}.{held}"
         assert shared is not None
-        made[name] = _wgmma(name, kind, _OPERANDS[held], shared[1])
-        return f"call {kind} @{name}"
+        called.add(name)
+        made[name + "f" * first] = _wgmma(name, kind, _OPERANDS[held], shared[1], first)
+        return f"call {kind} @{name}{'.first' * first}"
 
     def settle(found: re.Match[str]) -> str:
         kind = found[1]
-        name = f"tw.settle.{2 * kind.count('float')}"
+        name = f"tw.settle.{2 * kind.count('float')}.{found[2]}"
         assert shared is not None
+        called.add(name)
         made[name] = _wgmma(name, kind, [], shared[1])
         return f"call {kind} @{name}"
 
-    return _SETTLED.sub(settle, _GROUPED.sub(call, text)), "".join(made.values())
+    text = _SETTLED.sub(settle, _GROUPED.sub(call, _NOTHING.sub("", text)))
+    names = (name.replace("tw.", "tw.py.") for name in sorted(called))
+    declared = (f"declare void @{name}(i64, ptr, ptr)\n" for name in names)
+    return text, "".join([*declared, *made.values()])
 
 
 # What describes both operands of the four steps; a left one in registers is there itself, for one
@@ -197,19 +210,22 @@ _OPERANDS = {
 }
 
 
-def _wgmma(name: str, kind: str, operands: list[str], shared: str) -> str:
-    """Sums and operands in a row, the address of the shared memory behind them."""
+def _wgmma(name: str, kind: str, operands: list[str], shared: str, first: bool = False) -> str:
+    """Sums and operands in a row, the address of the shared memory behind them.
+
+    Sums that start with it are zero.
+    """
     sums, words = kind.count("float"), kind.count("float") + len(operands)
-    given = [f"float %c{n}" for n in range(sums)]
+    given = [] if first else [f"float %c{n}" for n in range(sums)]
     given += [f"{word} %d{n}" for n, word in enumerate(operands)]
     stores = []
-    for n, what in enumerate([*given, f"ptr {shared}"]):
+    zeros = ["float 0.0"] * sums if first else []
+    for n, what in enumerate([*zeros, *given, f"ptr {shared}"]):
         stores.append(f"  %s{n} = getelementptr i64, ptr %in, i64 {n}")
         stores.append(f"  store {what}, ptr %s{n}")
     python = name.replace("tw.", "tw.py.")
     return f"""
-declare void @{python}(i64, ptr, ptr)
-define internal {kind} @{name}({", ".join(given)}) noinline {{
+define internal {kind} @{name}{".first" * first}({", ".join(given)}) noinline {{
   %in = alloca [{words + 1} x i64]
   %out = alloca {kind}
 {chr(10).join(stores)}
@@ -324,9 +340,9 @@ def _settle(under_way: deque[list[_Read]], left: int) -> None:
             assert (memory[place] == before).all(), "written before it was read"
 
 
-def _settle_group(_: str, given: list[np.ndarray]) -> np.ndarray:
+def _settle_group(kind: str, given: list[np.ndarray]) -> np.ndarray:
     """For each of 128 threads, its sums as they are."""
-    _settle(_under_way[id(given)], 0)
+    _settle(_under_way[id(given)], 4 * int(kind.split(".")[2]))
     return np.array(given, np.uint64)[:, :-1].astype(np.uint32).view(np.float32)
 
 
@@ -435,11 +451,11 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", "01", "nr")
+_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", ("0", "1", _MANY), "nr")
 _ACROSS = product((64, 128, 192, 256), ("tf32",), "0", "02", "x")
 for _kind in (
     *(f"wgmma.{'.'.join(map(str, words))}" for words in (*_KINDS, *_ACROSS)),
-    *(f"settle.{n}" for n in (64, 128, 192, 256)),
+    *(f"settle.{n}.{left}" for n in (64, 128, 192, 256) for left in range(3)),
 ):
     _FUNCTIONS[f"tw.py.{_kind}"] = partial(_on_wgmma, _kind)
 _KEPT = {name: _POINTERS(function) for name, function in _FUNCTIONS.items()}

@@ -12,6 +12,7 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.ops.layout import TransposeAttrs
 from tilewright.ops.softmax import AxisAttrs
 from tilewright.passes.tile_attention import (
+    APART,
     KEYS,
     MORE_KEYS,
     ROWS,
@@ -24,7 +25,7 @@ from tilewright.target.gpu import PREFIX, resolve
 
 
 def _model(
-    queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 128
+    queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 192
 ) -> Graph:
     b = GraphBuilder("f")
     q = b.input("q", tensor(dtype, heads, queries, size))
@@ -58,10 +59,37 @@ def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
 
 
 def test_many_keys_are_taken_in_larger_steps() -> None:
-    for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4096, KEYS), (64, 512, KEYS)):
+    for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4000, KEYS), (64, 512, KEYS)):
         (found,) = _attention(_model(4096, size, keys=keys))
         assert isinstance(found.attrs, AttendAttrs)
         assert found.attrs.tile == (ROWS[0], step)
+
+
+@pytest.mark.parametrize(
+    ("queries", "size", "heads", "keys", "tile"),
+    [
+        (1024, 128, 64, 1024, APART),
+        (300, 128, 23, 128, APART),
+        (1024, 128, 64, 1000, (ROWS[0], KEYS)),
+        (1024, 128, 8, 1024, (ROWS[0], KEYS)),
+        (256, 64, 64, 128, APART),
+        (256, 64, 64, 256, (ROWS[0], KEYS)),
+        (32, 128, 512, 256, (ROWS[-1], KEYS)),
+    ],
+)
+def test_whole_tiles_are_copied_by_threads_apart(
+    queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
+) -> None:
+    (found,) = _attention(_model(queries, size, BF16, heads, keys))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == tile
+
+
+def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
+    shape = tensor(BF16, 64, 1024, 128)
+    problem = Problem(AttendAttrs(), (shape, shape, shape), shape)
+    assert tile_of(resolve("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
+    assert tile_of(resolve(PREFIX), problem) == APART
 
 
 @pytest.mark.parametrize(

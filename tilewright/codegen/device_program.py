@@ -120,7 +120,7 @@ def _launch(launch: Launch, names: Sequence[str]) -> Data:
     return {
         "name": launch.name,
         "grid": formula(launch.grid),
-        "threads": launch.threads,
+        "threads": launch.all_threads,
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
         "together": launch.together,

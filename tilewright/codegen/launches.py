@@ -12,13 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tilewright.arith.expr import Expr, as_int, const
+from tilewright.arith.expr import Expr, as_int, const, minimum
 from tilewright.arith.simplify import simplify
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
+from tilewright.finalize.gpu.apart import walk_of
 from tilewright.finalize.gpu.memory import ALIGNMENT
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.threads import (
+    AT_ONCE,
     GRID,
     RESIDENT,
     is_launched_often,
@@ -30,6 +32,8 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 # Bytes of shared memory that a block may have in variables of a fixed size.
 MOST_STATIC = 48 * 1024
+# Threads that copy apart from the others: as many as get and give registers together.
+APART_THREADS = 128
 # Where variables begin in what is asked for: as far as instructions on matrices need it.
 DYNAMIC_ALIGNMENT = 1024
 
@@ -57,7 +61,8 @@ class Launch:
     step. `maps` are the matrices that it is given besides buffers and sizes. There should be
     registers for so many `resident` blocks on a multiprocessor; 0 where the assembler decides.
     Blocks that stay `together` all run at once: in the body they have loops of their own, in the
-    loop over steps.
+    loop over steps. Where more than `threads` are needed, some are `apart` and only copy; the
+    blocks then go through `turns` of the body together.
     """
 
     name: str
@@ -70,6 +75,13 @@ class Launch:
     maps: tuple[TensorMap, ...] = ()
     resident: int = 0
     together: bool = False
+    apart: int = 0
+    turns: Expr = const(0)
+
+    @property
+    def all_threads(self) -> int:
+        """The threads of a block."""
+        return self.threads + self.apart
 
     @property
     def shared(self) -> int:
@@ -147,8 +159,12 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
     resident = int(dict(inner.annotations).get(RESIDENT, 0))
-    about = (inner.extent, threads_of(body), inner.name, body, loop, steps)
-    return Launch(name, *about, resident=resident)
+    about = (threads_of(body), inner.name, body, loop, steps)
+    if walk_of(body) is None:
+        return Launch(name, inner.extent, *about, resident=resident)
+    grid = simplify(minimum(inner.extent, const(int(dict(inner.annotations)[AT_ONCE]))))
+    apart = APART_THREADS
+    return Launch(name, grid, *about, resident=resident, apart=apart, turns=inner.extent)
 
 
 def _most_blocks(loop: Stmt) -> int:

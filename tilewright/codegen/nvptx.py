@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
+from tilewright.codegen.apart import Apart
 from tilewright.codegen.combine import WARP, Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
@@ -108,15 +109,19 @@ def _emit_launch(
     )
     emitter.ranges = {name: Interval(0, None) for name in values}
     emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
-    _number(emitter, THREAD, THREAD_NUMBER, launch.threads)
+    _number(emitter, THREAD, THREAD_NUMBER, launch.all_threads)
     number = BLOCK if launch.together else launch.number
-    if number:
+    if number and not launch.apart:
         extent = as_int(launch.grid)
         _number(emitter, number, BLOCK_NUMBER, MOST_BLOCKS if extent is None else extent)
     if early and not launch.together:
         fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
-    LaunchEmitter(emitter, launch, dtypes, func.params).emit(launch.body)
-    limits = f'nounwind "nvvm.reqntid"="{launch.threads}"'
+    statements_of = LaunchEmitter(emitter, launch, dtypes, func.params)
+    if launch.apart:
+        Apart(statements_of).emit()
+    else:
+        statements_of.emit(launch.body)
+    limits = f'nounwind "nvvm.reqntid"="{launch.all_threads}"'
     limits += f' "nvvm.minctasm"="{launch.resident}"' if launch.resident else ""
     fn.finish(limits, convention="ptx_kernel ")
 
@@ -204,11 +209,14 @@ class LaunchEmitter(StatementEmitter):
         ex = self.expressions
         ex.begin_statement()
         pointer, parity = next(self._operand(place, False)), ex.value(turn)
+        self.wait_at(pointer, self.fn.let(f"trunc i64 {parity} to i32", "n"))
+
+    def wait_at(self, pointer: str, odd: str) -> None:
+        """Wait for a turn, even or odd, of what a place counts."""
         near = self.fn.let(f"addrspacecast {pointer} to ptr addrspace({SHARED_SPACE})", "n")
-        odd = self.fn.let(f"trunc i64 {parity} to i32", "n")
         given = f"ptr addrspace({SHARED_SPACE}) {near}, i32 {odd}"
         self.fn.emit(f'call void asm sideeffect "{ARRIVED}", "l,r,~{{memory}}"({given})')
-        ex.loads.forget()
+        self.expressions.loads.forget()
 
     def _instruction(self, tile: Tile) -> None:
         """A copy by the engine is called with its matrix and where in it the tile begins."""

@@ -364,10 +364,16 @@ class Body(Scores):
         return self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)
 
     def _stored_result(self, value: Expr, share: Expr, batch: Sequence[Expr]) -> Store:
+        return self._stored(self._divided(value, share), batch)
+
+    def _divided(self, value: Expr, share: Expr) -> Expr:
+        """What comes of weighted values, as it is stored."""
         value = value * share
         if self.p.attrs.empty == "finite":
             value = select(share.eq(share), value, const(0, self.dtype))
+        return cast(self.p.out.dtype, value)
+
+    def _stored(self, value: Expr, batch: Sequence[Expr]) -> Store:
         perm = self.p.attrs.y_perm
         index = (*batch, ROW, E)
-        stored = tuple(index[d] for d in perm) if perm else index
-        return Store("y0", stored, cast(self.p.out.dtype, value))
+        return Store("y0", tuple(index[d] for d in perm) if perm else index, value)

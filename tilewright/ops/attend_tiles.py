@@ -16,11 +16,14 @@
         o[i, e] = o[i, e] * c[i, q(e)]
         o[i, e] += sum(j) w[i, j] * vt[j, e]
       }
-      y[i, e] = o[i, e] / sum(q) l[i, q]
+      r[i, e] = o[i, e] / sum(q) l[i, q]
+      z[i, e] = r[i, e]
+      y[i, e] = z[i, e]
     }
 
 Instructions on matrices leave a row of their sums to four lanes, in pairs of columns. What there is
-one of in each row, every lane has for itself; sums stay apart until the last block of keys.
+one of in each row, every lane has for itself; sums stay apart until the last block of keys. Results
+are handed among lanes (`z`), where they fill groups of columns, to be written in larger pieces.
 """
 
 from __future__ import annotations
@@ -60,10 +63,12 @@ PARTS = PAIR
 WIDTHS = (32, 64, 128)
 # Copies of keys and values, and all that is multiplied.
 COPIES = ("kt", "vt")
-FACTORS = ("a", "w", *COPIES)
+FACTORS = ("a", "w", "r", "z", *COPIES)
 LOG2_E = math.log2(math.e)
 # What is not of one block of keys.
-LASTING = ("a", "m", "l", "o", "total", "share", "parts.m", "parts.l", "parts.o")
+LASTING = ("a", "m", "l", "o", "total", "share", "r", "z", "parts.m", "parts.l", "parts.o")
+# Columns that lanes hand around together.
+HANDED = 32
 
 Q, Z, PART, BLOCK = Var("at.q"), Var("at.z"), Var("at.r"), Var("at.b")
 
@@ -252,4 +257,18 @@ class Tiles(Body):
         lanes = (Q, const(LANES))
         total = self._reduce("total", "sum", self._at("l", Q), lanes, inside=False)
         share = self._map("share", self._share_of(self._at("total")), lanes, inside=False)
-        return [total, share, self._result(self._at("o", E), self._at("share", _lane(E)))]
+        found = self._at("o", E), self._at("share", _lane(E))
+        width = as_int(self.p.v[-1]) or 0
+        if width % HANDED:
+            return [total, share, self._result(*found)]
+        columns = (E, self.wide)
+        rounded = self._map("r", self._divided(*found), columns, inside=False)
+        handed = self._map("z", self._at("r", E), columns, inside=False)
+        store = self._stored(self._at("z", E), self.batch)
+        return [
+            total,
+            share,
+            rounded,
+            handed,
+            self._nest("y0", [(E, "S", self.wide)], store, inside=False),
+        ]

@@ -22,6 +22,11 @@ from tilewright.target.gpu import PREFIX, GpuTarget, resolve
 ROWS = (64, 32)
 KEYS, MORE_KEYS = 64, 128
 MANY_KEYS = 1024
+# Both where threads apart have whole tiles copied: heads of this size, for which products take
+# longer than exponentials, or of half of it where there is one step, which waits for memory.
+APART, APART_SIZE = (128, 128), 128
+# The rows that instructions of four warps multiply.
+GROUPED = 64
 # The rows of one warp: of a tile where keys are dealt out to several blocks of threads, which are
 # to be so many a multiprocessor, with no fewer steps each, and no more of them for a row.
 WARP_ROWS = 16
@@ -57,11 +62,27 @@ def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
         parts = _parts(target, batches, seen)
         if parts > 1:
             return height, KEYS, parts
-    if few or rows <= ROWS[-1]:
+    grouped = any(shape.m == GROUPED for shape in target.matrix_shapes)
+    if grouped and _is_apart(target, p, batches, rows):
+        return APART
+    # Instructions of four warps are worth more than a block for each multiprocessor.
+    large = grouped and min(known) == APART_SIZE
+    if rows <= ROWS[-1] or (few and not large):
         return ROWS[-1], KEYS
     many = keys is not None and keys >= MANY_KEYS
     narrow = max(known) <= KEYS and not any(p.ins[3:])
     return ROWS[0], MORE_KEYS if many and narrow else KEYS
+
+
+def _is_apart(target: GpuTarget, p: Problem, batches: int, rows: int) -> bool:
+    """Whether threads apart copy: tiles are whole, and enough for half of the multiprocessors."""
+    sizes = {as_int(p.q[-1]), as_int(p.v[-1])}
+    keys = as_int(p.k[-2]) or 0
+    long = sizes == {APART_SIZE} and p.attrs.left < 0
+    short = sizes == {APART_SIZE // 2} and keys == APART[1] and not any(p.ins[3:])
+    enough = 2 * batches * -(-rows // APART[0]) > target.multiprocessors
+    whole = keys > 0 and keys % APART[1] == 0
+    return (long or short) and whole and enough and rows > ROWS[0]
 
 
 def _seen(p: Problem, rows: int, keys: int | None) -> int | None:

@@ -38,6 +38,24 @@ def test_long_rows_lie_in_panels_of_128_bytes() -> None:
     assert "T[w % 2 * 16 + w // 2 % 2 * 1024 + w // 4 * 32 : 64]" in found
 
 
+def test_of_what_lies_across_a_sum_a_panel_has_the_rows_of_a_statement() -> None:
+    text = """func @f(A: f16[1024], out C: f32[4]) {
+      for b in grid(1) {
+        alloc T: f16[16384] @shared
+        alloc W: f16[2048] @fragment
+        alloc S: f32[2048] @fragment
+        for x in thread(128) { T[ramp(x * 8 + 8192, 1, 8)] = A[ramp(x * 8, 1, 8)] }
+        for w in warp(4) {
+          tile mma.nn S[0 : 128] <- W[0 : 128], T[0 : 128] using "wgmma_f16_128_rn"
+          tile mma.nn S[0 : 128] <- W[64 : 128], T[8192 : 128] using "wgmma_f16_128_rn"
+        }
+      }
+    }"""
+    found = print_func(swizzle(parse_func(text)))
+    assert "W[64 : 128], T[8192 : 128]" in found
+    assert "4096" in found  # from one panel to the next
+
+
 def test_eight_rows_are_in_eight_banks() -> None:
     for row_bytes in (128, 256, 512):
         for piece in range(row_bytes // 16):

@@ -43,7 +43,7 @@ INSTRUCTIONS = {
     "bulk_counter": "mbarrier.init",
     "turn": "shfl.sync.bfly",
     "spread": "shfl.sync.bfly",
-    "wgmma_settle": "wgmma.wait_group.sync.aligned 0",
+    "wgmma_settle": "wgmma.wait_group.sync.aligned",
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",

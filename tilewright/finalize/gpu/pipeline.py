@@ -8,6 +8,7 @@ from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.compact import compact
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
+from tilewright.finalize.gpu.apart import make_room
 from tilewright.finalize.gpu.functions import expand_on_gpu
 from tilewright.finalize.gpu.keep import keep
 from tilewright.finalize.gpu.memory import room_on
@@ -43,6 +44,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("swizzle", swizzle),
         ("place-barriers", place_barriers),
         ("overlap-copies", overlap_copies),
+        ("make-room", make_room),
     )
 
 

@@ -30,22 +30,27 @@ PANEL = 128
 
 @node
 class _Form:
-    """How a buffer lies: the elements of a row, of a piece, of a panel (0: there are none).
+    """How a buffer lies: elements of a row, of a piece, the rows of a panel (0: there are none).
 
-    `wide` is the columns of a panel.
+    `wide` is the columns of a panel. Where there are `more` rows than a panel has, all panels of
+    the first of them come before those of the next.
     """
 
     row: int
     piece: int
-    panel: int
+    high: int
     wide: int
+    more: bool
 
     def start(self, index: Expr) -> Expr:
         """Where an element, or a tile, begins, but for what changes places."""
-        if not self.panel:
+        if not self.high:
             return index
         row, column = index // self.row, index % self.row
-        return simplify(column // self.wide * self.panel + row * self.wide + column % self.wide)
+        panel = column // self.wide * self.high * self.wide
+        if self.more:
+            panel, row = panel + row // self.high * self.high * self.row, row % self.high
+        return simplify(panel + row * self.wide + column % self.wide)
 
     def moved(self, index: Expr) -> Expr:
         """Where elements lie."""
@@ -87,12 +92,14 @@ def _forms(func: Func) -> dict[str, _Form]:
     found: dict[str, _Form] = {}
     for _, stmt in statements(func.body):
         if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].swizzled:
-            names = [p.name for p in pattern_of(stmt.intrinsic).params]
-            for name, region in zip(names, stmt.srcs, strict=False):
+            row = INTRINSICS[stmt.intrinsic]
+            for param, region in zip(pattern_of(stmt.intrinsic).params, stmt.srcs, strict=False):
                 if known[region.buffer].scope == FRAGMENT:
                     continue
-                panels = name in INTRINSICS[stmt.intrinsic].panels
-                form = _form(known[region.buffer], region, panels)
+                # Of what lies across the sum, a panel has the rows that one statement adds.
+                across = param.name == "b" and row.tile.endswith("n")
+                high = as_int(param.shape[0]) if across else None
+                form = _form(known[region.buffer], region, param.name in row.panels, high)
                 if found.setdefault(region.buffer, form) != form:
                     raise _error(region.buffer, "is an operand of several kinds")
     for _, stmt in statements(func.body):
@@ -102,14 +109,16 @@ def _forms(func: Func) -> dict[str, _Form]:
     return found
 
 
-def _form(buffer: Buffer, region: Region, panels: bool) -> _Form:
+def _form(buffer: Buffer, region: Region, panels: bool, high: int | None) -> _Form:
     ((_, apart),) = region.ranges
     row, size = as_int(apart), as_int(buffer.shape[0])
     assert row is not None
     assert size is not None
     bytes = buffer.dtype.bytes
     wide = PANEL // bytes
-    return _Form(row, PIECE // bytes, size // row * wide if panels and row > wide else 0, wide)
+    rows = size // row
+    high = (high or rows) if panels and row > wide else 0
+    return _Form(row, PIECE // bytes, high, wide, 0 < high < rows)
 
 
 def _error(name: str, what: str) -> CodegenError:

@@ -39,6 +39,10 @@ SPREAD = (THREAD, WARP, COMBINE)
 GRID = "grid"
 # The note on a grid loop: how many of its blocks a multiprocessor should have room for.
 RESIDENT = "resident"
+# The note on a grid loop: so many of its blocks run, and go through its iterations in turns.
+AT_ONCE = "at_once"
+# The note on a loop of such a block: other threads copy what it reads, so many steps ahead.
+APART = "apart"
 # The note on a loop over launches: all blocks of threads stay for all of its iterations.
 STAYING = "staying"
 WARP_SIZE = 32

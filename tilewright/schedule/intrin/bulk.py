@@ -21,13 +21,15 @@ PANEL = 64
 """The columns of a panel of elements of 16 bits."""
 SIDES = (64, 128, 192, 256)
 """How many rows a tile of as many columns as a panel has, how many columns one of as many rows."""
+WHOLE = ((128, 128),)
+"""Other tiles, rows and columns, of elements of 16 bits."""
 # The types of elements, and their bytes.
 _TYPES = {"bf16": 2, "f16": 2, "f32": 4}
 _COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"
 _EXPECT = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
-_INIT = "llvm.nvvm.mbarrier.init.shared"
+INIT = "llvm.nvvm.mbarrier.init.shared"
 # What a thread has said of such places is known to the engine from here on.
-_FENCE = 'call void asm sideeffect "fence.mbarrier_init.release.cluster;", "~{memory}"()'
+FENCE = 'call void asm sideeffect "fence.mbarrier_init.release.cluster;", "~{memory}"()'
 
 
 def bulk_name(dtype: str, rows: int, columns: int) -> str:
@@ -74,8 +76,8 @@ def _copy(name: str, dtype: str, rows: int, columns: int) -> Intrinsic:
 def _counter(name: str, copies: int) -> Intrinsic:
     lines = [
         "%near = addrspacecast ptr %c to ptr addrspace(3)",
-        f"call void @{_INIT}(ptr addrspace(3) %near, i32 {copies})",
-        _FENCE,
+        f"call void @{INIT}(ptr addrspace(3) %near, i32 {copies})",
+        FENCE,
     ]
     return Intrinsic(
         f"func @{name}(out c: i64[1]) {{ for i in serial(1) {{ c[i] = 0 }} }}",
@@ -92,6 +94,12 @@ BULK: dict[str, Intrinsic] = {
         for dtype, bytes in _TYPES.items()
         for side in SIDES
         for rows, columns in ((side, panel_of(bytes)), (panel_of(bytes), side))
+        for name in (bulk_name(dtype, rows, columns),)
+    },
+    **{
+        name: _copy(name, dtype, rows, columns)
+        for dtype in ("bf16", "f16")
+        for rows, columns in WHOLE
         for name in (bulk_name(dtype, rows, columns),)
     },
 }

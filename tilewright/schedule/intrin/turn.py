@@ -7,7 +7,8 @@
 A part of a sector is several times as dear. Turned, what follows the sum reads and writes 16 bytes
 of f16 or bf16 at a time, and four threads write 64 bytes of a row. Rows of the result that begin
 anywhere, as its columns are no multiple of eight, have no such pieces: spread, a warp writes 32
-neighbours of one row at a time, each thread an element.
+neighbours of one row at a time, each thread an element. Results of 16 bits that are rounded already
+are turned as pairs, half as many words.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS
 
 GROUP = 32
 """The columns that four threads have together, eight each, or all threads of a warp, one each."""
+PAIRED = (32, 64, 96, 128)
+"""How many columns a block of results may have that are rounded already."""
 WIDE, ONE = 8, 1
 """The neighbours in a row that a thread has of turned sums, and of spread ones."""
 _SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
@@ -29,6 +32,11 @@ _BLOCKS = (*BLOCKS, *((ROWS, columns) for columns in COLUMNS))
 def turn_name(rows: int, columns: int) -> str:
     """The intrinsic that hands a warp's block of sums around."""
     return f"turn_{rows}x{columns}"
+
+
+def pairs_name(dtype: str, rows: int, columns: int) -> str:
+    """The intrinsic that hands a warp's block of rounded results around."""
+    return f"turn_{dtype}_{rows}x{columns}"
 
 
 def spread_name(rows: int, columns: int) -> str:
@@ -89,6 +97,23 @@ def _lines(rows: int, columns: int) -> Iterator[str]:
                 number += 1
 
 
+def _pair_lines(rows: int, columns: int) -> Iterator[str]:
+    """The same of elements of 16 bits, a pair in a word."""
+    yield from _begin(_TURNED)
+    for row in range(0, rows, 8):
+        for word in "ac":
+            yield from _row(word, row)
+        for column in range(0, columns, GROUP):
+            tag = f"%x{row}.{column}"
+            words = [f"{tag}.{n}" for n in range(4)]
+            yield from _loaded(words, row, [(column + 8 * n) // 2 for n in range(4)])
+            yield from _handed(tag, words, _TURNED)
+            for n, word in enumerate(words):
+                place = f"{tag}.to{n}"
+                yield f"{place} = getelementptr i32, ptr %c{row}, i64 {column // 2 + n}"
+                yield f"store i32 {word}, ptr {place}, align 4"
+
+
 def _four(number: int, row: int, column: int, pair: int) -> Iterator[str]:
     """Four words of four threads: each gives the others one, and keeps one."""
     words = [f"%x{number}.{n}" for n in range(4)]
@@ -119,9 +144,11 @@ def _handed(tag: str, words: list[str], rounds: _Rounds) -> Iterator[str]:
             words[low], words[high] = f"{x}.low", f"{x}.high"
 
 
-def _intrinsic(name: str, rows: int, columns: int, lines: Iterator[str], width: int) -> Intrinsic:
+def _intrinsic(
+    name: str, rows: int, columns: int, lines: Iterator[str], width: int, dtype: str = "f32"
+) -> Intrinsic:
     return Intrinsic(
-        f"func @{name}(a: f32[{rows}, {columns}], out c: f32[{rows}, {columns}])"
+        f"func @{name}(a: {dtype}[{rows}, {columns}], out c: {dtype}[{rows}, {columns}])"
         f" {{ for i, j in serial({rows}, {columns}) {{ c[i, j] = a[i, j] }} }}",
         tile="copy",
         arch="nvptx64",
@@ -132,12 +159,20 @@ def _intrinsic(name: str, rows: int, columns: int, lines: Iterator[str], width: 
 
 
 TURN: dict[str, Intrinsic] = {
-    name: _intrinsic(name, *block, lines(*block), width)
-    for block in _BLOCKS
-    if block[1] % GROUP == 0
-    for name, lines, width in (
-        (turn_name(*block), _lines, WIDE),
-        (spread_name(*block), _spread_lines, ONE),
-    )
+    **{
+        name: _intrinsic(name, ROWS, columns, _pair_lines(ROWS, columns), WIDE, dtype)
+        for dtype in ("bf16", "f16")
+        for columns in PAIRED
+        for name in (pairs_name(dtype, ROWS, columns),)
+    },
+    **{
+        name: _intrinsic(name, *block, lines(*block), width)
+        for block in _BLOCKS
+        if block[1] % GROUP == 0
+        for name, lines, width in (
+            (turn_name(*block), _lines, WIDE),
+            (spread_name(*block), _spread_lines, ONE),
+        )
+    },
 }
 """The rows of the table."""

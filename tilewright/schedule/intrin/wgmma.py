@@ -18,7 +18,8 @@ for something else.
 
 An instruction waits for its own end. The one called `ahead` waits for the end of the one before it
 and leaves itself under way: its operands stay, and nobody reads the sums, before the next one is
-through or `settle` has waited.
+through or `settle` has waited. The one called `begun` waits for nothing, and `first` is one of
+those that starts the sums; `wgmma_settle_128_2` waits for all of them but the last two.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ ROWS, DEPTH = 16, 64
 """The rows of one warp, and the depth that one tile statement adds, in elements of 16 bits."""
 COLUMNS = (256, 192, 128, 64)
 """How many columns of sums there may be."""
+BEGUN = (128, 64)
+"""The same where nobody waits for the end."""
+MOST_LEFT = 2
+"""How many may still be under way behind a wait."""
 GROUP = 4
 """The warps that do it together."""
 HELD = "rk"
@@ -70,9 +75,14 @@ def wgmma_orders(dtype: str) -> tuple[str, ...]:
     return ("nt",) if dtype == "f32" else ("nn", "nt", "rn", "rt", "kn", "kt")
 
 
-def settle_name(columns: int) -> str:
-    """The intrinsic that waits for all that is under way on sixteen rows of sums."""
-    return f"wgmma_settle_{columns}"
+def settle_name(columns: int, left: int = 0) -> str:
+    """The intrinsic that waits for what is under way on sixteen rows of sums, but the last few."""
+    return f"wgmma_settle_{columns}" + (f"_{left}" if left else "")
+
+
+def begun_name(name: str, first: bool) -> str:
+    """The intrinsic that does the same and waits for nothing; `first` where sums start with it."""
+    return f"{name}_{'first' if first else 'begun'}"
 
 
 def _descriptor(word: str, leading: int) -> Iterator[str]:
@@ -111,11 +121,13 @@ def _steps(word: str, units: int) -> Iterator[str]:
         yield f"%{word}.d{n} = add i64 %{word}.d0, {n * units}"
 
 
-def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrinsic:
-    """A step; `left` is how many stay under way behind it."""
+def _step(
+    name: str, dtype: str, columns: int, order: str, left: int, first: bool = False
+) -> Intrinsic:
+    """A step; `left` is how many stay under way behind it, all of them if negative."""
     held, right = order[0] in HELD, order[1]
     own = fragment_lines("a", _STEPS, "i32") if held else _shared_rows()
-    lines = [*own, *descriptors(right), *_multiply(dtype, columns, order, left)]
+    lines = [*own, *descriptors(right), *_multiply(dtype, columns, order, left, first)]
     depth = wgmma_depth(4 if dtype == "f32" else 2)
     b = f"[{columns}, {depth}]" if right == "t" else f"[{depth}, {columns}]"
     x, y = "a[i, k]", "b[j, k]" if right == "t" else "b[k, j]"
@@ -138,9 +150,12 @@ def _step(name: str, dtype: str, columns: int, order: str, left: int) -> Intrins
     )
 
 
-def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
+def _multiply(
+    dtype: str, columns: int, order: str, left: int, first: bool = False
+) -> Iterator[str]:
     """Four steps, and the wait for them, or for those before them."""
     count = columns // 2
+    before = 0 if first else count
     held = order[0] in HELD
     sums = ", ".join(f"${n}" for n in range(count))
     turned = "0" if order[1] == "t" else "1"
@@ -151,8 +166,8 @@ def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
     taken, steps = [f".reg .b32 kept<{4 * _STEPS}>;"] if order[0] == "k" else [], []
     for n in range(_STEPS):
         own = [f"i32 %a{n}.{part}" for part in range(4)] if held else [f"i64 %a.d{n}"]
-        first = 2 * count + len(given)
-        words = [f"${first + part}" for part in range(len(own))]
+        start = count + before + len(given)
+        words = [f"${start + part}" for part in range(len(own))]
         if order[0] == "k":
             copies = [f"kept{4 * n + part}" for part in range(4)]
             # The bits that a word has in common with itself: what ptxas takes for no copy.
@@ -162,27 +177,30 @@ def _multiply(dtype: str, columns: int, order: str, left: int) -> Iterator[str]:
             ]
             words = copies
         rows = f"{{{', '.join(words)}}}" if held else words[0]
-        steps.append(f"{name} {{{sums}}}, {rows}, ${first + len(own)}, p, 1, 1{turns};")
+        adds = "q" if first and not n else "p"
+        steps.append(f"{name} {{{sums}}}, {rows}, ${start + len(own)}, {adds}, 1, 1{turns};")
         given += [*own, f"i64 %b.d{n}"]
     text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", *taken]
-    text += ["wgmma.fence.sync.aligned;", *steps]
-    text += ["wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {left};", "}"]
-    yield from on_sums(columns, text, given)
+    text += [".reg .pred q;", "setp.ne.b32 q, 0, 0;"] if first else []
+    text += ["wgmma.fence.sync.aligned;", *steps, "wgmma.commit_group.sync.aligned;"]
+    text += [f"wgmma.wait_group.sync.aligned {left};"] if left >= 0 else []
+    yield from on_sums(columns, [*text, "}"], given, first)
 
 
-def on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
-    """Instructions that change a thread's sums, which they know as `$0` and so on."""
+def on_sums(columns: int, text: list[str], more: list[str], first: bool = False) -> Iterator[str]:
+    """Instructions that change, or start, a thread's sums, which they know as `$0` and so on."""
     count = columns // 2
     places = []
     for number, _, _, lines in fragment_places(ROWS, columns):
         yield from lines
         places += [f"%p{number}.{n}" for n in range(4)]
-    for n, place in enumerate(places):
-        yield f"%old{n} = load float, ptr {place}, align 4"
+    old = [] if first else [f"%old{n}" for n in range(count)]
+    for register, place in zip(old, places, strict=False):
+        yield f"{register} = load float, ptr {place}, align 4"
     body = "\\0A".join(text)
-    made = ["=f"] * count + [str(n) for n in range(count)]
+    made = ["=&f" if first else "=f"] * count + [str(n) for n in range(len(old))]
     made += ["r" if what.startswith("i32") else "l" for what in more]
-    given = [*(f"float %old{n}" for n in range(count)), *more]
+    given = [*(f"float {register}" for register in old), *more]
     kind = f"{{ {', '.join(['float'] * count)} }}"
     constraints = ",".join([*made, "~{memory}"])
     yield f'%new = call {kind} asm sideeffect "{body}", "{constraints}"({", ".join(given)})'
@@ -191,9 +209,9 @@ def on_sums(columns: int, text: list[str], more: list[str]) -> Iterator[str]:
         yield f"store float %new{n}, ptr {place}, align 4"
 
 
-def _settle(columns: int) -> Intrinsic:
-    """The wait for all that is under way."""
-    name = settle_name(columns)
+def _settle(columns: int, left: int) -> Intrinsic:
+    """The wait for all that is under way but the last few."""
+    name = settle_name(columns, left)
     return Intrinsic(
         f"func @{name}(a: f32[{ROWS}, {columns}], out c: f32[{ROWS}, {columns}])"
         f" {{ for i, j in serial({ROWS}, {columns}) {{ c[i, j] = a[i, j] }} }}",
@@ -202,7 +220,7 @@ def _settle(columns: int) -> Intrinsic:
         llvm=function_text(
             name,
             "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c",
-            [*on_sums(columns, ["wgmma.wait_group.sync.aligned 0;"], [])],
+            [*on_sums(columns, [f"wgmma.wait_group.sync.aligned {left};"], [])],
         ),
         strided=True,
     )
@@ -222,6 +240,18 @@ WGMMA: dict[str, Intrinsic] = {
         for name in (wgmma_names(dtype, columns, order[1], order[0])[1],)
         for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
     },
-    **{settle_name(columns): _settle(columns) for columns in COLUMNS},
+    **{
+        begun_name(name, first): _step(begun_name(name, first), dtype, columns, order, -1, first)
+        for dtype in ("bf16", "f16")
+        for columns in BEGUN
+        for order in wgmma_orders(dtype)
+        for name in (wgmma_names(dtype, columns, order[1], order[0])[1],)
+        for first in (False, True)
+    },
+    **{
+        settle_name(columns, left): _settle(columns, left)
+        for columns in COLUMNS
+        for left in range(MOST_LEFT + 1)
+    },
 }
 """The rows of the table."""

@@ -16,6 +16,7 @@ from tilewright.codegen.launches import launches, shared_places
 from tilewright.codegen.llvm import compile_object
 from tilewright.codegen.nvptx import emit_launches
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
+from tilewright.finalize.gpu.apart import walk_of
 from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
 from tilewright.ir.loop.nodes import Func
@@ -32,7 +33,7 @@ from tilewright.target.gpu import GpuTarget
 HEADS = (0, 2, 1, 3)
 
 
-def _func(
+def attention(
     queries: object,
     keys: object,
     size: int = 16,
@@ -62,7 +63,7 @@ def _scheduled(func: Func) -> Func:
 
 
 def test_the_meaning_is_kept() -> None:
-    func = _func(10, 40, mask=F32, right=0, empty="zero")
+    func = attention(10, 40, mask=F32, right=0, empty="zero")
     scheduled = _scheduled(func)
     products = [t.intrinsic for t in tiles(scheduled) if t.srcs]
     assert products == ["mma_bf16_16x32_rt", "mma_bf16_16x32_rn"]
@@ -77,16 +78,18 @@ def test_the_meaning_is_kept() -> None:
 @pytest.mark.parametrize(
     ("func", "sizes"),
     [
-        (_func(64, 100, 64, F16, tile=(64, 64)), {}),
-        (_func(20, 40, 24, F16, heads=2, right=0), {}),
+        (attention(64, 100, 64, F16, tile=(64, 64)), {}),
+        (attention(20, 40, 24, F16, heads=2, right=0), {}),
         pytest.param(
-            _func(10, 72, 128, F16, left=60, right=60, tile=(64, 64)), {}, marks=pytest.mark.slow
+            attention(10, 72, 128, F16, left=60, right=60, tile=(64, 64)),
+            {},
+            marks=pytest.mark.slow,
         ),
-        (_func(9, 33, dtype=F16, mask=BOOL), {}),
-        (_func(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
-        (_func(Var("I"), Var("J")), {"I": 18, "J": 7}),
-        (_func(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)), {}),
-        (_func(3, Var("J"), tile=(16, 32, 3)), {"J": 70}),
+        (attention(9, 33, dtype=F16, mask=BOOL), {}),
+        (attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
+        (attention(Var("I"), Var("J")), {"I": 18, "J": 7}),
+        (attention(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)), {}),
+        (attention(3, Var("J"), tile=(16, 32, 3)), {"J": 70}),
     ],
     ids=[
         "keys past the end",
@@ -106,44 +109,61 @@ def test_emitted_code_by_threads_of_this_machine(func: Func, sizes: dict[str, in
 @pytest.mark.parametrize(
     ("func", "target", "kind"),
     [
-        (_func(64, 64, 64, tile=(64, 64)), H200, "wgmma"),
-        (_func(64, 128, 64, tile=(64, 128)), H200, "wgmma"),
-        (_func(64, 128, 128, tile=(64, 128)), H200, "mma"),
-        (_func(64, 64, 32, tile=(64, 64)), H200, "mma"),
-        (_func(64, 64, 64, tile=(32, 64)), H200, "mma"),
-        (_func(64, 64, 64, tile=(64, 64)), A100, "mma"),
+        (attention(64, 64, 64, tile=(64, 64)), H200, "wgmma"),
+        (attention(64, 128, 64, tile=(64, 128)), H200, "wgmma"),
+        (attention(64, 128, 128, tile=(64, 128)), H200, "wgmma"),
+        (attention(64, 64, 32, tile=(64, 64)), H200, "mma"),
+        (attention(64, 64, 64, tile=(32, 64)), H200, "mma"),
+        (attention(64, 64, 64, tile=(64, 64)), A100, "mma"),
     ],
 )
 def test_four_warps_multiply_at_once_where_they_can(
     func: Func, target: GpuTarget, kind: str
 ) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), target).func
-    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind}
+    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled) if t.srcs} == {kind, "turn"}
+
+
+@pytest.mark.parametrize(
+    ("func", "apart"),
+    [
+        (attention(256, 256, 128, tile=(128, 128)), ["a", "kt", "vt"]),
+        (attention(200, 256, 128, tile=(128, 128)), ["kt", "vt"]),
+        (attention(256, 200, 128, tile=(128, 128)), []),
+    ],
+    ids=["all whole", "queries past the end", "keys past the end"],
+)
+def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
+    scheduled = schedule_for_gpu(func, frozenset(), H200).func
+    assert (walk_of(scheduled.body) is not None) == bool(apart)
+    found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("bulk"))
+    assert sorted(found) == apart
 
 
 @pytest.mark.parametrize(
     ("func", "queries"),
     [
-        (_func(64, 128, 64, tile=(64, 64)), "r"),
-        (_func(64, 100, 64, tile=(64, 64)), "k"),
-        (_func(64, 100, 64, tile=(64, 128)), "r"),
+        (attention(64, 128, 64, tile=(64, 64)), "r"),
+        (attention(64, 100, 64, tile=(64, 64)), "k"),
+        (attention(64, 100, 64, tile=(64, 128)), "r"),
     ],
     ids=["all keys", "keys past the end", "unlike fragments"],
 )
 def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> None:
-    scores, values = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
+    scores, values, results = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
     assert scores.endswith(f"_{queries}t")
     assert values == "wgmma_bf16_64_rn"
+    assert results == "turn_bf16_16x64"
 
 
 def test_a_walk_of_one_step_has_room_for_one() -> None:
-    func = _func(8, 252, 64, right=0, tile=(32, 64))
+    func = attention(8, 252, 64, right=0, tile=(32, 64))
     (launch,) = launches(finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED,)), H200))
     assert sum(size for _, size in shared_places(launch.body).values()) <= 40 * 1024
 
 
 def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
-    func = _func(4, 100, tile=(16, 32, 4))
+    func = attention(4, 100, tile=(16, 32, 4))
     scheduled = _scheduled(func)
     arrays = sample(func, {})
     expected = run(func, arrays, {})["y0"].astype(np.float32)
@@ -157,7 +177,7 @@ def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
 def test_only_attention_in_lanes_has_the_rule() -> None:
     ins = tuple(tensor(F32, 2, 64, 8) for _ in range(3))
     assert tiled_tasks(attend_func(Problem(AttendAttrs(), ins, ins[0]))) is None
-    tasks = tiled_tasks(_func(20, 40))
+    tasks = tiled_tasks(attention(20, 40))
     assert tasks is not None
     assert tasks.name == "at.rows"
 
@@ -176,7 +196,7 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
 def test_kernels_assemble_without_spills(
     size: int, tile: tuple[int, ...], attrs: dict[str, object], tmp_path: Path
 ) -> None:
-    scheduled = _scheduled(_func(1024, 1024, size, heads=4, tile=tile, **attrs))
+    scheduled = _scheduled(attention(1024, 1024, size, heads=4, tile=tile, **attrs))
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
     # Scores stay where they are: nothing is planned beside the operands.
     beside = {p.name for p in plain.params} - {"x0", "x1", "x2", "x3", "y0"}

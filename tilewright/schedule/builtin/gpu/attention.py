@@ -11,7 +11,8 @@
       thread (y, row, lane): result = o / sum
 
 Of the scores nothing leaves the registers. The loops, with the lanes of each row, are those of
-`ops/attend_tiles.py`.
+`ops/attend_tiles.py`. Where tiles of keys and values are whole, and a block has two groups of warps
+that multiply at once, threads apart have them copied, and blocks stay: see `codegen/apart.py`.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from tilewright.arith.expr import Var, as_int, const
+from tilewright.arith.expr import Load, Var, as_int, const
+from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func, Store
-from tilewright.ir.loop.threads import WARP_SIZE
+from tilewright.ir.loop.threads import APART as APART_NOTE
+from tilewright.ir.loop.threads import AT_ONCE, RESIDENT, WARP_SIZE
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.ops.attend_tiles import LANES, PAIR
 from tilewright.schedule.builtin.attention import tasks_loop
 from tilewright.schedule.builtin.gpu.points import own_loops
 from tilewright.schedule.builtin.structure import facts_of, loop_of, reads_of, reductions
-from tilewright.schedule.intrin import wgmma
+from tilewright.schedule.intrin import turn, wgmma
+from tilewright.schedule.intrin.bulk import bulk_name
 from tilewright.schedule.intrin.mma import DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import ProductRoles, operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
@@ -38,8 +42,11 @@ from tilewright.target.gpu import GpuTarget
 # part of many keys, and where that covers a whole walk; such copies may take so many bytes.
 STAGES, MORE_STAGES = 2, 3
 ROOM = 48 << 10
-# The rows of an instruction of four warps.
+# The rows of an instruction of four warps, and how many such groups there are where other threads
+# copy, which then run so many steps ahead.
 GROUPED = 64
+GROUPS = 2
+APART_STAGES = 2
 # Bits of a register.
 WORD = 32
 # The rows that an instruction leaves to one thread are so far apart.
@@ -52,6 +59,8 @@ class _Roles:
 
     products: frozenset[str]
     copies: frozenset[str]
+    # Copies whose rows lie across the sum.
+    across: frozenset[str]
     threads: int
     # Whether four warps multiply at once.
     grouped: bool
@@ -59,6 +68,10 @@ class _Roles:
     step_bytes: int
     # What each step of the walk takes over, see `wgmma.py`.
     kept: frozenset[str]
+    # Whether threads apart copy whole tiles.
+    apart: bool
+    # Results that lanes hand around before they are written.
+    handed: frozenset[str]
 
 
 def tiled_tasks(func: Func) -> For | None:
@@ -82,18 +95,28 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     kept = {*facts_of(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
     walk = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
     roles = _roles(sch, inside, _lasting(inside, walk), target)
+    if not behind and _is_apart(sch, inside, roles, target):
+        # Nothing branches between the products of a turn.
+        roles = replace(roles, apart=True, kept=frozenset(), copies=_copied(sch, inside, roles))
     outer = [loop.name for loop in loops_above(sch.func, inside[0].name)]
     outer = outer[: outer.index(tasks.name) + 1]
     for block in inside:
         if block.name in roles.products:
             _multiply(sch, block, roles)
         elif block.name in roles.copies:
-            _copy_tile(sch, block, roles.threads)
+            _copy_tile(sch, block, roles)
         elif _joins_lanes(block):
             _join_lanes(sch, block)
+        elif block.writes[0].buffer in roles.handed:
+            _hand_around(sch, block)
         else:
-            _deal_out(sch, block, kept)
-    _bind_grid(sch, outer)
+            _deal_out(sch, block, kept, roles)
+    grid = _bind_grid(sch, outer)
+    if roles.apart:
+        sch.annotate(grid, AT_ONCE, target.multiprocessors)
+        sch.annotate(grid, RESIDENT, 1)
+        sch.annotate(walk.name, APART_NOTE, APART_STAGES)
+        return
     ahead = MORE_STAGES if behind or _is_short(walk, roles) else STAGES
     sch.annotate(walk.name, "stages", ahead)
     if behind:
@@ -116,8 +139,45 @@ def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
     return frozenset(b.writes[0].buffer for b in inside if b.name not in own)
 
 
-def _bind_grid(sch: Schedule, outer: list[str]) -> None:
-    sch.bind(sch.fuse(*outer) if len(outer) > 1 else outer[0], "grid")
+def _is_apart(sch: Schedule, inside: list[Block], roles: _Roles, target: GpuTarget) -> bool:
+    """Whether threads apart can have all that the products of a walk read copied, tile by tile."""
+    # Queries, which may be copied as well, take no more room than keys.
+    room = roles.step_bytes * 3 // 2 * APART_STAGES < target.block_shared
+    groups = roles.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
+    copies = [b for b in inside if b.name in roles.copies]
+    return roles.grouped and groups and room and all(_is_whole(sch, b) for b in copies)
+
+
+def _copied(sch: Schedule, inside: list[Block], roles: _Roles) -> frozenset[str]:
+    """All blocks that threads apart do: what is copied in each step, and queries where they can."""
+    found = (_product_of(b) for b in inside if b.name in roles.products)
+    left = {operand_load(r.left).buffer for r in found if r is not None}
+    more = (b for b in inside if b.writes[0].buffer in left and _is_whole(sch, b))
+    return roles.copies | {b.name for b in more}
+
+
+def _is_whole(sch: Schedule, block: Block) -> bool:
+    """Whether a block copies tiles of a matrix in memory, whose rows begin at pieces."""
+    assert isinstance(block.body, Store)
+    load = block.body.value
+    if not isinstance(load, Load) or load.mask is not None or len(block.iters) < 2:
+        return False
+    row, column = (Var(it.name) for it in block.iters[-2:])
+    *rest, last = load.indices
+    facts = facts_of(sch.func)
+    (moving,) = [i for i in rest if row.name in free_vars(i)] or [column]
+    within = {row.name, column.name}
+    others = [simplify(moving - row), *(i for i in rest if i is not moving)]
+    width = facts.buffers[load.buffer].shape[-1]
+    given = load.buffer in {p.name for p in sch.func.params}
+    whole = given and last is column and not any(free_vars(i) & within for i in others)
+    return whole and prove((width % PIECE).eq(0))
+
+
+def _bind_grid(sch: Schedule, outer: list[str]) -> str:
+    grid = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    sch.bind(grid, "grid")
+    return grid
 
 
 def _put_together(sch: Schedule, behind: list[Block]) -> None:
@@ -138,7 +198,14 @@ def _roles(
     sch: Schedule, inside: list[Block], lasting: frozenset[str], target: GpuTarget
 ) -> _Roles:
     products = [b for b in inside if _product_of(b) is not None]
-    read = {operand_load(found.right).buffer for b in products if (found := _product_of(b))}
+    found = [r for b in products if (r := _product_of(b)) is not None]
+    read = {operand_load(r.right).buffer for r in found}
+    across = frozenset(
+        x.buffer
+        for r in found
+        for x in (operand_load(r.right),)
+        if x.indices[-1] is not Var(r.depth[-1].name)
+    )
     params = {p.name for p in sch.func.params}
     copies = [
         b
@@ -151,21 +218,34 @@ def _roles(
     # Registers are given away only where the fragments of both products have as many.
     kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()
     product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
+    # What results are copied from, and is a copy itself.
+    outs = [b for b in inside if b.writes[0].buffer in facts_of(sch.func).outputs]
+    handed = frozenset(x for x in map(_copy_of, outs) if x in set(map(_written_copy, inside)))
     buffers = facts_of(sch.func).buffers
     sizes = (
         prod(_extent(sch, loop) for loop in own_loops(sch, b))
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    return _Roles(product_names, copy_names, threads, grouped, sum(sizes), kept)
+    about = product_names, copy_names, across, threads, grouped, sum(sizes), kept
+    return _Roles(*about, apart=False, handed=handed)
+
+
+def _copy_of(block: Block) -> str:
+    """The buffer that a block only copies, "" if it computes."""
+    value = block.body.value if isinstance(block.body, Store) else None
+    return value.buffer if isinstance(value, Load) and value.mask is None else ""
+
+
+def _written_copy(block: Block) -> str:
+    """The buffer that a block copies something to, "" if it computes."""
+    return block.writes[0].buffer if _copy_of(block) else ""
 
 
 def _fits(sides: list[int]) -> bool:
     """Whether four warps can do a product of these rows, columns and depth at once."""
     rows, columns, depth = sides
-    whole = rows % GROUPED == 0 and depth % wgmma.DEPTH == 0 and columns in wgmma.COLUMNS
-    # The columns of values are in panels of as many keys as one statement adds.
-    return whole and wgmma.DEPTH in (columns, depth)
+    return rows % GROUPED == 0 and depth % wgmma.DEPTH == 0 and columns in wgmma.COLUMNS
 
 
 def _product_of(block: Block) -> ProductRoles | None:
@@ -209,14 +289,31 @@ def _multiply(sch: Schedule, block: Block, roles: _Roles) -> None:
     sch.tensorize(sch.blockize(m), add)
 
 
-def _copy_tile(sch: Schedule, block: Block, threads: int) -> None:
+def _copy_tile(sch: Schedule, block: Block, roles: _Roles) -> None:
     """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
-    sch.set_scope(block.writes[0].buffer, "shared")
-    part, thread, piece = sch.split(sch.fuse(*own_loops(sch, block)), [None, threads, PIECE])
+    buffer = block.writes[0].buffer
+    sch.set_scope(buffer, "shared")
+    if roles.apart:
+        _copy_whole(sch, block, along=buffer not in roles.across)
+        return
+    loops = own_loops(sch, block)
+    part, thread, piece = sch.split(sch.fuse(*loops), [None, roles.threads, PIECE])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
     sch.vectorize(piece)
+
+
+def _copy_whole(sch: Schedule, block: Block, along: bool) -> None:
+    """Have a tile copied by the engine: of what lies across a sum, the rows that are added."""
+    rows, columns = own_loops(sch, block)
+    dtype = str(facts_of(sch.func).buffers[block.writes[0].buffer].dtype)
+    high, wide = _extent(sch, rows), _extent(sch, columns)
+    if not along:
+        part, rows = sch.split(rows, [None, wgmma.DEPTH])
+        sch.unroll(part)
+        high = wgmma.DEPTH
+    sch.tensorize(sch.blockize(rows), bulk_name(dtype, high, wide))
 
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
@@ -237,7 +334,18 @@ def _join_lanes(sch: Schedule, block: Block) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
 
 
-def _deal_out(sch: Schedule, block: Block, kept: set[str]) -> None:
+def _hand_around(sch: Schedule, block: Block) -> None:
+    """Results among the lanes of a row, until each has neighbours."""
+    rows, columns = own_loops(sch, block)
+    buffer = facts_of(sch.func).buffers[block.writes[0].buffer]
+    y, row = sch.split(rows, [None, ROWS])
+    sch.bind(y, "warp")
+    sch.set_scope(buffer.name, "fragment")
+    name = turn.pairs_name(str(buffer.dtype), ROWS, _extent(sch, columns))
+    sch.tensorize(sch.blockize(row), name)
+
+
+def _deal_out(sch: Schedule, block: Block, kept: set[str], roles: _Roles) -> None:
     """Formulas on rows, by every lane, and on the elements that a lane has."""
     bound = {v for it in block.iters for v in free_vars(it.binding)}
     # A loop that numbers nothing only says whether there is something to do.
@@ -246,7 +354,8 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str]) -> None:
     inner, lane = [half, *terms], columns
     elements = not terms and _extent(sch, columns) != LANES
     if elements:
-        group, lane, pair = sch.split(columns, [None, LANES, PAIR])
+        wide = turn.WIDE if {r.buffer for r in block.reads} & roles.handed else PAIR
+        group, lane, pair = sch.split(columns, [None, LANES, wide])
         inner += [group, pair]
     sch.reorder(y, row, lane, *inner)
     for loop in (y, row, lane):
