@@ -45,20 +45,6 @@ def test_large_products_get_large_tiles() -> None:
     assert "to_product" in str(result.trace)
 
 
-def test_the_depth_is_cut_where_tiles_are_few() -> None:
-    (result,) = scheduled(KERNELS["dense"](128, 768, 3072))
-    assert "rfactor" in str(result.trace)
-    (result,) = scheduled(KERNELS["dense"](2048, 2048, 3072))
-    assert "rfactor" not in str(result.trace)
-    assert check(KERNELS["matmul"](5, 9, 128), {}) == ["product"]
-
-
-def test_the_longest_axis_is_cut() -> None:
-    ((func, constants),) = sources(KERNELS["conv"](20, 64, 16))[:1]
-    result = schedule_for_gpu(func, constants, H200)
-    assert 'rfactor("conv' in str(result.trace)
-
-
 def _windows(batch: int, channels: int, width: int, filters: int) -> Graph:
     """A convolution of three places along one axis, by constants."""
     g = GraphBuilder("f")
@@ -140,24 +126,6 @@ def test_tiles_assemble_without_spills(
     assembled(found, H200, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "sides", "parts"),
-    [
-        ((4096, 4096, 4096), (256, 128), 1),
-        ((512, 3072, 768), (64, 128), 2),
-        ((128, 3072, 768), (64, 128), 8),
-        ((128, 768, 768), (32, 64), 8),
-    ],
-)
-def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
-) -> None:
-    ((func, _),) = sources(dense(*sizes, F32))
-    tile = product_tiles.product_of(facts_of(func).blocks[0], H200)
-    assert tile is not None
-    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
-
-
 @pytest.mark.ptxas
 def test_a_convolution_assembles_without_spills(tmp_path: Path) -> None:
     for result in scheduled(KERNELS["conv"](56, 64, 256)):
@@ -172,13 +140,3 @@ def test_results_of_several_axes_are_written_in_pieces(width: int, kind: str) ->
     (result, *_) = scheduled(b.g.graph(b.add("conv", x, w, **plain)))
     block = facts_of(result.func).blocks[-1]
     assert loops_above(result.func, block.name)[-1].kind == kind
-
-
-def test_a_product_has_more_than_one_step() -> None:
-    for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
-        ((func, _),) = sources(dense(64, 64, depth, F32))
-        tile = product_tiles.product_of(facts_of(func).blocks[0], H200)
-        assert tile is not None
-        assert -(-depth // tile.depth) == steps
-    func, found = the_kernel(dense(20, 36, 12, F32, "nn"))
-    on_threads(func, found, {})
