@@ -86,10 +86,12 @@ def test_the_meaning_is_kept() -> None:
             marks=pytest.mark.slow,
         ),
         (attention(9, 33, dtype=F16, mask=BOOL), {}),
-        (attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}),
+        pytest.param(
+            attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}, marks=pytest.mark.slow
+        ),
         (attention(Var("I"), Var("J")), {"I": 18, "J": 7}),
         (attention(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)), {}),
-        (attention(3, Var("J"), tile=(16, 32, 3)), {"J": 70}),
+        pytest.param(attention(3, Var("J"), tile=(16, 32, 3)), {"J": 70}, marks=pytest.mark.slow),
     ],
     ids=[
         "keys past the end",
@@ -189,8 +191,8 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
         (64, (64, 64), {}),
         (128, (128, 64), {}),
         (128, (64, 64), {"right": 0}),
-        (32, (32, 64), {"mask": BF16}),
-        (128, (16, 64, 4), {}),
+        pytest.param(32, (32, 64), {"mask": BF16}, marks=pytest.mark.slow),
+        pytest.param(128, (16, 64, 4), {}, marks=pytest.mark.slow),
     ],
 )
 def test_kernels_assemble_without_spills(

@@ -46,7 +46,7 @@ def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     on_threads(func, scheduled, {})
 
 
-@pytest.mark.parametrize("order", ["nn", "tn", "tt"])
+@pytest.mark.parametrize("order", ["nn", "tn", pytest.param("tt", marks=pytest.mark.slow)])
 def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operands, "ROUNDED", 1e9)
     func, scheduled = the_kernel(dense(70, 72, 40, F32, order), with_tf32(H200))
