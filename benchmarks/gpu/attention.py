@@ -90,6 +90,8 @@ ROWS = (
     Row(4, 16, 4096, 4096, 64, causal=True),
     Row(4, 16, 1024, 1024, 64, masked=True),
     Row(4, 16, 1024, 1024, 128, kind="f16"),
+    Row(4, 16, 4096, 4096, 128),
+    Row(4, 16, 4096, 4096, 128, causal=True),
     Row(1, 12, 128, 128, 64, kind="f16"),
     Row(32, 12, 128, 128, 64, kind="f16"),
     Row(1, 32, 1000, 1000, 128, causal=True, groups=4),
@@ -207,7 +209,8 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
 def random_rows(count: int) -> list[Row]:
     """Attention of random sizes and masks; some of few queries and many keys.
 
-    Batches are up to 31, so that there are enough rows for tiles of every size.
+    Batches are up to 31, so that there are enough rows for tiles of every size, and some keys are
+    whole tiles.
     """
     rng = np.random.default_rng(SEED)
     found = []
@@ -216,6 +219,7 @@ def random_rows(count: int) -> list[Row]:
         queries, keys = (int(2 ** rng.uniform(3, 9)) for _ in range(2))
         if rng.integers(4) == 0:
             queries, keys = 1 + queries % 8, 8 * keys
+        keys = -(-keys // 128) * 128 if rng.integers(3) == 0 else keys
         size = (64, 128, 8 * int(rng.integers(2, 17)))[int(rng.integers(3))]
         kind, hides = ("bf16", "f16")[int(rng.integers(2))], int(rng.integers(3))
         causal = hides == 1
