@@ -160,27 +160,6 @@ class Apart:
     # Turns.
 
     @contextmanager
-    def _loop(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
-        """A loop that counts from a number on; what is in it is emitted meanwhile."""
-        fn = self.fn
-        before, head, body, done = fn.block, fn.label("head"), fn.label("body"), fn.label("done")
-        counter, following = fn.fresh("i"), fn.fresh("n")
-        fn.emit(f"br label %{head}")
-        fn.start(head)
-        latch = len(fn.lines)
-        fn.emit("")
-        again = fn.let(f"icmp slt i64 {counter}, {end}")
-        fn.emit(f"br i1 {again}, label %{body}, label %{done}")
-        fn.start(body)
-        with fn.scope():
-            yield counter
-        fn.emit(f"{following} = add nuw nsw i64 {counter}, {step}")
-        fn.emit(f"br label %{head}")
-        phi = f"phi i64 [ {begin}, %{before} ], [ {following}, %{fn.block} ]"
-        fn.lines[latch] = f"  {counter} = {phi}"
-        fn.start(done)
-
-    @contextmanager
     def _turns(self) -> Iterator[str]:
         """The iterations of the grid loop that a block has; how many steps of the walk each has."""
         fn, ex, launch = self.fn, self.ex, self.em.launch
@@ -189,7 +168,7 @@ class Apart:
             fn.module.declare(name, "i32 ()")
             numbers.append(fn.let(f"zext i32 {fn.let(f'call i32 @{name}()')} to i64"))
         ex.begin_statement()
-        with self._loop(numbers[0], ex.value(launch.turns), numbers[1]) as turn:
+        with self.fn.count(numbers[0], ex.value(launch.turns), numbers[1]) as turn:
             ex.values[launch.number] = turn
             extent = as_int(launch.turns)
             ex.ranges[launch.number] = Interval(0, None if extent is None else extent - 1)
@@ -197,7 +176,7 @@ class Apart:
             yield ex.value(self.walk.extent)
 
     def _bind(self, step: str) -> None:
-        self.em._bind(self.walk, step)
+        self.em.bind(self.walk, step)
 
     # What is copied.
 
@@ -209,7 +188,7 @@ class Apart:
             for ring in range(2, len(self.parts.rings)):
                 self._copy(ring, "0", self._value(turns))
             self._copy(0, "0", self._value(steps))
-            with self._loop("0", count) as k:
+            with self.fn.count("0", count) as k:
                 now, following = self._value(steps), self._next(steps)
                 after = self.fn.let(f"add i64 {k}, 1")
                 with self._if(f"icmp slt i64 {after}, {count}"):
@@ -276,7 +255,7 @@ class Apart:
             self._leave(0, now)
             self._all((*parts.beside, *parts.late))
             last = self.fn.let(f"add i64 {count}, -1")
-            with self._loop("0", last) as k:
+            with self.fn.count("0", last) as k:
                 self._step(k, self._value(steps), self._next(steps))
             for ring in lasting:
                 self._leave(ring, turn)

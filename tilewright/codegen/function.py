@@ -126,6 +126,29 @@ class FunctionText:
         yield
         self.known.pop()
 
+    @contextmanager
+    def count(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
+        """A loop, tested at the top, so that an empty range runs nothing.
+
+        What is emitted meanwhile is its body; gives the number of the iteration.
+        """
+        before, head, body, done = self.block, *map(self.label, ("head", "body", "done"))
+        counter, following = self.fresh("i"), self.fresh("n")
+        self.emit(f"br label %{head}")
+        self.start(head)
+        latch = len(self.lines)
+        self.emit("")
+        again = self.let(f"icmp slt i64 {counter}, {end}")
+        self.emit(f"br i1 {again}, label %{body}, label %{done}")
+        self.start(body)
+        with self.scope():
+            yield counter
+        self.emit(f"{following} = add nuw nsw i64 {counter}, {step}")
+        self.emit(f"br label %{head}")
+        phi = f"phi i64 [ {begin}, %{before} ], [ {following}, %{self.block} ]"
+        self.lines[latch] = f"  {counter} = {phi}"
+        self.start(done)
+
     def lookup(self, e: Expr) -> str | None:
         """The register that holds `e`, if it is known here."""
         for scope in reversed(self.known):

@@ -241,7 +241,7 @@ class LaunchEmitter(StatementEmitter):
         ex = self.expressions
         index = share.index(Var(THREAD), self.launch.threads)
         with self.fn.scope():
-            self._bind(loop, ex.value(index))
+            self.bind(loop, ex.value(index))
             if share.is_full:
                 outer, self.in_thread = self.in_thread, True
                 self.emit(loop.body)
@@ -259,7 +259,7 @@ class LaunchEmitter(StatementEmitter):
             raise CodegenError("gpu.combine", f"some threads do not come to loop {loop.name}")
         found = Combination(loop, share, self.launch.threads, set(ex.loads.own))
         with self.fn.scope():
-            self._bind(loop, ex.value(share.index(Var(THREAD), self.launch.threads)))
+            self.bind(loop, ex.value(share.index(Var(THREAD), self.launch.threads)))
             value = emit_combined(ex, found, self._variable)
             ex.begin_statement()
             emit_store(ex, Store(found.store.buffer, found.store.indices, value))

@@ -137,38 +137,22 @@ class StatementEmitter:
     def _loop(self, loop: For) -> None:
         if isinstance(loop.extent, Const) and loop.extent.value == 1:
             with self.fn.scope():
-                self._bind(loop, "0")
+                self.bind(loop, "0")
                 self.emit(loop.body)
             return
         self.expressions.begin_statement()
         self._count(loop, "0", self.expressions.value(loop.extent))
 
-    def _bind(self, loop: For, register: str) -> None:
+    def bind(self, loop: For, register: str) -> None:
+        """Let a loop be in the iteration whose number a register has."""
         self.expressions.values[loop.name] = register
         extent = as_int(loop.extent)
         self.expressions.ranges[loop.name] = Interval(0, None if extent is None else extent - 1)
 
     def _count(self, loop: For, begin: str, end: str) -> None:
-        """A loop tested at the top, so that an empty range runs nothing."""
-        fn = self.fn
-        before, head, body, done = fn.block, fn.label("head"), fn.label("body"), fn.label("done")
-        counter, following = fn.fresh("i"), fn.fresh("n")
-        fn.emit(f"br label %{head}")
-        fn.start(head)
-        latch = len(fn.lines)
-        fn.emit("")
-        again = fn.let(f"icmp slt i64 {counter}, {end}")
-        fn.emit(f"br i1 {again}, label %{body}, label %{done}")
-        fn.start(body)
-        with fn.scope():
-            self._bind(loop, counter)
+        with self.fn.count(begin, end) as counter:
+            self.bind(loop, counter)
             self.emit(loop.body)
-        fn.emit(f"{following} = add nuw nsw i64 {counter}, 1")
-        fn.emit(f"br label %{head}")
-        fn.lines[latch] = (
-            f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{fn.block} ]"
-        )
-        fn.start(done)
 
     def _branch(self, condition: str, then: Stmt, orelse: Stmt | None) -> None:
         fn = self.fn

@@ -24,8 +24,7 @@ from tilewright.arith.expr import Load, Var, as_int, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func, Store
-from tilewright.ir.loop.threads import APART as APART_NOTE
-from tilewright.ir.loop.threads import AT_ONCE, RESIDENT, WARP_SIZE
+from tilewright.ir.loop.threads import APART, AT_ONCE, RESIDENT, WARP_SIZE
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.ops.attend_tiles import LANES, PAIR
 from tilewright.schedule.builtin.attention import tasks_loop
@@ -50,7 +49,7 @@ APART_STAGES = 2
 # Bits of a register.
 WORD = 32
 # The rows that an instruction leaves to one thread are so far apart.
-APART = 8
+ROW_STEP = 8
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     if roles.apart:
         sch.annotate(grid, AT_ONCE, target.multiprocessors)
         sch.annotate(grid, RESIDENT, 1)
-        sch.annotate(walk.name, APART_NOTE, APART_STAGES)
+        sch.annotate(walk.name, APART, APART_STAGES)
         return
     ahead = MORE_STAGES if behind or _is_short(walk, roles) else STAGES
     sch.annotate(walk.name, "stages", ahead)
@@ -318,7 +317,7 @@ def _copy_whole(sch: Schedule, block: Block, along: bool) -> None:
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
     """Warps, the rows that the threads of one have, and how many each thread has."""
-    y, half, row = sch.split(rows, [None, ROWS // APART, APART])
+    y, half, row = sch.split(rows, [None, ROWS // ROW_STEP, ROW_STEP])
     return y, row, half
 
 
