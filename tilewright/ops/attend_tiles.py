@@ -265,10 +265,5 @@ class Tiles(Body):
         rounded = self._map("r", self._divided(*found), columns, inside=False)
         handed = self._map("z", self._at("r", E), columns, inside=False)
         store = self._stored(self._at("z", E), self.batch)
-        return [
-            total,
-            share,
-            rounded,
-            handed,
-            self._nest("y0", [(E, "S", self.wide)], store, inside=False),
-        ]
+        written = self._nest("y0", [(E, "S", self.p.v[-1])], store, inside=False)
+        return [total, share, rounded, handed, written]

@@ -86,6 +86,7 @@ def test_the_meaning_is_kept() -> None:
             marks=pytest.mark.slow,
         ),
         (attention(9, 33, dtype=F16, mask=BOOL), {}),
+        (attention(9, 20, 96, dtype=F16, right=0), {}),
         pytest.param(
             attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}, marks=pytest.mark.slow
         ),
@@ -98,6 +99,7 @@ def test_the_meaning_is_kept() -> None:
         "causal",
         "long rows, band",
         "mask of bools",
+        "rows filled up",
         "mask of keys",
         "unknown lengths",
         "parts",
