@@ -224,6 +224,15 @@ def test_a_kernel_reads_a_bounded_number_of_values() -> None:
     verify_graph(after)
 
 
+def test_a_kernel_chooses_among_few_parts_though_they_are_one_value() -> None:
+    g = _Maker("f")
+    x = g.input("x", tensor(F32, 8))
+    pieces = [g.add("concat", *[x] * MOST_READS, attrs=ConcatAttrs(0)) for _ in range(2)]
+    after, refusals = fuse_with_report(g.graph(g.add("concat", *pieces, attrs=ConcatAttrs(0))))
+    assert len(after.nodes) == 3
+    assert set(reasons(refusals)) == {f"a kernel reads at most {MOST_READS} values"}
+
+
 def test_an_epilogue_reads_the_elements_that_it_writes() -> None:
     g = _Maker("f")
     x = g.input("x", tensor(F32, 7, 33))

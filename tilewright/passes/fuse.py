@@ -26,6 +26,7 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
 from tilewright.ops.layout import TransposeAttrs
 from tilewright.ops.pointwise import is_pointwise
+from tilewright.ops.slicing import ConcatAttrs
 from tilewright.ops.table import op_row
 from tilewright.ops.window import WindowAttrs
 
@@ -129,10 +130,9 @@ class _Fuser:
 
     def _has_room(self, source: _Group, group: _Group, n: Node) -> bool:
         """Whether the groups and `n` together read no more values than a kernel should."""
-        if len(source.reads) + len(group.reads) + len(n.inputs) <= MOST_READS:
-            return True
         reads = source.reads.union(group.reads, n.inputs) - source.members - group.members
-        return len(reads) <= max(MOST_READS, len(set(n.inputs)))
+        parts = sum(_parts(m) for m in (*source.nodes, *group.nodes, n))
+        return max(len(reads), parts) <= max(MOST_READS, len(set(n.inputs)))
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
         if kind != "complex" and not op_row(n.op).rereads:
@@ -228,6 +228,11 @@ def _is_cheap(n: Node, reader: str) -> bool:
     """Whether to compute a value anew at each of the few times that an injective operator reads."""
     row = op_row(n.op)
     return reader == "injective" and is_pointwise(row) and row.flops == 1
+
+
+def _parts(n: Node) -> int:
+    """How many values an element is chosen among; the same one may be several of them."""
+    return len(n.inputs) if isinstance(n.attrs, ConcatAttrs) else 0
 
 
 def _takes_vectors(n: Node) -> bool:

@@ -20,7 +20,9 @@ def test_isinf(dtype: DType) -> None:
 def test_sign(dtype: DType) -> None:
     x = np.concatenate([special_values(dtype), all_magnitudes(dtype)])
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(machine("sign", dtype)(x), np.sign(x))
+        found = machine("sign", dtype)(x)
+        np.testing.assert_array_equal(found, np.sign(x))
+    assert not np.signbit(found[x == 0]).any()
 
 
 @pytest.mark.parametrize("name", ["i8", "i32", "i64", "u8", "u32", "u64"])
