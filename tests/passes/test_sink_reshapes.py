@@ -88,6 +88,15 @@ def test_transposes_join_across_a_reshape():
     assert after.nodes[1].attrs == make_attrs("transpose", {"perm": (0, 2, 3, 1)})
 
 
+def test_a_transpose_between_reshapes_that_undo_each_other():
+    g = Builder("f")
+    x = g("relu", g.input("x", tensor(F32, N, 2, 5, 3)))
+    turned = g("transpose", g.view(x, N * 2, 5, 3), perm=(0, 2, 1))
+    after = _sunk(g.graph(g("relu", g.view(turned, N, 2, 3, 5)), x))
+    assert _ops(after) == ["relu", "relu", "transpose"]
+    assert after.nodes[-1].attrs == make_attrs("transpose", {"perm": (0, 1, 3, 2)})
+
+
 def test_a_transpose_that_splits_runs_stays():
     g = Builder("f")
     x = g.input("x", tensor(F32, N, 6))

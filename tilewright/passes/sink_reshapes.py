@@ -5,6 +5,7 @@
     gather(a, reshape(i))            →   reshape(gather(a, i))
     reduce(reshape(a), axes)         →   reshape(reduce(a, axes where they were))
     transpose(reshape(transpose(a))) →   reshape(transpose(a))
+    reshape(transpose(reshape(a)))   →   transpose(a)
     reshape(reshape(a))              →   reshape(a), or a
 
 A reshape costs nothing, but nothing fuses across it: a residual that is added behind one could be
@@ -225,6 +226,15 @@ def _sink_transpose(g: Rewriter, n: Node) -> str | None:
     above = None if base is None else g.producer(base)
     if base is None or above is None or above.op != "transpose":
         return None
+    order = _order_of_base(g, base, n)
+    if order is None:
+        return None
+    inner = g.add("transpose", base, attrs=TransposeAttrs(order))
+    return _reshape(g, inner, n.type.shape)
+
+
+def _order_of_base(g: Rewriter, base: str, n: Node) -> tuple[int, ...] | None:
+    """How the dimensions of `base` move if a transpose moves those that it is reshaped to."""
     assert isinstance(n.attrs, TransposeAttrs)
     perm, place = n.attrs.perm, 0
     old, new = g.type(base).shape, g.type(n.inputs[0]).shape
@@ -237,8 +247,7 @@ def _sink_transpose(g: Rewriter, n: Node) -> str | None:
             return None
         order += range(before.start, before.stop)
         place += size
-    inner = g.add("transpose", base, attrs=TransposeAttrs(tuple(order)))
-    return _reshape(g, inner, n.type.shape)
+    return tuple(order)
 
 
 def _lies_in(axis: int, runs: Iterable[tuple[slice, slice]]) -> bool:
@@ -249,8 +258,23 @@ def _merge(g: Rewriter, n: Node) -> str | None:
     """Reshape what was reshaped before, or nothing at all."""
     value = n.inputs[0]
     if g.type(value).shape != n.type.shape and _reshaped(g, value) is None:
-        return None
+        return _between_reshapes(g, n)
     return _reshape(g, value, n.type.shape)
+
+
+def _between_reshapes(g: Rewriter, n: Node) -> str | None:
+    """Transpose in the shape that dimensions had before they were joined, and have again behind."""
+    turned = g.producer(n.inputs[0])
+    if turned is None or turned.op != "transpose" or g.use_count(turned.name) > 1:
+        return None
+    base = _reshaped(g, turned.inputs[0])
+    order = None if base is None else _order_of_base(g, base, turned)
+    if base is None or order is None:
+        return None
+    old = g.type(base).shape
+    if tuple(old[a] for a in order) != n.type.shape:
+        return None
+    return g.add("transpose", base, attrs=TransposeAttrs(order))
 
 
 _RULES: dict[str, Callable[[Rewriter, Node], str | None]] = {
