@@ -32,7 +32,7 @@ def _cut(c: Context, x: str, axis: int, start: Expr, stop: Expr) -> str:
 
 def _part(c: Context, n: OnnxNode, x: str, axis: int, index: int) -> str:
     """One of several tensors stacked along an axis."""
-    shape = c.type(x).shape
+    shape = c.shape(n, x, 5)
     cut = _cut(c, x, axis, const(index), const(index + 1))
     return add_reshape(c, n, cut, (*shape[:axis], *shape[axis + 1 :]))
 
@@ -74,7 +74,7 @@ def _biased(c: Context, n: OnnxNode, parts: list[str], bias: str) -> list[str]:
     start: Expr = const(0)
     added = []
     for x in parts:
-        stop = start + c.type(x).shape[-1]
+        stop = start + c.shape(n, x, 3)[2]
         added.append(c.add(n, "add", x, _cut(c, bias, 0, start, stop)))
         start = simplify(stop)
     return added
@@ -86,7 +86,7 @@ def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     rows = c.add(n, "matmul", x, n.required(1))
     if n.has_input(2):
         rows = c.add(n, "add", rows, n.input(2))
-    hidden = c.type(rows).shape[2]
+    *_, hidden = c.shape(n, rows, 3)
     sizes = n.ints_attr("qkv_hidden_sizes", ())
     widths = [const(s) for s in sizes] if sizes else [simplify(hidden // 3)] * 3
     parts: list[str] = []
@@ -112,9 +112,9 @@ def _attend(
     past: list[str],
 ) -> tuple[str, str, str]:
     """ONNX's attention; `masks` are a mask of keys and a bias of scores, each maybe absent."""
-    keys = c.type(parts[1]).shape[-2]
+    keys = c.shape(n, parts[1], 3)[1]
     if past[0]:
-        keys = simplify(c.type(past[0]).shape[2] + keys)
+        keys = simplify(c.shape(n, past[0], 4)[2] + keys)
     mask = _mask(c, n, *masks, keys)
     attrs = AttentionAttrs(
         *heads, bool(n.int_attr("unidirectional", 0)), _scale(n), n.float_attr("softcap", 0.0)
@@ -166,8 +166,8 @@ def group_query_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
         raise n.unsupported("smooth_softmax", "set it to 0")
     parts = _grouped(c, n, heads, kv_heads)
     past = [n.input(3), n.input(4)]
-    before = c.type(past[0]).shape[2] if past[0] else const(0)
-    length = c.type(parts[0]).shape[1]
+    before = c.shape(n, past[0], 4)[2] if past[0] else const(0)
+    batch, length, _ = c.shape(n, parts[0], 3)
     total = simplify(before + length)
     _require_total(c, n, total)
     if n.int_attr("do_rotary", 0):
@@ -184,7 +184,7 @@ def group_query_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     )
     mask = ""
     if n.has_input(5):
-        last = add_reshape(c, n, n.input(5), (c.type(parts[0]).shape[0],))
+        last = add_reshape(c, n, n.input(5), (batch,))
         mask = _mask(c, n, (Formula(c, n, last) + 1).name, "", total)
     operands = [*parts, mask, *past]
     while not operands[-1]:
@@ -197,7 +197,7 @@ def _grouped(c: Context, n: OnnxNode, heads: int, kv_heads: int) -> list[str]:
     query = n.required(0)
     if n.has_input(1):
         return [query, n.input(1), n.required(2)]
-    size = simplify(c.type(query).shape[2] // (heads + 2 * kv_heads))
+    size = simplify(c.shape(n, query, 3)[2] // (heads + 2 * kv_heads))
     ends = [size * count for count in (0, heads, heads + kv_heads, heads + 2 * kv_heads)]
     return [_cut(c, query, 2, simplify(a), b) for a, b in pairwise(ends)]
 
@@ -232,7 +232,7 @@ def _rotated(c: Context, n: OnnxNode, x: str, heads: int, before: Expr) -> str:
 
 def _angles(c: Context, n: OnnxNode, index: int) -> int:
     """How many elements of a head the table of cosines rotates."""
-    half = as_int(c.type(n.required(index)).shape[1])
+    half = as_int(c.shape(n, n.required(index), 2)[1])
     if half is None:
         raise n.unsupported("a table of angles of dynamic size", "fix the dimension")
     return 2 * half
@@ -241,8 +241,8 @@ def _angles(c: Context, n: OnnxNode, index: int) -> int:
 def rotary_embedding(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Positions come before the tables; a single one is where every sequence starts."""
     x, positions = n.required(0), n.required(1)
-    shape = c.type(x).shape
-    flat = len(shape) == 3
+    flat = c.type(x).rank == 3
+    shape = c.shape(n, x, 3 if flat else 4)
     length, heads = shape[1 if flat else 2], n.int_attr("num_heads", 0)
     rotated = _angles(c, n, 2)
     if n.int_attr("rotary_embedding_dim", 0) not in (0, rotated):

@@ -51,7 +51,7 @@ def _joined(
     """The weights of the leaves that rows lead to, joined; `weights` has one row a node."""
     n = x.n
     depth = forest.depth(roots)
-    size = c.type(x.name).shape[1]
+    _, size = c.shape(n, x.name, 2)
     if depth is None:
         raise n.invalid("a tree has a path without an end")
     enough = const(max(forest.feature)) < size

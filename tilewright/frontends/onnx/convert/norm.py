@@ -113,9 +113,12 @@ def group_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     x, groups = n.required(0), n.int_attr("num_groups")
     parameters = [n.required(1), n.required(2)]
     if n.opset < 21:
-        if groups < 1 or (as_int(c.type(x).shape[1]) or 0) % groups:
+        if c.type(x).rank < 2:
+            raise n.invalid(f"{c.type(x)} has no channels")
+        channels = c.type(x).shape[1]
+        if groups < 1 or (as_int(channels) or 0) % groups:
             raise n.invalid(f"num_groups {groups} does not divide the channels of {c.type(x)}")
-        repeat = c.type(x).shape[1] // groups
+        repeat = channels // groups
         for i, name in enumerate(parameters):
             column = c.add(n, "reshape", name, attrs=ReshapeAttrs((const(groups), const(1))))
             wide = c.add(n, "expand", column, attrs=ExpandAttrs((const(groups), repeat)))
