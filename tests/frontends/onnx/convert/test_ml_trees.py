@@ -93,6 +93,25 @@ def test_wrong_trees() -> None:
         run_ml("TreeEnsembleRegressor", [X], **{**trees, "nodes_truenodeids": [0] * 21})
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"nodes_featureids": [-1] * 21}, "asks for feature -1"),
+        ({"nodes_featureids": [0]}, "do not fit together"),
+        ({"nodes_values": [0.5]}, "do not fit together"),
+        ({"nodes_nodeids": [0, 1]}, "do not fit together"),
+        ({"nodes_falsenodeids": [40] * 21}, "do not fit together"),
+        ({"target_nodeids": [40] * 12}, "do not fit together"),
+        ({"target_ids": [3] * 12}, "do not fit together"),
+        ({"target_ids": [-1] * 12}, "target_ids has -1"),
+        ({"target_weights": [0.5] * 5}, "do not fit together"),
+    ],
+)
+def test_lists_that_do_not_fit_together(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(FrontendError, match=message):
+        run_ml("TreeEnsembleRegressor", [X], **{**_trees("target", [0]), **changed})
+
+
 @pytest.mark.parametrize("targets", [2**62, 2**40])
 def test_more_targets_than_memory_holds(targets: int) -> None:
     with pytest.raises(UnsupportedError, match=f"a table of 21 x {targets} numbers"):

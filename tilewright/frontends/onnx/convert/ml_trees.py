@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -50,10 +51,14 @@ def _joined(
 ) -> Formula:
     """The weights of the leaves that rows lead to, joined; `weights` has one row a node."""
     n = x.n
+    if not roots:
+        raise n.invalid("it has no trees")
     depth = forest.depth(roots)
     _, size = c.shape(n, x.name, 2)
     if depth is None:
         raise n.invalid("a tree has a path without an end")
+    if min(forest.feature) < 0:
+        raise n.invalid(f"a node asks for feature {min(forest.feature)}")
     enough = const(max(forest.feature)) < size
     if not c.g.require(enough, f"{n.op_type}: {size} features are too few", n.loc):
         raise n.invalid(f"{size} features are too few")
@@ -77,6 +82,31 @@ def _joined(
     kept = c.constant(weights[order][:count], x.dtype)
     found = Formula(c, n, c.add(n, "gather", kept, leaves, attrs=GatherAttrs(0)))
     return found.apply(_JOINS[how].reduction, attrs=ReduceAttrs((1,), keepdims=False))
+
+
+@contextmanager
+def _lists_of(n: OnnxNode) -> Iterator[None]:
+    """While lists are read that belong together: where they do not, the model is wrong."""
+    try:
+        yield
+    except (IndexError, KeyError, ValueError) as error:
+        raise n.invalid(f"its lists of nodes and leaves do not fit together: {error}") from error
+
+
+def _places(n: OnnxNode, name: str) -> tuple[int, ...]:
+    """Places in another list."""
+    found = tuple(n.ints_attr(name))
+    if min(found, default=0) < 0:
+        raise n.invalid(f"{name} has {min(found)}", "places count from 0")
+    return found
+
+
+def _named(n: OnnxNode, name: str, names: Sequence[str], default: int) -> str:
+    """The one of `names` that an attribute has the number of."""
+    number = n.int_attr(name, default)
+    if not 0 <= number < len(names):
+        raise n.invalid(f"{name} is {number}", f"0 to {len(names) - 1}")
+    return names[number]
 
 
 def _numbers(n: OnnxNode, name: str) -> np.ndarray:
@@ -122,7 +152,7 @@ def _old_weights(
     n.check_table(len(forest.feature), targets)
     table = np.full((len(forest.feature), targets), join.absent, values.dtype)
     names = zip(n.ints_attr(f"{kind}_treeids"), n.ints_attr(f"{kind}_nodeids"), strict=True)
-    places = np.array([number[name] for name in names]), np.array(n.ints_attr(f"{kind}_ids"))
+    places = np.array([number[name] for name in names]), np.array(_places(n, f"{kind}_ids"))
     join.combine.at(table, places, values)
     return table
 
@@ -138,8 +168,9 @@ def tree_ensemble_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
     how = n.str_attr("aggregate_function", "SUM")
     if how not in _JOINS:
         raise n.invalid(f"aggregate_function is {how!r}", f"one of {', '.join(_JOINS)}")
-    forest, roots, number = _old_forest(n, x.dtype.numpy)
-    weights = _old_weights(n, "target", targets, forest, number, how)
+    with _lists_of(n):
+        forest, roots, number = _old_forest(n, x.dtype.numpy)
+        weights = _old_weights(n, "target", targets, forest, number, how)
     scores = _joined(c, x, forest, roots, weights, how).cast(F32)
     base = _numbers(n, "base_values")
     if base.size:
@@ -150,8 +181,9 @@ def tree_ensemble_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def tree_ensemble_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The class of the greatest score, and the scores; one score decides between two classes."""
     x, labels = _features(c, n), labels_of(n, "classlabels_int64s")
-    forest, roots, number = _old_forest(n, x.dtype.numpy)
-    weights = _old_weights(n, "class", len(labels), forest, number, "SUM")
+    with _lists_of(n):
+        forest, roots, number = _old_forest(n, x.dtype.numpy)
+        weights = _old_weights(n, "class", len(labels), forest, number, "SUM")
     scores = _joined(c, x, forest, roots, weights, "SUM").cast(F32)
     base, named = _numbers(n, "base_values"), set(n.ints_attr("class_ids"))
     if len(labels) == 2 and len(named) == 1:
@@ -178,19 +210,21 @@ def _binary(n: OnnxNode, single: Formula, labels: np.ndarray, is_chance: bool) -
 def tree_ensemble(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Version 5: nodes numbered throughout, leaves in a list of their own."""
     x = _features(c, n)
-    how = list(_JOINS)[n.int_attr("aggregate_function", 1)]
+    how = _named(n, "aggregate_function", tuple(_JOINS), 1)
     forest = Forest(x.dtype.numpy)
-    targets, values = n.ints_attr("leaf_targetids"), n.tensor_attr("leaf_weights").reshape(-1)
+    targets, values = _places(n, "leaf_targetids"), n.tensor_attr("leaf_weights").reshape(-1)
     modes = n.tensor_attr("nodes_modes").reshape(-1)
     nodes = [forest.new() for _ in modes]
     leaves = [forest.new() for _ in targets]
-    _ask_all(n, forest, nodes, leaves)
-    shape = len(forest.feature), n.int_attr("n_targets", 1)
-    n.check_table(*shape)
-    weights = np.full(shape, _JOINS[how].absent)
-    weights[leaves, targets] = values
-    scores = _joined(c, x, forest, n.ints_attr("tree_roots"), weights, how)
-    name = list(_POST_TRANSFORMS)[n.int_attr("post_transform", 0)]
+    with _lists_of(n):
+        _ask_all(n, forest, nodes, leaves)
+        shape = len(forest.feature), n.int_attr("n_targets", 1)
+        n.check_table(*shape)
+        weights = np.full(shape, _JOINS[how].absent)
+        weights[leaves, targets] = values
+        roots = [nodes[k] for k in _places(n, "tree_roots")]
+    scores = _joined(c, x, forest, roots, weights, how)
+    name = _named(n, "post_transform", _POST_TRANSFORMS, 0)
     return (POST_TRANSFORMS[name](scores).name,)
 
 
@@ -206,7 +240,7 @@ def _ask_all(n: OnnxNode, forest: Forest, nodes: Sequence[int], leaves: Sequence
     missing = n.ints_attr("nodes_missing_value_tracks_true", ())
     ends = []
     for side in ("true", "false"):
-        places = n.ints_attr(f"nodes_{side}nodeids")
+        places = _places(n, f"nodes_{side}nodeids")
         to_leaf = n.ints_attr(f"nodes_{side}leafs")
         ends.append(
             [leaves[p] if leaf else nodes[p] for p, leaf in zip(places, to_leaf, strict=True)]
