@@ -31,7 +31,7 @@ from tilewright.target.cpu import Target, resolve
 
 # How often the largest movement seen may be exceeded.
 SLACK = 8.0
-# Below it f32 has no normal numbers: `exp_share`, which weights of attention are made by, is 0 there.
+# Below it f32 has no normal numbers: `exp_share`, of which attention makes weights, is 0 there.
 FLUSHED = float(np.finfo(np.float32).smallest_normal)
 
 Outputs = list[Any]
