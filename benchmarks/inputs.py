@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
 MakeInputs = Callable[[np.random.Generator, int, int], Arrays]
+Numbers = type[np.floating[Any]]
+
+
+def narrowed(array: np.ndarray, numbers: Numbers) -> np.ndarray:
+    """The array, numbers of f32 in another type."""
+    with np.errstate(over="ignore"):
+        return array.astype(numbers) if array.dtype == np.float32 else array
 
 
 def pixels(rng: np.random.Generator, batch: int, _: int) -> Arrays:

@@ -21,11 +21,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import onnx
+from inputs import Numbers, narrowed
 from jax import lax
 from jax_operators import OPERATORS, Value, is_known
 from onnx import numpy_helper
 
-Numbers = type[np.floating[Any]]
 Known = Mapping[str, Value]
 Step = Callable[[Known], Any]
 
@@ -79,12 +79,6 @@ def jax_weights(path: Path, numbers: Numbers = np.float32) -> dict[str, np.ndarr
 def settings_of(inputs: Known) -> dict[str, Value]:
     """The inputs of one number."""
     return {name: value for name, value in inputs.items() if not value.ndim}
-
-
-def narrowed(array: np.ndarray, numbers: Numbers) -> np.ndarray:
-    """The array, numbers of f32 in another type."""
-    with np.errstate(over="ignore"):
-        return array.astype(numbers) if array.dtype == np.float32 else array
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -33,10 +33,12 @@ import torch
 import transformers as hf
 from inputs import (
     MakeInputs,
+    Numbers,
     clicks,
     features,
     file_bytes,
     masked_text,
+    narrowed,
     next_token,
     picture,
     pixels,
@@ -144,9 +146,9 @@ MODELS: dict[str, Model] = {
 }
 
 
-def export(model: Model, module: nn.Module, path: Path) -> None:
-    """Write `module` as ONNX, the model's symbolic axes being named dimensions."""
-    example = model.export_inputs()
+def export(model: Model, module: nn.Module, path: Path, numbers: Numbers = np.float32) -> None:
+    """Write `module`, which takes `numbers`, as ONNX; symbolic axes are named dimensions."""
+    example = {name: narrowed(x, numbers) for name, x in model.export_inputs().items()}
     axes = {AXES[symbol]: symbol for symbol in model.symbols}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")

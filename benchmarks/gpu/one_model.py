@@ -41,6 +41,7 @@ import torch
 from onnx import numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from inputs import Numbers, narrowed
 from modules import ARCHITECTURES, arguments
 from zoo import DEFAULT_OUT, MODELS, Model, export, run_onnxruntime
 
@@ -103,15 +104,24 @@ class Subject:
 
     @cached_property
     def path(self) -> Path:
-        """The ONNX file: exported, unless it is there or the model is one."""
+        """The ONNX file in f32: exported, unless it is there or the model is one."""
         if self.module is None:
             kept = DEFAULT_OUT / self.name / "model.onnx"
             assert self.model.file is not None
             return kept if kept.exists() else self.model.file()
-        path = self.folder / f"{self.name}-{self.batch}.onnx"
+        return self._exported(self.module, np.float32)
+
+    @cached_property
+    def half_path(self) -> Path:
+        """The ONNX file of the module in f16, as other engines have it: inputs and results too."""
+        assert self.module is not None
+        return self._exported(copy.deepcopy(self.module).half(), np.float16)
+
+    def _exported(self, module: torch.nn.Module, numbers: Numbers) -> Path:
+        path = self.folder / f"{self.name}-{self.batch}-{np.dtype(numbers).name}.onnx"
         if not path.exists():
             fresh = path.with_suffix(".fresh")
-            export(self.model, self.module, fresh)
+            export(self.model, module, fresh, numbers)
             fresh.replace(path)
         return path
 
@@ -184,15 +194,17 @@ def moved(value: Any, dtype: torch.dtype) -> Any:
 
 def ours(subject: Subject, precision: str) -> Figures:
     """Compile, check and time by this compiler."""
-    path, dims = subject.path, subject.dims
+    halves = precision == "fp16" and subject.module is not None
+    path, dims = subject.half_path if halves else subject.path, subject.dims
+    inputs = {n: narrowed(x, np.float16) if halves else x for n, x in subject.inputs.items()}
     start = time.perf_counter()
     options = {"dims": dims, "precision": precision}
     container = compile_container(path, target="cuda", cache=False, **options)
     with CudaExecutable(container) as executable:
         # The driver translates the code when the model first runs, by the processor.
-        found = executable.run(subject.inputs)
+        found = executable.run(inputs)
         seconds = time.perf_counter() - start
-        args = [subject.inputs[port.name] for port in executable.inputs]
+        args = [inputs[port.name] for port in executable.inputs]
         with subject.alone():
             first = statistics.median(executable.latency(*args, runs=WARM))
             times = executable.latency(*args, runs=replays(first))
@@ -287,7 +299,7 @@ def event_times(call: Call) -> float:
 def jax_peer(subject: Subject, precision: str) -> Figures:
     """Compile, check and time the ONNX model's operators, written in `jnp`, by XLA."""
     import jax
-    from jax_model import jax_model, jax_weights, narrowed, settings_of
+    from jax_model import jax_model, jax_weights, settings_of
 
     jax.config.update("jax_default_matmul_precision", "highest")
     names = [output.name for output in onnx.load(str(subject.path)).graph.output]

@@ -26,6 +26,8 @@ ELEMENTS, MORE_ELEMENTS, MANY = 16, 32, 128
 LINE = 128
 # Words that may be held in the registers of a thread.
 WORDS = 96
+# The part of the threads that may have no row, where the rows of a block do not divide all.
+MOST_IDLE = 1 / 8
 # Threads for each multiprocessor below which more of them are better than more work for each.
 BUSY_THREADS = 512
 
@@ -140,7 +142,9 @@ def _several(lanes: int, counts: tuple[Iter, ...], target: GpuTarget) -> int:
     while several > 1 and _number(counts) // several < 2 * target.multiprocessors:
         several //= 2
     last = as_int(counts[-1].extent) if counts else None
-    return several if last is None else gcd(several, last)
+    while last is not None and several > 1 and -last % several > last * MOST_IDLE:
+        several //= 2
+    return several
 
 
 def _number(counts: tuple[Iter, ...]) -> int:
