@@ -26,7 +26,6 @@ def _facts(name: str, *sizes: Dim) -> Facts:
         (8192, 1000, RowPlan(1, 64, 4, True)),
         (12, 768, RowPlan(1, 256, 4, True)),
         (4099, 130, RowPlan(8, 32, 2, True)),
-        (300, 130, RowPlan(1, 32, 2, True)),
         (8192, 200000, RowPlan(1, 256, 1, False)),
     ],
 )
