@@ -4,10 +4,10 @@
     %2 = matmul(%x, %w2)                →        %1 = slice(%0) {0:1, ...}
                                                  %2 = slice(%0) {1:2, ...}
 
-Queries, keys and values are such products. Alone each has too few tiles for all multiprocessors, or
-leaves most of them without one in its last turn; together they share turns, and launches. Each
-lies in one piece, so that `place_parts` makes the slices views. Constants that are added to the
-products are stacked as well.
+Queries, keys and values are such products. Launches that need not wait for each other run side by
+side anyway; as one they have larger tiles, and read or turn their left operand once. Each lies in
+one piece, so that `place_parts` makes the slices views. Constants that are added to the products
+are stacked as well.
 
 All of them depend on the same value and on constants, never on each other, so that they can be
 computed where the first one was.
@@ -31,10 +31,14 @@ from tilewright.ops.table import op_row
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import PREFIX, GpuTarget, resolve
 
-# A tile that most products get, and how many of them a multiprocessor has at most where others
-# join in: of more, no more than one in so many turns can be saved.
+# A tile that large products get.
 TILE = 128
-MOST_TURNS = 8
+# On instructions for matrices: the fewest rows that gain; 1 and 37 rows lose 1 to 2 %.
+LEAST_ROWS = 64
+# By threads: the part of the multiprocessors that a stack has tiles for at least, since smaller
+# tiles, few for the room there is, lose (vit_b16, batch 1, takes a fifth longer). And how many
+# turns one product may take: of many, all but the last are full anyway.
+LEAST_FILLED, MOST_TURNS = 0.5, 4
 # All results of a stack are stored before the first one is read.
 MOST_PRODUCTS = 4
 # The columns that a product's weights are not padded to: see `schedule/builtin/gpu/weights.py`.
@@ -108,14 +112,16 @@ def _added(graph: Graph, n: Node) -> tuple[str, np.ndarray] | None:
 
 
 def _pays(graph: Graph, products: tuple[_Product, ...], target: GpuTarget) -> bool:
-    """Whether products take less time together: fewer launches, and turns that are full."""
-    columns = products[0].weights.shape[1]
+    """Whether products take less time together than side by side, by what was measured."""
+    columns, dtype = products[0].weights.shape[1], products[0].node.type.dtype
     rows = as_int(_rows(products[0].node))
     lost = sum(_has_epilogue(graph, p.result) for p in products)
-    if columns % WHOLE_COLUMNS or lost >= len(products) - 1:
+    if rows is None or columns % WHOLE_COLUMNS or lost >= len(products) - 1:
         return False
-    tiles = -(-(rows or 1) // TILE) * -(-columns // TILE)
-    return tiles < MOST_TURNS * target.multiprocessors
+    filled = -(-rows // TILE) * -(-columns // TILE) / target.multiprocessors
+    if any(s.operands == str(dtype) for s in target.matrix_shapes):
+        return rows >= LEAST_ROWS and filled < 1
+    return filled < MOST_TURNS and filled * len(products) >= LEAST_FILLED
 
 
 def _has_epilogue(graph: Graph, value: str) -> bool:
