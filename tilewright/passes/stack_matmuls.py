@@ -41,7 +41,7 @@ LEAST_ROWS = 64
 LEAST_FILLED, MOST_TURNS = 0.5, 4
 # All results of a stack are stored before the first one is read.
 MOST_PRODUCTS = 4
-# The columns that a product's weights are not padded to: see `schedule/builtin/gpu/weights.py`.
+# Columns that weights need no room behind: see `schedule/builtin/gpu/weights.py`.
 WHOLE_COLUMNS = 64
 
 
@@ -103,8 +103,8 @@ def _added(graph: Graph, n: Node) -> tuple[str, np.ndarray] | None:
     if len(readers) != 1 or readers[0].op != "add" or n.name in graph.output_set:
         return None
     (reader,) = readers
-    (other,) = (i for i in reader.inputs if i != n.name) if len(set(reader.inputs)) == 2 else ("",)
-    bias = graph.constant_by_name.get(other)
+    others = [graph.constant_by_name.get(i) for i in reader.inputs if i != n.name]
+    bias = others[0] if others else None  # none where a product is added to itself
     if bias is None or reader.type != n.type:
         return None
     one_for_each = bias.data.size == 1 or bias.data.shape[-1:] == (bias.data.size,)
