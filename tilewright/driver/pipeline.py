@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
@@ -46,6 +47,7 @@ from tilewright.passes.sink_transposes import sink_transposes
 from tilewright.passes.sort_rows import sort_rows
 from tilewright.passes.split_groups import split_groups
 from tilewright.passes.split_matmuls import split_matmuls
+from tilewright.passes.stack_matmuls import stack_matmuls
 from tilewright.passes.tile_attention import tile_attention
 from tilewright.passes.trim_windows import trim_windows
 from tilewright.passes.winograd import winograd
@@ -90,19 +92,22 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 
 
 # What takes the place of another pass on GPUs.
-ON_GPU = {
-    "choose_layouts": GraphPass("layouts_of_halves", layouts_of_halves),
-    "winograd": GraphPass("pad_channels", pad_channels),
-    "form_attention": GraphPass("tile_attention", tile_attention),
-    "share_heads": GraphPass("join_heads", join_heads),
+ON_GPU: dict[str, tuple[GraphPass, ...]] = {
+    "choose_layouts": (GraphPass("layouts_of_halves", layouts_of_halves),),
+    "winograd": (GraphPass("pad_channels", pad_channels),),
+    "form_attention": (GraphPass("tile_attention", tile_attention),),
+    "share_heads": (
+        GraphPass("join_heads", join_heads),
+        GraphPass("stack_matmuls", stack_matmuls),
+    ),
 }
 PASSES: dict[str, tuple[GraphPass, ...]] = {
     "cpu": GRAPH_PASSES,
-    "gpu": tuple(ON_GPU.get(p.name, p) for p in GRAPH_PASSES),
+    "gpu": tuple(chain.from_iterable(ON_GPU.get(p.name, (p,)) for p in GRAPH_PASSES)),
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
-TARGETED = (winograd, tile_attention, join_heads)
+TARGETED = (winograd, tile_attention, join_heads, stack_matmuls)
 
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
@@ -221,7 +226,7 @@ OTHER_PASSES: tuple[GraphPass, ...] = (
     GraphPass("short_sums", short_sums),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
-    *ON_GPU.values(),
+    *chain.from_iterable(ON_GPU.values()),
 )
 
 

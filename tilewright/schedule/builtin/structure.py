@@ -102,12 +102,17 @@ def is_copy(block: Block) -> bool:
     return is_simple(block) and isinstance(value_of(block), Load) and value_of(block).mask is None  # type: ignore[attr-defined]
 
 
-def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
-    """By how many elements the address moves when `axis` grows by one; `None` if not constant."""
+def flat_index(load: Load, buffer: Buffer) -> Expr:
+    """How many elements lie before the one that is read."""
     flat: Expr = const(0)
     for size, index in zip(buffer.shape, load.indices, strict=True):
         flat = flat * size + index
-    return stride_of(simplify(flat), axis)
+    return flat
+
+
+def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
+    """By how many elements the address moves when `axis` grows by one; `None` if not constant."""
+    return stride_of(simplify(flat_index(load, buffer)), axis)
 
 
 def in_groups(e: Expr, axis: Iter, count: int) -> tuple[Expr, dict[str, Expr]]:

@@ -286,3 +286,31 @@ def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     func, scheduled = the_kernel(dense(80, 192, 64, F16, "nt"))
     assert any("192" in t.intrinsic for t in tiles(scheduled))
     on_threads(func, scheduled, {})
+
+
+def stack(m: int, n: int, k: int, dtype: DType) -> Graph:
+    """Two products of one matrix, and a bias: see `passes/stack_matmuls.py`."""
+    b = GraphBuilder("stack")
+    x, w = b.input("x", tensor(dtype, m, k)), b.constant(np.ones((2, k, n), dtype.numpy))
+    return b.graph(b.add("add", b.add("matmul", x, w), b.input("bias", tensor(dtype, 2, 1, n))))
+
+
+@pytest.mark.parametrize("target", [H200, with_tf32(replace(H200, multiprocessors=4))])
+def test_columns_of_several_matrices_are_copied_and_written_like_those_of_one(
+    target: GpuTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouped_first(monkeypatch)
+    dtype = F16 if target is H200 else F32
+    func, scheduled = the_kernel(stack(64, 64, 64, dtype), target)
+    found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
+    assert found == ({"wgmma", "bulk", "turn"} if dtype is F16 else {"wgmma", "bulk"})
+    on_threads(func, scheduled, {})
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(("dtype", "target"), [(F16, H200), (F32, with_tf32(H200)), (F32, H200)])
+def test_products_of_several_matrices_assemble_without_spills(
+    dtype: DType, target: GpuTarget, tmp_path: Path
+) -> None:
+    _, scheduled = the_kernel(stack(1184, 384, 384, dtype), target)
+    assembled(scheduled, target, tmp_path)

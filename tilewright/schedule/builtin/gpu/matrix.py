@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
@@ -26,7 +27,8 @@ from tilewright.schedule.builtin.gpu.product import reads_along_depth, schedule_
 from tilewright.schedule.builtin.structure import (
     Facts,
     facts_of,
-    flat_stride,
+    flat_index,
+    in_groups,
     reads_of,
     spatial,
 )
@@ -216,9 +218,13 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
 
 
 def _writes_side_by_side(sch: Schedule, name: str) -> bool:
-    """Whether neighbouring columns of the product are neighbours in what a block writes."""
+    """Whether eight columns of the product are neighbours in what a block writes.
+
+    Columns may be several axes in one, of which the last falls into eights.
+    """
     place, to, column = _written(sch, name)
-    return flat_stride(place, to, column.name) == 1
+    flat, extents = in_groups(flat_index(place, to), column, PIECE)
+    return stride_of(flat, list(extents)[-1]) == 1
 
 
 def _writes_sectors(sch: Schedule, name: str) -> bool:

@@ -253,17 +253,20 @@ def _come_whole(roles: ProductRoles, tile: MatrixTile, along: bool) -> bool:
     """Whether all tiles of both operands are whole ones of matrices in memory.
 
     The engine copies those, and rounds them; instructions of four warps do not. The left one lies
-    along the depth or across it.
+    along the depth or across it. Columns may be those of several matrices that lie one behind the
+    other.
     """
+    if len(roles.rows) > 1 or len(roles.columns) > 2 or len(roles.depth) > 1:
+        return False
     left = (*roles.rows, *roles.depth) if along else (*roles.depth, *roles.rows)
     sizes = {it.name: tile.depth for it in roles.depth}
     sizes |= {it.name: tile.rows for it in roles.rows}
-    sizes |= {it.name: tile.columns for it in roles.columns}
+    sizes |= {it.name: tile.columns for it in roles.columns[-1:]}
     for operand, own in ((roles.left, left), (roles.right, (*roles.columns, *roles.depth))):
         load = operand_load(operand)
-        if load.mask is not None or load.indices[-2:] != tuple(Var(it.name) for it in own):
+        if load.mask is not None or load.indices[-len(own) :] != tuple(Var(it.name) for it in own):
             return False
-        if any((as_int(it.extent) or 1) % sizes[it.name] for it in own):
+        if any((as_int(it.extent) or 1) % sizes.get(it.name, 1) for it in own):
             return False
     return True
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tilewright.arith.expr import Expr, Load, Var, ceildiv, const
+from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
@@ -27,6 +27,7 @@ from tilewright.schedule.builtin.gpu.points import schedule_sum
 from tilewright.schedule.builtin.gpu.product_tiles import PIECE, Tile, longest_axis
 from tilewright.schedule.builtin.structure import (
     facts_of,
+    flat_index,
     flat_stride,
     in_groups,
     loop_of,
@@ -145,10 +146,7 @@ def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter, room: Expr) -> bool:
     The axis may be several in one, of which the last falls into pieces. Pieces may end behind the
     axis, as far as `room`, where the buffer has elements there.
     """
-    flat: Expr = const(0)
-    for size, index in zip(buffer.shape, load.indices, strict=True):
-        flat = flat * size + index
-    flat, extents = in_groups(flat, replace(axis, extent=room), PIECE)
+    flat, extents = in_groups(flat_index(load, buffer), replace(axis, extent=room), PIECE)
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
     plain = load.mask is None and inner.name not in free_vars(start)
