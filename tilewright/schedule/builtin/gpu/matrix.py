@@ -1,10 +1,10 @@
-"""Products of f16 and bf16, and of f32 where those may be rounded, by instructions on matrices.
+"""Products of f16, bf16 and 8-bit integers, and of f32 if rounded, by instructions on matrices.
 
     grid: (batch, row tile, column tile)
       warp (y, x): C = 0                                 fragments
       for k in steps of the tile's depth, copies some steps ahead
         threads: left, right = tiles of the operands     shared, 16 bytes at a time
-        warp (y, x): C += left * right                   16 of the depth at a time
+        warp (y, x): C += left * right                   32 bytes of the depth at a time
       thread (y, x, lane): result = formulas(C)
 
 A tile of an operand lies in shared memory as the operand does in global memory, so that pieces of
@@ -13,6 +13,7 @@ A tile of an operand lies in shared memory as the operand does in global memory,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from tilewright.arith.expr import Load, Var, as_int
@@ -32,7 +33,7 @@ from tilewright.schedule.builtin.structure import (
 )
 from tilewright.schedule.intrin import turn
 from tilewright.schedule.intrin.bulk import bulk_name
-from tilewright.schedule.intrin.mma import PIECE, ROWS
+from tilewright.schedule.intrin.mma import PIECE, ROWS, kind_of
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -58,7 +59,7 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     left, right = (reads_along_depth(block, facts.buffers, side) for side in sides)
     roles = product_roles(block, vectors=True)
     assert roles is not None
-    dtype = str(operand_load(roles.left).dtype)
+    kind = kind_of(*(str(operand_load(x).dtype) for x in (roles.left, roles.right)))
     orders = ("mk" if left else "km", "nk" if right else "kn")
     sch.to_product(name, *tile.sides, *orders, int(tile.swapped))
     high, wide = tile.warp
@@ -73,7 +74,11 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     sch.unroll(k1)
     names = [f"{name}.{side}" for side in ("left", "right")]
     pairs = zip(names, (tile.rows, tile.columns), strict=True)
-    whole = tile.grouped and tile.engine and all(_lies_in_rows(sch, *pair) for pair in pairs)
+    whole = (
+        tile.grouped
+        and tile.engine
+        and all(_lies_in_rows(sch, *pair, tile.piece) for pair in pairs)
+    )
     for copied in names:
         if whole:
             _copy_whole(sch, copied, k0)
@@ -81,7 +86,7 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
             _copy_tile(sch, copied, k0, tile)
     init = sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
-    zero, step = tile.names(dtype, left, right)
+    zero, step = tile.names(kind, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
@@ -110,7 +115,7 @@ def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     return str(sch.fuse(batch, bands, columns, row))
 
 
-def _lies_in_rows(sch: Schedule, name: str, side: int) -> bool:
+def _lies_in_rows(sch: Schedule, name: str, side: int, piece: int) -> bool:
     """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces.
 
     Rows may lie in blocks of whole tiles, `side` of them each: see `weights.py`.
@@ -129,7 +134,7 @@ def _lies_in_rows(sch: Schedule, name: str, side: int) -> bool:
         rest, above = rest[:-1], row
     starts = [simplify(last - column), simplify(above - row)]
     inner = {row.name, column.name}
-    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % PIECE).eq(0))
+    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % piece).eq(0))
 
 
 def _copy_whole(sch: Schedule, name: str, step: str) -> None:
@@ -159,13 +164,13 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     high, wide = tile.warp
     side = _writes_side_by_side(sch, name) and wide % turn.GROUP == 0
     if side and not _writes_sectors(sch, name):
-        _hand_sums(sch, name, grid, tile, turn.spread_name(high, wide))
+        _hand_sums(sch, name, grid, tile, turn.spread_name)
         _write_rows(sch, name, grid, tile)
         return
     turned = side and _writes_pieces(sch, name)
     neighbours = PIECE if turned else 2
     if turned:
-        _hand_sums(sch, name, grid, tile, turn.turn_name(high, wide))
+        _hand_sums(sch, name, grid, tile, turn.turn_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
     y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
     x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
@@ -240,7 +245,9 @@ def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
     return Load(to.name, block.body.indices, to.dtype), to, block.iters[-1]
 
 
-def _hand_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile, way: str) -> None:
+def _hand_sums(
+    sch: Schedule, name: str, grid: str, tile: MatrixTile, way: Callable[[int, int, str], str]
+) -> None:
     """Let a block read sums that threads have handed around."""
     facts = facts_of(sch.func)
     (total,) = (
@@ -254,4 +261,4 @@ def _hand_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile, way: str) 
     sch.reorder(y, x, m, n)
     for loop in (y, x):
         sch.bind(loop, "warp")
-    sch.tensorize(sch.blockize(m), way)
+    sch.tensorize(sch.blockize(m), way(high, wide, str(facts.buffers[total].dtype)))
