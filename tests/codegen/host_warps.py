@@ -20,7 +20,7 @@ import numpy as np
 from tests.codegen import host_bulk
 from tests.codegen.host_bulk import bulk_text
 from tests.codegen.host_products import COMPUTE, LANES, OPERANDS, SHARED_BYTES, under_way
-from tilewright.schedule.intrin.mma import BYTES, SIGNS
+from tilewright.schedule.intrin.kinds import BYTE_KINDS, SIGNS
 
 # Functions that a thread calls with its number, then pointers or numbers.
 _POINTERS = ctypes.CFUNCTYPE(None, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
@@ -72,7 +72,7 @@ define internal void @tw.await(i32 %groups) noinline {
 }
 """
 _FOUR = "{ i32, i32, i32, i32 }"
-_SIGNS = ["_".join(SIGNS[t] for t in types) for types in BYTES.values()]
+_SIGNS = ["_".join(SIGNS[t] for t in types) for types in BYTE_KINDS.values()]
 
 
 def _ldmatrix(word: str) -> str:

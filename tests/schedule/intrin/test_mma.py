@@ -5,23 +5,15 @@ import pytest
 
 from tests.finalize.kernel_steps import run, sample
 from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.schedule.intrin.kinds import BYTE_KINDS
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.schedule.intrin.mma import (
-    BLOCKS,
-    BYTES,
-    MMA,
-    ORDERS,
-    kind_of,
-    mma_names,
-    mma_orders,
-    operand_types,
-)
+from tilewright.schedule.intrin.mma import BLOCKS, MMA, ORDERS, mma_names, mma_orders
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
 def test_every_block_has_its_instructions() -> None:
     for rows, columns in BLOCKS:
-        for kind in ("f16", "bf16", "f32", *BYTES):
+        for kind in ("f16", "bf16", "f32", *BYTE_KINDS):
             for order in mma_orders(kind, rows):
                 for name in mma_names(kind, rows, columns, order):
                     assert INTRINSICS[name].available("nvptx64", ())
@@ -29,15 +21,14 @@ def test_every_block_has_its_instructions() -> None:
 
 
 def test_each_combination_of_signs_has_an_instruction() -> None:
-    assert [kind_of(*operand_types(kind)) for kind in BYTES] == list(BYTES)
-    found = [MMA[mma_names(kind, 16, 16, "nt")[1]].llvm for kind in BYTES]
+    found = [MMA[mma_names(kind, 16, 16, "nt")[1]].llvm for kind in BYTE_KINDS]
     words = ("s8(", "s8.u8(", "u8.s8(", "u8(")
-    assert [f"m16n8k32.row.col.{word}" in text for word, text in zip(words, found, strict=True)]
+    assert all(f"m16n8k32.row.col.{w}" in text for w, text in zip(words, found, strict=True))
 
 
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [*(("bf16", o) for o in ORDERS), ("f32", "nt"), *((kind, "nt") for kind in BYTES)],
+    [*(("bf16", o) for o in ORDERS), ("f32", "nt"), *((kind, "nt") for kind in BYTE_KINDS)],
 )
 def test_a_tile_expands_to_its_pattern(kind: str, order: str) -> None:
     name = mma_names(kind, 16, 16, order)[1]

@@ -9,8 +9,8 @@ from llvmlite import binding
 
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.intrin.kinds import BYTE_KINDS, SIGNS
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.schedule.intrin.mma import BYTES, SIGNS
 from tilewright.schedule.intrin.table import INTRINSICS
 
 EMITTED = [name for name, row in INTRINSICS.items() if row.llvm]
@@ -52,7 +52,7 @@ INSTRUCTIONS = {
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     **{
         f"mma_{kind}_": f"mma.sync.aligned.m16n8k32.row.col.s32.{SIGNS[a]}.{SIGNS[b]}.s32"
-        for kind, (a, b) in BYTES.items()
+        for kind, (a, b) in BYTE_KINDS.items()
     },
     "copy_async": "cp.async.cg.shared.global",
     "copy_async_word": "cp.async.ca.shared.global",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tilewright.schedule.intrin.kinds import BYTE_KINDS
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.schedule.intrin.mma import BYTES
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, HELD, ROWS, settle_name, wgmma_names
 
@@ -18,7 +18,7 @@ def test_every_width_has_its_instructions() -> None:
 
 
 def test_bytes_are_summed_in_i32() -> None:
-    for kind in BYTES:
+    for kind in BYTE_KINDS:
         zero, step = wgmma_names(kind, 64, "t")
         row = INTRINSICS[step]
         assert {str(pattern_of(n).params[-1].dtype) for n in (zero, step, row.settle)} == {"i32"}

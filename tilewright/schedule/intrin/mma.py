@@ -16,6 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.schedule.intrin.kinds import (
+    BYTE_KINDS,
+    SIGNS,
+    SUMS,
+    llvm_sum,
+    of_sums,
+    operand_bytes,
+    operand_types,
+    product_text,
+    sum_type,
+)
 from tilewright.schedule.intrin.row import Intrinsic
 
 ROWS, COLUMNS, DEPTH = 16, 8, 16
@@ -27,10 +38,6 @@ BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), 
 ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")
 """How both operands lie: `n` as they are multiplied, row by row; `t` column by column; `r`, for 16
 rows, as a fragment, that is as sums lie, in the registers that the instruction reads."""
-SIGNS = {"i8": "s8", "u8": "u8"}
-"""What instructions call 8-bit integers."""
-BYTES = {f"{a}{b}" if a != b else a: (a, b) for a in SIGNS for b in SIGNS}
-"""The kinds of products of 8-bit integers, and the types of both operands of each."""
 # The instruction for each kind of operands, and what it takes.
 _TYPES = {
     "bf16": ("m16n8k16.row.col.bf16", "i32"),
@@ -38,39 +45,12 @@ _TYPES = {
     "f32": ("m16n8k8.row.col.tf32", "i32"),
     **{
         kind: (f"m16n8k32.row.col.{'.'.join(dict.fromkeys(SIGNS[t] for t in types))}", "i32")
-        for kind, types in BYTES.items()
+        for kind, types in BYTE_KINDS.items()
     },
 }
-# Types of sums, as LLVM calls them, and how each begins, for LLVM and in loops.
-_SUMS = {"f32": ("float", "0.0", "0.0"), "i32": ("i32", "0", "0:i32")}
 _ROUND = "llvm.nvvm.f2tf32.rna"
 _ARCH = "nvptx64"
 _FOUR = "{ i32, i32, i32, i32 }"
-
-
-def kind_of(left: str, right: str) -> str:
-    """The kind of a product of two types; one word where they are the same."""
-    return left if left == right else left + right
-
-
-def operand_types(kind: str) -> tuple[str, str]:
-    """The types of both operands of a kind."""
-    return BYTES.get(kind, (kind, kind))
-
-
-def sum_type(kind: str) -> str:
-    """The type of the sums of a kind of products."""
-    return "i32" if kind in BYTES else "f32"
-
-
-def llvm_sum(total: str) -> str:
-    """What LLVM calls a type of sums."""
-    return _SUMS[total][0]
-
-
-def of_sums(word: str, total: str) -> str:
-    """The name of what works on sums of a type; those of f32 need not be told."""
-    return word if total == "f32" else f"{word}_{total}"
 
 
 def mma_names(kind: str, rows: int, columns: int, order: str) -> tuple[str, str]:
@@ -83,11 +63,6 @@ def zero_name(total: str, rows: int, columns: int) -> str:
     return f"{of_sums('mma_zero', total)}_{rows}x{columns}"
 
 
-def operand_bytes(kind: str) -> int:
-    """The bytes of an element of an operand."""
-    return 1 if kind in BYTES else 4 if kind == "f32" else 2
-
-
 def mma_depth(kind: str) -> int:
     """How much of the sum one instruction adds: 32 bytes of each operand."""
     return DEPTH * 2 // operand_bytes(kind)
@@ -97,16 +72,6 @@ def mma_orders(kind: str, rows: int) -> tuple[str, ...]:
     """How operands may lie: only elements of 16 bits are turned on their way."""
     halves = tuple(order for order in ORDERS if order[0] != "r" or rows == ROWS)
     return halves if operand_bytes(kind) == 2 else ("nt",)
-
-
-def product_text(kind: str, left: str, right: str) -> str:
-    """The product of two elements, as it is summed."""
-    total = sum_type(kind)
-    own = [
-        x if t == total else f"{total}({x})"
-        for x, t in zip((left, right), operand_types(kind), strict=True)
-    ]
-    return " * ".join(own)
 
 
 def function_text(name: str, params: str, lines: list[str]) -> str:
@@ -135,7 +100,7 @@ def fragment_places(rows: int, columns: int) -> Iterator[tuple[int, int, int, li
 def zero_row(name: str, rows: int, columns: int, total: str = "f32") -> Intrinsic:
     """What starts a block of sums."""
     lines = []
-    word, zero, value = _SUMS[total]
+    word, zero, value = SUMS[total]
     for number, _, _, places in fragment_places(rows, columns):
         lines += places
         lines += [f"store {word} {zero}, ptr %p{number}.{n}, align 4" for n in range(4)]
@@ -308,7 +273,7 @@ MMA: dict[str, Intrinsic] = {
     COPY_ASYNC[4]: _copy(COPY_ASYNC[4], "f32", 1, "ca.shared.global.4"),
     **{
         name: zero_row(name, rows, columns, total)
-        for total in _SUMS
+        for total in SUMS
         for rows, columns in BLOCKS
         for name in (zero_name(total, rows, columns),)
     },

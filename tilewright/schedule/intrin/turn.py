@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.schedule.intrin.mma import BLOCKS, function_text, of_sums
+from tilewright.schedule.intrin.kinds import of_sums
+from tilewright.schedule.intrin.mma import BLOCKS, function_text
 from tilewright.schedule.intrin.row import Intrinsic
 from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS
 

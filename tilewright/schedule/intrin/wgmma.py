@@ -27,18 +27,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.schedule.intrin.mma import (
-    BYTES,
+from tilewright.schedule.intrin.kinds import (
+    BYTE_KINDS,
     SIGNS,
-    fragment_lines,
-    fragment_places,
-    function_text,
     llvm_sum,
     of_sums,
     operand_bytes,
     operand_types,
     product_text,
     sum_type,
+)
+from tilewright.schedule.intrin.mma import (
+    fragment_lines,
+    fragment_places,
+    function_text,
     zero_row,
 )
 from tilewright.schedule.intrin.row import Intrinsic
@@ -60,7 +62,7 @@ _TYPES = {
     "bf16": "k16.f32.bf16.bf16",
     "f16": "k16.f32.f16.f16",
     "f32": "k8.f32.tf32.tf32",
-    **{kind: f"k32.s32.{SIGNS[a]}.{SIGNS[b]}" for kind, (a, b) in BYTES.items()},
+    **{kind: f"k32.s32.{SIGNS[a]}.{SIGNS[b]}" for kind, (a, b) in BYTE_KINDS.items()},
 }
 # The version of PTX that knows operands of which one is signed and the other is not.
 _MIXED = ("ptx84",)
@@ -204,7 +206,7 @@ def _multiply(kind: str, columns: int, order: str, left: int, first: bool = Fals
 
 def _suffix(kind: str, order: str) -> str:
     """What an instruction is told of its operands: factors of floats, and which are turned."""
-    if kind in BYTES:
+    if kind in BYTE_KINDS:
         return ""
     if kind == "f32":
         return ", 1, 1"

@@ -33,7 +33,8 @@ from tilewright.schedule.builtin.structure import (
 )
 from tilewright.schedule.intrin import turn
 from tilewright.schedule.intrin.bulk import bulk_name
-from tilewright.schedule.intrin.mma import PIECE, ROWS, kind_of
+from tilewright.schedule.intrin.kinds import kind_of
+from tilewright.schedule.intrin.mma import PIECE, ROWS
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget

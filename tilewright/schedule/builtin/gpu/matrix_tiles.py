@@ -15,18 +15,8 @@ from tilewright.schedule.builtin.gpu.product import reads_along_depth
 from tilewright.schedule.builtin.gpu.product_tiles import LEAST_DEPTH, depth_parts, size_of
 from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
-from tilewright.schedule.intrin.mma import (
-    BYTES as BYTE_KINDS,
-)
-from tilewright.schedule.intrin.mma import (
-    COLUMNS,
-    DEPTH,
-    PIECE,
-    ROWS,
-    kind_of,
-    mma_names,
-    sum_type,
-)
+from tilewright.schedule.intrin.kinds import BYTE_KINDS, kind_of, sum_type
+from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import (
     ProductRoles,
     operand_load,
