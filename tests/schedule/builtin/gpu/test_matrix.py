@@ -351,6 +351,8 @@ def test_bytes_are_multiplied_exactly(
     func, scheduled = the_kernel(of_bytes(*sizes, left, right, narrow=narrow), target)
     names = {"_".join(t.intrinsic.split("_")[:2]) for t in tiles(scheduled)}
     assert names - {"wgmma_zero", "mma_zero"} == found
+    held = {"x2.held", "x3.held"} if narrow else {"x2.held"}
+    assert held <= {b.name for b in buffers(scheduled).values()}
     on_threads(func, scheduled, {}, all_bytes(func))
 
 

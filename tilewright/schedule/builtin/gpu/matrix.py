@@ -30,6 +30,7 @@ from tilewright.schedule.builtin.structure import (
     flat_stride,
     reads_of,
     spatial,
+    uses,
 )
 from tilewright.schedule.intrin import turn
 from tilewright.schedule.intrin.bulk import bulk_name
@@ -207,18 +208,32 @@ def _hold_read(sch: Schedule, name: str, tile: MatrixTile) -> None:
 
 
 def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
-    """Arrays of the size of the result: a thread reads all that it needs before it writes any."""
+    """Arrays that a thread reads all that it needs of before it writes any of the result.
+
+    A read behind a write waits for it. What follows sums of floats has arrays of the size of the
+    result ahead; what follows those of integers, which reads a part of a zero point or a scale for
+    each column, a word at a time, all that there is room for.
+    """
     block = facts.block(reader)
-    point = {it.name for it in spatial(block)[-2:]}
-    given = {x for x in reads_of(block) if facts.buffers[x.buffer].scope == "global"}
-    whole = [x for x in given if point <= {v for i in x.indices for v in free_vars(i)}]
+    row, column = (it.name for it in spatial(block)[-2:])
+    scopes = {r.buffer: facts.buffers[r.buffer] for r in block.reads}
+    integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
+    given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
+    wanted = [x for x in given if integers or (uses(x, row) and uses(x, column))]
     words, found = HELD_WORDS, []
-    for buffer in sorted({x.buffer for x in whole}):
+    for buffer in sorted({x.buffer for x in wanted}):
         (load, *others) = (x for x in given if x.buffer == buffer)
-        words -= tile.rows * tile.columns // tile.threads * load.dtype.bits // 32
-        if words >= 0 and not others:
+        own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
+        if own <= words and not others:
+            words -= own
             found.append(buffer)
     return found
+
+
+def _own_elements(tile: MatrixTile, by_row: bool, by_column: bool) -> int:
+    """The elements of an array that a thread reads: one for each of its rows, columns or both."""
+    high, wide = tile.warp
+    return (high // 8 if by_row else 1) * (wide // 4 if by_column else 1)
 
 
 def _writes_side_by_side(sch: Schedule, name: str) -> bool:
