@@ -42,18 +42,28 @@ from tilewright.target.gpu import GpuTarget
 
 # The rows of tiles that are gone through together.
 BAND = 8
-# Words that a thread may read of what follows the sum, before it writes any of that.
+# Words that a thread may read of what follows a sum of floats, before it writes any of that.
 HELD_WORDS = 64
+# Registers that it needs besides its sums, and what it has read.
+WORKING = 32
 # What a thread writes at once.
 PIECE_BYTES = 16
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    schedule_in_parts(sch, name, tile.parts, partial(_schedule_tiles, sch, tile), target)
+    tiles = partial(_schedule_tiles, sch, tile, _free_words(tile, target))
+    schedule_in_parts(sch, name, tile.parts, tiles, target)
 
 
-def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> None:
+def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
+    """The registers of a thread that are free when it has all sums."""
+    share = target.registers // (tile.threads * tile.resident)
+    sums = tile.rows * tile.columns // tile.threads
+    return min(share, target.registers_per_thread) - sums - WORKING
+
+
+def _schedule_tiles(sch: Schedule, tile: MatrixTile, free: int, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
     block = facts.block(name)
@@ -92,6 +102,8 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
+    for buffer in _read_ahead(facts_of(sch.func), reader, tile, free):
+        sch.hold(reader, buffer, "register")
     sch.annotate(k0, "stages", _stages(sch, k0, tile))
 
 
@@ -185,7 +197,6 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.unroll(piece)
     else:
         sch.vectorize(piece)
-    _hold_read(sch, name, tile)
 
 
 def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
@@ -199,20 +210,14 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.bind(loop, "thread")
     for loop in (n, row):
         sch.unroll(loop)
-    _hold_read(sch, name, tile)
 
 
-def _hold_read(sch: Schedule, name: str, tile: MatrixTile) -> None:
-    for buffer in _read_ahead(facts_of(sch.func), name, tile):
-        sch.hold(name, buffer, "register")
-
-
-def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
+def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[str]:
     """Arrays that a thread reads all that it needs of before it writes any of the result.
 
     A read behind a write waits for it. What follows sums of floats has arrays of the size of the
     result ahead; what follows those of integers, which reads a part of a zero point or a scale for
-    each column, a word at a time, all that there is room for.
+    each column, all that `free` registers have room for.
     """
     block = facts.block(reader)
     row, column = (it.name for it in spatial(block)[-2:])
@@ -220,7 +225,7 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
     integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
     given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
     wanted = [x for x in given if integers or (uses(x, row) and uses(x, column))]
-    words, found = HELD_WORDS, []
+    words, found = free if integers else HELD_WORDS, []
     for buffer in sorted({x.buffer for x in wanted}):
         (load, *others) = (x for x in given if x.buffer == buffer)
         own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
