@@ -68,6 +68,7 @@ COLD = ("--workers", "1", "--batches", "1", "--precisions", "fp16", "--engines",
 PARTS = {
     "rows": Part("rows.py", (), 100),
     "products": Part("products.py", ("--shapes", "100"), 90),
+    "integers": Part("integers.py", ("--shapes", "100"), 60),
     "attention": Part("attention.py", ("--shapes", "100"), 90),
     "models": _models(400, "--engines", "ours,eager,inductor"),
     "jax": _models(300, "--engines", "jax"),

@@ -217,10 +217,14 @@ def _shapes(parts: Figures) -> Iterator[str]:
     for part, word in (("shapes", "f32"), ("shapes16", "fp16")):
         for kind, row in parts.get(part, {}).items():
             counted[f"{kind}, {word}"] = row["right"], row["right"] + len(row["wrong"])
-    for part in ("products", "attention"):
+    for part, word in (
+        ("products", "products, 16 bits"),
+        ("integers", "products, 8 bits"),
+        ("attention", "attention, 16 bits"),
+    ):
         found = parts.get(part, {}).get("shapes", {})
         if found:
-            counted[f"{part}, 16 bits"] = sum(r["right"] for r in found.values()), len(found)
+            counted[word] = sum(r["right"] for r in found.values()), len(found)
     if counted:
         yield "## Random shapes\n"
         yield table(("kind", "right", "of"), ([n, str(a), str(b)] for n, (a, b) in counted.items()))

@@ -1,11 +1,11 @@
-"""Products of matrices in bf16 and f16 on a GPU, beside cuBLAS by way of torch.
+"""Products of matrices in bf16, f16 and 8-bit integers on a GPU, beside cuBLAS by way of torch.
 
     python benchmarks/gpu/products.py [--json results.json] [--only 4096] [--shapes 40]
 
 Every row is checked against the product in f64. `rotated` is the time of one product among several
 whose operands together are larger than the L2, in one captured graph; `single` that of the replay
 of a graph with one product on the same operands again and again. Medians, in milliseconds. With
-`--shapes`, as many random shapes are checked besides.
+`--shapes`, as many random shapes of 16 bits are checked besides; for integers see `integers.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tilewright.core.dtypes import BF16, F16, DType
+from tilewright.core.dtypes import BF16, F16, I8, DType
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
@@ -37,12 +37,15 @@ from tilewright.runtime.cuda.frame import Frame
 ROTATED_BYTES = 200 << 20
 MOST_SETS = 48
 REPLAYS = 30
-TOLERANCE = 1e-2
+# Relative to the norm of the result; sums of integers are exact.
+TOLERANCE = {"bf16": 1e-2, "f16": 1e-2, "i8": 0.0}
 WORKERS = 12
 SEED = 5
-KINDS: dict[str, tuple[DType, torch.dtype]] = {
-    "bf16": (BF16, torch.bfloat16),
-    "f16": (F16, torch.float16),
+# Types of operands, ours and torch's, and torch's of the result.
+KINDS: dict[str, tuple[DType, torch.dtype, torch.dtype]] = {
+    "bf16": (BF16, torch.bfloat16, torch.bfloat16),
+    "f16": (F16, torch.float16, torch.float16),
+    "i8": (I8, torch.int8, torch.int32),
 }
 
 
@@ -76,6 +79,9 @@ ROWS = (
     Row(128, 768, 3072),
     Row(128, 768, 3072, kind="f16", turned=True),
     Row(1, 4096, 4096),
+    Row(4096, 4096, 4096, kind="i8", turned=True),
+    Row(512, 3072, 768, kind="i8", turned=True),
+    Row(128, 768, 3072, kind="i8", turned=True),
 )
 
 
@@ -87,7 +93,7 @@ def graph_of(row: Row) -> Graph:
     w = b.input("w", tensor(dtype, *((row.n, row.k) if row.turned else (row.k, row.n))))
     if row.turned:
         w = b.add("transpose", w, attrs=make_attrs("transpose", {"perm": (1, 0)}))
-    y = b.add("matmul", x, w)
+    y = b.add("matmul_integer" if row.kind == "i8" else "matmul", x, w)
     return b.graph(b.add("gelu", y) if row.gelu else y)
 
 
@@ -139,7 +145,7 @@ class Ours:
         arrays = self._arrays(operands)
         found = self.model(*arrays)
         assert isinstance(found, np.ndarray)
-        return torch.from_numpy(found.view(np.uint16)).view(like).cuda()
+        return torch.from_numpy(found.view(np.uint8)).view(like).cuda()
 
     def launch(self, number: int) -> None:
         """One product on the stream that torch captures."""
@@ -157,7 +163,7 @@ class Ours:
 
 def as_numpy(t: torch.Tensor, dtype: Any) -> np.ndarray:
     """A tensor as an array of the type that models take."""
-    return t.cpu().contiguous().view(torch.uint16).numpy().view(dtype)
+    return t.cpu().contiguous().view(torch.uint8).numpy().view(dtype)
 
 
 def graph_times(launch: Callable[[int], None], count: int) -> list[float]:
@@ -182,7 +188,7 @@ def graph_times(launch: Callable[[int], None], count: int) -> list[float]:
 
 def difference(found: torch.Tensor, row: Row, operands: Operands) -> float:
     """How far a result is from that in f64, relative to its norm."""
-    x, w = (t.double() for t in operands)
+    x, w = (t.double() for t in operands)  # in which sums of integers are exact, too
     right = torch_product(row, x, w)
     return float(torch.linalg.norm(found.double() - right) / torch.linalg.norm(right))
 
@@ -191,6 +197,11 @@ def random_set(row: Row) -> Operands:
     """Random operands on the GPU."""
     shape = (row.n, row.k) if row.turned else (row.k, row.n)
     kind = KINDS[row.kind][1]
+    if not kind.is_floating_point:
+        about = torch.iinfo(kind)
+        sides = ((row.m, row.k), shape)
+        x, w = (torch.randint(about.min, about.max + 1, s, device="cuda") for s in sides)
+        return x.to(kind), w.to(kind)
     x = torch.randn(row.m, row.k, device="cuda", dtype=torch.float32)
     w = torch.randn(*shape, device="cuda", dtype=torch.float32) / row.k**0.5
     return x.to(kind), w.to(kind)
@@ -198,16 +209,18 @@ def random_set(row: Row) -> Operands:
 
 def measure(row: Row, container: Container) -> dict[str, Any]:
     """Check and time one row beside torch."""
-    one = 2 * (row.m * row.k + row.k * row.n + row.m * row.n)
+    _, kind, made = KINDS[row.kind]
+    one = kind.itemsize * (row.m * row.k + row.k * row.n) + made.itemsize * row.m * row.n
     count = min(MOST_SETS, max(1, -(-ROTATED_BYTES // one)))
     sets = [random_set(row) for _ in range(count)]
     ours = Ours(container, sets)
-    found = ours.result(sets[0], KINDS[row.kind][1])
-    outs = [torch.empty(row.m, row.n, device="cuda", dtype=KINDS[row.kind][1]) for _ in sets]
+    found = ours.result(sets[0], made)
+    outs = [torch.empty(row.m, row.n, device="cuda", dtype=made) for _ in sets]
+    multiply = torch.mm if kind.is_floating_point else torch._int_mm
 
     def theirs(number: int) -> None:
         x, w = sets[number]
-        y = torch.mm(x, w.T if row.turned else w, out=outs[number])
+        y = multiply(x, w.T if row.turned else w, out=outs[number])
         if row.gelu:
             torch.nn.functional.gelu(y)
 
@@ -219,7 +232,7 @@ def measure(row: Row, container: Container) -> dict[str, Any]:
     result["tflops"] = flops / result["ours_rotated"] / 1e9
     result["torch_tflops"] = flops / result["torch_rotated"] / 1e9
     result["ratio"] = result["torch_rotated"] / result["ours_rotated"]
-    result["right"] = result["difference"] <= TOLERANCE
+    result["right"] = result["difference"] <= TOLERANCE[row.kind]
     ours.close()
     return result
 
@@ -241,9 +254,9 @@ def check(row: Row, container: Container) -> dict[str, Any]:
     """Check one row."""
     operands = random_set(row)
     ours = Ours(container, [operands])
-    worst = difference(ours.result(operands, KINDS[row.kind][1]), row, operands)
+    worst = difference(ours.result(operands, KINDS[row.kind][2]), row, operands)
     ours.close()
-    return {"difference": worst, "right": worst <= TOLERANCE}
+    return {"difference": worst, "right": worst <= TOLERANCE[row.kind]}
 
 
 def run_rows(

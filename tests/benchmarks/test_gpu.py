@@ -9,7 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+
+import tilewright
 
 GPU = Path(__file__).parents[2] / "benchmarks" / "gpu"
 
@@ -52,6 +55,7 @@ def _figures() -> dict[str, Any]:
             "rows": {"one": _beside(1.0, 2.0), "two": _beside(1.0, 0.9)},
             "shapes": {"x": {"right": True}, "y": {"right": False}},
         },
+        "integers": {"shapes": {"x": {"right": True}}},
         "models": {
             "resnet50 32 f32": {"ours": {"ms": 4.0, "error": float("nan")}},
             "resnet50 1 f32": _model(1.0, eager=3.0, inductor=1.1),
@@ -84,6 +88,7 @@ def test_page_has_all_figures(page: ModuleType) -> None:
         "| bert_base | 1 | fp16 | 2.5 | 9 | – |",
         "| matmul, f32 | 99 | 100 |",
         "| products, 16 bits | 1 | 2 |",
+        "| products, 8 bits | 1 | 1 |",
         "| memcheck | 46 | 0 | 0 errors |",
         "| host | 10 | 0 | 4096 |",
         "models: stopped after 290 s",
@@ -174,6 +179,18 @@ def test_what_the_sanitizer_says(all_parts: ModuleType) -> None:
     said = "KERNELS 46 FAILED 1\n========= ERROR SUMMARY: 0 errors\n"
     assert all_parts.sanitized(said) == {"summary": "0 errors", "kernels": 46, "failed": 1}
     assert all_parts.sanitized("")["kernels"] == 0
+
+
+@pytest.mark.parametrize("zeros", [("none", "each"), ("each", "one")])
+def test_products_of_integers_are_known_exactly(
+    zeros: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(GPU))
+    import integers
+
+    case = integers.Case(3, 5, 17, "u8", "i8", *zeros, constant=zeros[0] == "none")
+    model = tilewright.compile(integers.model_of(case), cache=False)
+    np.testing.assert_array_equal(model(*integers.inputs(case)), integers.expected(case))
 
 
 @pytest.fixture

@@ -96,14 +96,14 @@ _changed = threading.Condition()
 def _bring(to: int, about: np.ndarray, x: int, y: int) -> int:
     """A tile at its place, zeros where the matrix ends; the bytes that came."""
     start, rows, columns, high, wide = map(int, about)
-    kind = {64: np.uint16, 32: np.uint32}[wide]
+    kind = {128: np.uint8, 64: np.uint16, 32: np.uint32}[wide]
     size = np.dtype(kind).itemsize
     assert to % 1024 == start % 16 == columns * size % 16 == 0
     held = (ctypes.c_uint8 * (rows * columns * size)).from_address(start)
     source = np.frombuffer(held, kind).reshape(rows, columns)
     tile = np.zeros((high, wide), kind)
     inside = source[y : y + high, x : x + wide]
-    tile[: inside.shape[0], : inside.shape[1]] = inside if size == 2 else _rounded(inside)
+    tile[: inside.shape[0], : inside.shape[1]] = _rounded(inside) if size == 4 else inside
     memory = np.frombuffer((ctypes.c_uint8 * tile.nbytes).from_address(to), kind)
     place = np.arange(tile.size) * size
     memory[(place ^ (place >> 7 & 7) << 4) // size] = tile.reshape(-1)

@@ -25,7 +25,7 @@ def test_facts() -> None:
     assert target.emits_text
     assert target.warps * target.warp >= target.threads_per_block
     assert target.static_shared <= target.shared
-    assert {s.operands for s in target.matrix_shapes} >= {"f16", "bf16", "tf32"}
+    assert {s.operands for s in target.matrix_shapes} >= {"f16", "bf16", "tf32", "i8", "u8"}
     assert "132 multiprocessors" in target.describe()
 
 

@@ -51,6 +51,8 @@ CALLS: dict[str, int] = {
     **dict.fromkeys(("pow", "copysign", "atan2"), 2),
     "fma": 3,
 }
+# Those of them that take an instruction or two.
+CHEAP_CALLS = ("abs", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign", "copysign")
 
 # Reductions: the operator that combines, and the neutral element.
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")

@@ -12,7 +12,7 @@ from tilewright.runtime.roofs import Level, Roofs
 from tilewright.target.gpu import GpuTarget
 
 # How fast products of a type are, relative to those of 16 bits; of f32 where they may be rounded.
-_TO_HALF = {"f16": 1.0, "bf16": 1.0, "f32": 0.5, "i8": 2.0}
+_TO_HALF = {"f16": 1.0, "bf16": 1.0, "f32": 0.5, "i8": 2.0, "u8": 2.0}
 
 
 def gpu_roofs(target: GpuTarget) -> Roofs:

@@ -19,7 +19,10 @@ ACCESS_BITS = 128
 
 @node
 class MatrixShape:
-    """A product that one instruction computes: m x n x k of `operands`, summed in f32."""
+    """A product that one instruction computes: m x n x k of `operands`, summed in f32.
+
+    8-bit integers are summed in i32; one operand may be signed and the other not.
+    """
 
     operands: str
     m: int
@@ -35,7 +38,7 @@ class GpuTarget:
     `registers` of 32 bits and `shared` bytes for all blocks that it runs at once. A block may have
     `threads_per_block` threads and `static_shared` bytes without asking for more. The rates are
     those of the data sheet, in bytes and operations a second; `matrix_rate` is that of products of
-    16 bits, summed in f32.
+    16 bits, summed in f32. The narrower elements are, the more of them are multiplied at once.
     """
 
     triple: str
@@ -100,13 +103,19 @@ class GpuTarget:
 
 
 _HALF = tuple(MatrixShape(kind, 16, 8, 16) for kind in ("f16", "bf16"))
-_SM80 = (*_HALF, MatrixShape("tf32", 16, 8, 8), MatrixShape("i8", 16, 8, 32))
+_BYTES = tuple(MatrixShape(kind, 16, 8, 32) for kind in ("i8", "u8"))
+_SM80 = (*_HALF, MatrixShape("tf32", 16, 8, 8), *_BYTES)
 # By four warps at once; the architecture alone has it, not those that follow.
 _SM90A = (
     *_SM80,
     *(MatrixShape(kind, 64, 256, 16) for kind in ("f16", "bf16")),
     MatrixShape("tf32", 64, 256, 8),
+    *(MatrixShape(kind, 64, 256, 32) for kind in ("i8", "u8")),
 )
+
+# The version of PTX that instructions of an architecture need: one that multiplies signed with
+# unsigned bytes by four warps came with CUDA 12.4. Others take the oldest that knows them.
+_TEXT = {"sm_90a": ("+ptx84",)}
 
 
 def _nvidia(
@@ -121,7 +130,7 @@ def _nvidia(
     return GpuTarget(
         "nvptx64-nvidia-cuda",
         arch,
-        (),
+        _TEXT.get(arch, ()),
         multiprocessors,
         32,
         warps,

@@ -19,6 +19,6 @@ def test_columns_come_first() -> None:
 
 
 def test_a_row_of_a_box_tells_the_bytes_of_elements() -> None:
-    halves, words = (encoding(blank(), 4096, 100, 72, (128, n)) for n in (64, 32))
-    assert halves[1] != words[1]
-    assert [list(x[5]) for x in (halves, words)] == [[144], [288]]
+    found = [encoding(blank(), 4096, 100, 72, (128, n)) for n in (128, 64, 32)]
+    assert [x[1] for x in found] == [0, 1, 11]
+    assert [list(x[5]) for x in found] == [[72], [144], [288]]

@@ -19,6 +19,14 @@ def test_long_rows_come_in_panels(side: int) -> None:
         assert f"i32 {side * PANEL * 2})" in row.llvm
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_bytes_come_along_the_depth(side: int) -> None:
+    row = INTRINSICS[bulk_name("u8", side, 2 * PANEL)]
+    assert row.box == (side, 2 * PANEL)
+    assert f"i32 {side * 2 * PANEL})" in row.llvm
+    assert bulk_name("u8", 2 * PANEL, 64) not in INTRINSICS
+
+
 def test_every_operand_of_wgmma_can_be_copied() -> None:
     assert set(COLUMNS) <= set(SIDES)
     assert "i32 2)" in INTRINSICS[counter_name(2)].llvm

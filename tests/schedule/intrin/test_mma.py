@@ -5,6 +5,7 @@ import pytest
 
 from tests.finalize.kernel_steps import run, sample
 from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.schedule.intrin.kinds import BYTE_KINDS
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.mma import BLOCKS, MMA, ORDERS, mma_names, mma_orders
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -12,16 +13,25 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 def test_every_block_has_its_instructions() -> None:
     for rows, columns in BLOCKS:
-        for dtype in ("f16", "bf16", "f32"):
-            for order in mma_orders(dtype, rows):
-                for name in mma_names(dtype, rows, columns, order):
+        for kind in ("f16", "bf16", "f32", *BYTE_KINDS):
+            for order in mma_orders(kind, rows):
+                for name in mma_names(kind, rows, columns, order):
                     assert INTRINSICS[name].available("nvptx64", ())
                     assert not INTRINSICS[name].available("x86_64", ())
 
 
-@pytest.mark.parametrize(("dtype", "order"), [*(("bf16", o) for o in ORDERS), ("f32", "nt")])
-def test_a_tile_expands_to_its_pattern(dtype: str, order: str) -> None:
-    name = mma_names(dtype, 16, 16, order)[1]
+def test_each_combination_of_signs_has_an_instruction() -> None:
+    found = [MMA[mma_names(kind, 16, 16, "nt")[1]].llvm for kind in BYTE_KINDS]
+    words = ("s8(", "s8.u8(", "u8.s8(", "u8(")
+    assert all(f"m16n8k32.row.col.{w}" in text for w, text in zip(words, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [*(("bf16", o) for o in ORDERS), ("f32", "nt"), *((kind, "nt") for kind in BYTE_KINDS)],
+)
+def test_a_tile_expands_to_its_pattern(kind: str, order: str) -> None:
+    name = mma_names(kind, 16, 16, order)[1]
     pattern = pattern_of(name)
     regions = {
         p.name: f"{p.name}[{', '.join(f'0 : {d}' for d in p.shape)}]" for p in pattern.params

@@ -9,6 +9,7 @@ from llvmlite import binding
 
 from tilewright.ir.loop.interp import run_func
 from tilewright.ir.loop.verify import verify_func
+from tilewright.schedule.intrin.kinds import BYTE_KINDS, SIGNS
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -37,9 +38,11 @@ INSTRUCTIONS = {
     "wgmma_bf16": "wgmma.mma_async.sync.aligned.m64n",
     "wgmma_f16": "wgmma.mma_async.sync.aligned.m64n",
     "wgmma_f32": "wgmma.mma_async.sync.aligned.m64n",
+    **{f"wgmma_{t}": "wgmma.mma_async.sync.aligned.m64n" for t in ("i8", "u8")},
     "bulk_bf16": "cp.async.bulk.tensor.2d.shared::cluster.global",
     "bulk_f16": "cp.async.bulk.tensor.2d.shared::cluster.global",
     "bulk_f32": "cp.async.bulk.tensor.2d.shared::cluster.global",
+    **{f"bulk_{t}": "cp.async.bulk.tensor.2d.shared::cluster.global" for t in ("i8", "u8")},
     "bulk_counter": "mbarrier.init",
     "turn": "shfl.sync.bfly",
     "spread": "shfl.sync.bfly",
@@ -47,6 +50,10 @@ INSTRUCTIONS = {
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    **{
+        f"mma_{kind}_": f"mma.sync.aligned.m16n8k32.row.col.s32.{SIGNS[a]}.{SIGNS[b]}.s32"
+        for kind, (a, b) in BYTE_KINDS.items()
+    },
     "copy_async": "cp.async.cg.shared.global",
     "copy_async_word": "cp.async.ca.shared.global",
 }

@@ -19,4 +19,7 @@ def test_half_of_the_words_are_handed_on_in_each_round() -> None:
 
 def test_every_width_of_wgmma_has_one() -> None:
     for way in (turn_name, spread_name):
-        assert all(INTRINSICS[way(ROWS, columns)].turns for columns in COLUMNS)
+        for total in ("f32", "i32"):
+            names = [way(ROWS, columns, total) for columns in COLUMNS]
+            assert all(INTRINSICS[name].turns for name in names)
+            assert all(str(pattern_of(name).params[0].dtype) == total for name in names)

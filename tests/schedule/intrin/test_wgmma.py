@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from tilewright.schedule.intrin.kinds import BYTE_KINDS
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, HELD, ROWS, wgmma_names
+from tilewright.schedule.intrin.wgmma import COLUMNS, DEPTH, HELD, ROWS, settle_name, wgmma_names
 
 
 def test_every_width_has_its_instructions() -> None:
@@ -14,6 +15,17 @@ def test_every_width_has_its_instructions() -> None:
                 assert [int(str(d)) for d in total.shape] == [ROWS, columns]
                 assert pattern_of(zero).params[-1].shape == total.shape
                 assert INTRINSICS[step].llvm.count("wgmma.mma_async") == DEPTH // 16
+
+
+def test_bytes_are_summed_in_i32() -> None:
+    for kind in BYTE_KINDS:
+        zero, step = wgmma_names(kind, 64, "t")
+        row = INTRINSICS[step]
+        assert {str(pattern_of(n).params[-1].dtype) for n in (zero, step, row.settle)} == {"i32"}
+        assert row.settle == settle_name(64, total="i32")
+        assert f"k{2 * DEPTH // 4}.s32." in row.llvm
+        assert "$0" in row.llvm
+        assert ", p;" in row.llvm  # no factors, and nothing is turned
 
 
 def test_long_rows_are_in_panels() -> None:

@@ -14,8 +14,16 @@ def test_loops_like_the_block_s_own_come_before_it() -> None:
     assert sch.hold("add", "bias", "register") == "bias.held"
     assert [b.name for b in blocks(sch.func.body)] == ["mm", "bias.held", "add", "y"]
     kinds = {loop.name: loop.kind for loop in loops(sch.func.body)}
-    assert kinds[f"{outer}.held"] == "serial"
-    assert kinds[f"{inner}.held"] == "unroll"
+    assert kinds[f"{outer}.bias.held"] == "serial"
+    assert kinds[f"{inner}.bias.held"] == "unroll"
+    check_schedule(sch, before)
+
+
+def test_several_buffers_of_one_block() -> None:
+    before = dense()
+    sch = Schedule(before)
+    held = [sch.hold("add", buffer, "local") for buffer in ("bias", "mm")]
+    assert [b.name for b in blocks(sch.func.body)] == ["mm", *held, "add", "y"]
     check_schedule(sch, before)
 
 

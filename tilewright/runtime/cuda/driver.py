@@ -376,7 +376,7 @@ def _load() -> ctypes.CDLL:
                 raise ExecutionError(
                     "cuda.old",
                     f"the NVIDIA driver here is too old: it has no {function}",
-                    help="install one of CUDA 12.3 or newer",
+                    help="install one of CUDA 12.4 or newer",
                 )
             getattr(library, function).argtypes = arguments
             getattr(library, function).restype = ctypes.c_int

@@ -1,7 +1,7 @@
 """A tensor map: what the engine that copies tiles of a matrix is told of it.
 
-The matrix has elements of 16 bits, or of f32 that are rounded to tf32 on their way, one row behind
-the other; a row of a tile has 128 bytes, whose pieces change places in shared memory, as
+The matrix has elements of 8 or 16 bits, or of f32 that are rounded to tf32 on their way, one row
+behind the other; a row of a tile has 128 bytes, whose pieces change places in shared memory, as
 instructions on matrices want them.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 # Its bytes, and where it begins.
 BYTES, ALIGNMENT = 128, 64
-# The kinds of elements by their bytes: any of 16 bits, and tf32.
-_KINDS = {2: 1, 4: 11}
+# The kinds of elements by their bytes: any of 8 or 16 bits, and tf32.
+_KINDS = {1: 0, 2: 1, 4: 11}
 # Bytes of a row of a tile, pieces that change places in it, and 256 bytes that come to the L2 at
 # once.
 _ROW, _SWIZZLED, _PROMOTED = 128, 3, 3

@@ -7,7 +7,7 @@ address of the source but with that of the map, and the column and row at which 
 
 A row of a tile has 128 bytes, 64 elements of 16 bits, whose pieces change places as `wgmma` wants
 them; longer ones lie in panels of 64 columns, all rows of one and then the next. Elements of f32
-are rounded to tf32 on their way.
+are rounded to tf32 on their way; those of 8 bits lie along the depth alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIDES = (64, 128, 192, 256)
 WHOLE = ((128, 128),)
 """Other tiles, rows and columns, of elements of 16 bits."""
 # The types of elements, and their bytes.
-_TYPES = {"bf16": 2, "f16": 2, "f32": 4}
+_TYPES = {"bf16": 2, "f16": 2, "f32": 4, "i8": 1, "u8": 1}
 _COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"
 _EXPECT = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
 INIT = "llvm.nvvm.mbarrier.init.shared"
@@ -94,6 +94,7 @@ BULK: dict[str, Intrinsic] = {
         for dtype, bytes in _TYPES.items()
         for side in SIDES
         for rows, columns in ((side, panel_of(bytes)), (panel_of(bytes), side))
+        if columns % panel_of(bytes) == 0
         for name in (bulk_name(dtype, rows, columns),)
     },
     **{

@@ -3,6 +3,7 @@
     mma.m16n8k16  c[m, n] += a[m, k] * b[k, n]      16 x 8 x 16, c in f32
 
 Operands of f32 are rounded to tf32, of 11 bits, where the user allows that: 16 x 8 x 8 at once.
+Those of 8-bit integers, each of them signed or not, are summed in i32: 16 x 8 x 32.
 
 A warp has a block of sums, `mma_zero` starts it, `mma_bf16` adds a step of 16 to all of it. They
 are a fragment: thread `t` has the elements `[t // 4 + 8 i, t % 4 * 2 + 8 j + (0 or 1)]`. Operands
@@ -15,6 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.schedule.intrin.kinds import (
+    BYTE_KINDS,
+    SIGNS,
+    SUMS,
+    llvm_sum,
+    of_sums,
+    operand_bytes,
+    operand_types,
+    product_text,
+    sum_type,
+)
 from tilewright.schedule.intrin.row import Intrinsic
 
 ROWS, COLUMNS, DEPTH = 16, 8, 16
@@ -26,32 +38,40 @@ BLOCKS = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), 
 ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")
 """How both operands lie: `n` as they are multiplied, row by row; `t` column by column; `r`, for 16
 rows, as a fragment, that is as sums lie, in the registers that the instruction reads."""
-# The instruction for each type of operands, and what it takes.
+# The instruction for each kind of operands, and what it takes.
 _TYPES = {
     "bf16": ("m16n8k16.row.col.bf16", "i32"),
     "f16": ("m16n8k16.row.col.f32.f32", "<2 x half>"),
     "f32": ("m16n8k8.row.col.tf32", "i32"),
+    **{
+        kind: (f"m16n8k32.row.col.{'.'.join(dict.fromkeys(SIGNS[t] for t in types))}", "i32")
+        for kind, types in BYTE_KINDS.items()
+    },
 }
 _ROUND = "llvm.nvvm.f2tf32.rna"
 _ARCH = "nvptx64"
 _FOUR = "{ i32, i32, i32, i32 }"
-_SUMS = "{ float, float, float, float }"
 
 
-def mma_names(dtype: str, rows: int, columns: int, order: str) -> tuple[str, str]:
+def mma_names(kind: str, rows: int, columns: int, order: str) -> tuple[str, str]:
     """The intrinsics that start and add to a warp's block of sums."""
-    return f"mma_zero_{rows}x{columns}", f"mma_{dtype}_{rows}x{columns}_{order}"
+    return zero_name(sum_type(kind), rows, columns), f"mma_{kind}_{rows}x{columns}_{order}"
 
 
-def mma_depth(dtype: str) -> int:
+def zero_name(total: str, rows: int, columns: int) -> str:
+    """The intrinsic that starts a block of sums of a type."""
+    return f"{of_sums('mma_zero', total)}_{rows}x{columns}"
+
+
+def mma_depth(kind: str) -> int:
     """How much of the sum one instruction adds: 32 bytes of each operand."""
-    return DEPTH // 2 if dtype == "f32" else DEPTH
+    return DEPTH * 2 // operand_bytes(kind)
 
 
-def mma_orders(dtype: str, rows: int) -> tuple[str, ...]:
-    """How operands may lie: words are not turned on their way, only halves of them."""
+def mma_orders(kind: str, rows: int) -> tuple[str, ...]:
+    """How operands may lie: only elements of 16 bits are turned on their way."""
     halves = tuple(order for order in ORDERS if order[0] != "r" or rows == ROWS)
-    return ("nt",) if dtype == "f32" else halves
+    return halves if operand_bytes(kind) == 2 else ("nt",)
 
 
 def function_text(name: str, params: str, lines: list[str]) -> str:
@@ -77,15 +97,16 @@ def fragment_places(rows: int, columns: int) -> Iterator[tuple[int, int, int, li
         yield number, i, j, lines
 
 
-def zero_row(name: str, rows: int, columns: int) -> Intrinsic:
+def zero_row(name: str, rows: int, columns: int, total: str = "f32") -> Intrinsic:
     """What starts a block of sums."""
     lines = []
+    word, zero, value = SUMS[total]
     for number, _, _, places in fragment_places(rows, columns):
         lines += places
-        lines += [f"store float 0.0, ptr %p{number}.{n}, align 4" for n in range(4)]
+        lines += [f"store {word} {zero}, ptr %p{number}.{n}, align 4" for n in range(4)]
     return Intrinsic(
-        f"func @{name}(out c: f32[{rows}, {columns}]) {{"
-        f" for i, j in serial({rows}, {columns}) {{ c[i, j] = 0.0 }} }}",
+        f"func @{name}(out c: {total}[{rows}, {columns}]) {{"
+        f" for i, j in serial({rows}, {columns}) {{ c[i, j] = {value} }} }}",
         tile="fill",
         arch=_ARCH,
         llvm=function_text(name, "ptr %c, i64 %rows.c", lines),
@@ -111,12 +132,12 @@ class _Operand:
         """The word for matrices that are turned on their way."""
         return "" if self.deep else ".trans"
 
-    def lines(self, dtype: str) -> Iterator[str]:
+    def lines(self, kind: str) -> Iterator[str]:
         """All of the operand in registers."""
         yield from self.start()
         for number in range(self.side // 16):
             yield from self.read(number)
-        yield from self.parts(dtype)
+        yield from self.parts(kind)
 
     def start(self) -> Iterator[str]:
         """Where a thread's row begins, as a number."""
@@ -143,18 +164,17 @@ class _Operand:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{self.trans}.b16.p3"
         yield f"%{n} = call {_FOUR} @{name}(ptr addrspace(3) %{n}.near)"
 
-    def parts(self, dtype: str) -> Iterator[str]:
+    def parts(self, kind: str) -> Iterator[str]:
         """The registers of all that was read."""
         for number in range(self.side // 16):
             n = f"{self.word}{number}"
             for part in range(4):
                 yield f"%{n}.{part}.raw = extractvalue {_FOUR} %{n}, {part}"
-                if dtype == "f32":
+                if kind == "f32":
                     yield f"%{n}.{part}.f = bitcast i32 %{n}.{part}.raw to float"
                     yield f"%{n}.{part} = call i32 @{_ROUND}(float %{n}.{part}.f)"
                     continue
-                kind = _TYPES[dtype][1]
-                yield f"%{n}.{part} = bitcast i32 %{n}.{part}.raw to {kind}"
+                yield f"%{n}.{part} = bitcast i32 %{n}.{part}.raw to {_TYPES[kind][1]}"
 
 
 def fragment_lines(word: str, steps: int, kind: str) -> Iterator[str]:
@@ -172,7 +192,7 @@ def fragment_lines(word: str, steps: int, kind: str) -> Iterator[str]:
             yield f"%{n} = bitcast <2 x i16> %{n}.raw to {kind}"
 
 
-def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrinsic:
+def _step(name: str, kind: str, rows: int, columns: int, order: str) -> Intrinsic:
     left = _Operand("a", rows, order[0] != "t")
     right = _Operand("b", columns, order[1] == "t")
     lines = [
@@ -187,18 +207,18 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
         "%swizzle = shl i32 %in8, 4",
     ]
     held = order[0] == "r"
-    lines += fragment_lines("a", 1, _TYPES[dtype][1]) if held else left.lines(dtype)
-    lines += right.lines(dtype)
-    lines += _multiply(dtype, rows, columns)
-    depth = mma_depth(dtype)
+    lines += fragment_lines("a", 1, _TYPES[kind][1]) if held else left.lines(kind)
+    lines += right.lines(kind)
+    lines += _multiply(kind, rows, columns)
+    depth, total = mma_depth(kind), sum_type(kind)
     a = f"[{rows}, {depth}]" if left.deep else f"[{depth}, {rows}]"
     b = f"[{columns}, {depth}]" if right.deep else f"[{depth}, {columns}]"
     x, y = "a[i, k]" if left.deep else "a[k, i]", "b[j, k]" if right.deep else "b[k, j]"
-    if dtype != "f32":
-        x, y = f"f32({x})", f"f32({y})"
+    one, other = operand_types(kind)
     return Intrinsic(
-        f"func @{name}(a: {dtype}{a}, b: {dtype}{b}, out c: f32[{rows}, {columns}]) {{"
-        f" for i, j, k in serial({rows}, {columns}, {depth}) {{ c[i, j] += {x} * {y} }} }}",
+        f"func @{name}(a: {one}{a}, b: {other}{b}, out c: {total}[{rows}, {columns}]) {{"
+        f" for i, j, k in serial({rows}, {columns}, {depth})"
+        f" {{ c[i, j] += {product_text(kind, x, y)} }} }}",
         tile=f"mma.{order.replace('r', 'n')}",
         arch=_ARCH,
         llvm=function_text(
@@ -209,20 +229,22 @@ def _step(name: str, dtype: str, rows: int, columns: int, order: str) -> Intrins
     )
 
 
-def _multiply(dtype: str, rows: int, columns: int) -> Iterator[str]:
-    instruction, kind = _TYPES[dtype]
+def _multiply(kind: str, rows: int, columns: int) -> Iterator[str]:
+    instruction, given = _TYPES[kind]
+    word = llvm_sum(sum_type(kind))
+    sums = f"{{ {', '.join([word] * 4)} }}"
     for number, i, j, places in fragment_places(rows, columns):
         yield from places
         for n in range(4):
-            yield f"%old{number}.{n} = load float, ptr %p{number}.{n}, align 4"
-        a = [f"{kind} %a{i}.{n}" for n in range(4)]
-        b = [f"{kind} %b{j // 2}.{j % 2 * 2 + n}" for n in range(2)]
-        c = [f"float %old{number}.{n}" for n in range(4)]
+            yield f"%old{number}.{n} = load {word}, ptr %p{number}.{n}, align 4"
+        a = [f"{given} %a{i}.{n}" for n in range(4)]
+        b = [f"{given} %b{j // 2}.{j % 2 * 2 + n}" for n in range(2)]
+        c = [f"{word} %old{number}.{n}" for n in range(4)]
         name = f"llvm.nvvm.mma.{instruction}"
-        yield f"%new{number} = call {_SUMS} @{name}({', '.join((*a, *b, *c))})"
+        yield f"%new{number} = call {sums} @{name}({', '.join((*a, *b, *c))})"
         for n in range(4):
-            yield f"%new{number}.{n} = extractvalue {_SUMS} %new{number}, {n}"
-            yield f"store float %new{number}.{n}, ptr %p{number}.{n}, align 4"
+            yield f"%new{number}.{n} = extractvalue {sums} %new{number}, {n}"
+            yield f"store {word} %new{number}.{n}, ptr %p{number}.{n}, align 4"
 
 
 def _copy(name: str, dtype: str, count: int, way: str) -> Intrinsic:
@@ -250,16 +272,17 @@ MMA: dict[str, Intrinsic] = {
     COPY_ASYNC[16]: _copy(COPY_ASYNC[16], "bf16", 8, "cg.shared.global.16"),
     COPY_ASYNC[4]: _copy(COPY_ASYNC[4], "f32", 1, "ca.shared.global.4"),
     **{
-        name: zero_row(name, rows, columns)
+        name: zero_row(name, rows, columns, total)
+        for total in SUMS
         for rows, columns in BLOCKS
-        for name in (mma_names("", rows, columns, "")[0],)
+        for name in (zero_name(total, rows, columns),)
     },
     **{
-        name: _step(name, dtype, rows, columns, order)
-        for dtype in _TYPES
+        name: _step(name, kind, rows, columns, order)
+        for kind in _TYPES
         for rows, columns in BLOCKS
-        for order in mma_orders(dtype, rows)
-        for name in (mma_names(dtype, rows, columns, order)[1],)
+        for order in mma_orders(kind, rows)
+        for name in (mma_names(kind, rows, columns, order)[1],)
     },
 }
 """The rows of the table."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.schedule.intrin.kinds import of_sums
 from tilewright.schedule.intrin.mma import BLOCKS, function_text
 from tilewright.schedule.intrin.row import Intrinsic
 from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS
@@ -29,9 +30,9 @@ _SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
 _BLOCKS = (*BLOCKS, *((ROWS, columns) for columns in COLUMNS))
 
 
-def turn_name(rows: int, columns: int) -> str:
+def turn_name(rows: int, columns: int, total: str = "f32") -> str:
     """The intrinsic that hands a warp's block of sums around."""
-    return f"turn_{rows}x{columns}"
+    return f"{of_sums('turn', total)}_{rows}x{columns}"
 
 
 def pairs_name(dtype: str, rows: int, columns: int) -> str:
@@ -39,9 +40,9 @@ def pairs_name(dtype: str, rows: int, columns: int) -> str:
     return f"turn_{dtype}_{rows}x{columns}"
 
 
-def spread_name(rows: int, columns: int) -> str:
+def spread_name(rows: int, columns: int, total: str = "f32") -> str:
     """The intrinsic that gives each thread of a warp columns of its block of sums."""
-    return f"spread_{rows}x{columns}"
+    return f"{of_sums('spread', total)}_{rows}x{columns}"
 
 
 # The bits of a lane's number, and the words of two threads that differ in that bit which each gives
@@ -166,12 +167,13 @@ TURN: dict[str, Intrinsic] = {
         for name in (pairs_name(dtype, ROWS, columns),)
     },
     **{
-        name: _intrinsic(name, *block, lines(*block), width)
+        name: _intrinsic(name, *block, lines(*block), width, total)
+        for total in ("f32", "i32")
         for block in _BLOCKS
         if block[1] % GROUP == 0
         for name, lines, width in (
-            (turn_name(*block), _lines, WIDE),
-            (spread_name(*block), _spread_lines, ONE),
+            (turn_name(*block, total), _lines, WIDE),
+            (spread_name(*block, total), _spread_lines, ONE),
         )
     },
 }

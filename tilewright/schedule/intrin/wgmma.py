@@ -3,6 +3,7 @@
     wgmma.m64n256k16  c[m, n] += a[m, k] * b[k, n]      64 x N x 16, c in f32
 
 Operands of f32, rounded to tf32 before they come there: 64 x N x 8, and both lie along the depth.
+So do those of 8-bit integers, summed in i32: 64 x N x 32.
 
 Four warps with neighbouring numbers do it together, each has 16 of the 64 rows of sums, spread over
 its threads as by `mma.sync` (see `mma.py`). So to a schedule it is an instruction of one warp, for
@@ -26,6 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.schedule.intrin.kinds import (
+    BYTE_KINDS,
+    SIGNS,
+    llvm_sum,
+    of_sums,
+    operand_bytes,
+    operand_types,
+    product_text,
+    sum_type,
+)
 from tilewright.schedule.intrin.mma import (
     fragment_lines,
     fragment_places,
@@ -46,12 +57,17 @@ GROUP = 4
 """The warps that do it together."""
 HELD = "rk"
 """How a left operand lies that is a fragment: as it is, or kept from turn to turn of a loop."""
-# The instruction for each type of operands, and how many bytes of them each step of it adds.
+# The instruction for each kind of operands, and how many bytes of them each step of it adds.
 _TYPES = {
     "bf16": "k16.f32.bf16.bf16",
     "f16": "k16.f32.f16.f16",
     "f32": "k8.f32.tf32.tf32",
+    **{kind: f"k32.s32.{SIGNS[a]}.{SIGNS[b]}" for kind, (a, b) in BYTE_KINDS.items()},
 }
+# The version of PTX that knows operands of which one is signed and the other is not.
+_MIXED = ("ptx84",)
+# The letter of a register for a sum of each type.
+_REGISTERS = {"f32": "f", "i32": "r"}
 _STEP = 32
 _STEPS = DEPTH * 2 // _STEP
 # Bits of a descriptor: rows of 128 bytes whose pieces change places, eight of them 1024 bytes.
@@ -60,9 +76,13 @@ _SWIZZLED = (1 << 62) | (64 << 32)
 _PANEL = DEPTH * 128 // 16
 
 
-def wgmma_names(dtype: str, columns: int, right: str, left: str = "n") -> tuple[str, str]:
+def wgmma_names(kind: str, columns: int, right: str, left: str = "n") -> tuple[str, str]:
     """The intrinsics that start and add to sixteen rows of sums; operands as in `mma.py`."""
-    return f"wgmma_zero_{columns}", f"wgmma_{dtype}_{columns}_{left}{right}"
+    return _zero_name(sum_type(kind), columns), f"wgmma_{kind}_{columns}_{left}{right}"
+
+
+def _zero_name(total: str, columns: int) -> str:
+    return f"{of_sums('wgmma_zero', total)}_{columns}"
 
 
 def wgmma_depth(bytes: int) -> int:
@@ -70,14 +90,14 @@ def wgmma_depth(bytes: int) -> int:
     return DEPTH * 2 // bytes
 
 
-def wgmma_orders(dtype: str) -> tuple[str, ...]:
+def wgmma_orders(kind: str) -> tuple[str, ...]:
     """How operands may lie: only those of 16 bits are turned on their way."""
-    return ("nt",) if dtype == "f32" else ("nn", "nt", "rn", "rt", "kn", "kt")
+    return ("nn", "nt", "rn", "rt", "kn", "kt") if operand_bytes(kind) == 2 else ("nt",)
 
 
-def settle_name(columns: int, left: int = 0) -> str:
+def settle_name(columns: int, left: int = 0, total: str = "f32") -> str:
     """The intrinsic that waits for what is under way on sixteen rows of sums, but the last few."""
-    return f"wgmma_settle_{columns}" + (f"_{left}" if left else "")
+    return f"{of_sums('wgmma_settle', total)}_{columns}" + (f"_{left}" if left else "")
 
 
 def begun_name(name: str, first: bool) -> str:
@@ -122,22 +142,22 @@ def _steps(word: str, units: int) -> Iterator[str]:
 
 
 def _step(
-    name: str, dtype: str, columns: int, order: str, left: int, first: bool = False
+    name: str, kind: str, columns: int, order: str, left: int, first: bool = False
 ) -> Intrinsic:
     """A step; `left` is how many stay under way behind it, all of them if negative."""
     held, right = order[0] in HELD, order[1]
     own = fragment_lines("a", _STEPS, "i32") if held else _shared_rows()
-    lines = [*own, *descriptors(right), *_multiply(dtype, columns, order, left, first)]
-    depth = wgmma_depth(4 if dtype == "f32" else 2)
+    lines = [*own, *descriptors(right), *_multiply(kind, columns, order, left, first)]
+    depth, total = wgmma_depth(operand_bytes(kind)), sum_type(kind)
     b = f"[{columns}, {depth}]" if right == "t" else f"[{depth}, {columns}]"
-    x, y = "a[i, k]", "b[j, k]" if right == "t" else "b[k, j]"
-    if dtype != "f32":
-        x, y = f"f32({x})", f"f32({y})"
+    summed = product_text(kind, "a[i, k]", "b[j, k]" if right == "t" else "b[k, j]")
+    one, other = operand_types(kind)
     return Intrinsic(
-        f"func @{name}(a: {dtype}[{ROWS}, {depth}], b: {dtype}{b}, out c: f32[{ROWS}, {columns}])"
-        f" {{ for i, j, k in serial({ROWS}, {columns}, {depth}) {{ c[i, j] += {x} * {y} }} }}",
+        f"func @{name}(a: {one}[{ROWS}, {depth}], b: {other}{b}, out c: {total}[{ROWS}, {columns}])"
+        f" {{ for i, j, k in serial({ROWS}, {columns}, {depth}) {{ c[i, j] += {summed} }} }}",
         tile=f"mma.n{right}",
         arch="nvptx64",
+        features=() if one == other else _MIXED,
         llvm=function_text(
             name, "ptr %a, i64 %rows.a, ptr %b, i64 %rows.b, ptr %c, i64 %rows.c", lines
         ),
@@ -146,23 +166,18 @@ def _step(
         panels=("a", "b"),
         proxy=True,
         ahead="" if left or held else f"{name}_ahead",
-        settle=settle_name(columns),
+        settle=settle_name(columns, total=total),
     )
 
 
-def _multiply(
-    dtype: str, columns: int, order: str, left: int, first: bool = False
-) -> Iterator[str]:
+def _multiply(kind: str, columns: int, order: str, left: int, first: bool = False) -> Iterator[str]:
     """Four steps, and the wait for them, or for those before them."""
     count = columns // 2
     before = 0 if first else count
     held = order[0] in HELD
     sums = ", ".join(f"${n}" for n in range(count))
-    turned = "0" if order[1] == "t" else "1"
-    turns = f", {turned}" if held else f", 0, {turned}"
-    turns = "" if dtype == "f32" else turns
     given: list[str] = []
-    name = f"wgmma.mma_async.sync.aligned.m64n{columns}{_TYPES[dtype]}"
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}{_TYPES[kind]}"
     taken, steps = [f".reg .b32 kept<{4 * _STEPS}>;"] if order[0] == "k" else [], []
     for n in range(_STEPS):
         own = [f"i32 %a{n}.{part}" for part in range(4)] if held else [f"i64 %a.d{n}"]
@@ -178,49 +193,65 @@ def _multiply(
             words = copies
         rows = f"{{{', '.join(words)}}}" if held else words[0]
         adds = "q" if first and not n else "p"
-        steps.append(f"{name} {{{sums}}}, {rows}, ${start + len(own)}, {adds}, 1, 1{turns};")
+        steps.append(
+            f"{name} {{{sums}}}, {rows}, ${start + len(own)}, {adds}{_suffix(kind, order)};"
+        )
         given += [*own, f"i64 %b.d{n}"]
     text = ["{", ".reg .pred p;", "setp.eq.b32 p, 0, 0;", *taken]
     text += [".reg .pred q;", "setp.ne.b32 q, 0, 0;"] if first else []
     text += ["wgmma.fence.sync.aligned;", *steps, "wgmma.commit_group.sync.aligned;"]
     text += [f"wgmma.wait_group.sync.aligned {left};"] if left >= 0 else []
-    yield from on_sums(columns, [*text, "}"], given, first)
+    yield from on_sums(columns, [*text, "}"], given, first, sum_type(kind))
 
 
-def on_sums(columns: int, text: list[str], more: list[str], first: bool = False) -> Iterator[str]:
+def _suffix(kind: str, order: str) -> str:
+    """What an instruction is told of its operands: factors of floats, and which are turned."""
+    if kind in BYTE_KINDS:
+        return ""
+    if kind == "f32":
+        return ", 1, 1"
+    turned = "0" if order[1] == "t" else "1"
+    return f", 1, 1, {turned}" if order[0] in HELD else f", 1, 1, 0, {turned}"
+
+
+def on_sums(
+    columns: int, text: list[str], more: list[str], first: bool = False, total: str = "f32"
+) -> Iterator[str]:
     """Instructions that change, or start, a thread's sums, which they know as `$0` and so on."""
-    count = columns // 2
+    count, sum_word = columns // 2, llvm_sum(total)
     places = []
     for number, _, _, lines in fragment_places(ROWS, columns):
         yield from lines
         places += [f"%p{number}.{n}" for n in range(4)]
     old = [] if first else [f"%old{n}" for n in range(count)]
     for register, place in zip(old, places, strict=False):
-        yield f"{register} = load float, ptr {place}, align 4"
+        yield f"{register} = load {sum_word}, ptr {place}, align 4"
     body = "\\0A".join(text)
-    made = ["=&f" if first else "=f"] * count + [str(n) for n in range(len(old))]
+    own = ("=&" if first else "=") + _REGISTERS[total]
+    made = [own] * count + [str(n) for n in range(len(old))]
     made += ["r" if what.startswith("i32") else "l" for what in more]
-    given = [*(f"float {register}" for register in old), *more]
-    kind = f"{{ {', '.join(['float'] * count)} }}"
+    given = [*(f"{sum_word} {register}" for register in old), *more]
+    kind = f"{{ {', '.join([sum_word] * count)} }}"
     constraints = ",".join([*made, "~{memory}"])
     yield f'%new = call {kind} asm sideeffect "{body}", "{constraints}"({", ".join(given)})'
     for n, place in enumerate(places):
         yield f"%new{n} = extractvalue {kind} %new, {n}"
-        yield f"store float %new{n}, ptr {place}, align 4"
+        yield f"store {sum_word} %new{n}, ptr {place}, align 4"
 
 
-def _settle(columns: int, left: int) -> Intrinsic:
+def _settle(columns: int, left: int, total: str) -> Intrinsic:
     """The wait for all that is under way but the last few."""
-    name = settle_name(columns, left)
+    name = settle_name(columns, left, total)
+    wait = [f"wgmma.wait_group.sync.aligned {left};"]
     return Intrinsic(
-        f"func @{name}(a: f32[{ROWS}, {columns}], out c: f32[{ROWS}, {columns}])"
+        f"func @{name}(a: {total}[{ROWS}, {columns}], out c: {total}[{ROWS}, {columns}])"
         f" {{ for i, j in serial({ROWS}, {columns}) {{ c[i, j] = a[i, j] }} }}",
         tile="copy",
         arch="nvptx64",
         llvm=function_text(
             name,
             "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c",
-            [*on_sums(columns, [f"wgmma.wait_group.sync.aligned {left};"], [])],
+            [*on_sums(columns, wait, [], total=total)],
         ),
         strided=True,
     )
@@ -228,16 +259,17 @@ def _settle(columns: int, left: int) -> Intrinsic:
 
 WGMMA: dict[str, Intrinsic] = {
     **{
-        name: zero_row(name, ROWS, columns)
+        name: zero_row(name, ROWS, columns, total)
+        for total in _REGISTERS
         for columns in COLUMNS
-        for name in (wgmma_names("", columns, "")[0],)
+        for name in (_zero_name(total, columns),)
     },
     **{
-        f"{name}{word}": _step(f"{name}{word}", dtype, columns, order, left)
-        for dtype in _TYPES
+        f"{name}{word}": _step(f"{name}{word}", kind, columns, order, left)
+        for kind in _TYPES
         for columns in COLUMNS
-        for order in wgmma_orders(dtype)
-        for name in (wgmma_names(dtype, columns, order[1], order[0])[1],)
+        for order in wgmma_orders(kind)
+        for name in (wgmma_names(kind, columns, order[1], order[0])[1],)
         for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
     },
     **{
@@ -249,9 +281,10 @@ WGMMA: dict[str, Intrinsic] = {
         for first in (False, True)
     },
     **{
-        settle_name(columns, left): _settle(columns, left)
+        settle_name(columns, left, total): _settle(columns, left, total)
+        for total, most in (("f32", MOST_LEFT), ("i32", 0))
         for columns in COLUMNS
-        for left in range(MOST_LEFT + 1)
+        for left in range(most + 1)
     },
 }
 """The rows of the table."""

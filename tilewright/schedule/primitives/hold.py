@@ -1,7 +1,7 @@
 """`hold(block, buffer, scope)`: what a block reads of a buffer is read ahead, by loops of its own.
 
     for i in serial(M) {                        alloc B.held: f32[M] @register
-      block "C" ... {                           for i.held in serial(M) {
+      block "C" ... {                           for i.B.held in serial(M) {
         C[v] = A[v] + B[v // 2] }         →       block "B.held" ... { B.held[v] = B[v // 2] }
     }                                           }
                                                 for i in serial(M) {
@@ -51,7 +51,7 @@ def hold(func: Func, block: str, buffer: str, scope: str) -> Func:
         return copy if s is old else None
 
     alone = _alone(func, block)
-    after = inserted_before(func, alone, rename_loops(rewrite_stmts(alone[-1], copied), "held"))
+    after = inserted_before(func, alone, rename_loops(rewrite_stmts(alone[-1], copied), name))
     after = replaced(after, block_spine(after, block), _reading(old, load, place, known))
     after = replace(after, body=Alloc(known[name], after.body))
     check_order(func, after, "hold")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import Binary, Call, Cast, Expr, Load, Select
-from tilewright.arith.operators import COMPARISONS, DIVISIONS
+from tilewright.arith.operators import CHEAP_CALLS, COMPARISONS, DIVISIONS
 from tilewright.arith.walk import operands
 
 # add and mul are those that do not make an fma; choice: comparisons, minima, maxima, selections;
 # root: instructions that take long; math: functions that are expanded; int: all of integers.
 KINDS = ("fma", "add", "mul", "div", "choice", "root", "math", "cast", "int")
 FLOPS = {"fma": 2, "add": 1, "mul": 1, "div": 1, "choice": 1, "root": 1, "math": 10}
-
-_CHEAP = ("abs", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign", "copysign")
 
 
 def operations(value: Expr) -> dict[str, int]:
@@ -40,7 +38,7 @@ def _kind(e: Expr) -> str:
     if isinstance(e, Call):
         if e.fn == "fma":
             return "fma"
-        return "choice" if e.fn in _CHEAP else "root" if e.fn in ("sqrt", "rsqrt") else "math"
+        return "choice" if e.fn in CHEAP_CALLS else "root" if e.fn in ("sqrt", "rsqrt") else "math"
     if isinstance(e, Select):
         return "choice"
     return "cast" if isinstance(e, Cast) else ""

@@ -17,7 +17,7 @@ from tilewright.codegen.function import ModuleText
 from tilewright.codegen.launches import launches
 from tilewright.codegen.llvm import compile_object
 from tilewright.codegen.nvptx import emit_launches
-from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.core.dtypes import BF16, F16, F32, I8, I32, U8, DType
 from tilewright.driver.weights import pack
 from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -27,6 +27,7 @@ from tilewright.ir.loop.walk import buffers, loops, statements
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
+from tilewright.ops.elementwise import CastAttrs
 from tilewright.schedule.builtin.gpu import matrix_tiles
 from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
 from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES
@@ -73,10 +74,15 @@ def test_meaning(sizes: tuple[int, int, int]) -> None:
         np.testing.assert_array_equal(found, expected[name])
 
 
-def on_threads(func: Func, scheduled: Func, sizes: dict[str, int]) -> None:
+def on_threads(
+    func: Func,
+    scheduled: Func,
+    sizes: dict[str, int],
+    arrays: dict[str, np.ndarray] | None = None,
+) -> None:
     """What is emitted, by threads of this machine, computes what the loops do."""
     plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
-    arrays = sample(func, sizes)
+    arrays = arrays or sample(func, sizes)
     expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
     own = {p.name: _aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
     layouts = dict(scheduled.layouts)
@@ -85,7 +91,11 @@ def on_threads(func: Func, scheduled: Func, sizes: dict[str, int]) -> None:
         own[name][: given.size] = given.reshape(-1)
     run_launches(plain, own, sizes)
     for name, array in expected.items():
-        found, right = own[name][: array.size].astype(np.float32), array.reshape(-1)
+        found, right = own[name][: array.size], array.reshape(-1)
+        if right.dtype.kind in "iu":
+            np.testing.assert_array_equal(found, right)
+            continue
+        found = found.astype(np.float32)
         np.testing.assert_allclose(found, right.astype(np.float32), rtol=1e-2, atol=1e-2)
 
 
@@ -313,4 +323,74 @@ def test_products_of_several_matrices_assemble_without_spills(
     dtype: DType, target: GpuTarget, tmp_path: Path
 ) -> None:
     _, scheduled = the_kernel(stack(1184, 384, 384, dtype), target)
+    assembled(scheduled, target, tmp_path)
+
+
+def of_bytes(
+    m: int, n: int, k: int, left: DType, right: DType, turned: bool = True, narrow: bool = False
+) -> Graph:
+    """A product of bytes less a zero point's part; where `narrow`, in bytes again."""
+    b = GraphBuilder("bytes")
+    x = b.input("x", tensor(left, m, k))
+    w = b.input("w", tensor(right, *((n, k) if turned else (k, n))))
+    w = b.add("transpose", w, attrs=make_attrs("transpose", {"perm": (1, 0)})) if turned else w
+    y = b.add("sub", b.add("matmul_integer", x, w), b.input("zeros", tensor(I32, n)))
+    if narrow:
+        real = b.add("cast", y, attrs=CastAttrs(F32))
+        scaled = b.add("round", b.add("mul", real, b.input("scale", tensor(F32, n))))
+        y = b.add("cast", scaled, attrs=CastAttrs(U8))
+    return b.graph(y)
+
+
+def all_bytes(func: Func) -> dict[str, np.ndarray]:
+    """Operands over the whole range of their types."""
+    rng, arrays = np.random.default_rng(1), sample(func, {})
+    for p in func.params:
+        if p.dtype in (I8, U8) and p.name not in func.outputs:
+            about = np.iinfo(p.dtype.numpy)
+            drawn = rng.integers(about.min, about.max + 1, arrays[p.name].shape)
+            arrays[p.name] = drawn.astype(p.dtype.numpy)
+        if p.dtype == F32:
+            arrays[p.name] = np.full(arrays[p.name].shape, 1e-3, np.float32)
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left", "right", "target", "narrow", "found"),
+    [
+        ((64, 64, 256), U8, I8, H200, False, {"wgmma_u8i8", "bulk_u8", "bulk_i8"}),
+        ((60, 72, 80), I8, U8, H200, True, {"wgmma_i8u8", "turn_i32"}),
+        ((40, 41, 77), I8, I8, H200, False, {"wgmma_i8", "spread_i32"}),
+        ((16, 64, 64), U8, U8, A100, True, {"mma_u8"}),
+        ((9, 33, 77), U8, I8, A100, False, {"mma_u8i8"}),
+        ((9, 33, 40), I8, U8, A100, False, {"mma_i8u8"}),
+    ],
+)
+def test_bytes_are_multiplied_exactly(
+    sizes: tuple[int, int, int],
+    left: DType,
+    right: DType,
+    target: GpuTarget,
+    narrow: bool,
+    found: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grouped_first(monkeypatch)
+    func, scheduled = the_kernel(of_bytes(*sizes, left, right, narrow=narrow), target)
+    names = {"_".join(t.intrinsic.split("_")[:2]) for t in tiles(scheduled)}
+    assert names - {"wgmma_zero", "mma_zero"} == found
+    held = {"x2.held", "x3.held"} if narrow else {"x2.held"}
+    assert held <= {b.name for b in buffers(scheduled).values()}
+    on_threads(func, scheduled, {}, all_bytes(func))
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(
+    ("sizes", "target"),
+    [((4096, 4096, 4096), H200), ((512, 3072, 768), H200), ((4096, 4096, 4096), A100)],
+)
+def test_kernels_of_bytes_assemble_without_spills(
+    sizes: tuple[int, int, int], target: GpuTarget, tmp_path: Path
+) -> None:
+    _, scheduled = the_kernel(of_bytes(*sizes, U8, I8, narrow=True), target)
     assembled(scheduled, target, tmp_path)

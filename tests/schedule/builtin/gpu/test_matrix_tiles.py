@@ -6,14 +6,16 @@ import pytest
 
 from tests.differential.kernel_graphs import _Maker
 from tests.schedule.builtin.gpu.scheduled import H200
-from tests.schedule.builtin.gpu.test_matrix import A100, dense
+from tests.schedule.builtin.gpu.test_matrix import A100, dense, of_bytes
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import call
-from tilewright.core.dtypes import F16
+from tilewright.core.dtypes import F16, I8, U8
 from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES, MatrixTile, matrix_tile_of
+from tilewright.schedule.builtin.inlining import inline_copies
 from tilewright.schedule.builtin.structure import facts_of, reductions, value_of
 from tilewright.schedule.intrin.mma import BLOCKS
+from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 
@@ -57,6 +59,24 @@ def test_only_machines_that_have_them_group_warps() -> None:
         tile = chosen(512, 512, 512, target)
         assert tile is not None
         assert tile.grouped == grouped
+
+
+@pytest.mark.parametrize("target", [H200, A100])
+def test_bytes_have_the_same_tiles_twice_as_deep(target: GpuTarget) -> None:
+    def of(turned: bool) -> MatrixTile | None:
+        ((func, _),) = sources(of_bytes(512, 3072, 768, U8, I8, turned))
+        sch = Schedule(func)
+        inline_copies(sch, facts_of(func), frozenset())
+        facts = facts_of(sch.func)
+        product = next(b for b in facts.blocks if reductions(b))
+        return matrix_tile_of(product, facts.buffers, target)
+
+    tile, halves = of(turned=True), chosen(512, 3072, 384, target)
+    assert tile is not None
+    assert halves is not None
+    assert tile == replace(halves.of(1), engine=tile.engine)
+    assert (tile.depth, tile.piece, tile.step) == (128, 16, 128 if tile.grouped else 32)
+    assert of(turned=False) is None  # across the depth
 
 
 def test_too_thin_for_tiles() -> None:

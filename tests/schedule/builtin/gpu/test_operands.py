@@ -3,8 +3,15 @@ from __future__ import annotations
 import pytest
 
 from tests.schedule.builtin.gpu.scheduled import H200
-from tests.schedule.builtin.gpu.test_matrix import dense, on_threads, the_kernel, tiles
-from tilewright.core.dtypes import F32
+from tests.schedule.builtin.gpu.test_matrix import (
+    all_bytes,
+    dense,
+    of_bytes,
+    on_threads,
+    the_kernel,
+    tiles,
+)
+from tilewright.core.dtypes import F32, I8, U8
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import loops
@@ -48,11 +55,19 @@ def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("order", ["nn", "tn", pytest.param("tt", marks=pytest.mark.slow)])
 def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operands, "ROUNDED", 1e9)
+    monkeypatch.setattr(operands, "ALONG", 1e9)
     func, scheduled = the_kernel(dense(70, 72, 40, F32, order), with_tf32(H200))
     assert launched(scheduled) == 1 + (order[0] == "t") + (order[1] == "n")
     assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"mma"}
     on_threads(func, scheduled, {})
+
+
+def test_bytes_lie_along_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operands, "ALONG", 1e9)
+    func, scheduled = the_kernel(of_bytes(20, 24, 40, U8, I8, turned=False))
+    assert launched(scheduled) == 2
+    assert tiles(scheduled)
+    on_threads(func, scheduled, {}, all_bytes(func))
 
 
 def test_an_operand_that_is_both_stays(monkeypatch: pytest.MonkeyPatch) -> None:

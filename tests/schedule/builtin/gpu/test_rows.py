@@ -5,6 +5,11 @@ import pytest
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.gpu.scheduled import check
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import I8, I32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.build import GraphBuilder
+from tilewright.ops.elementwise import CastAttrs
 
 NAMES = ("softmax", "layer_norm", "argmax", "sum_all", "sum_ends", "global_pool")
 
@@ -19,3 +24,10 @@ def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
 def test_symbolic_and_empty_rows(name: str) -> None:
     for sizes in ((2, 9, 5), (0, 3, 3), (3, 0, 2)):
         check(KERNELS[name](*map(Var, "MNK")), dict(zip("MNK", sizes, strict=True)))
+
+
+def test_rows_that_one_thread_could_read_at_once() -> None:
+    b = GraphBuilder("sums")
+    wide = b.add("cast", b.input("x", tensor(I8, 5, 16)), attrs=CastAttrs(I32))
+    total = b.add("reduce_sum", wide, attrs=make_attrs("reduce_sum", {"axes": (1,)}))
+    assert check(b.graph(total), {}) == ["rows"]

@@ -1,10 +1,10 @@
-"""Products of f16 and bf16, and of f32 where those may be rounded, by instructions on matrices.
+"""Products of f16, bf16 and 8-bit integers, and of f32 if rounded, by instructions on matrices.
 
     grid: (batch, row tile, column tile)
       warp (y, x): C = 0                                 fragments
       for k in steps of the tile's depth, copies some steps ahead
         threads: left, right = tiles of the operands     shared, 16 bytes at a time
-        warp (y, x): C += left * right                   16 of the depth at a time
+        warp (y, x): C += left * right                   32 bytes of the depth at a time
       thread (y, x, lane): result = formulas(C)
 
 A tile of an operand lies in shared memory as the operand does in global memory, so that pieces of
@@ -13,6 +13,7 @@ A tile of an operand lies in shared memory as the operand does in global memory,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from tilewright.arith.affine import stride_of
@@ -31,9 +32,11 @@ from tilewright.schedule.builtin.structure import (
     in_groups,
     reads_of,
     spatial,
+    uses,
 )
 from tilewright.schedule.intrin import turn
 from tilewright.schedule.intrin.bulk import bulk_name
+from tilewright.schedule.intrin.kinds import kind_of
 from tilewright.schedule.intrin.mma import PIECE, ROWS
 from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
@@ -41,18 +44,28 @@ from tilewright.target.gpu import GpuTarget
 
 # The rows of tiles that are gone through together.
 BAND = 8
-# Words that a thread may read of what follows the sum, before it writes any of that.
+# Words that a thread may read of what follows a sum of floats, before it writes any of that.
 HELD_WORDS = 64
+# Registers that it needs besides its sums, and what it has read.
+WORKING = 32
 # What a thread writes at once.
 PIECE_BYTES = 16
 
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    schedule_in_parts(sch, name, tile.parts, partial(_schedule_tiles, sch, tile), target)
+    tiles = partial(_schedule_tiles, sch, tile, _free_words(tile, target))
+    schedule_in_parts(sch, name, tile.parts, tiles, target)
 
 
-def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> None:
+def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
+    """The registers of a thread that are free when it has all sums."""
+    share = target.registers // (tile.threads * tile.resident)
+    sums = tile.rows * tile.columns // tile.threads
+    return min(share, target.registers_per_thread) - sums - WORKING
+
+
+def _schedule_tiles(sch: Schedule, tile: MatrixTile, free: int, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
     facts = facts_of(sch.func)
     block = facts.block(name)
@@ -60,7 +73,7 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     left, right = (reads_along_depth(block, facts.buffers, side) for side in sides)
     roles = product_roles(block, vectors=True)
     assert roles is not None
-    dtype = str(operand_load(roles.left).dtype)
+    kind = kind_of(*(str(operand_load(x).dtype) for x in (roles.left, roles.right)))
     orders = ("mk" if left else "km", "nk" if right else "kn")
     sch.to_product(name, *tile.sides, *orders, int(tile.swapped))
     high, wide = tile.warp
@@ -75,7 +88,11 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
     sch.unroll(k1)
     names = [f"{name}.{side}" for side in ("left", "right")]
     pairs = zip(names, (tile.rows, tile.columns), strict=True)
-    whole = tile.grouped and tile.engine and all(_lies_in_rows(sch, *pair) for pair in pairs)
+    whole = (
+        tile.grouped
+        and tile.engine
+        and all(_lies_in_rows(sch, *pair, tile.piece) for pair in pairs)
+    )
     for copied in names:
         if whole:
             _copy_whole(sch, copied, k0)
@@ -83,10 +100,12 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, name: str, reader: str) -> 
             _copy_tile(sch, copied, k0, tile)
     init = sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
-    zero, step = tile.names(dtype, left, right)
+    zero, step = tile.names(kind, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
+    for buffer in _read_ahead(facts_of(sch.func), reader, tile, free):
+        sch.hold(reader, buffer, "register")
     sch.annotate(k0, "stages", _stages(sch, k0, tile))
 
 
@@ -112,7 +131,7 @@ def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     return str(sch.fuse(batch, bands, columns, row))
 
 
-def _lies_in_rows(sch: Schedule, name: str, side: int) -> bool:
+def _lies_in_rows(sch: Schedule, name: str, side: int, piece: int) -> bool:
     """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces.
 
     Rows may lie in blocks of whole tiles, `side` of them each: see `weights.py`.
@@ -131,7 +150,7 @@ def _lies_in_rows(sch: Schedule, name: str, side: int) -> bool:
         rest, above = rest[:-1], row
     starts = [simplify(last - column), simplify(above - row)]
     inner = {row.name, column.name}
-    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % PIECE).eq(0))
+    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % piece).eq(0))
 
 
 def _copy_whole(sch: Schedule, name: str, step: str) -> None:
@@ -161,13 +180,13 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     high, wide = tile.warp
     side = _writes_side_by_side(sch, name) and wide % turn.GROUP == 0
     if side and not _writes_sectors(sch, name):
-        _hand_sums(sch, name, grid, tile, turn.spread_name(high, wide))
+        _hand_sums(sch, name, grid, tile, turn.spread_name)
         _write_rows(sch, name, grid, tile)
         return
     turned = side and _writes_pieces(sch, name)
     neighbours = PIECE if turned else 2
     if turned:
-        _hand_sums(sch, name, grid, tile, turn.turn_name(high, wide))
+        _hand_sums(sch, name, grid, tile, turn.turn_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
     y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
     x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
@@ -180,7 +199,6 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.unroll(piece)
     else:
         sch.vectorize(piece)
-    _hold_read(sch, name, tile)
 
 
 def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
@@ -194,27 +212,35 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.bind(loop, "thread")
     for loop in (n, row):
         sch.unroll(loop)
-    _hold_read(sch, name, tile)
 
 
-def _hold_read(sch: Schedule, name: str, tile: MatrixTile) -> None:
-    for buffer in _read_ahead(facts_of(sch.func), name, tile):
-        sch.hold(name, buffer, "register")
+def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[str]:
+    """Arrays that a thread reads all that it needs of before it writes any of the result.
 
-
-def _read_ahead(facts: Facts, reader: str, tile: MatrixTile) -> list[str]:
-    """Arrays of the size of the result: a thread reads all that it needs before it writes any."""
+    A read behind a write waits for it. What follows sums of floats has arrays of the size of the
+    result ahead; what follows those of integers, which reads a part of a zero point or a scale for
+    each column, all that `free` registers have room for.
+    """
     block = facts.block(reader)
-    point = {it.name for it in spatial(block)[-2:]}
-    given = {x for x in reads_of(block) if facts.buffers[x.buffer].scope == "global"}
-    whole = [x for x in given if point <= {v for i in x.indices for v in free_vars(i)}]
-    words, found = HELD_WORDS, []
-    for buffer in sorted({x.buffer for x in whole}):
+    row, column = (it.name for it in spatial(block)[-2:])
+    scopes = {r.buffer: facts.buffers[r.buffer] for r in block.reads}
+    integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
+    given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
+    wanted = [x for x in given if integers or (uses(x, row) and uses(x, column))]
+    words, found = free if integers else HELD_WORDS, []
+    for buffer in sorted({x.buffer for x in wanted}):
         (load, *others) = (x for x in given if x.buffer == buffer)
-        words -= tile.rows * tile.columns // tile.threads * load.dtype.bits // 32
-        if words >= 0 and not others:
+        own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
+        if own <= words and not others:
+            words -= own
             found.append(buffer)
     return found
+
+
+def _own_elements(tile: MatrixTile, by_row: bool, by_column: bool) -> int:
+    """The elements of an array that a thread reads: one for each of its rows, columns or both."""
+    high, wide = tile.warp
+    return (high // 8 if by_row else 1) * (wide // 4 if by_column else 1)
 
 
 def _writes_side_by_side(sch: Schedule, name: str) -> bool:
@@ -246,7 +272,9 @@ def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
     return Load(to.name, block.body.indices, to.dtype), to, block.iters[-1]
 
 
-def _hand_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile, way: str) -> None:
+def _hand_sums(
+    sch: Schedule, name: str, grid: str, tile: MatrixTile, way: Callable[[int, int, str], str]
+) -> None:
     """Let a block read sums that threads have handed around."""
     facts = facts_of(sch.func)
     (total,) = (
@@ -260,4 +288,4 @@ def _hand_sums(sch: Schedule, name: str, grid: str, tile: MatrixTile, way: str) 
     sch.reorder(y, x, m, n)
     for loop in (y, x):
         sch.bind(loop, "warp")
-    sch.tensorize(sch.blockize(m), way)
+    sch.tensorize(sch.blockize(m), way(high, wide, str(facts.buffers[total].dtype)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.arith.expr import Call, Var, as_int
+from tilewright.arith.operators import CHEAP_CALLS
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
@@ -14,6 +15,7 @@ from tilewright.schedule.builtin.gpu.product import reads_along_depth
 from tilewright.schedule.builtin.gpu.product_tiles import LEAST_DEPTH, depth_parts, size_of
 from tilewright.schedule.builtin.structure import flat_stride, value_of
 from tilewright.schedule.intrin import wgmma
+from tilewright.schedule.intrin.kinds import BYTE_KINDS, kind_of, sum_type
 from tilewright.schedule.intrin.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.products import (
     ProductRoles,
@@ -103,13 +105,13 @@ class MatrixTile:
         """The elements of 16 bytes."""
         return PIECE * 2 // self.bytes
 
-    def names(self, dtype: str, left: bool, right: bool) -> tuple[str, str]:
+    def names(self, kind: str, left: bool, right: bool) -> tuple[str, str]:
         """The intrinsics that start and add to sums, for operands along the depth or not."""
         if self.grouped:
             return wgmma.wgmma_names(
-                dtype, self.columns, "t" if right else "n", "n" if left else "t"
+                kind, self.columns, "t" if right else "n", "n" if left else "t"
             )
-        return mma_names(dtype, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
+        return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
 # Times on an H200, of whole tiles; another GPU is slower or faster at all of them.
@@ -192,7 +194,7 @@ def matrix_tile_of(
     if few or _is_thin(work, block, buffers, target):
         return None
     along = tuple(reads_along_depth(block, buffers, side) for side in ("left", "right"))
-    fitting = _rounded(roles, along, target) if dtype == F32 else _of_halves(roles, along, target)
+    fitting = (_rounded if dtype == F32 else _as_they_are)(roles, along, target)
     if not fitting:
         return None
     work = work.swapped() if fitting[0].swapped else work
@@ -205,18 +207,25 @@ def matrix_tile_of(
 
 
 def _functions(block: Block) -> int:
-    """How many functions there are in what a block computes."""
-    return sum(isinstance(e, Call) for e in subexpressions(value_of(block)))
+    """How many functions that take long there are in what a block computes."""
+    called = (e.fn for e in subexpressions(value_of(block)) if isinstance(e, Call))
+    return sum(fn not in CHEAP_CALLS for fn in called)
 
 
-def _of_halves(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:
-    """The tiles for operands of 16 bits, which may lie either way."""
-    dtype = str(operand_load(roles.left).dtype)
-    grouped = along[0] and any(s.operands == dtype and s.m == 64 for s in target.matrix_shapes)
+def _as_they_are(
+    roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget
+) -> list[MatrixTile]:
+    """The tiles for operands that are not rounded: of 16 bits, which may lie either way, or of 8.
+
+    Those must lie along the depth.
+    """
+    dtype = operand_load(roles.left).dtype
+    if dtype.bytes == 1 and not all(along):
+        return []
+    grouped = along[0] and any(s.operands == str(dtype) and s.m == 64 for s in target.matrix_shapes)
     windows = overlaps(roles.left, roles.rows, roles.depth)
-    fitting = [
-        t for t in MATRIX_TILES if t.shared <= target.block_shared and (windows or not t.windows)
-    ]
+    sized = [t.of(dtype.bytes) for t in MATRIX_TILES if windows or not t.windows]
+    fitting = [t for t in sized if t.shared <= target.block_shared]
     lying = [
         t
         for t in fitting
@@ -244,9 +253,11 @@ def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) ->
 
 def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
     """Whether there are instructions for the types of a product."""
-    left, right = (operand_load(x).dtype for x in (roles.left, roles.right))
+    left, right = kinds = [str(operand_load(x).dtype) for x in (roles.left, roles.right)]
     known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
-    return left == right and str(left) in known and str(total) == "f32"
+    kind = kind_of(left, right)
+    together = left == right or kind in BYTE_KINDS
+    return together and {*kinds} <= known and str(total) == sum_type(kind)
 
 
 def _come_whole(roles: ProductRoles, tile: MatrixTile, along: bool) -> bool:

@@ -51,7 +51,8 @@ def plan_rows(facts: Facts, rows: int, target: GpuTarget) -> RowPlan:
     length = _length(facts, rows)
     if length is not None and _is_held(facts, rows):
         bits = _bits(facts, rows)
-        width = gcd(target.lanes(bits), length) if length else 1
+        # A row of one chunk would have one thread, and nothing to combine.
+        width = min(gcd(target.lanes(bits), length), max(1, length // 2))
         lanes = _lanes(length // width, (width, 8 * LINE // (width * bits)), counts, target)
         words = sum(facts.buffers[name].dtype.bits / 32 for name in held_arrays(facts, rows))
         if lanes <= target.threads_per_block and words * length / lanes <= WORDS:
