@@ -81,13 +81,13 @@ PARTS = {
 }
 
 
-def _narrowed(name: str, models: str, missing: bool) -> Part:
-    """A part; of models, only those that are named, if any are, or those that are missing."""
+def _narrowed(name: str, given: argparse.Namespace) -> Part:
+    """A part; of models, only those that are asked for, if any are, or those that are missing."""
     part = PARTS[name]
-    if not part.adds:
+    if not part.adds or name == "cold":
         return part
-    chosen = [model for model in models.split(",") if model and name != "cold"]
-    more = (*chosen, *["--missing"] * missing)
+    chosen = [model for model in given.models.split(",") if model]
+    more = (*chosen, "--precisions", given.precisions, *["--missing"] * given.missing)
     return replace(part, arguments=(*more, *part.arguments))
 
 
@@ -173,6 +173,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "gpu.md")
     parser.add_argument("--logs", type=Path, default=None)
     parser.add_argument("--models", default="", help="only these, comma separated")
+    parser.add_argument("--precisions", default="fp16,f32", help="of models")
     parser.add_argument("--missing", action="store_true", help="only models not measured yet")
     parser.add_argument("--seconds", type=float, default=3600, help="of all parts together")
     return parser.parse_args()
@@ -189,7 +190,7 @@ def main() -> None:
         left = end - time.monotonic()
         if name == "page" or left <= 0:
             continue
-        part = _narrowed(name, given.models, given.missing)
+        part = _narrowed(name, given)
         figures.update(machine=machine(), date=str(datetime.date.today()))
         keep = partial(write, given.json, figures, name)
         before = figures["parts"].get(name, {}).get("figures", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -153,9 +154,10 @@ def test_parts_are_kept(
     assert kept["leaks"] == earlier
     assert kept["products"]["figures"] == {"rows": {}, "shapes": {}}
     assert "products: status 3" in told.read_text()
-    command = all_parts._narrowed("models", "lstm,dlrm", True).arguments
-    assert command[:3] == ("lstm", "dlrm", "--missing")
-    monkeypatch.setattr(all_parts, "_narrowed", lambda name, models, missing: added)
+    given = Namespace(models="lstm,dlrm", precisions="fp16", missing=True)
+    command = all_parts._narrowed("models", given).arguments
+    assert command[:5] == ("lstm", "dlrm", "--precisions", "fp16", "--missing")
+    monkeypatch.setattr(all_parts, "_narrowed", lambda name, given: added)
     monkeypatch.setattr("page.page", lambda figures: "")
     _run(all_parts, monkeypatch, "models", "--json", figures, "--page", told)
     kept = json.loads(figures.read_text())["parts"]
