@@ -119,6 +119,7 @@ def _on_bulk(to: int, counter: int, about: int, x: int, y: int) -> None:
     given = np.frombuffer((ctypes.c_int64 * 5).from_address(about), np.int64).copy()
     with _changed:
         _counters[counter].tiles.append((to, given, x, y))
+        _changed.notify_all()
 
 
 def _on_counter(place: int, copies: int) -> None:

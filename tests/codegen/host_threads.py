@@ -49,7 +49,7 @@ declare i32 @pthread_key_delete(i32)
 @tw.block = global i32 0
 @tw.blocks = global i32 0
 @tw.barrier = global [64 x i8] zeroinitializer, align 16
-@tw.exchanged = global [64 x i8] zeroinitializer, align 16
+@tw.exchanged = global [32 x [64 x i8]] zeroinitializer, align 16
 @tw.arguments = global [$most x i64] zeroinitializer
 @tw.threads = global [1024 x i64] zeroinitializer
 
@@ -77,11 +77,13 @@ define internal i32 @tw.shuffle(i32 %mask, i32 %value, i32 %distance, i32 %limit
   %own = call i32 @tw.thread.number()
   %place = getelementptr i32, ptr @tw.exchange, i32 %own
   store volatile i32 %value, ptr %place
-  %s = call i32 @pthread_barrier_wait(ptr @tw.exchanged)
+  %warp = lshr i32 %own, 5
+  %met = getelementptr [64 x i8], ptr @tw.exchanged, i32 %warp
+  %s = call i32 @pthread_barrier_wait(ptr %met)
   %other = xor i32 %own, %distance
   %from = getelementptr i32, ptr @tw.exchange, i32 %other
   %found = load volatile i32, ptr %from
-  %e = call i32 @pthread_barrier_wait(ptr @tw.exchanged)
+  %e = call i32 @pthread_barrier_wait(ptr %met)
   ret i32 %found
 }
 define ptr @tw.body(ptr %number) {
@@ -134,10 +136,24 @@ create:
   br label %ready
 ready:
   %s = call i32 @pthread_barrier_init(ptr @tw.barrier, ptr null, i32 %count)
-  %e = call i32 @pthread_barrier_init(ptr @tw.exchanged, ptr null, i32 %exchanging)
+  br label %warp
+; The threads of a warp exchange words: 32, or as many as are left.
+warp:
+  %w = phi i32 [ 0, %ready ], [ %w.next, %warp ]
+  %met = getelementptr [64 x i8], ptr @tw.exchanged, i32 %w
+  %before = mul i32 %w, 32
+  %others = sub i32 %exchanging, %before
+  %few = icmp ult i32 %others, 32
+  %size = select i1 %few, i32 %others, i32 32
+  %e = call i32 @pthread_barrier_init(ptr %met, ptr null, i32 %size)
+  %w.next = add i32 %w, 1
+  %after = mul i32 %w.next, 32
+  %another = icmp ult i32 %after, %exchanging
+  br i1 %another, label %warp, label %begun
+begun:
   br label %block
 block:
-  %b = phi i64 [ 0, %ready ], [ %b.next, %joined ]
+  %b = phi i64 [ 0, %begun ], [ %b.next, %joined ]
   %more = icmp ult i64 %b, %grid
   br i1 %more, label %begin, label %done
 begin:
@@ -242,7 +258,7 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
                     assert grid == 1 or not x.together, "blocks run one after another"
                     maps = [_matrix(m, arguments, sizes) for m in x.maps]
                     given = [*arguments, *map(address, maps), step]
-                    launch(module.text(), x.name, grid, x.threads, given, x.apart)
+                    launch(module.text(), x.name, grid, x.workers, given, x.apart)
 
 
 def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:

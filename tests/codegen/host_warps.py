@@ -342,7 +342,7 @@ _FUNCTIONS = {
     "tw.py.commit": _on_commit,
     "tw.py.await": _on_await,
 }
-_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", ("0", "1", _MANY), "nr")
+_KINDS = product((64, 128, 192, 256), ("bf16", "f16", "tf32"), "01", ("0", "1", "2", _MANY), "nr")
 _ACROSS = product((64, 128, 192, 256), ("tf32",), "0", "02", "x")
 _INTEGERS = product((64, 128, 192, 256), _SIGNS, "0", "01", "n")
 for _kind in (

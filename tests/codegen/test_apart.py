@@ -1,79 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
-import pytest
-
-from tests.codegen.ptxas import assemble
+from tests.codegen.test_apart_attention import emitted
 from tests.schedule.builtin.gpu.scheduled import H200
-from tests.schedule.builtin.gpu.test_attention import attention
-from tests.schedule.builtin.gpu.test_matrix import on_threads
-from tilewright.codegen.function import ModuleText
-from tilewright.codegen.launches import APART_THREADS, Launch, launches
-from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.nvptx import emit_launches
-from tilewright.core.dtypes import BF16, F16, DType
-from tilewright.finalize.gpu.memory import ALIGNED
-from tilewright.finalize.gpu.pipeline import finalize_gpu
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
-
-TILE = (128, 128)
-
-
-def _emitted(size: int, mask: DType | None = None, **attrs: object) -> tuple[Launch, str]:
-    func = attention(1024, 1024, size, heads=40, mask=mask, tile=TILE, **attrs)
-    scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
-    (launch,) = launches(plain)
-    module = ModuleText(H200.architecture)
-    emit_launches(module, plain, ())
-    return launch, module.text()
+from tilewright.codegen.launches import APART_THREADS
 
 
 def test_blocks_are_as_many_as_run_at_once() -> None:
-    launch, text = _emitted(128)
+    launch, text = emitted(128)
     assert (str(launch.grid), str(launch.turns)) == (str(H200.multiprocessors), "320")
     assert (launch.threads, launch.all_threads) == (256, 256 + APART_THREADS)
     assert len(launch.maps) == 3
     # Registers of those that copy go to the others: 168 for each of 384 threads.
     assert "setmaxnreg.dec.sync.aligned.u32 24;" in text
     assert "setmaxnreg.inc.sync.aligned.u32 240;" in text
-
-
-def test_products_are_begun_and_waited_for_behind_formulas() -> None:
-    _, text = _emitted(128)
-    body = text[text.index("ptx_kernel") :]
-    calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
-    first = ["wgmma_bf16_128_nt_first", "wgmma_bf16_128_nt_begun"]
-    second = ["wgmma_bf16_128_rn_begun"] * 2
-    ends = ["wgmma_settle_128_2", "wgmma_settle_128"]
-    assert calls == [*first, ends[1], *first, *second, *ends, *second, ends[1]]
-
-
-@pytest.mark.ptxas
-@pytest.mark.parametrize(
-    ("size", "attrs"),
-    [
-        (128, {}),
-        (128, {"right": 0}),
-        pytest.param(128, {"mask": BF16}, marks=pytest.mark.slow),
-        (64, {}),
-    ],
-)
-def test_kernels_assemble_without_spills(
-    size: int, attrs: dict[str, object], tmp_path: Path
-) -> None:
-    launch, text = _emitted(size, **attrs)  # type: ignore[arg-type]
-    report = assemble(compile_object(text, H200).decode(), tmp_path, H200.cpu)[launch.name]
-    assert (report.spilled, report.stack) == (0, 0)
-    assert launch.shared <= H200.block_shared
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("queries", [256, 130], ids=["queries copied too", "queries past the end"])
-def test_emitted_code_by_threads_of_this_machine(queries: int) -> None:
-    """One block goes through both tiles."""
-    func = attention(queries, 256, 64, F16, right=0, tile=TILE)
-    one = replace(H200, multiprocessors=1)
-    on_threads(func, schedule_for_gpu(func, frozenset(), one).func, {})

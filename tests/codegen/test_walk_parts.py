@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.walk_parts import walk_parts
+from tilewright.codegen.walk_parts import has_one_product, product_parts, walk_parts
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.text import parse_func
@@ -40,8 +40,8 @@ def _body(*steps: str) -> Stmt:
 
 def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
     parts = walk_parts(_body(COPY_K, "barrier", COPY_V, "barrier", FIRST, E, W, L, SECOND))
-    assert parts.rings == ("K", "V")
-    assert [len(copies) for copies in parts.copies] == [1, 1]
+    assert [ring.buffers for ring in parts.rings] == [("K",), ("V",)]
+    assert [len(ring.copies) for ring in parts.rings] == [1, 1]
     names = [[s.name for s in part if isinstance(s, For)] for part in (parts.beside, parts.late)]
     assert names == [["e", "l"], ["w"]]
     assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
@@ -67,3 +67,20 @@ def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
 def test_other_loops_are_refused(steps: tuple[str, ...]) -> None:
     with pytest.raises(CodegenError, match=r"gpu\.apart"):
         walk_parts(_body(*steps))
+
+
+ONE = 'for p in warp(4) { tile mma.nt S[0 : 64] <- K[0 : 64], V[0 : 64] using "wgmma_f16_64_nt" }'
+
+
+def test_one_product_reads_one_ring() -> None:
+    body = _body(COPY_K, "barrier", COPY_V, "barrier", ONE)
+    assert has_one_product(body)
+    parts = product_parts(body)
+    assert parts.ring.buffers == ("K", "V")
+    assert len(parts.ring.copies) == 2
+    assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
+
+
+def test_formulas_beside_one_product_are_refused() -> None:
+    with pytest.raises(CodegenError, match=r"gpu\.apart"):
+        product_parts(_body(COPY_K, COPY_V, ONE, E))

@@ -1,28 +1,24 @@
-"""Blocks of threads of which some only copy, and the others have two products under way at a time.
+"""Blocks of threads of which some only copy: what all such kernels have.
 
-    for k in serial(n) {apart=2} {          one thread apart:
-      copy step k to K, V                     copy to K and V, as soon as their room is free
-      S = A * K                             the others:
-      formulas of S                  →        S = A * K, formulas of step 0
-      O += W * V                              for k in serial(n - 1) {
-    }                                           begin S = A * K of step k + 1
-                                                begin O += W * V of step k
-                                                wait for S; formulas of step k + 1
-                                                wait for O; what touches O and W
-                                              }
-                                              O += W * V of the last step
+    for b in grid(320) {at_once=132} {      132 blocks, each for b, b + 132, ...:
+      for k in serial(n) {apart=2} {          one thread apart:
+        copy step k to K               →        copy to K, as soon as its room is free
+        S = A * K                             the others:
+      }                                         wait for the copy; S = A * K; say that room is free
+    }
 
-So formulas run beside a product. Blocks are as many as run at once, and each goes through several
-iterations of the grid loop: while results are written, the next operands are copied. Places in
-shared memory count, for each buffer and step, the copies that have come and the warps that are done
-with it; their numbers go on from turn to turn.
+Blocks are as many as run at once, and each goes through several iterations of the grid loop: while
+results are written, the next operands are copied. Places in shared memory count, for each ring of
+rooms and step, the copies that have come and the warps that are done with it; their numbers go on
+from turn to turn.
 
-Threads that copy need few registers, and give theirs to the others.
+Threads that copy need few registers, and give theirs to the others. What these do with a step is
+told by `apart_attention.py` and `apart_product.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,14 +26,13 @@ from typing import TYPE_CHECKING
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int, const
 from tilewright.codegen.combine import WARP, barrier
-from tilewright.codegen.walk_parts import products, walk_parts
+from tilewright.codegen.walk_parts import Ring, products
 from tilewright.finalize.gpu.apart import COUNTER
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
 from tilewright.ir.loop.threads import APART, THREAD
-from tilewright.ir.loop.walk import rewrite_stmts, seq, statements
+from tilewright.ir.loop.walk import statements
 from tilewright.schedule.intrin.bulk import FENCE, INIT
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.intrin.wgmma import begun_name
 
 if TYPE_CHECKING:
     from tilewright.codegen.nvptx import LaunchEmitter
@@ -58,23 +53,31 @@ LEAVE = (
 class Apart:
     """Emits a launch whose blocks have such a loop."""
 
-    def __init__(self, emitter: LaunchEmitter) -> None:
+    def __init__(self, emitter: LaunchEmitter, walk: For, rings: Sequence[Ring]) -> None:
         self.em = emitter
         self.fn = emitter.fn
         self.ex = emitter.expressions
-        self.parts = walk_parts(emitter.launch.body)
-        self.walk = self.parts.walk
-        self.stages = int(dict(self.walk.annotations)[APART])
-        self.groups = emitter.launch.threads // GROUP
+        self.walk = walk
+        self.rings = rings
+        self.stages = int(dict(walk.annotations)[APART])
+        self.groups = emitter.launch.workers // GROUP
+
+    def _copy_all(self) -> None:
+        """What the thread does that copies."""
+        raise NotImplementedError
+
+    def _work(self) -> None:
+        """What the others do."""
+        raise NotImplementedError
 
     def emit(self) -> None:
         """The whole kernel."""
         for _, s in statements(self.em.launch.body):
             if isinstance(s, Alloc):
                 self.em.allocate(s.buffer)
-        self.bases = {name: self.ex.pointers[name] for name in self.parts.rings}
+        self.bases = {name: self.ex.pointers[name] for r in self.rings for name in r.buffers}
         self._start_counters()
-        fn, threads = self.fn, self.em.launch.threads
+        fn, threads = self.fn, self.em.launch.workers
         work, copy, end = fn.label("work"), fn.label("copy"), fn.label("end")
         number = self.ex.values[THREAD]
         main = fn.let(f"icmp ult i64 {number}, {threads}")
@@ -109,15 +112,22 @@ class Apart:
         fn.emit(f"br i1 {first}, label %{yes}, label %{done}")
         fn.start(yes)
         warps = self.em.launch.threads // WARP
-        for ring, copies in enumerate(self.parts.copies):
-            for free, count in enumerate((len(copies), warps)):
+        for ring, about in enumerate(self.rings):
+            for free, count in enumerate((len(about.copies), warps)):
                 for stage in range(self.stages):
-                    place = self._near(str((2 * ring + free) * self.stages + stage))
-                    fn.emit(f"call void @{INIT}(ptr addrspace(3) {place}, i32 {count})")
+                    self._start_counter(str((2 * ring + free) * self.stages + stage), count)
+        self._start_more()
         fn.emit(FENCE)
         fn.emit(f"br label %{done}")
         fn.start(done)
         barrier(self.ex)
+
+    def _start_counter(self, index: str, count: int) -> None:
+        place = self._near(index)
+        self.fn.emit(f"call void @{INIT}(ptr addrspace(3) {place}, i32 {count})")
+
+    def _start_more(self) -> None:
+        """Places that count something else."""
 
     # Places that count: of each ring, whether a step is there, and whether its room is free.
 
@@ -140,35 +150,48 @@ class Apart:
         odd = fn.let(f"and i32 {turn}, 1")
         self.em.wait_at(f"ptr {self._place(self._index(ring, free, step))}", odd)
 
-    def _leave(self, ring: int, step: str) -> None:
-        """A warp does not need the room of a step any more."""
+    def _leave(self, ring: int, step: str, unless: str = "false") -> None:
+        """A warp does not need the room of a step any more, unless a condition holds."""
+        self._arrive(self._index(ring, True, step), unless)
+
+    def _arrive(self, index: str, unless: str = "false") -> None:
+        """A place counts one more warp, unless a condition holds."""
         fn = self.fn
         lane = fn.let(f"and i64 {self.ex.values[THREAD]}, {WARP - 1}")
         narrow = fn.let(f"trunc i64 {lane} to i32")
-        near = self._near(self._index(ring, True, step))
-        self._asm(LEAVE, "l,r", f"ptr addrspace(3) {near}, i32 {narrow}")
+        who = fn.let(f"select i1 {unless}, i32 {WARP}, i32 {narrow}")
+        near = self._near(index)
+        self._asm(LEAVE, "l,r", f"ptr addrspace(3) {near}, i32 {who}")
 
     def _room(self, ring: int, step: str) -> None:
-        """Let a buffer be the room of a step."""
-        name, fn = self.parts.rings[ring], self.fn
-        size = self.em.places[name][1] // self.stages
+        """Let the buffers of a ring be the room of a step."""
+        fn = self.fn
         room = fn.let(f"urem i32 {step}, {self.stages}")
-        far = fn.let(f"mul i32 {room}, {size}")
-        base = self.bases[name]
-        self.ex.pointers[name] = fn.let(f"getelementptr i8, ptr {base}, i32 {far}", "p")
+        for name in self.rings[ring].buffers:
+            far = fn.let(f"mul i32 {room}, {self.em.places[name][1] // self.stages}")
+            base = self.bases[name]
+            self.ex.pointers[name] = fn.let(f"getelementptr i8, ptr {base}, i32 {far}", "p")
 
     # Turns.
 
-    @contextmanager
-    def _turns(self) -> Iterator[str]:
-        """The iterations of the grid loop that a block has; how many steps of the walk each has."""
-        fn, ex, launch = self.fn, self.ex, self.em.launch
+    def _block(self) -> tuple[str, str]:
+        """The number of this block, and how many there are."""
         numbers = []
         for name in (BLOCK, BLOCKS):
-            fn.module.declare(name, "i32 ()")
-            numbers.append(fn.let(f"zext i32 {fn.let(f'call i32 @{name}()')} to i64"))
+            self.fn.module.declare(name, "i32 ()")
+            numbers.append(self.fn.let(f"zext i32 {self.fn.let(f'call i32 @{name}()')} to i64"))
+        return numbers[0], numbers[1]
+
+    @contextmanager
+    def _turns(self, first: str = "", apart: str = "") -> Iterator[str]:
+        """The iterations of the grid loop that a block, or some threads of it, have.
+
+        Gives how many steps of the walk each has.
+        """
+        ex, launch = self.ex, self.em.launch
+        begin, step = (first, apart) if first else self._block()
         ex.begin_statement()
-        with self.fn.count(numbers[0], ex.value(launch.turns), numbers[1]) as turn:
+        with self.fn.count(begin, ex.value(launch.turns), step) as turn:
             ex.values[launch.number] = turn
             extent = as_int(launch.turns)
             ex.ranges[launch.number] = Interval(0, None if extent is None else extent - 1)
@@ -179,24 +202,6 @@ class Apart:
         self.em.bind(self.walk, step)
 
     # What is copied.
-
-    def _copy_all(self) -> None:
-        """All steps of all turns, the first operand one step before the second."""
-        self.em.in_thread = True
-        turns, steps = self._count(), self._count()
-        with self._turns() as count:
-            for ring in range(2, len(self.parts.rings)):
-                self._copy(ring, "0", self._value(turns))
-            self._copy(0, "0", self._value(steps))
-            with self.fn.count("0", count) as k:
-                now, following = self._value(steps), self._next(steps)
-                after = self.fn.let(f"add i64 {k}, 1")
-                with self._if(f"icmp slt i64 {after}, {count}"):
-                    self._copy(0, after, following)
-                self._copy(1, k, now)
-            self._next(turns)
-        self.ex.pointers.update(self.bases)
-        self.em.in_thread = False
 
     def _count(self) -> str:
         """A number that a thread counts up: of steps, or turns, of all turns so far."""
@@ -232,82 +237,16 @@ class Apart:
             self._room(ring, step)
             base = self.ex.pointers[COUNTER]
             self.ex.pointers[COUNTER] = self._place(self._index(ring, False, step))
-            for s in self.parts.copies[ring]:
+            for s in self.rings[ring].copies:
                 self.em.emit(replace(s, srcs=(*s.srcs, place)))
             self.ex.pointers[COUNTER] = base
 
     # What is computed.
 
-    def _work(self) -> None:
-        parts = self.parts
-        lasting = range(2, len(self.parts.rings))
-        turns, steps = self._count(), self._count()
-        with self._turns() as count:
-            self._all(parts.before)
-            now, turn = self._value(steps), self._value(turns)
-            self._bind("0")
-            for ring in lasting:
-                self._await(ring, False, turn)
-                self._room(ring, turn)
-            self._await(0, False, now)
-            self._begin(0, now)
-            self._settle(parts.first)
-            self._leave(0, now)
-            self._all((*parts.beside, *parts.late))
-            last = self.fn.let(f"add i64 {count}, -1")
-            with self.fn.count("0", last) as k:
-                self._step(k, self._value(steps), self._next(steps))
-            for ring in lasting:
-                self._leave(ring, turn)
-            now = self._value(steps)
-            self._bind(last)
-            self._await(1, False, now)
-            self._begin(1, now)
-            self._settle(parts.second)
-            self._leave(1, now)
-            self._next(steps)
-            self._next(turns)
-            self._all(parts.after)
-
-    def _step(self, k: str, now: str, following: str) -> None:
-        """The first product of the next step, the second of this one, formulas beside it."""
-        parts = self.parts
-        after = self.fn.let(f"add i64 {k}, 1")
-        self._await(0, False, following)
-        self._await(1, False, now)
-        self._bind(after)
-        self._begin(0, following)
-        self._bind(k)
-        self._begin(1, now)
-        self._bind(after)
-        self._settle(parts.first, left=len(products(parts.second)))
-        self._leave(0, following)
-        self._all(parts.beside)
-        self._settle(parts.second)
-        self._leave(1, now)
-        self._all(parts.late)
-
     def _all(self, stmts: Iterable[Stmt]) -> None:
         for s in stmts:
             with self.fn.scope():
                 self.em.emit(s)
-
-    def _begin(self, ring: int, step: str) -> None:
-        """A product, under way from here on."""
-        product = (self.parts.first, self.parts.second)[ring]
-        starts = any(isinstance(t, Tile) and not t.srcs for _, t in statements(product))
-        tiles = products(product)
-
-        def begun(s: Stmt) -> Stmt | None:
-            if not isinstance(s, Tile):
-                return None
-            if not s.srcs:
-                return seq()
-            return replace(s, intrinsic=begun_name(s.intrinsic, starts and s is tiles[0]))
-
-        with self.fn.scope():
-            self._room(ring, step)
-            self.em.emit(rewrite_stmts(product, begun))
 
     def _settle(self, product: Stmt, left: int = 0) -> None:
         """Wait for the sums of a product, not for so many begun after it."""

@@ -22,6 +22,7 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.threads import (
     AT_ONCE,
     GRID,
+    GROUPS,
     RESIDENT,
     is_launched_often,
     is_staying,
@@ -62,7 +63,8 @@ class Launch:
     registers for so many `resident` blocks on a multiprocessor; 0 where the assembler decides.
     Blocks that stay `together` all run at once: in the body they have loops of their own, in the
     loop over steps. Where more than `threads` are needed, some are `apart` and only copy; the
-    blocks then go through `turns` of the body together.
+    blocks then go through `turns` of the body together, and so do several `groups` of threads in a
+    block, each with turns of its own.
     """
 
     name: str
@@ -77,11 +79,17 @@ class Launch:
     together: bool = False
     apart: int = 0
     turns: Expr = const(0)
+    groups: int = 1
+
+    @property
+    def workers(self) -> int:
+        """The threads of a block that do what the body says."""
+        return self.threads * self.groups
 
     @property
     def all_threads(self) -> int:
         """The threads of a block."""
-        return self.threads + self.apart
+        return self.workers + self.apart
 
     @property
     def shared(self) -> int:
@@ -163,8 +171,9 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     if walk_of(body) is None:
         return Launch(name, inner.extent, *about, resident=resident)
     grid = simplify(minimum(inner.extent, const(int(dict(inner.annotations)[AT_ONCE]))))
-    apart = APART_THREADS
-    return Launch(name, grid, *about, resident=resident, apart=apart, turns=inner.extent)
+    groups = int(dict(inner.annotations).get(GROUPS, 1))
+    own = Launch(name, grid, *about, resident=resident, turns=inner.extent, groups=groups)
+    return replace(own, apart=APART_THREADS)
 
 
 def _most_blocks(loop: Stmt) -> int:

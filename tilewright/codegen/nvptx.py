@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.codegen.apart import Apart
+from tilewright.codegen.apart_attention import AttentionApart
+from tilewright.codegen.apart_product import ProductApart
 from tilewright.codegen.combine import WARP, Combination, barrier, emit_combined
 from tilewright.codegen.expressions import ExprEmitter
 from tilewright.codegen.function import FunctionText, ModuleText
@@ -28,6 +29,7 @@ from tilewright.codegen.launches import (
 from tilewright.codegen.memory import emit_store
 from tilewright.codegen.statements import StatementEmitter
 from tilewright.codegen.staying import BLOCK, Staying
+from tilewright.codegen.walk_parts import has_one_product
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.memory import ALIGNED, ALIGNMENT
@@ -118,7 +120,8 @@ def _emit_launch(
         fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
     statements_of = LaunchEmitter(emitter, launch, dtypes, func.params)
     if launch.apart:
-        Apart(statements_of).emit()
+        kind = ProductApart if has_one_product(launch.body) else AttentionApart
+        kind(statements_of).emit()
     else:
         statements_of.emit(launch.body)
     limits = f'nounwind "nvvm.reqntid"="{launch.all_threads}"'

@@ -12,6 +12,8 @@ for b in grid(64) {
   }
   formulas                            after
 }
+
+A walk with one product has one ring, of both operands, and nothing beside it.
 """
 
 from __future__ import annotations
@@ -27,16 +29,34 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 
 @node
-class WalkParts:
-    """The statements of a block of threads, by what is done with them.
+class Ring:
+    """Buffers with room for several steps, and the copies that fill the room of one."""
 
-    `rings` are the buffers that are copied to, with the `copies` of each: what the first product
-    reads, what the second does, and what is there for all steps of the walk.
+    buffers: tuple[str, ...]
+    copies: tuple[Tile, ...]
+
+
+@node
+class ProductParts:
+    """The statements of a block of threads whose walk has one product."""
+
+    walk: For
+    ring: Ring
+    before: tuple[Stmt, ...]
+    product: Stmt
+    after: tuple[Stmt, ...]
+
+
+@node
+class WalkParts:
+    """The same where it has two.
+
+    `rings` are what the first product reads, what the second does, and what is there for all steps
+    of the walk.
     """
 
     walk: For
-    rings: tuple[str, ...]
-    copies: tuple[tuple[Tile, ...], ...]
+    rings: tuple[Ring, ...]
     before: tuple[Stmt, ...]
     first: Stmt
     beside: tuple[Stmt, ...]
@@ -45,8 +65,29 @@ class WalkParts:
     after: tuple[Stmt, ...]
 
 
+def has_one_product(body: Stmt) -> bool:
+    """Whether the walk in the body of a grid loop has one product."""
+    walk = walk_of(body)
+    assert walk is not None
+    return sum(map(bool, map(products, _flat(walk.body)))) == 1
+
+
+def product_parts(body: Stmt) -> ProductParts:
+    """The parts of the body of a grid loop whose walk has one product."""
+    walk = walk_of(body)
+    assert walk is not None
+    rest, steps = _flat(body), _flat(walk.body)
+    copies = tuple(s for s in steps if isinstance(s, Tile) and copied(s))
+    (product,) = (s for s in steps if products(s))
+    if len(steps) != len(copies) + 1:
+        raise CodegenError("gpu.apart", f"loop {walk.name} has formulas beside its product")
+    place = next(n for n, s in enumerate(rest) if s is walk)
+    ring = Ring(tuple(dict.fromkeys(map(copied, copies))), copies)
+    return ProductParts(walk, ring, tuple(rest[:place]), product, tuple(rest[place + 1 :]))
+
+
 def walk_parts(body: Stmt) -> WalkParts:
-    """The parts of the body of a grid loop."""
+    """The parts of the body of a grid loop whose walk has two."""
     walk = walk_of(body)
     assert walk is not None
     rest, steps = _flat(body), _flat(walk.body)
@@ -54,16 +95,16 @@ def walk_parts(body: Stmt) -> WalkParts:
     if len(found) != 2:
         raise CodegenError("gpu.apart", f"loop {walk.name} has not two products")
     first, second = found
-    rings = [_ring(p, steps) for p in found]
-    rings += sorted({copied(s) for s in rest} - {""})
+    names = [_ring(p, steps) for p in found]
+    names += sorted({copied(s) for s in rest} - {""})
     tiles = [s for s in (*steps, *rest) if isinstance(s, Tile)]
-    copies = tuple(tuple(s for s in tiles if copied(s) == ring) for ring in rings)
+    rings = tuple(Ring((name,), tuple(s for s in tiles if copied(s) == name)) for name in names)
     own = [s for s in rest if not copied(s)]
     place = next(n for n, s in enumerate(own) if s is walk)
     before, after = tuple(own[:place]), tuple(own[place + 1 :])
     between = steps[steps.index(first) + 1 : steps.index(second)]
-    beside, late = _parted(walk, between, _touched((second,)) - {*rings})
-    return WalkParts(walk, tuple(rings), copies, before, first, beside, late, second, after)
+    beside, late = _parted(walk, between, _touched((second,)) - {*names})
+    return WalkParts(walk, rings, before, first, beside, late, second, after)
 
 
 def _parted(

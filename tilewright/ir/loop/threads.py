@@ -41,6 +41,8 @@ GRID = "grid"
 RESIDENT = "resident"
 # The note on a grid loop: so many of its blocks run, and go through its iterations in turns.
 AT_ONCE = "at_once"
+# The note on a grid loop: so many groups of threads of such a block have turns of their own.
+GROUPS = "groups"
 # The note on a loop of such a block: other threads copy what it reads, so many steps ahead.
 APART = "apart"
 # The note on a loop over launches: all blocks of threads stay for all of its iterations.

@@ -19,8 +19,9 @@ for something else.
 
 An instruction waits for its own end. The one called `ahead` waits for the end of the one before it
 and leaves itself under way: its operands stay, and nobody reads the sums, before the next one is
-through or `settle` has waited. The one called `begun` waits for nothing, and `first` is one of
-those that starts the sums; `wgmma_settle_128_2` waits for all of them but the last two.
+through or `settle` has waited; `ahead_2` waits for all but itself and the one before it. The one
+called `begun` waits for nothing, and `first` is one of those that starts the sums;
+`wgmma_settle_128_2` waits for all of them but the last two.
 """
 
 from __future__ import annotations
@@ -105,6 +106,11 @@ def begun_name(name: str, first: bool) -> str:
     return f"{name}_{'first' if first else 'begun'}"
 
 
+def ahead_name(name: str, left: int = 1) -> str:
+    """The intrinsic that does the same and leaves so many under way, itself among them."""
+    return f"{name}_ahead" + (f"_{left}" if left > 1 else "")
+
+
 def _descriptor(word: str, leading: int) -> Iterator[str]:
     """Where an operand begins and how it lies, as a number."""
     w = word
@@ -165,7 +171,7 @@ def _step(
         swizzled=True,
         panels=("a", "b"),
         proxy=True,
-        ahead="" if left or held else f"{name}_ahead",
+        ahead="" if left or held else ahead_name(name),
         settle=settle_name(columns, total=total),
     )
 
@@ -271,6 +277,13 @@ WGMMA: dict[str, Intrinsic] = {
         for order in wgmma_orders(kind)
         for name in (wgmma_names(kind, columns, order[1], order[0])[1],)
         for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
+    },
+    **{
+        made: _step(made, dtype, columns, order, MOST_LEFT)
+        for dtype in ("bf16", "f16")
+        for columns in BEGUN
+        for order in ("nn", "nt")
+        for made in (ahead_name(wgmma_names(dtype, columns, order[1])[1], MOST_LEFT),)
     },
     **{
         begun_name(name, first): _step(begun_name(name, first), dtype, columns, order, -1, first)

@@ -84,7 +84,7 @@ def on_threads(
     plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
     arrays = arrays or sample(func, sizes)
     expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
-    own = {p.name: _aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
+    own = {p.name: aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
     layouts = dict(scheduled.layouts)
     for name, array in arrays.items():
         given = pack(array, layouts[name]) if name in layouts else array
@@ -99,7 +99,8 @@ def on_threads(
         np.testing.assert_allclose(found, right.astype(np.float32), rtol=1e-2, atol=1e-2)
 
 
-def _aligned(count: int, dtype: type) -> np.ndarray:
+def aligned(count: int, dtype: type) -> np.ndarray:
+    """Zeros that begin at a multiple of 16 bytes."""
     raw = np.zeros(count * np.dtype(dtype).itemsize + 32, np.uint8)
     start = -raw.ctypes.data % 16
     return raw[start : start + count * np.dtype(dtype).itemsize].view(dtype)

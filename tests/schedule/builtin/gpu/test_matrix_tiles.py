@@ -11,7 +11,12 @@ from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import call
 from tilewright.core.dtypes import F16, I8, U8
 from tilewright.ir.loop.nodes import Block, Store
-from tilewright.schedule.builtin.gpu.matrix_tiles import MATRIX_TILES, MatrixTile, matrix_tile_of
+from tilewright.schedule.builtin.gpu.matrix_tiles import (
+    MATRIX_TILES,
+    STAYING_TILES,
+    MatrixTile,
+    matrix_tile_of,
+)
 from tilewright.schedule.builtin.inlining import inline_copies
 from tilewright.schedule.builtin.structure import facts_of, reductions, value_of
 from tilewright.schedule.intrin.mma import BLOCKS
@@ -26,7 +31,7 @@ def chosen(m: int, n: int, k: int, target: GpuTarget = H200) -> MatrixTile | Non
 
 
 def test_tiles_are_whole_and_fit() -> None:
-    for tile in MATRIX_TILES:
+    for tile in (*MATRIX_TILES, *STAYING_TILES):
         assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
         for side in (tile.rows, tile.columns):
             assert side * tile.depth % (tile.threads * 8) == 0
@@ -52,6 +57,28 @@ def test_what_was_measured_best_is_taken(
     tile = chosen(*sizes)
     assert tile is not None
     assert (tile.rows, tile.columns, tile.parts, tile.engine) == (*sides, parts, engine)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tiles"),
+    [
+        ((4096, 2304, 768), [(128, 192, 1)]),
+        ((4096, 50257, 768), [(128, 192, 1), (128, 128, 2)]),
+        ((4096, 768, 3072), [(128, 192, 1)]),
+        ((25088, 512, 128), [(128, 128, 2)]),
+        ((4096, 768, 768), []),
+        ((4096, 4096, 4096), []),
+    ],
+)
+def test_blocks_stay_where_that_was_measured_best(
+    sizes: tuple[int, int, int], tiles: list[tuple[int, int, int]]
+) -> None:
+    found, tile = [], chosen(*sizes)
+    while tile is not None and tile.staying:
+        found.append((tile.rows, tile.columns, tile.staying))
+        tile = tile.otherwise
+    assert tile is not None
+    assert found == tiles
 
 
 def test_only_machines_that_have_them_group_warps() -> None:

@@ -21,7 +21,7 @@ from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Buffer, Iter, Store
-from tilewright.ir.loop.threads import FRAGMENT
+from tilewright.ir.loop.threads import APART, AT_ONCE, FRAGMENT, GROUPS, RESIDENT
 from tilewright.ir.loop.walk import loops, loops_above
 from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile
 from tilewright.schedule.builtin.gpu.product import reads_along_depth, schedule_in_parts
@@ -54,46 +54,61 @@ PIECE_BYTES = 16
 
 def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    tiles = partial(_schedule_tiles, sch, tile, _free_words(tile, target))
+    while tile.otherwise is not None and not _may_stay(sch, name, tile):
+        tile = tile.otherwise
+    tiles = partial(_schedule_tiles, sch, tile, target)
     schedule_in_parts(sch, name, tile.parts, tiles, target)
 
 
-def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
-    """The registers of a thread that are free when it has all sums."""
-    share = target.registers // (tile.threads * tile.resident)
-    sums = tile.rows * tile.columns // tile.threads
-    return min(share, target.registers_per_thread) - sums - WORKING
+def _may_stay(sch: Schedule, name: str, tile: MatrixTile) -> bool:
+    """Whether all tiles of both operands are tiles of matrices in memory.
+
+    Pairs of results, in rows far from each other, would hold up the few warps that write them.
+    """
+    reader = facts_of(sch.func).blocks[-1].name
+    if _writes_sectors(sch, reader) and not _writes_pieces(sch, reader):
+        return False
+    trial = Schedule(sch.func)
+    _to_product(trial, tile, name)
+    return _lie_in_rows(trial, tile, name)
 
 
-def _schedule_tiles(sch: Schedule, tile: MatrixTile, free: int, name: str, reader: str) -> None:
-    """Schedule a sum of products, and the block that reads it, tile by tile."""
+def _lie_in_rows(sch: Schedule, tile: MatrixTile, name: str) -> bool:
+    sides = (("left", tile.rows), ("right", tile.columns))
+    return all(_lies_in_rows(sch, f"{name}.{side}", size, tile.piece) for side, size in sides)
+
+
+def _to_product(sch: Schedule, tile: MatrixTile, name: str) -> tuple[bool, bool]:
+    """Bring a sum of products into that form; whether the operands lie along the depth."""
     facts = facts_of(sch.func)
-    block = facts.block(name)
     sides = ("right", "left") if tile.swapped else ("left", "right")
-    left, right = (reads_along_depth(block, facts.buffers, side) for side in sides)
-    roles = product_roles(block, vectors=True)
-    assert roles is not None
-    kind = kind_of(*(str(operand_load(x).dtype) for x in (roles.left, roles.right)))
+    left, right = (reads_along_depth(facts.block(name), facts.buffers, s) for s in sides)
     orders = ("mk" if left else "km", "nk" if right else "kn")
     sch.to_product(name, *tile.sides, *orders, int(tile.swapped))
+    return left, right
+
+
+def _schedule_tiles(
+    sch: Schedule, tile: MatrixTile, target: GpuTarget, name: str, reader: str
+) -> None:
+    """Schedule a sum of products, and the block that reads it, tile by tile."""
+    roles = product_roles(facts_of(sch.func).block(name), vectors=True)
+    assert roles is not None
+    kind = kind_of(*(str(operand_load(x).dtype) for x in (roles.left, roles.right)))
+    left, right = _to_product(sch, tile, name)
     high, wide = tile.warp
-    m0, y, m1 = sch.split(f"{name}.m", [None, tile.y, high])
+    m0, *again, y, m1 = sch.split(f"{name}.m", [None, *tile.row_parts, high])
     n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
     k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // tile.step, tile.step])
-    sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, m1, n1, k2)
+    sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, *again, m1, n1, k2)
     grid = _in_bands(sch, f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
     for loop in (y, x):
         sch.bind(loop, "warp")
-    sch.unroll(k1)
-    names = [f"{name}.{side}" for side in ("left", "right")]
-    pairs = zip(names, (tile.rows, tile.columns), strict=True)
-    whole = (
-        tile.grouped
-        and tile.engine
-        and all(_lies_in_rows(sch, *pair, tile.piece) for pair in pairs)
-    )
-    for copied in names:
+    for loop in (k1, *again):
+        sch.unroll(loop)
+    whole = tile.grouped and tile.engine and _lie_in_rows(sch, tile, name)
+    for copied in (f"{name}.left", f"{name}.right"):
         if whole:
             _copy_whole(sch, copied, k0)
         else:
@@ -104,9 +119,15 @@ def _schedule_tiles(sch: Schedule, tile: MatrixTile, free: int, name: str, reade
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
-    for buffer in _read_ahead(facts_of(sch.func), reader, tile, free):
+    for buffer in _read_ahead(facts_of(sch.func), reader, tile, _free_words(tile, target)):
         sch.hold(reader, buffer, "register")
-    sch.annotate(k0, "stages", _stages(sch, k0, tile))
+    if tile.staying:
+        sch.annotate(grid, AT_ONCE, target.multiprocessors)
+        sch.annotate(grid, GROUPS, tile.staying)
+        sch.annotate(grid, RESIDENT, 1)
+        sch.annotate(k0, APART, tile.stages)
+    else:
+        sch.annotate(k0, "stages", _stages(sch, k0, tile))
 
 
 def _stages(sch: Schedule, step: str, tile: MatrixTile) -> int:
@@ -188,12 +209,12 @@ def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     if turned:
         _hand_sums(sch, name, grid, tile, turn.turn_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
-    y, m, eighth, row = sch.split(rows, [tile.y, high // ROWS, 2, ROWS // 2])
+    *again, y, m, eighth, row = sch.split(rows, [*tile.row_parts, high // ROWS, 2, ROWS // 2])
     x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
-    sch.reorder(y, x, row, column, m, eighth, n, piece)
+    sch.reorder(y, x, row, column, *again, m, eighth, n, piece)
     for loop in (y, x, row, column):
         sch.bind(loop, "thread")
-    for loop in (m, eighth, n):
+    for loop in (*again, m, eighth, n):
         sch.unroll(loop)
     if tile.swapped:  # neighbours in a row of sums are neighbours in a column of the result
         sch.unroll(piece)
@@ -205,12 +226,12 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
     """The same of sums that are spread: a warp has 32 neighbours of a row at a time."""
     _, rows, columns = sch.reverse_compute_at(name, grid)
     high, wide = tile.warp
-    y, row = sch.split(rows, [tile.y, high])
+    *again, y, row = sch.split(rows, [*tile.row_parts, high])
     x, n, eighth, pair, one = sch.split(columns, [tile.x, wide // turn.GROUP, 4, 4, 2])
-    sch.reorder(y, x, eighth, one, pair, n, row)
+    sch.reorder(y, x, eighth, one, pair, *again, n, row)
     for loop in (y, x, eighth, one, pair):
         sch.bind(loop, "thread")
-    for loop in (n, row):
+    for loop in (*again, n, row):
         sch.unroll(loop)
 
 
@@ -218,17 +239,19 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[
     """Arrays that a thread reads all that it needs of before it writes any of the result.
 
     A read behind a write waits for it. What follows sums of floats has arrays of the size of the
-    result ahead; what follows those of integers, which reads a part of a zero point or a scale for
-    each column, all that `free` registers have room for.
+    result ahead, and where blocks stay, so that a scheduler has few warps, those of a value for
+    each column too; what follows sums of integers, which reads a part of a zero point or a scale
+    for each column, all that `free` registers have room for.
     """
     block = facts.block(reader)
     row, column = (it.name for it in spatial(block)[-2:])
     scopes = {r.buffer: facts.buffers[r.buffer] for r in block.reads}
     integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
     given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
-    wanted = [x for x in given if integers or (uses(x, row) and uses(x, column))]
+    whole = {x.buffer for x in given if uses(x, row) and uses(x, column)}
+    more = {x.buffer for x in given if integers or (tile.staying and uses(x, column))} - whole
     words, found = free if integers else HELD_WORDS, []
-    for buffer in sorted({x.buffer for x in wanted}):
+    for buffer in (*sorted(whole), *sorted(more)):
         (load, *others) = (x for x in given if x.buffer == buffer)
         own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
         if own <= words and not others:
@@ -237,10 +260,18 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[
     return found
 
 
+def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
+    """The registers of a thread that are free when it has all sums."""
+    share = target.registers // (tile.threads * tile.resident)
+    sums = tile.rows * tile.columns // tile.threads
+    return min(share, target.registers_per_thread) - sums - WORKING
+
+
 def _own_elements(tile: MatrixTile, by_row: bool, by_column: bool) -> int:
     """The elements of an array that a thread reads: one for each of its rows, columns or both."""
     high, wide = tile.warp
-    return (high // 8 if by_row else 1) * (wide // 4 if by_column else 1)
+    rows = high // 8 * tile.repeats
+    return (rows if by_row else 1) * (wide // 4 if by_column else 1)
 
 
 def _writes_side_by_side(sch: Schedule, name: str) -> bool:
@@ -283,9 +314,11 @@ def _hand_sums(
     copy = sch.cache_read(name, total, FRAGMENT)
     _, rows, columns = sch.reverse_compute_at(copy, grid)
     high, wide = tile.warp
-    y, m = sch.split(rows, [tile.y, high])
+    *again, y, m = sch.split(rows, [*tile.row_parts, high])
     x, n = sch.split(columns, [tile.x, wide])
-    sch.reorder(y, x, m, n)
+    sch.reorder(y, x, *again, m, n)
     for loop in (y, x):
         sch.bind(loop, "warp")
+    for loop in again:
+        sch.unroll(loop)
     sch.tensorize(sch.blockize(m), way(high, wide, str(facts.buffers[total].dtype)))

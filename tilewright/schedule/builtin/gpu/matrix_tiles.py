@@ -43,6 +43,9 @@ FUNCTION = 0.037
 # Microseconds between a tile and the next in its place, and of the launch that adds parts; the
 # bytes of parts that are written and read in one.
 TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
+# Microseconds that blocks which stay begin later, in which the results of a tile are written, and
+# of a function where one of several groups has it, while others multiply.
+BEGIN, WRITE, BESIDE = 1.2, 1.2, 0.065
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class MatrixTile:
     `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
     operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
     product. Some pay only for `windows` of a convolution, whose rows threads copy piece by piece.
+    Warps may have rows several times, if it `repeats` them. Where blocks are `staying`, it is for
+    whole tiles that threads apart copy, and one of so many groups of threads that have tiles in
+    turns; `otherwise` is the tile that is taken if those of operands are not whole.
     """
 
     rows: int
@@ -70,6 +76,9 @@ class MatrixTile:
     engine: bool = True
     swapped: bool = False
     windows: bool = False
+    repeats: int = 1
+    staying: int = 0
+    otherwise: MatrixTile | None = None
 
     def of(self, bytes: int) -> MatrixTile:
         """The tile for elements of so many bytes."""
@@ -86,9 +95,14 @@ class MatrixTile:
         return 32 * self.y * self.x
 
     @property
+    def row_parts(self) -> list[int]:
+        """How often all warps have rows, if more than once, and the warps along rows."""
+        return [self.repeats, self.y] if self.repeats > 1 else [self.y]
+
+    @property
     def warp(self) -> tuple[int, int]:
-        """The rows and columns of one warp."""
-        return self.rows // self.y, self.columns // self.x
+        """The rows and columns of one warp, side by side."""
+        return self.rows // (self.y * self.repeats), self.columns // self.x
 
     @property
     def shared(self) -> int:
@@ -135,6 +149,11 @@ MATRIX_TILES = (
     MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
     MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
 )
+# The same where blocks stay.
+STAYING_TILES = (
+    MatrixTile(128, 128, 4, 1, 6, 1, 0.39, grouped=True, repeats=2, staying=2),
+    MatrixTile(128, 192, 8, 1, 5, 1, 0.475, grouped=True, staying=1),
+)
 
 
 @dataclass(frozen=True)
@@ -162,6 +181,8 @@ class _Work:
 
         Places that stay empty are room for copies that a tile does without.
         """
+        if tile.staying:
+            return self._staying(tile, processors)
         load, steps = self.load(tile, processors)
         turns = -(-load // tile.resident)
         step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
@@ -171,6 +192,15 @@ class _Work:
             busy += turns * elements * self.functions * FUNCTION
         size = tile.parts * self.batch * self.rows * self.columns * 8
         return (turns - 1) * TURN + busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
+
+    def _staying(self, tile: MatrixTile, processors: int) -> float:
+        """The same where blocks stay: what follows a sum, beside the sums of other groups."""
+        load, steps = self.load(tile, processors)
+        step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
+        function = BESIDE if tile.staying > 1 else FUNCTION
+        formulas = tile.rows * tile.columns / tile.threads * self.functions * function
+        each = max(steps * step, (steps * step + formulas + WRITE) / tile.staying)
+        return BEGIN + (load - 1) * each + steps * step + formulas
 
 
 def matrix_tile_of(
@@ -203,7 +233,18 @@ def matrix_tile_of(
     best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
     load, steps = work.load(best, target.multiprocessors)
     pays = best.stages <= ENGINE_STAGES and load * steps > ENGINE_STEPS
-    return replace(best, engine=dtype == F32 or pays)
+    return _or_staying(replace(best, engine=dtype == F32 or pays), work, target)
+
+
+def _or_staying(best: MatrixTile, work: _Work, target: GpuTarget) -> MatrixTile:
+    """The tile for blocks that stay that takes least, before others; a given one if none do."""
+    taken = [(work.time(t, target.multiprocessors), n) for n, t in enumerate(STAYING_TILES)]
+    least = work.time(best, target.multiprocessors)
+    known = best.grouped and best.bytes == STAYING_TILES[0].bytes
+    for time, n in sorted(taken, reverse=True):
+        if known and time < least:
+            best = replace(STAYING_TILES[n], otherwise=best)
+    return best
 
 
 def _functions(block: Block) -> int:
