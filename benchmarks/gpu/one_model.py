@@ -5,7 +5,7 @@
 
 `models.py` starts many of these at once: they compile side by side, and whatever is timed on the
 GPU, by us or by a peer that chooses so, is timed by one process after another, with a lock; what
-may run there meanwhile is a first run of another. Figures are written as soon as they are known.
+may run there meanwhile is a first run of ours. Figures are written as soon as they are known.
 
 Torch and ours are replayed as one captured graph, the inputs on the GPU already; the figure is the
 median between two events, `call_ms` that of calls without a graph. JAX's is that of one among many
@@ -224,10 +224,9 @@ def ours(subject: Subject, precision: str) -> Figures:
 def eager(subject: Subject, precision: str) -> Figures:
     """Check and time the module by torch."""
     module, given = subject.on_gpu(TYPES[precision])
-    with torch.inference_mode():
-        module(**given)
-        with subject.alone():
-            return timed(subject, lambda: module(**given))
+    with torch.inference_mode(), subject.alone():
+        module(**given)  # tries convolutions, for as long as others would be disturbed
+        return timed(subject, lambda: module(**given))
 
 
 def inductor(subject: Subject, precision: str) -> Figures:

@@ -37,6 +37,17 @@ def test_batch_norm(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_batch_norm_of_halves_is_rounded_once_for_each_channel() -> None:
+    x, scale, bias, mean = (normal(*s).astype(np.float16) for s in ((2, 3, 9), *[(3,)] * 3))
+    variance = np.array([3e-6, 2e-5, 1e-4], np.float16)  # of few digits in f16, less a tenth of it
+    s, b, m, v = (channelwise(p.astype(np.float64), 3) for p in (scale, bias, mean, variance))
+    expected = (x - m) / np.sqrt(v + 1e-6) * s + b
+    found = run_op("batch_norm", x, scale, bias, mean, variance, attrs=EpsilonAttrs(1e-6))
+    error = np.abs(found - expected).max((0, 2)) / np.abs(expected).max((0, 2))
+    assert found.dtype == np.float16
+    assert error.max() < 2e-3
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5)])
 def test_instance_norm(shape: tuple[int, ...]) -> None:
     x, scale, bias = normal(*shape), normal(3), normal(3)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
+from tilewright.core.dtypes import F32, DType
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
+from tilewright.ops.elementwise import CastAttrs
 from tilewright.ops.layout import ReshapeAttrs
 from tilewright.ops.norm import LayerNormAttrs
 from tilewright.ops.row import Op, fail
@@ -62,14 +64,23 @@ def per_channel(g: GraphBuilder, parameter: str, rank: int) -> str:
 
 
 def _batch_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
-    """`x * (scale / deviation) + (bias - mean * (scale / deviation))`: all but two on vectors."""
-    x, scale, bias, mean, variance = ins
-    dtype, rank = g.type(variance).dtype, g.type(x).rank
-    epsilon = g.constant(np.asarray(attrs.epsilon, dtype=dtype.numpy), "epsilon")
+    """`x * (scale / deviation) + (bias - mean * (scale / deviation))`: all but two on vectors.
+
+    Those are computed in f32 at least, so that each is rounded once.
+    """
+    x, *parameters = ins
+    dtype, rank = g.type(parameters[-1]).dtype, g.type(x).rank
+    wide = F32 if dtype.bits < F32.bits else dtype
+    scale, bias, mean, variance = (_cast(g, p, wide) for p in parameters)
+    epsilon = g.constant(np.asarray(attrs.epsilon, dtype=wide.numpy), "epsilon")
     factor = g.add("div", scale, g.add("sqrt", g.add("add", variance, epsilon)))
     offset = g.add("sub", bias, g.add("mul", mean, factor))
-    scaled = g.add("mul", x, per_channel(g, factor, rank))
-    return g.add("add", scaled, per_channel(g, offset, rank))
+    factor, offset = (per_channel(g, _cast(g, v, dtype), rank) for v in (factor, offset))
+    return g.add("add", g.add("mul", x, factor), offset)
+
+
+def _cast(g: GraphBuilder, value: str, dtype: DType) -> str:
+    return value if g.type(value).dtype == dtype else g.add("cast", value, attrs=CastAttrs(dtype))
 
 
 def _instance_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
