@@ -316,7 +316,8 @@ def _tensors(given: np.ndarray) -> Iterable[tuple[str, TensorProto]]:
     """Other tensors: of another rank, no elements, another type, and of other integers."""
     changed = {"of one more axis": given[np.newaxis], "of no elements": given.reshape(-1)[:0]}
     if given.ndim:
-        changed["without its first axis"] = given[0] if len(given) else np.zeros((), given.dtype)
+        nothing = np.asarray("" if given.dtype.kind == "O" else 0, given.dtype)
+        changed["without its first axis"] = given[0] if len(given) else nothing
     if given.dtype.kind in "iufb":
         other = np.float32 if given.dtype.kind in "iu" else np.int64
         with np.errstate(all="ignore"):
