@@ -162,3 +162,10 @@ def test_machines_that_multiply_bf16_know_no_subnormal_numbers(target: str) -> N
     added = case_of([helper.make_node("Add", ["x", "x"], ["y"])], given, ["y"])
     assert _is_right(added, _bf16(1.0, least / 4), machine)
     assert not _is_right(added, _bf16(1.0, 0.0), machine)
+
+
+def test_shares_that_are_no_normal_numbers_may_be_lost() -> None:
+    given = {"x": np.array([[0.0, -90.0]], np.float32)}
+    case = case_of([helper.make_node("Softmax", ["x"], ["y"])], given, ["y"])
+    assert _is_right(case, np.array([[1.0, 0.0]], np.float32))
+    assert not _is_right(case, np.array([[1.0, 1e-36]], np.float32))
