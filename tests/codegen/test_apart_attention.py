@@ -46,7 +46,7 @@ def test_products_are_begun_and_waited_for_behind_formulas() -> None:
 @pytest.mark.parametrize(
     ("size", "attrs"),
     [
-        (128, {}),
+        pytest.param(128, {}, marks=pytest.mark.slow),
         (128, {"right": 0}),
         pytest.param(128, {"mask": BF16}, marks=pytest.mark.slow),
         (64, {}),

@@ -77,7 +77,7 @@ def test_an_early_launch_waits_before_all_else() -> None:
     assert "griddepcontrol" not in ptx(parse_func(EXCHANGE))
 
 
-@pytest.mark.parametrize("sizes", [(3, 19, 33), (5, 64, 12)])
+@pytest.mark.parametrize("sizes", [(3, 19, 33), pytest.param((5, 64, 12), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["matmul", "conv", "softmax", "layer_norm", "argmax", "sum_all"])
 def test_emitted_code_by_threads_of_this_machine(name: str, sizes: tuple[int, int, int]) -> None:
     for func, constants in sources(KERNELS[name](*sizes)):

@@ -48,7 +48,13 @@ def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
         compiled.run(inputs)
 
 
-@pytest.mark.parametrize(("precision", "near"), [("fp16", 2e-3), ("bf16", 1e-2), ("tf32", 2e-3)])
+@pytest.mark.parametrize(
+    ("precision", "near"),
+    [
+        ("fp16", 2e-3),
+        *(pytest.param(*p, marks=pytest.mark.slow) for p in (("bf16", 1e-2), ("tf32", 2e-3))),
+    ],
+)
 def test_lower_precision(precision: str, near: float) -> None:
     model = MODELS["convnet"]
     inputs = random_inputs(model)
@@ -62,7 +68,7 @@ def test_lower_precision(precision: str, near: float) -> None:
         assert np.linalg.norm(found[key] - expected) < near * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize(("batch", "often"), [(2, 1), ("B", 3)])
+@pytest.mark.parametrize(("batch", "often"), [(2, 1), pytest.param("B", 3, marks=pytest.mark.slow)])
 def test_a_recurrent_layer_is_launched_once_or_step_by_step(batch: int | str, often: int) -> None:
     time, units = 3, 48
     rng = np.random.default_rng(3)

@@ -79,19 +79,23 @@ def test_the_meaning_is_kept() -> None:
     ("func", "sizes"),
     [
         (attention(64, 100, 64, F16, tile=(64, 64)), {}),
-        (attention(20, 40, 24, F16, heads=2, right=0), {}),
+        pytest.param(attention(20, 40, 24, F16, heads=2, right=0), {}, marks=pytest.mark.slow),
         pytest.param(
             attention(10, 72, 128, F16, left=60, right=60, tile=(64, 64)),
             {},
             marks=pytest.mark.slow,
         ),
-        (attention(9, 33, dtype=F16, mask=BOOL), {}),
+        pytest.param(attention(9, 33, dtype=F16, mask=BOOL), {}, marks=pytest.mark.slow),
         (attention(9, 20, 96, dtype=F16, right=0), {}),
         pytest.param(
             attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}, marks=pytest.mark.slow
         ),
-        (attention(Var("I"), Var("J")), {"I": 18, "J": 7}),
-        (attention(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)), {}),
+        pytest.param(attention(Var("I"), Var("J")), {"I": 18, "J": 7}, marks=pytest.mark.slow),
+        pytest.param(
+            attention(3, 150, 24, F16, heads=2, mask=F32, tile=(16, 32, 2)),
+            {},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(attention(3, Var("J"), tile=(16, 32, 3)), {"J": 70}, marks=pytest.mark.slow),
     ],
     ids=[
@@ -147,9 +151,9 @@ def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
 @pytest.mark.parametrize(
     ("func", "queries"),
     [
-        (attention(64, 128, 64, tile=(64, 64)), "r"),
+        pytest.param(attention(64, 128, 64, tile=(64, 64)), "r", marks=pytest.mark.slow),
         (attention(64, 100, 64, tile=(64, 64)), "k"),
-        (attention(64, 100, 64, tile=(64, 128)), "r"),
+        pytest.param(attention(64, 100, 64, tile=(64, 128)), "r", marks=pytest.mark.slow),
     ],
     ids=["all keys", "keys past the end", "unlike fragments"],
 )
@@ -190,8 +194,8 @@ def test_only_attention_in_lanes_has_the_rule() -> None:
 @pytest.mark.parametrize(
     ("size", "tile", "attrs"),
     [
-        (64, (64, 64), {}),
-        (128, (128, 64), {}),
+        pytest.param(64, (64, 64), {}, marks=pytest.mark.slow),
+        pytest.param(128, (128, 64), {}, marks=pytest.mark.slow),
         (128, (64, 64), {"right": 0}),
         pytest.param(32, (32, 64), {"mask": BF16}, marks=pytest.mark.slow),
         pytest.param(128, (16, 64, 4), {}, marks=pytest.mark.slow),

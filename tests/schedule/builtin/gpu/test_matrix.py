@@ -291,6 +291,7 @@ def test_small_products_side_by_side_take_little_room() -> None:
     on_threads(func, scheduled, {})
 
 
+@pytest.mark.slow
 def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = tuple(t for t in MATRIX_TILES if (t.rows, t.columns) == (64, 192))
     monkeypatch.setattr(matrix_tiles, "MATRIX_TILES", wide)

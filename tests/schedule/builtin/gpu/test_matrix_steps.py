@@ -24,7 +24,10 @@ def _instructions(graph: Graph) -> set[str]:
     return {t.intrinsic for t in tiles}
 
 
-@pytest.mark.parametrize(("cell", "batch"), [("lstm", 7), ("gru", 6), ("rnn", 18)])
+@pytest.mark.parametrize(
+    ("cell", "batch"),
+    [("lstm", 7), *(pytest.param(*c, marks=pytest.mark.slow) for c in (("gru", 6), ("rnn", 18)))],
+)
 def test_steps_by_instructions_keep_their_meaning(cell: str, batch: int) -> None:
     for func, constants in sources(steps_of(cell, 2, batch, 64, F16)):
         arrays = sample(func, {})
@@ -41,7 +44,9 @@ def _launched_often(func: Func) -> Func:
     return replace(func, body=rewrite_stmts(func.body, left))
 
 
-@pytest.mark.parametrize(("cell", "batch"), [("lstm", 7), ("rnn", 17)])
+@pytest.mark.parametrize(
+    ("cell", "batch"), [pytest.param("lstm", 7, marks=pytest.mark.slow), ("rnn", 17)]
+)
 def test_what_is_emitted(cell: str, batch: int) -> None:
     graph = steps_of(cell, 2, batch, 64, F16)
     assert any(name.startswith("mma_f16") for name in _instructions(graph))

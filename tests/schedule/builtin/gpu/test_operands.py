@@ -53,7 +53,9 @@ def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     on_threads(func, scheduled, {})
 
 
-@pytest.mark.parametrize("order", ["nn", "tn", pytest.param("tt", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "order", ["nn", *(pytest.param(order, marks=pytest.mark.slow) for order in ("tn", "tt"))]
+)
 def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operands, "ALONG", 1e9)
     func, scheduled = the_kernel(dense(70, 72, 40, F32, order), with_tf32(H200))

@@ -25,7 +25,7 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.builtin.structure import facts_of
 
 
-@pytest.mark.parametrize("sizes", [(9, 33, 10), (17, 5, 19)])
+@pytest.mark.parametrize("sizes", [(9, 33, 10), pytest.param((17, 5, 19), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["matmul", "dense", "pointwise_conv"])
 def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
     check(KERNELS[name](*sizes), {})

@@ -12,6 +12,7 @@ from tilewright.schedule.builtin.gpu.product_tiles import product_of
 from tilewright.schedule.builtin.structure import facts_of
 
 
+@pytest.mark.slow
 def test_the_depth_is_cut_where_tiles_are_few() -> None:
     (result,) = scheduled(KERNELS["dense"](128, 768, 3072))
     assert "rfactor" in str(result.trace)

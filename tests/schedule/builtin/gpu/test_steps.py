@@ -59,7 +59,13 @@ def steps_of(
 
 @pytest.mark.parametrize(
     ("cell", "batch", "units"),
-    [("lstm", 1, 64), ("gru", 3, 53), ("rnn", 13, 35), ("lstm", Var("B"), 46), ("rnn", 1, 200)],
+    [
+        ("lstm", 1, 64),
+        pytest.param("gru", 3, 53, marks=pytest.mark.slow),
+        ("rnn", 13, 35),
+        pytest.param("lstm", Var("B"), 46, marks=pytest.mark.slow),
+        pytest.param("rnn", 1, 200, marks=pytest.mark.slow),
+    ],
 )
 def test_steps_keep_their_meaning(cell: str, batch: object, units: int) -> None:
     assert check(steps_of(cell, 2, batch, units), {"B": 2}) == ["steps"]
