@@ -101,15 +101,17 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
     defined = {out for node in c.g.nodes for out in node.outputs}
     inputs = {v.name for v in c.g.inputs}
     names: dict[str, str] = {}
+    given: set[str] = set()
     for name in outputs:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
         ours = c.values[name]
-        again = name in names.values()
+        again = name in given
         # an output may be an input as it is
         if again or (name not in inputs and (ours not in defined or ours in names)):
             ours = c.g.add("identity", ours, name=identifier(name))
         names[ours] = _of_its_own(name, len(names), outputs) if again else name
+        given.add(names[ours])
     # what later nodes say about sizes holds for earlier ones too
     return apply_checks(_renamed(c.g.graph(*names.values()), names))
 
