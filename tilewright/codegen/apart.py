@@ -60,7 +60,6 @@ class Apart:
         self.walk = walk
         self.rings = rings
         self.stages = int(dict(walk.annotations)[APART])
-        self.groups = emitter.launch.workers // GROUP
 
     def _copy_all(self) -> None:
         """What the thread does that copies."""
@@ -101,8 +100,9 @@ class Apart:
 
     def _registers(self) -> int:
         """The registers of a thread that computes: what is left of those of all."""
-        each = REGISTERS // (GROUP * (self.groups + 1)) // UNIT * UNIT
-        return (each * (self.groups + 1) - FEW) // self.groups // UNIT * UNIT
+        working = self.em.launch.workers // GROUP
+        each = REGISTERS // (GROUP * (working + 1)) // UNIT * UNIT
+        return (each * (working + 1) - FEW) // working // UNIT * UNIT
 
     def _start_counters(self) -> None:
         fn = self.fn

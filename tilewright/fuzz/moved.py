@@ -34,6 +34,7 @@ from tilewright.ir.tensor.interp import Sums
 from tilewright.ir.types import Type
 from tilewright.ops.evaluate import Arrays, Sizes, evaluate_node
 from tilewright.ops.table import op_row
+from tilewright.passes.form_attention import SOFTMAX
 
 # Operators whose results are operands, or exact functions of them.
 EXACT = frozenset(
@@ -48,8 +49,6 @@ BY_FLOATS = frozenset({"resize"})
 # Operators in which elements of weight 0 are left out where that is known at compile time, so that
 # it is open whether infinities among them count.
 WEIGHTED = frozenset({"resize"})
-# Operators whose results `exp_share` makes, which is 0 below the normal numbers; not everywhere.
-SHARES = frozenset({"softmax", "finite_softmax"})
 # Operators that multiply many numbers, in whichever order.
 PRODUCTS = frozenset({"reduce_prod"})
 # Units in the last place by which an inexact result, or an operand of a sum, is moved.
@@ -102,7 +101,8 @@ class Moved:
             found = [_without_subnormals(x) for x in found]
         self._multiplies_bf16 = outer
         results = [self._move(x) for x in found]
-        if self.leaves_out and node.op in SHARES:
+        if self.leaves_out and node.op in SOFTMAX:
+            # as `exp_share` does, which the weights of attention are made by
             results = [_without_subnormals(x) for x in results]
         if self.sums == "wide" and node.op in _FUSED:
             results = [self._fused(node.op, inputs, results[0])]

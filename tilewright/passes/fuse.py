@@ -118,7 +118,7 @@ class _Fuser:
         if len(source.nodes) + len(group.nodes) >= MOST_NODES:
             return f"a kernel computes at most {MOST_NODES} operators"
         if not self._has_room(source, group, n):
-            return f"a kernel reads at most {MOST_READS} values"
+            return f"a kernel reads, and chooses among, at most {MOST_READS} values"
         if self._needed_elsewhere(source, n):
             return f"the value of {producer.op} is needed elsewhere"
         anchors = ("complex", "reduction")
@@ -129,7 +129,10 @@ class _Fuser:
         return self._epilogue_obstacle(producer, n)
 
     def _has_room(self, source: _Group, group: _Group, n: Node) -> bool:
-        """Whether the groups and `n` together read no more values than a kernel should."""
+        """Whether the groups and `n` together read no more values than a kernel should.
+
+        Nor choose among more: one value that is concatenated many times is as many parts.
+        """
         reads = source.reads.union(group.reads, n.inputs) - source.members - group.members
         parts = sum(_parts(m) for m in (*source.nodes, *group.nodes, n))
         return max(len(reads), parts) <= max(MOST_READS, len(set(n.inputs)))
@@ -231,7 +234,7 @@ def _is_cheap(n: Node, reader: str) -> bool:
 
 
 def _parts(n: Node) -> int:
-    """How many values an element is chosen among; the same one may be several of them."""
+    """How many values an element is chosen among."""
     return len(n.inputs) if isinstance(n.attrs, ConcatAttrs) else 0
 
 

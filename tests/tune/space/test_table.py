@@ -39,7 +39,7 @@ def test_published_spaces(name: str) -> None:
     assert space.share_within(0.05) == pytest.approx(share, rel=1e-6)
 
 
-# All of them are made by one command, which leaves none out.
+# Features that have changed are other ones in all of them.
 @pytest.mark.parametrize(
     "name", [OURS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in OURS[1:])]
 )

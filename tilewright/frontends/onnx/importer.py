@@ -9,7 +9,7 @@ are attributes of our operators wherever the model computes them from shapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -101,7 +101,7 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
     defined = {out for node in c.g.nodes for out in node.outputs}
     inputs = {v.name for v in c.g.inputs}
     names: dict[str, str] = {}
-    given: set[str] = set()
+    given, listed = set[str](), set(outputs)
     for name in outputs:
         if name not in c.values:
             raise FrontendError("onnx.undefined-value", f"output {name!r} is not defined")
@@ -110,13 +110,13 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
         # an output may be an input as it is
         if again or (name not in inputs and (ours not in defined or ours in names)):
             ours = c.g.add("identity", ours, name=identifier(name))
-        names[ours] = _of_its_own(name, len(names), outputs) if again else name
+        names[ours] = _of_its_own(name, len(names), listed) if again else name
         given.add(names[ours])
     # what later nodes say about sizes holds for earlier ones too
     return apply_checks(_renamed(c.g.graph(*names.values()), names))
 
 
-def _of_its_own(name: str, number: int, taken: Sequence[str]) -> str:
+def _of_its_own(name: str, number: int, taken: Container[str]) -> str:
     name = f"{name}.out{number}"
     while name in taken:
         name += "_"
