@@ -15,6 +15,7 @@ from itertools import chain
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.absorb_pads import absorb_pads
 from tilewright.passes.apply_checks import apply_checks
 from tilewright.passes.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.decompose import decompose
@@ -66,6 +67,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("merge_equal", merge_equal),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("simplify_algebra", simplify_algebra),
+    GraphPass("absorb_pads", absorb_pads),
     GraphPass("trim_windows", trim_windows),
     GraphPass("look_up_rows", look_up_rows),
     GraphPass("eliminate_dead", eliminate_dead),

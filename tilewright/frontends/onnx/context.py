@@ -27,6 +27,7 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.choices import Choices
+from tilewright.frontends.onnx.computed import computed
 from tilewright.frontends.onnx.dtypes import onnx_dtype
 from tilewright.frontends.onnx.sparse import MOST_ELEMENTS, dense
 from tilewright.frontends.onnx.tensors import TensorReader
@@ -274,6 +275,11 @@ class Context:
         """The data of a value that is a constant of the graph, else `None`."""
         return self.g.constant_data(name)
 
+    def _number(self, name: str) -> np.ndarray | None:
+        """The data of a value that has to be known, if it is a constant or comes of constants."""
+        data = self.constant_of(name)
+        return data if data is not None else computed(self.g, name)
+
     def known_array(self, n: OnnxNode, index: int) -> np.ndarray:
         """Input `index`, an integer tensor, as an object array of expressions."""
         name = n.required(index)
@@ -283,7 +289,7 @@ class Context:
         known = self.g.known(name)
         if known is not None:
             return known
-        data = self.constant_of(name)
+        data = self._number(name)
         if data is not None:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
@@ -310,7 +316,7 @@ class Context:
 
     def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
         """Input `index` as a number: it must be a constant of one element."""
-        data = self.constant_of(n.required(index))
+        data = self._number(n.required(index))
         if data is None:
             raise self.needs_value(n, index)
         if data.size != 1:
