@@ -158,7 +158,6 @@ def export(model: Model, module: nn.Module, path: Path, numbers: Numbers = np.fl
             f=str(path),
             dynamo=True,
             external_data=False,
-            optimize=numbers != np.float16,  # it would fold batch norms in f16
             input_names=list(example),
             output_names=list(module.outputs),
             dynamic_shapes={name: axes for name in example} if axes else None,

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import numpy_helper
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from inputs import Numbers, narrowed
@@ -113,9 +115,14 @@ class Subject:
 
     @cached_property
     def half_path(self) -> Path:
-        """The ONNX file of the module in f16, as other engines have it: inputs and results too."""
+        """The ONNX file of the module in f16, as other engines have it: inputs and results too.
+
+        Batch norms are folded before, as the exporter would fold them in f16.
+        """
         assert self.module is not None
-        return self._exported(copy.deepcopy(self.module).half(), np.float16)
+        folded = copy.deepcopy(self.module)
+        fold_norms(folded)
+        return self._exported(folded.half(), np.float16)
 
     def _exported(self, module: torch.nn.Module, numbers: Numbers) -> Path:
         path = self.folder / f"{self.name}-{self.batch}-{np.dtype(numbers).name}.onnx"
@@ -183,6 +190,17 @@ def named(module: torch.nn.Module, result: Any) -> dict[str, torch.Tensor]:
     """A module's results by name."""
     results = result if isinstance(result, tuple) else (result,)
     return dict(zip(module.outputs, results, strict=True))
+
+
+def fold_norms(module: torch.nn.Module) -> None:
+    """Fold batch norms into the convolutions that they come right behind."""
+    parts = list(module.named_children())
+    for _, part in parts:
+        fold_norms(part)
+    for (before, conv), (name, norm) in pairwise(parts):
+        if isinstance(conv, torch.nn.Conv2d) and isinstance(norm, torch.nn.BatchNorm2d):
+            setattr(module, before, fuse_conv_bn_eval(conv, norm))
+            setattr(module, name, torch.nn.Identity())
 
 
 def moved(value: Any, dtype: torch.dtype) -> Any:
