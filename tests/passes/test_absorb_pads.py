@@ -11,6 +11,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.conv import ConvAttrs
+from tilewright.ops.generate import FullAttrs
 from tilewright.ops.padding import PadAttrs
 from tilewright.passes.absorb_pads import absorb_pads
 from tilewright.passes.eliminate_dead import eliminate_dead
@@ -91,3 +92,19 @@ def test_what_others_read_stays() -> None:
     values = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     graph = g.graph(g.add("conv", y, weights, attrs=make_attrs("conv", values)), y)
     assert_same_results(graph, absorb_pads(graph))
+
+
+def test_other_operators_stay() -> None:
+    """Those that have no operand, and windows that spread rather than gather."""
+    g = GraphBuilder("f")
+    zero, one = const(0), const(1)
+    ones = g.add("full", attrs=FullAttrs((one, const(2), const(3)), 1.0, F32))
+    y = g.add("pad", ones, attrs=PadAttrs((zero,) * 3, (zero, zero, one)))
+    weights = g.constant(np.ones((2, 2, 2), np.float32))
+    values = {"strides": (1,), "pads": (0, 0), "dilations": (1,)}
+    spread = make_attrs("conv_transpose", {**values, "output_padding": (0,)})
+    wide = g.add("conv_transpose", y, weights, attrs=spread)
+    graph = g.graph(g.add("conv", wide, weights, attrs=make_attrs("conv", values)))
+    after = absorb_pads(graph)
+    assert [n.op for n in after.nodes] == ["full", "pad", "conv_transpose", "conv"]
+    assert_same_results(graph, after)

@@ -26,8 +26,9 @@ def absorb_pads(graph: Graph) -> Graph:
 
 
 def _rule(g: Rewriter, n: Node) -> str | None:
-    attrs, pad = n.attrs, g.producer(n.inputs[0])
-    if pad is None or not isinstance(attrs, ConvAttrs) or not isinstance(pad.attrs, PadAttrs):
+    pad = g.producer(n.inputs[0]) if n.op == "conv" else None
+    attrs = n.attrs
+    if pad is None or not isinstance(pad.attrs, PadAttrs) or not isinstance(attrs, ConvAttrs):
         return None
     added = _around(pad.attrs, attrs.layout) if _adds_zeros(g, pad, pad.attrs) else None
     if added is None:
