@@ -275,7 +275,7 @@ class Context:
         """The data of a value that is a constant of the graph, else `None`."""
         return self.g.constant_data(name)
 
-    def _number(self, name: str) -> np.ndarray | None:
+    def _computed_data(self, name: str) -> np.ndarray | None:
         """The data of a value that has to be known, if it is a constant or comes of constants."""
         data = self.constant_of(name)
         return data if data is not None else computed(self.g, name)
@@ -289,7 +289,7 @@ class Context:
         known = self.g.known(name)
         if known is not None:
             return known
-        data = self._number(name)
+        data = self._computed_data(name)
         if data is not None:
             known = np.empty(data.size, dtype=object)
             known[:] = [const(int(v)) for v in data.reshape(-1)]
@@ -316,7 +316,7 @@ class Context:
 
     def scalar(self, n: OnnxNode, index: int) -> float | int | bool:
         """Input `index` as a number: it must be a constant of one element."""
-        data = self._number(n.required(index))
+        data = self._computed_data(n.required(index))
         if data is None:
             raise self.needs_value(n, index)
         if data.size != 1:

@@ -42,8 +42,9 @@ class Evolutionary(ModelGuided):
 
     def suggest(self, n: int) -> Iterable[Candidate]:
         """What evolution found, and heirs of what was measured."""
-        found = list(super().suggest(n - n // 2))
-        return [*found, *self._heirs(n // 2, found)]
+        fastest = self.best(n // 2)  # none yet, where a model was taught elsewhere
+        found = list(super().suggest(n - len(fastest)))
+        return [*found, *self._heirs(fastest, found)]
 
     def explore(self) -> Mapping[Candidate, float]:
         """All generations with their scores."""
@@ -61,10 +62,10 @@ class Evolutionary(ModelGuided):
         drawn = (sample(self.space, self.rng) for _ in range(self.population - len(best)))
         return best + [candidate for candidate in drawn if candidate is not None]
 
-    def _heirs(self, n: int, known: Collection[Candidate]) -> list[Candidate]:
+    def _heirs(self, fastest: Iterable[Candidate], known: Collection[Candidate]) -> list[Candidate]:
         """Of each of the fastest the most promising change that is new."""
         heirs: list[Candidate] = []
-        for candidate in self.best(n):
+        for candidate in fastest:
             changed = [mutate(self.space, candidate, self.rng) for _ in range(CHANGES)]
             new = [c for c in changed if c is not None and c not in self.proposed]
             new = [c for c in new if c not in known and c not in heirs]
