@@ -16,6 +16,7 @@ import torch
 import transformers as hf
 from inputs import pixels
 from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 
 class Image(nn.Module):
@@ -189,6 +190,17 @@ def calibrate(module: nn.Module) -> nn.Module:
     with torch.no_grad():
         module(**{name: torch.from_numpy(value) for name, value in images.items()})
     return module
+
+
+def fold_norms(module: nn.Module) -> None:
+    """Fold batch norms into the convolutions that they come right behind."""
+    parts = list(module.named_children())
+    for _, part in parts:
+        fold_norms(part)
+    for (before, conv), (name, norm) in pairwise(parts):
+        if isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+            setattr(module, before, fuse_conv_bn_eval(conv, norm))
+            setattr(module, name, nn.Identity())
 
 
 def seeded(make: Callable[[], nn.Module]) -> Callable[[], nn.Module]:

@@ -30,7 +30,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +39,10 @@ import numpy as np
 import onnx
 import torch
 from onnx import numpy_helper
-from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from inputs import Numbers, narrowed
-from modules import ARCHITECTURES, arguments
+from modules import ARCHITECTURES, arguments, fold_norms
 from zoo import DEFAULT_OUT, MODELS, Model, export, run_onnxruntime
 
 from tilewright.core.files import atomic_write
@@ -190,17 +188,6 @@ def named(module: torch.nn.Module, result: Any) -> dict[str, torch.Tensor]:
     """A module's results by name."""
     results = result if isinstance(result, tuple) else (result,)
     return dict(zip(module.outputs, results, strict=True))
-
-
-def fold_norms(module: torch.nn.Module) -> None:
-    """Fold batch norms into the convolutions that they come right behind."""
-    parts = list(module.named_children())
-    for _, part in parts:
-        fold_norms(part)
-    for (before, conv), (name, norm) in pairwise(parts):
-        if isinstance(conv, torch.nn.Conv2d) and isinstance(norm, torch.nn.BatchNorm2d):
-            setattr(module, before, fuse_conv_bn_eval(conv, norm))
-            setattr(module, name, torch.nn.Identity())
 
 
 def moved(value: Any, dtype: torch.dtype) -> Any:

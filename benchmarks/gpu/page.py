@@ -33,7 +33,8 @@ TIMES = (
 )
 MODELS = """Eager and Inductor are timed as calls and captured as a graph; JAX's time is that of one
 call among many under way. In fp16 a module's weights, inputs and results are f16 for every engine;
-models that are ONNX files, which torch has no module of, take and give f32, and ours rounds inside.
+ours has its batch norms folded before they are rounded. Models that are ONNX files, which torch has
+no module of, take and give f32, and ours rounds inside.
 DLRM's batch counts 128 examples. Errors are the largest difference from f64, relative to the
 largest result; of ONNX files from ONNX Runtime's results in f32, and in fp16 called wrong if they
 are more than twice as large as ONNX Runtime's own when its weights alone are rounded. Weights are

@@ -111,3 +111,13 @@ def test_chains_live_on_between_rounds() -> None:
     assert strategy.chains is chains  # type: ignore[attr-defined]
     assert chains != begun
     assert median(r.seconds for r in measure(chains)) < median(r.seconds for r in measure(begun))
+
+
+def test_evolution_measures_a_change_of_each_of_the_fastest() -> None:
+    strategy = _start("evolutionary", 1)
+    strategy.observe(measure(strategy.propose(16)))
+    fastest = strategy.best(4)
+    heirs = list(strategy.suggest(8))[-4:]
+    for heir, parent in zip(heirs, fastest, strict=True):
+        assert heir not in strategy.proposed
+        assert len(set(heir.decisions) - set(parent.decisions)) == 1
