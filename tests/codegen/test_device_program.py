@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.compiler import lower
 from tilewright.driver.frame import frame_data
-from tilewright.ir.loop.nodes import Buffer, Seq
+from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
 from tilewright.runtime.cuda.formulas import value_of
 from tilewright.runtime.cuda.graph import ranges_of
+from tilewright.target.gpu import resolve
 
 N = Var("N")
+GPU = resolve("cuda")
 
 
 def test_formulas() -> None:
@@ -40,7 +43,7 @@ def test_what_the_host_cannot_compute_is_refused() -> None:
 def test_what_may_run_side_by_side_is_done_in_order() -> None:
     calls = tuple(KernelCall(name, (place("arena", 64),), (N,)) for name in "ab")
     code = ModelCode(("N",), (Together(calls),), ((N,),))
-    found = device_program(code, [])["actions"]
+    found = device_program(code, [], GPU)["actions"]
     assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
     assert found[0]["buffers"] == [["arena", 64, 0]]
 
@@ -62,7 +65,7 @@ def test_where_a_buffer_has_bytes(
     flat = Buffer("x", F32, (const(int(np.prod(room))),))
     launch = Launch("k", const(1), 32, "", Seq(()))
     kernel = LaunchedKernel("k", (), (flat,), (launch,), {"x": sizes})
-    data = device_program(ModelCode((), (), ()), [kernel])["kernels"]["k"]
+    data = device_program(ModelCode((), (), ()), [kernel], GPU)["kernels"]["k"]
     assert data["spans"] == [span]
     starts = {r[0] for r in ranges_of(0, span, {})}
     indices = np.indices(shape).reshape(len(shape), -1)
@@ -84,10 +87,36 @@ def test_a_model_is_data() -> None:
         )
 
 
+def launched(*launches: Launch, target: str = "cuda") -> list[dict[str, Any]]:
+    """What the manifest says of launches."""
+    kernel = LaunchedKernel("k", (), (), launches, {})
+    data = device_program(ModelCode((), (), ()), [kernel], resolve(target))
+    found: list[dict[str, Any]] = data["kernels"]["k"]["launches"]
+    return found
+
+
+def test_launches_begin_early_unless_several_blocks_would_go_where_room_is_first() -> None:
+    plain = Launch("k", const(4), 32, "", Seq(()))
+    some = (plain, replace(plain, resident=1), replace(plain, resident=2))
+    together = replace(plain, together=True)
+    assert [x["early"] for x in launched(*some, together)] == [True, True, False, False]
+    assert not any(x["early"] for x in launched(*some, target="cuda -arch=sm_80"))
+
+
+def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> None:
+    small, large = (Launch("k", const(n), 32, "", Seq(())) for n in (100, 100_000))
+    unknown = replace(small, grid=N)
+    most = Buffer("s", F32, (const(GPU.shared // 8 + 1),), "shared")
+    product = replace(large, body=Alloc(most, Seq(())))
+    found = launched(small, large, unknown, product)
+    assert [x["keeps_shared"] for x in found] == [True, False, False, False]
+    assert not any(x["keeps_shared"] for x in launched(small, large, unknown))
+
+
 def test_steps_are_numbered_as_the_manifest_lists_them() -> None:
     one, two, three = (KernelCall(name, (), ()) for name in "abc")
     choice = Choose(place("arena", 0), (one,), (two,), ())
-    found = device_program(ModelCode((), (choice, three), ()), [])["actions"]
+    found = device_program(ModelCode((), (choice, three), ()), [], GPU)["actions"]
     assert [found[0]["then"][0]["step"], found[0]["other"][0]["step"], found[1]["step"]] == [
         0,
         1,

@@ -19,5 +19,3 @@ def test_data_around_kernels_on_a_gpu() -> None:
     assert emit_entry(build) == emit_support(build.target) == {}
     assert set(emit_modules(build)) == {step.kernel.name for step in build.steps}
     assert set(frame_data(build)) == {"program"}
-    for target, early in (("cuda", True), ("cuda -arch=sm_80", False)):
-        assert frame_data(lower(mlp(2), target=target))["program"]["early"] == early

@@ -5,11 +5,11 @@ Sizes are formulas, written as `runtime/cuda/formulas.py` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var, const
+from tilewright.arith.expr import Binary, Cast, Const, Expr, Select, Unary, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.launches import Launch, TensorMap
 from tilewright.codegen.model import (
@@ -32,8 +32,14 @@ from tilewright.ir.loop.walk import touched_buffers
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
 from tilewright.runtime.cuda.formulas import OPERATIONS, Formula
+from tilewright.target.gpu import GpuTarget
 
 Data = dict[str, Any]
+
+# A multiprocessor divides its memory between cache and shared anew for a launch that wants another
+# part, once all that ran before is over. In a model with launches that take most of it as shared,
+# those that have no more blocks than this for each multiprocessor do without the cache instead.
+FEW_BLOCKS = 8
 
 
 @node
@@ -50,14 +56,15 @@ class LaunchedKernel:
     boxes: Mapping[str, tuple[Shape, Shape]]
 
 
-def device_program(code: ModelCode, kernels: Iterable[LaunchedKernel], early: bool = False) -> Data:
-    """All that a run needs to know; launches that wait by themselves may begin `early`."""
+def device_program(code: ModelCode, kernels: Sequence[LaunchedKernel], target: GpuTarget) -> Data:
+    """All that a run needs to know."""
+    largest = max((x.shared for kernel in kernels for x in kernel.launches), default=0)
+    few = FEW_BLOCKS * target.multiprocessors if 2 * largest > target.shared else 0
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
         "asked": [list(pair) for pair in code.asked],
-        "early": early,
-        "kernels": {kernel.name: _kernel(kernel) for kernel in kernels},
+        "kernels": {kernel.name: _kernel(kernel, target, few) for kernel in kernels},
         "actions": _actions(code.actions, count()),
         "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],
         "arena": code.arena_size if code.placement is None else _placement(code.placement),
@@ -91,13 +98,13 @@ def _placement(placement: Placement) -> Data:
     }
 
 
-def _kernel(kernel: LaunchedKernel) -> Data:
+def _kernel(kernel: LaunchedKernel, target: GpuTarget, few: int) -> Data:
     """Sizes, where each buffer has bytes, and launches with the buffers they read and write."""
     names = [p.name for p in kernel.params]
     return {
         "sizes": list(kernel.sizes),
         "spans": [_span(p, kernel.boxes.get(p.name)) for p in kernel.params],
-        "launches": [_launch(x, names) for x in kernel.launches],
+        "launches": [_launch(x, names, target, few) for x in kernel.launches],
     }
 
 
@@ -115,7 +122,7 @@ def _span(param: Buffer, box: tuple[Shape, Shape] | None) -> list[Any]:
     return [formula(simplify(run)), rows]
 
 
-def _launch(launch: Launch, names: Sequence[str]) -> Data:
+def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -> Data:
     reads, writes = touched_buffers(launch.body)
     return {
         "name": launch.name,
@@ -124,6 +131,8 @@ def _launch(launch: Launch, names: Sequence[str]) -> Data:
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
         "together": launch.together,
+        "early": target.starts_early and launch.may_begin_early,
+        "keeps_shared": (as_int(launch.grid) or few + 1) <= few,
         "loop": launch.loop,
         "steps": formula(launch.steps),
         "reads": [n for n, name in enumerate(names) if name in reads],

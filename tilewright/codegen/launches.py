@@ -92,6 +92,15 @@ class Launch:
         return self.workers + self.apart
 
     @property
+    def may_begin_early(self) -> bool:
+        """Whether blocks may be placed while those before them still run.
+
+        They go where there is room first. Where a multiprocessor has room for several that compute
+        all the time, some get more of them than others, and all wait for those.
+        """
+        return not self.together and self.resident <= 1
+
+    @property
     def shared(self) -> int:
         """The bytes of shared memory that a launch must ask for."""
         *_, end = (0, *(start + size for start, size in shared_places(self.body).values()))

@@ -61,7 +61,7 @@ def _launch_list(build: ModelBuild) -> dict[str, Any]:
         for k in kernels.values()
     ]
     assert isinstance(build.target, GpuTarget)
-    return {"program": device_program(build.code, rows, build.target.starts_early)}
+    return {"program": device_program(build.code, rows, build.target)}
 
 
 _ENTRY: dict[str, Callable[[ModelBuild], dict[str, str]]] = {

@@ -124,6 +124,9 @@ class FakeDriver:
     def allow_shared(self, function: int, size: int, name: str) -> None:
         assert size > 0
 
+    def prefer_shared(self, function: int, name: str) -> None:
+        """All memory is the same."""
+
     def keep_together(self, function: int) -> None:
         """Text is run block by block: what waits for others is interpreted, step by step."""
         self.together.add(self.names[function])

@@ -66,7 +66,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _LOG_BUFFER, _LOG_SIZE = 5, 6
-_DYNAMIC_SHARED = 8
+_DYNAMIC_SHARED, _SHARED_SHARE = 8, 9
 _LOG_BYTES = 8192
 # What is being done when a kernel's failure comes to light, some time after it.
 RUNNING = "running the model"
@@ -233,6 +233,10 @@ class Driver:
     def allow_shared(self, function: int, size: int, name: str) -> None:
         """Let a kernel be launched with so many bytes of shared memory."""
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
+
+    def prefer_shared(self, function: int, name: str) -> None:
+        """Let a kernel have multiprocessors whose memory is shared, but for the least of a cache."""
+        self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=f"kernel {name}")
 
     def keep_together(self, function: int) -> None:
         """Run all blocks of a kernel at once wherever it is launched: they wait for each other."""

@@ -235,15 +235,16 @@ class CudaExecutable(CompiledModel):
         return driver
 
     def _load(self, driver: Driver) -> None:
-        early = self._program.get("early", False)
         for name, kernel in self._program["kernels"].items():
             module = driver.load_module(self._container.objects[name], name)
             self._modules.append(module)
             for launch in kernel["launches"]:
                 name, shared = launch["name"], launch["shared"]
-                self._functions[name] = driver.function(module, name, early)
+                self._functions[name] = driver.function(module, name, launch["early"])
                 if shared:
                     driver.allow_shared(self._functions[name], shared, name)
+                if launch["keeps_shared"]:
+                    driver.prefer_shared(self._functions[name], name)
                 if launch["together"]:
                     driver.keep_together(self._functions[name])
         weights, stream = self._container.weights, driver.create_stream()

@@ -22,7 +22,7 @@ LEAST_DEPTH = 8
 LEAST_SIDE = 4
 # The depth that is worth a pass over partial sums, for how many tiles of a multiprocessor, and into
 # how many parts.
-LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 9, 8
+LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 9, 16
 # The bytes that a part of an axis is a multiple of, so that pieces are in one part.
 ALIGNED_BYTES = 16
 # How much more a depth may be by what its parts are rounded up to.
@@ -84,11 +84,11 @@ TILES = (
     Tile(128, 128, 16, 16, 16, 2, 0.98),
     Tile(64, 128, 16, 8, 16, 4, 0.9),
     Tile(128, 64, 16, 16, 8, 4, 0.9),
-    Tile(64, 64, 16, 8, 8, 6, 0.88),
+    Tile(64, 64, 16, 8, 8, 6, 0.91),
     Tile(64, 64, 16, 16, 16, 3, 0.72),
-    Tile(32, 64, 16, 8, 16, 6, 0.7),
+    Tile(32, 64, 16, 8, 16, 6, 0.72),
     Tile(32, 32, 16, 8, 8, 12, 0.7),
-    Tile(16, 32, 16, 4, 8, 16, 0.5),
+    Tile(16, 32, 16, 4, 8, 16, 0.68),
 )
 
 
