@@ -28,6 +28,8 @@ PUBLISHED = {
 
 
 OURS = [name for name in SPACES if name not in PUBLISHED]
+# Bound by memory: many schedules do equally well, and of one there are few.
+EASY = ("linear_1x4096x4096", "rowsum_4096x4096")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -49,13 +51,14 @@ def test_spaces_of_programs_have_this_versions_features(name: str) -> None:
     assert space.about.columns == feature_names()
     again, _ = refreshed(space).measured()
     np.testing.assert_allclose(space.measured()[0], again, rtol=1e-4, atol=1e-6)
-    assert len(space) >= 60
-    assert space.share_within(0.05) < 0.2
+    if name not in EASY:
+        assert len(space) >= 240
+        assert space.share_within(0.05) < 0.1
     assert name in program_spaces()
 
 
 def test_data_is_small_and_says_where_it_comes_from() -> None:
-    assert sum(path.stat().st_size for path in DATA.iterdir()) < 500_000
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 600_000
     assert ".json.gz" in (DATA / "LICENCE.txt").read_text()
     for name in OURS:
         assert all(read_origin(DATA / f"{name}.json.gz"))

@@ -26,7 +26,7 @@ Key = tuple[Value, ...]
 class About:
     """What is known of a measured space beside its times, if it is one of programs.
 
-    `flops` is the work of one run; tasks of one `kind` may be expected to reach the same speed;
+    `flops` is the work of one run, `kind` the rule that schedules it unless told otherwise;
     `workload` and `target` are as in records; `columns` names the features.
     """
 

@@ -32,11 +32,16 @@ SPACES = {
     "dedispersion-a4000": "dedispersion of radio signals, in CUDA on an A4000",
     "gemm_512": "our schedules of a matrix product, both sides given at run time",
     "linear_128x768x3072": "our schedules of a matrix product with constant weights",
+    "linear_1x4096x4096": "the same of one row, bound by memory",
     "bmm_12x128x64": "our schedules of products of small matrices",
     "conv3x3_56x56_64to64": "our schedules of the product inside of a Winograd convolution",
-    "conv3x3_14x14_256to256": "the same for fewer pixels and more channels",
+    "conv3x3_28x28_128to128": "the same for fewer pixels and more channels",
+    "conv3x3_14x14_256to256": "the same for still fewer pixels and more channels",
+    "conv1x1_14x14_256to512_s2": "our schedules of a convolution with stride 2",
+    "depthwise3x3_112x112_96to96": "our schedules of a depthwise convolution",
     "softmax_512x1000": "our schedules of a softmax",
     "layernorm_512x768": "our schedules of a layer norm",
+    "rowsum_4096x4096": "our schedules of a sum of rows, bound by memory",
 }
 
 
