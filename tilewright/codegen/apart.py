@@ -18,6 +18,7 @@ told by `apart_attention.py` and `apart_product.py`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,7 +51,7 @@ LEAVE = (
 )
 
 
-class Apart:
+class Apart(ABC):
     """Emits a launch whose blocks have such a loop."""
 
     def __init__(self, emitter: LaunchEmitter, walk: For, rings: Sequence[Ring]) -> None:
@@ -61,13 +62,13 @@ class Apart:
         self.rings = rings
         self.stages = int(dict(walk.annotations)[APART])
 
+    @abstractmethod
     def _copy_all(self) -> None:
         """What the thread does that copies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _work(self) -> None:
         """What the others do."""
-        raise NotImplementedError
 
     def emit(self) -> None:
         """The whole kernel."""
