@@ -20,7 +20,7 @@ from pathlib import Path
 
 CACHE = Path(__file__).parent / "results" / "cache"
 
-# The operator and the kind of schedules: what the tuner searches unless told otherwise, then others.
+# The operator and the kind of schedules: what the tuner searches unless told otherwise, others.
 RECORDED = (
     ("gemm_512", "constructed"),
     ("conv3x3_14x14_256to256", "constructed"),

@@ -117,7 +117,8 @@ class Apart(ABC):
             for free, count in enumerate((len(about.copies), warps)):
                 for stage in range(self.stages):
                     self._start_counter(str((2 * ring + free) * self.stages + stage), count)
-        self._start_more()
+        for place, count in self._further_counters():
+            self._start_counter(place, count)
         fn.emit(FENCE)
         fn.emit(f"br label %{done}")
         fn.start(done)
@@ -127,8 +128,9 @@ class Apart(ABC):
         place = self._near(index)
         self.fn.emit(f"call void @{INIT}(ptr addrspace(3) {place}, i32 {count})")
 
-    def _start_more(self) -> None:
-        """Places that count something else."""
+    def _further_counters(self) -> Iterable[tuple[str, int]]:
+        """Places that count something else, and how far."""
+        return ()
 
     # Places that count: of each ring, whether a step is there, and whether its room is free.
 

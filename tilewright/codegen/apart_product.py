@@ -19,6 +19,7 @@ the group before it, of those in turns, has begun its last step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -88,9 +89,9 @@ class ProductApart(Apart):
 
     # Of each group, a place that counts the turns of the one before it.
 
-    def _start_more(self) -> None:
-        for group in range(self.em.launch.groups):
-            self._start_counter(self._turn_place(str(group)), self.em.launch.threads // WARP)
+    def _further_counters(self) -> Iterable[tuple[str, int]]:
+        warps = self.em.launch.threads // WARP
+        return [(self._turn_place(str(group)), warps) for group in range(self.em.launch.groups)]
 
     def _turn_place(self, group: str) -> str:
         return self.fn.let(f"add i32 {group}, {2 * self.stages}")

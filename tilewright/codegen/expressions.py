@@ -317,6 +317,9 @@ def _call(em: ExprEmitter, e: Call) -> str:
         name = f"llvm.abs.{intrinsic_suffix(dtype, e.lanes)}"
         em.fn.module.declare(name, f"{kind} ({kind}, i1)")
         return em.fn.let(f"call {kind} @{name}({kind} {args[0]}, i1 false)")
+    if e.fn == "reciprocal_share":
+        one, kind = splat(1.0, dtype, e.lanes), register_type(dtype, e.lanes)
+        return em.fn.let(f"fdiv afn {kind} {one}, {args[0]}")
     if e.fn not in INTRINSIC_CALLS:
         raise CodegenError("codegen.function", f"no instruction for {e.fn} on {dtype}")
     native = NATIVE_CALLS.get((em.fn.module.native_bf16, e.fn), "")

@@ -158,6 +158,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "expm1": np.expm1,
     "exp_share": np.exp,
     "exp2_share": np.exp2,
+    "reciprocal_share": lambda a: 1.0 / a,
     "log": np.log,
     "log2": np.log2,
     "log1p": np.log1p,

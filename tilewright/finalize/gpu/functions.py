@@ -1,24 +1,32 @@
-"""Functions on GPUs: as `finalize/math`, but powers of two are one instruction.
+"""Functions on GPUs: as `finalize/math`, but powers of two and quotients of one are instructions.
 
-That instruction has relative error 2**-22; where a number's exponent is split off first it sees
-numbers from -1 to 1 only.
+The power has relative error 2**-22; where a number's exponent is split off first the instruction
+sees numbers from -1 to 1 only. What is rounded to 16 bits does without that.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
-from tilewright.arith.expr import Expr, call, maximum, minimum
-from tilewright.core.dtypes import F32
+from tilewright.arith.expr import Binary, Call, Cast, Expr, call, maximum, minimum
+from tilewright.arith.walk import map_children, rewrite
+from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.math.error_function import ERF, ERF_RANGE
 from tilewright.finalize.math.exponential import EXP_RANGE, LOG2_E, exp_reduced
-from tilewright.finalize.math.primitive import absolute, clamp, fma, literal, paired
+from tilewright.finalize.math.primitive import absolute, clamp, fma, literal, paired, polynomial
 from tilewright.finalize.math.table import EXPANSIONS, Expansion
 from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.walk import map_exprs
 
 # How fast `gelu` goes to zero beyond the range of its formula, as a power of two.
 STEEP = -64.0
+# log2(2 * Phi(-a)) / a: what is rounded to f16 has relative error 2**-13.6 before. From
+# `SHORT_GELU_RANGE` on its powers are zero.
+SHORT_GELU = (-0.000341222587, 0.00604268947, -0.0490348312, -0.462866379, -1.14994548)
+SHORT_GELU_RANGE = 12.5
 
 
 def exp2(x: Expr) -> Expr:
@@ -42,9 +50,19 @@ def exp2_share(x: Expr) -> Expr:
     return call("exp2_share", x)
 
 
+def reciprocal_share(x: Expr) -> Expr:
+    """One over `x`, zero where that is less than the least normal number."""
+    return call("reciprocal_share", x)
+
+
 def sigmoid(x: Expr) -> Expr:
-    """`1 / (1 + exp(-x))`; the quotient of one is an instruction and a step after it."""
-    return 1.0 / (exp(-x) + 1.0)
+    """`1 / (1 + exp(-x))`."""
+    return reciprocal_share(exp(-x) + 1.0)
+
+
+def short_sigmoid(x: Expr) -> Expr:
+    """The same to 16 bits: the power loses as many digits as `x` has before the point."""
+    return reciprocal_share(exp_share(-x) + 1.0)
 
 
 def gelu(x: Expr) -> Expr:
@@ -57,17 +75,42 @@ def gelu(x: Expr) -> Expr:
     return fma(a * share, -math.sqrt(0.5), maximum(x, -0.0))
 
 
+def short_gelu(x: Expr) -> Expr:
+    """The same to 13 bits."""
+    a = minimum(absolute(x), literal(SHORT_GELU_RANGE, x.dtype))
+    share = exp2_share(a * polynomial(a, SHORT_GELU))
+    return fma(a * share, -0.5, maximum(x, -0.0))
+
+
 OWN: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
     "exp_share": exp_share,
     "exp2_share": exp2_share,
+    "reciprocal_share": reciprocal_share,
     "sigmoid": sigmoid,
     "gelu": gelu,
 }
 GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}
+# Of f32, where products with the result are rounded to 16 bits, and where it is itself.
+SHORT_FACTORS: dict[str, Expansion] = {"sigmoid": short_sigmoid}
+SHORT = SHORT_FACTORS | {"gelu": short_gelu}
 
 
 def expand_on_gpu(func: Func) -> Func:
     """`func` with every call that has an expansion expanded."""
-    return expand_functions(func, GPU_EXPANSIONS)
+    memo: dict[Expr, Expr] = {}
+    body = map_exprs(func.body, lambda e: rewrite(e, _rounded, memo))
+    return expand_functions(replace(func, body=body), GPU_EXPANSIONS)
+
+
+def _rounded(e: Expr) -> Expr | None:
+    short = isinstance(e, Cast) and e.dtype in (F16, BF16)
+    return map_children(e, lambda a: _shortened(a, SHORT)) if short else None
+
+
+def _shortened(e: Expr, table: Mapping[str, Expansion]) -> Expr:
+    if isinstance(e, Binary) and e.op == "mul":
+        return map_children(e, lambda a: _shortened(a, SHORT_FACTORS))
+    short = isinstance(e, Call) and e.dtype == F32 and e.fn in table
+    return table[e.fn](*e.args) if short else e

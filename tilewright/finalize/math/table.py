@@ -41,6 +41,7 @@ BOTH: dict[str, Expansion] = {
     "log1p": log1p,
     "log2": log2,
     "pow": power,
+    "reciprocal_share": lambda x: 1.0 / x,
     "rsqrt": rsqrt,
     "sigmoid": sigmoid,
     "tanh": tanh,

@@ -235,7 +235,7 @@ class Driver:
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
 
     def prefer_shared(self, function: int, name: str) -> None:
-        """Let a kernel have multiprocessors whose memory is shared, but for the least of a cache."""
+        """Let a kernel have multiprocessors whose memory is shared but for the least cache."""
         self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=f"kernel {name}")
 
     def keep_together(self, function: int) -> None:
