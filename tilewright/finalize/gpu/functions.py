@@ -112,5 +112,6 @@ def _rounded(e: Expr) -> Expr | None:
 def _shortened(e: Expr, table: Mapping[str, Expansion]) -> Expr:
     if isinstance(e, Binary) and e.op == "mul":
         return map_children(e, lambda a: _shortened(a, SHORT_FACTORS))
-    short = isinstance(e, Call) and e.dtype == F32 and e.fn in table
-    return table[e.fn](*e.args) if short else e
+    if isinstance(e, Call) and e.dtype == F32 and e.fn in table:
+        return table[e.fn](*e.args)
+    return e
