@@ -23,7 +23,7 @@ def _facts(name: str, *sizes: Dim) -> Facts:
         (8192, 8192, RowPlan(1, 256, 4, True)),
         (196608, 128, RowPlan(16, 8, 4, True)),
         (196608, 64, RowPlan(16, 8, 4, True)),
-        (8192, 1000, RowPlan(1, 64, 4, True)),
+        (8192, 1000, RowPlan(4, 32, 4, True)),
         (12, 768, RowPlan(1, 256, 4, True)),
         (4099, 130, RowPlan(4, 32, 2, True)),
         (8192, 200000, RowPlan(1, 256, 1, False)),

@@ -57,9 +57,10 @@ def test_what_lies_so_already_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "rows", "order"), [("f16", 24, [1, 0]), ("f16", 4, []), ("f32", 24, [])]
+    ("dtype", "rows", "order"),
+    [("f16", 24, [1, 0]), ("f16", 4, []), ("f32", 24, []), ("f16", 1, [1, 0]), ("f32", 1, [1, 0])],
 )
-def test_16_bits_of_many_rows_have_the_sum_innermost(
+def test_16_bits_of_many_rows_and_all_of_one_have_the_sum_innermost(
     dtype: str, rows: int, order: list[int]
 ) -> None:
     text = f"""func @f(x: {dtype}[{rows}, 8], w: {dtype}[8, 16], out y: f32[{rows}, 16]) {{

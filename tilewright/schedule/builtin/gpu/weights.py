@@ -5,8 +5,10 @@
 
 The caller packs them once, when the model is compiled. Products of more than a few rows want them
 their way in any case, so that a tile is copied in pieces: instructions on matrices (`matrix.py`)
-the sum innermost, threads (`product.py`) their rows or columns. Where rows or columns are no whole
-tiles, or pieces, there is room behind the last: tiles at the edge are copied like all others.
+the sum innermost, threads (`product.py`) their rows or columns. Products of one row want the sum
+innermost: neighbours are added, and one launch has it all (`rows.py`), whatever the columns are.
+Where rows or columns are no whole tiles, or pieces, there is room behind the last: tiles at the
+edge are copied like all others.
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ def _wanted(roles: ProductRoles, load: Load, matrices: bool) -> tuple[list[str],
     """The axes that are wanted innermost by a product, in order, and another that does as well."""
     rows, columns = size_of(roles.rows), size_of(roles.columns)
     depth = [it.name for it in roles.depth]
+    if rows == 1:
+        return depth, []
     if rows < TURNED_ROWS or (not matrices and columns < TURNED_ROWS):
         return depth, [roles.columns[-1].name]
     own = roles.columns if uses(load, roles.columns[-1].name) else roles.rows
