@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.kernel_graphs import KERNELS, Dim
+from tests.differential.kernel_graphs import KERNELS, Dim, _Maker
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F16
 from tilewright.schedule.builtin.gpu.row_plan import RowPlan, held_arrays, plan_rows, wide_blocks
 from tilewright.schedule.builtin.structure import Facts, facts_of
 from tilewright.target.gpu import resolve
@@ -23,7 +24,7 @@ def _facts(name: str, *sizes: Dim) -> Facts:
         (8192, 8192, RowPlan(1, 256, 4, True)),
         (196608, 128, RowPlan(16, 8, 4, True)),
         (196608, 64, RowPlan(16, 8, 4, True)),
-        (8192, 1000, RowPlan(4, 32, 4, True)),
+        (8192, 1000, RowPlan(1, 64, 4, True)),
         (12, 768, RowPlan(1, 256, 4, True)),
         (4099, 130, RowPlan(4, 32, 2, True)),
         (8192, 200000, RowPlan(1, 256, 1, False)),
@@ -31,6 +32,13 @@ def _facts(name: str, *sizes: Dim) -> Facts:
 )
 def test_rows_of_every_length(rows: int, length: int, plan: RowPlan) -> None:
     assert plan_rows(_facts("softmax", rows, length, 1), 1, H200) == plan
+
+
+def test_a_warp_has_rows_of_few_pieces_or_those_it_goes_through_once() -> None:
+    b = _Maker("halves")
+    ((func, _),) = sources(b.g.graph(b.add("softmax", b.input(4096, 768, dtype=F16))))
+    assert plan_rows(facts_of(func), 1, H200) == RowPlan(4, 32, 8, True)
+    assert plan_rows(_facts("sum_rows", 8192, 1, 1000), 1, H200) == RowPlan(4, 32, 4, True)
 
 
 def test_rows_of_unknown_length_are_gone_through_again() -> None:
