@@ -78,13 +78,15 @@ class Runner:
                 done = subprocess.run(
                     words, stdout=out, stderr=out, timeout=self.limit, env=environment, check=False
                 )
-                ended = f"status {done.returncode}" if done.returncode else ""
+                ended = f"status {done.returncode}" if done.returncode else "done"
             except subprocess.TimeoutExpired:
                 ended = f"stopped after {self.limit} s"
-        if ended:
+        if ended.startswith("status"):
             said = log.read_text(errors="replace").strip()[-500:]
             self.failures |= self._failed(job, f"{ended}: {said}")
-        return f"{name} {ended or 'done'} {time.monotonic() - start:.0f} s"
+        elif ended != "done":
+            self.failures |= self._failed(job, ended)
+        return f"{name} {ended} {time.monotonic() - start:.0f} s"
 
     def _failed(self, job: Job, why: str) -> Rows:
         failures = {engine: {"failure": why} for engine in self.engines}
