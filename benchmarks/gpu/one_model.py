@@ -132,13 +132,14 @@ class Subject:
 
     @cached_property
     def dims(self) -> dict[str, int]:
-        """The file's symbolic sizes."""
+        """The file's symbolic sizes; those without a name are called by input and place."""
         known = {}
         for port in onnx.load(str(self.path)).graph.input:
             shape = port.type.tensor_type.shape.dim
-            for dim, size in zip(shape, self.inputs[port.name].shape, strict=True):
-                if dim.dim_param:
-                    known[dim.dim_param] = size
+            sizes = self.inputs[port.name].shape
+            for place, (dim, size) in enumerate(zip(shape, sizes, strict=True)):
+                if not dim.dim_value:
+                    known[dim.dim_param or f"{port.name}_{place}"] = size
         return known
 
     @cached_property

@@ -28,6 +28,7 @@ from tilewright.passes.form_attention import form_attention
 from tilewright.passes.fuse import fuse, fuse_with_report
 from tilewright.passes.infer_types import infer_types
 from tilewright.passes.join_heads import join_heads
+from tilewright.passes.join_tables import join_tables
 from tilewright.passes.look_up_rows import look_up_rows
 from tilewright.passes.lower_precision import lower_precision
 from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
@@ -73,6 +74,7 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("choose_layouts", choose_layouts),
     GraphPass("sink_reshapes", sink_reshapes),
+    GraphPass("join_tables", join_tables),
     GraphPass("split_matmuls", split_matmuls),
     GraphPass("eliminate_dead", eliminate_dead),
     GraphPass("fold_affine", fold_affine),
