@@ -40,7 +40,7 @@ GRACE = 1800.0
 
 
 def tune(model: Path, records: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Tune a model; what the tuner says of it."""
+    """Tune a model; what the tuner says of it, but for where files are."""
     command = [sys.executable, "-m", "tilewright", "tune", model, "--db", records, "--json"]
     options = ["--budget", f"{round(60 * arguments.minutes)}s", "--threads", arguments.threads]
     done = subprocess.run(
@@ -52,8 +52,8 @@ def tune(model: Path, records: Path, arguments: argparse.Namespace) -> dict[str,
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    told = json.loads(done.stdout)
+    return {name: said for name, said in told.items() if name not in ("model", "records")}
 
 
 def before_and_after(name: str, arguments: argparse.Namespace) -> dict[str, Any]:

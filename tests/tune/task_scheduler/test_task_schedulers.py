@@ -6,11 +6,12 @@ import math
 
 import pytest
 
+from tilewright.tune.task_scheduler.ansor import AnsorScheduler
 from tilewright.tune.task_scheduler.gradient import GradientScheduler
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
 
-ALL = ["round-robin", "gradient"]
+ALL = ["round-robin", "ansor", "gradient"]
 # Best times after each batch: one task has much to gain, one nothing, one is of no weight.
 CURVES = (
     [8.0, 6.0, 4.5, 3.5, 2.8, 2.3, 2.0],
@@ -61,7 +62,7 @@ def test_the_gradient_beats_turns() -> None:
         scheduler = TASK_SCHEDULERS.get(name)(_tasks())
         _play(scheduler, 10)
         ends[name] = scheduler.latency
-    assert ends["gradient"] < ends["round-robin"] - 0.5
+    assert max(ends["gradient"], ends["ansor"]) < ends["round-robin"] - 0.5
 
 
 def test_weight_counts() -> None:
@@ -69,6 +70,22 @@ def test_weight_counts() -> None:
     for number in (0, 1):
         heavy.observe(number, 1.0)
     assert heavy.next_task() == 1
+
+
+def test_a_task_behind_its_kind_has_more_to_hope_for() -> None:
+    scheduler = AnsorScheduler([Task("fast", flops=8.0, kind="conv"), Task("slow", kind="conv")])
+    for _ in range(3):
+        scheduler.observe(0, 1.0)
+        scheduler.observe(1, 1.0)
+    assert scheduler.gain(scheduler.tasks[0]) < scheduler.gain(scheduler.tasks[1])
+
+
+def test_the_fastest_of_its_kind_still_has_hope() -> None:
+    scheduler = AnsorScheduler([Task("large", flops=8.0, kind="conv"), Task("b", kind="conv")])
+    for _ in range(2):
+        scheduler.observe(0, 1.0)
+        scheduler.observe(1, 0.2)
+    assert scheduler.gain(scheduler.tasks[0]) == pytest.approx(0.8 * 1.0 / 2)
 
 
 def test_no_task_starves_by_one_that_gains_nothing() -> None:

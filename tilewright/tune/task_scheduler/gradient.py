@@ -6,8 +6,7 @@ The gain of a batch for task i, with weight w and best time g after t batches, i
 
 The first term is how it went lately, the second how it might go: where what is left to gain falls
 as 1/t, the next batch gains as 1/t², and tasks get batches as the roots of their shares of the
-latency. Ansor has g/t there, and lets tasks of one kind hope for the throughput of the fastest of
-them; docs/design/0031 says how both compare.
+latency. `ansor.py` hopes for more; docs/design/0042 has how both do.
 """
 
 from __future__ import annotations
@@ -39,5 +38,8 @@ class GradientScheduler(TaskScheduler):
         back = min(self.window, len(one.best) - 1)
         before = one.best[-1 - back] if back else one.now
         slope = (before - one.now) / back if back and math.isfinite(before) else 0.0
-        hope = one.now / len(one.best) ** 2
-        return one.task.weight * (self.recent * slope + (1 - self.recent) * hope)
+        return one.task.weight * (self.recent * slope + (1 - self.recent) * self.hope(one))
+
+    def hope(self, one: Progress) -> float:
+        """Seconds that one more batch might save of one run of a task."""
+        return one.now / len(one.best) ** 2

@@ -9,6 +9,7 @@ TASK_SCHEDULERS: Registry[type[TaskScheduler]] = Registry(
     "task scheduler",
     {
         "round-robin": "tilewright.tune.task_scheduler.round_robin:RoundRobin",
+        "ansor": "tilewright.tune.task_scheduler.ansor:AnsorScheduler",
         "gradient": "tilewright.tune.task_scheduler.gradient:GradientScheduler",
     },
 )

@@ -16,7 +16,10 @@ from tilewright.core.node import node
 
 @node
 class Task:
-    """A kernel to tune: how often the model runs it, the work of one run, and its kind."""
+    """A kernel to tune: how often the model runs it, the work of one run, and what it is like.
+
+    Tasks of one `kind`, if it is not empty, may be expected to reach the same throughput.
+    """
 
     name: str
     weight: float = 1.0
