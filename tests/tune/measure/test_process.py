@@ -13,7 +13,7 @@ from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.processes import PATIENCE, is_alive, until
 from tilewright.core.errors import TuneError
 from tilewright.tune.measure import process
-from tilewright.tune.measure.process import Answer, Limits, WorkerProcess, check_started
+from tilewright.tune.measure.process import STARTS, Answer, Limits, WorkerProcess, check_started
 
 
 @pytest.fixture
@@ -120,6 +120,27 @@ def test_what_a_worker_starts_ends_with_it() -> None:
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(TuneError, match=r"measure\.start"):
         WorkerProcess(["/nonexistent/program"]).ask({}, 1)
+
+
+# Counts its starts in a file, and is killed in all but the last of so many.
+KILLED = """
+import os, signal, sys
+with open(sys.argv[1], "a") as starts:
+    starts.write("x")
+if os.path.getsize(sys.argv[1]) < int(sys.argv[2]):
+    os.kill(os.getpid(), signal.SIGKILL)
+print("ready", flush=True)
+print(input(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("starts", "fails"), [(STARTS, False), (STARTS + 1, True)])
+def test_a_worker_that_is_killed_while_it_starts(tmp_path: Path, starts: int, fails: bool) -> None:
+    with WorkerProcess([sys.executable, "-c", KILLED, str(tmp_path / "n"), str(starts)]) as worker:
+        answer = worker.ask({"number": 7}, PATIENCE)
+    expected = Answer({}, "start: crashed: SIGKILL") if fails else Answer({"number": 7})
+    assert answer == expected
+    assert len((tmp_path / "n").read_text()) == STARTS
 
 
 def test_a_worker_that_does_not_start() -> None:

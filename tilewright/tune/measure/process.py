@@ -40,6 +40,9 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 START_SECONDS = 60.0
 """How long a process may take to become ready."""
 
+STARTS = 3
+"""How often one is started that is killed before it is ready: nobody's fault, until it is."""
+
 DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
 """Failures that what a worker did before may be to blame for."""
 
@@ -79,11 +82,13 @@ class WorkerProcess:
         self.deadline = 0.0
         self._seconds = 0.0
         self._process: subprocess.Popen[bytes] | None = None
+        self._request = b""
         self._outgoing = b""
         self._incoming = b""
         self._said = b""
         self._silent = False
         self._starting = False
+        self._starts = 0
         self._kills = 0
 
     def __enter__(self) -> WorkerProcess:
@@ -121,15 +126,22 @@ class WorkerProcess:
         assert self.answer is None
         if self._process is not None and self._process.poll() is not None:
             self.close()  # it went while it had nothing to do, which is nobody's failure
+        self._starts = 0
         if self._process is None:
             self._start()
         while self.served and not self._silent and self._hear():
             pass  # what it said about an earlier request
-        self._outgoing = json.dumps(request).encode() + b"\n"
+        self._request = json.dumps(request).encode() + b"\n"
+        self._seconds = seconds
+        self._speak()
+
+    def _speak(self) -> None:
+        """Have the request sent, once the process listens."""
+        self._outgoing = self._request
         self._incoming = self._said = b""
         self._kills = _killed_for_memory()
-        self._seconds = seconds
-        self.deadline = time.monotonic() + (START_SECONDS if self._starting else seconds)
+        seconds = START_SECONDS if self._starting else self._seconds
+        self.deadline = time.monotonic() + seconds
 
     def take(self) -> Answer:
         """What came of the request; the worker is free for the next."""
@@ -190,6 +202,7 @@ class WorkerProcess:
                 help="see that it is there and that more processes may be started",
             ) from error
         self._process, self.served = process, 0
+        self._starts += 1
         self._silent, self._starting = False, True
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
@@ -254,7 +267,12 @@ class WorkerProcess:
             pass
         words = self._said.decode(errors="replace")
         killed = status == -signal.SIGKILL and _killed_for_memory() > self._kills
-        self._fail(_failure(status, words, killed))
+        if self._starting and status < 0 and not killed and self._starts < STARTS:
+            self._stop()
+            self._start()
+            self._speak()
+        else:
+            self._fail(_failure(status, words, killed))
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -291,7 +309,7 @@ def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
             left = min(worker.deadline for worker in workers) - time.monotonic()
             ready = selector.select(max(0.0, left))
         for key, _ in ready:
-            if key.data.answer is None:
+            if key.data.answer is None and not key.fileobj.closed:  # type: ignore[union-attr]
                 key.data.advance(key.fileobj)
         now = time.monotonic()
         for worker in workers:
