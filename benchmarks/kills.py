@@ -31,8 +31,8 @@ from tilewright.tune.records import Record, Records
 
 MODEL = Path(__file__).parent / "results" / "cache" / "tuned" / "gemm_512" / "model.onnx"
 RUNNER, BUILDER = "tilewright.tune.measure.run_worker", "tilewright.driver.tuning.build_worker"
-# Seconds between two harms, at least and at most.
-BETWEEN = (1.0, 3.0)
+# Seconds between two harms, at least and at most: to workers, and to the tuner, which has to start.
+BETWEEN, BETWEEN_STARTS = (1.0, 3.0), (4.0, 14.0)
 # Starts of a tuner without a single new record after which it is given up.
 PATIENCE = 5
 
@@ -71,8 +71,8 @@ def no_more_memory(process: int) -> None:
 
 def no_more_disk(process: int) -> None:
     """Let a process write no file any further than a page."""
-    size = resource.getpagesize()
-    resource.prlimit(process, resource.RLIMIT_FSIZE, (size, size))
+    _, most = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (resource.getpagesize(), most))
 
 
 HARMS = (
@@ -128,9 +128,10 @@ def searched(harm: Harm, given: argparse.Namespace, path: Path) -> Outcome:
             text=True,
         )
         while outcome.done < times and tuner.poll() is None:
-            time.sleep(rng.uniform(*BETWEEN))
+            time.sleep(rng.uniform(*(BETWEEN if harm.worker else BETWEEN_STARTS)))
             known |= records_in(path).keys()
-            outcome.done += harmed(tuner, harm, rng)
+            if tuner.poll() is None:
+                outcome.done += harmed(tuner, harm, rng)
         _, said = tuner.communicate()
         known |= records_in(path).keys()
         idle = 0 if len(known) > before else idle + 1

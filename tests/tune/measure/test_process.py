@@ -122,6 +122,18 @@ def test_a_program_that_is_not_there() -> None:
         WorkerProcess(["/nonexistent/program"]).ask({}, 1)
 
 
+def test_limits_that_the_tuner_has_already_hold() -> None:
+    """As `ulimit` sets them: nobody may raise them again."""
+    words = (
+        "import resource, sys; from tests.tune.measure.fake_builder import ARGV;"
+        "from tilewright.tune.measure.process import WorkerProcess;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
+        "print(WorkerProcess(ARGV).ask({'trace': 'noise'}, 60).failure)"
+    )
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 # Counts its starts in a file, and is killed in all but the last of so many.
 KILLED = """
 import os, signal, sys

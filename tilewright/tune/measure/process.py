@@ -209,9 +209,9 @@ class WorkerProcess:
             os.set_blocking(pipe.fileno(), False)
         with suppress(ProcessLookupError):
             # The data of a process, not its address space: reserving addresses costs nothing.
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (self.limits.memory,) * 2)
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (self.limits.file,) * 2)
-            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+            _limit(process.pid, resource.RLIMIT_DATA, self.limits.memory)
+            _limit(process.pid, resource.RLIMIT_FSIZE, self.limits.file)
+            _limit(process.pid, resource.RLIMIT_CORE, 0)
 
     def _write(self, pipe: IO[bytes]) -> None:
         try:
@@ -316,6 +316,13 @@ def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
             if worker.answer is None and worker.deadline <= now:
                 worker.expire()
     return done
+
+
+def _limit(process: int, kind: int, most: int) -> None:
+    """Limit what a process may use, further than it is already."""
+    _, hard = resource.prlimit(process, kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.prlimit(process, kind, (most, most))
 
 
 def _failure(status: int, words: str, killed_for_memory: bool) -> str:
