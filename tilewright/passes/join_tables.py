@@ -31,11 +31,12 @@ def join_tables(graph: Graph) -> Graph:
 
 @dataclass(frozen=True)
 class _LookUp:
-    """Rows of a constant table at a part of some indices."""
+    """Rows of a constant table at a part of some indices: `width` of them along the axis."""
 
     table: np.ndarray
     indices: str
     part: SliceAttrs
+    width: int
 
 
 def _joined(g: Rewriter, n: Node) -> str | None:
@@ -66,10 +67,10 @@ def _look_up(g: Rewriter, value: str, axis: int) -> _LookUp | None:
         return None
     if not isinstance(part.attrs, SliceAttrs) or axis >= part.type.rank:
         return None
-    along = part.attrs.starts[axis], part.attrs.stops[axis]
-    if set(part.attrs.steps) != {1} or None in map(as_int, along):
+    width = as_int(part.type.shape[axis])
+    if set(part.attrs.steps) != {1} or width is None:
         return None
-    return _LookUp(table, part.inputs[0], part.attrs)
+    return _LookUp(table, part.inputs[0], part.attrs, width)
 
 
 def _goes_on(one: _LookUp | None, other: _LookUp | None, axis: int) -> bool:
@@ -92,8 +93,7 @@ def _together(g: Rewriter, run: Sequence[_LookUp], axis: int) -> str:
     indices = g.add("slice", first.indices, attrs=attrs)
     if g.type(indices).dtype != I64:
         indices = g.add("cast", indices, attrs=CastAttrs(I64))
-    widths = [(as_int(x.part.stops[axis]) or 0) - (as_int(x.part.starts[axis]) or 0) for x in run]
-    rows = [len(x.table) for x in run]
+    widths, rows = [x.width for x in run], [len(x.table) for x in run]
     shape = [-1 if d == axis else 1 for d in range(g.type(indices).rank)]
 
     def for_each(numbers: Sequence[int]) -> str:

@@ -23,8 +23,8 @@ from tilewright.ir.loop.walk import map_exprs
 
 # How fast `gelu` goes to zero beyond the range of its formula, as a power of two.
 STEEP = -64.0
-# log2(2 * Phi(-a)) / a: what is rounded to f16 has relative error 2**-13.6 before. From
-# `SHORT_GELU_RANGE` on its powers are zero.
+# log2(2 * Phi(-a)) / a: results that f16 can hold have relative error 2**-13.6 before they are
+# rounded, smaller ones of bf16 have fewer digits. From `SHORT_GELU_RANGE` on powers are zero.
 SHORT_GELU = (-0.000341222587, 0.00604268947, -0.0490348312, -0.462866379, -1.14994548)
 SHORT_GELU_RANGE = 12.5
 

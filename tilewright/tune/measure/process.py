@@ -135,14 +135,6 @@ class WorkerProcess:
         self._seconds = seconds
         self._speak()
 
-    def _speak(self) -> None:
-        """Have the request sent, once the process listens."""
-        self._outgoing = self._request
-        self._incoming = self._said = b""
-        self._kills = _killed_for_memory()
-        seconds = START_SECONDS if self._starting else self._seconds
-        self.deadline = time.monotonic() + seconds
-
     def take(self) -> Answer:
         """What came of the request; the worker is free for the next."""
         answer, self.answer = self.answer, None
@@ -212,6 +204,14 @@ class WorkerProcess:
             _limit(process.pid, resource.RLIMIT_DATA, self.limits.memory)
             _limit(process.pid, resource.RLIMIT_FSIZE, self.limits.file)
             _limit(process.pid, resource.RLIMIT_CORE, 0)
+
+    def _speak(self) -> None:
+        """Have the request sent, once the process listens."""
+        self._outgoing = self._request
+        self._incoming = self._said = b""
+        self._kills = _killed_for_memory()
+        seconds = START_SECONDS if self._starting else self._seconds
+        self.deadline = time.monotonic() + seconds
 
     def _write(self, pipe: IO[bytes]) -> None:
         try:
