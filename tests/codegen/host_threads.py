@@ -29,6 +29,8 @@ from tilewright.codegen.function import ModuleText
 from tilewright.codegen.launches import TensorMap, launches
 from tilewright.codegen.llvm import optimize, target_machine
 from tilewright.codegen.nvptx import BLOCK_NUMBER, THREAD_NUMBER, emit_launches
+from tilewright.codegen.shared_product import GIVE, TAKE
+from tilewright.codegen.shared_product import TEXTS as PARTS
 from tilewright.codegen.staying import TEXTS
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.memory import address
@@ -184,6 +186,29 @@ done:
 }
 """)
 
+# Blocks run one after another, and what is waited for must be there.
+_PARTS = {
+    GIVE: f"""
+define internal void @{GIVE}(ptr %said, i32 %lane) noinline {{
+  store volatile i32 1, ptr %said
+  ret void
+}}
+""",
+    TAKE: f"""
+declare void @llvm.trap()
+define internal void @{TAKE}(ptr %said, i32 %lane) noinline {{
+  %found = load volatile i32, ptr %said
+  %missing = icmp eq i32 %found, 0
+  br i1 %missing, label %never, label %there
+never:
+  call void @llvm.trap()
+  unreachable
+there:
+  ret void
+}}
+""",
+}
+
 
 def host_text(text: str, kernel: str) -> str:
     """A module for a GPU as one for this machine, with `tw.run` for one of its kernels."""
@@ -200,6 +225,8 @@ def host_text(text: str, kernel: str) -> str:
     for body in TEXTS.values():
         head = body.strip().splitlines()[0]
         text = text.replace(body.strip(), f"{head}\n  ret void\n}}")  # one block waits for none
+    for name, own in _PARTS.items():
+        text = text.replace(PARTS[name].strip(), own.strip())
     text = re.sub(r"addrspacecast \(ptr addrspace\(3\) (@[\w.$]+) to ptr\)", r"\1", text)
     text = warp_text(text).replace("ptx_kernel ", "")
     found = re.search(rf"define void @{re.escape(kernel)}\(([^)]*)\)", text)

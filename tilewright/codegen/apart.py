@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 # The number of blocks.
 BLOCKS = "llvm.nvvm.read.ptx.sreg.nctaid.x"
 BLOCK = "llvm.nvvm.read.ptx.sreg.ctaid.x"
-# Threads that multiply at once, the registers of a multiprocessor, and those that a thread keeps
-# which only copies; registers come in eights.
-GROUP, REGISTERS, FEW, UNIT = 128, 65536, 24, 8
+# Threads that multiply at once, and the registers of a multiprocessor; those come in eights, and a
+# thread has no more than so many.
+GROUP, REGISTERS, UNIT, MOST = 128, 65536, 8, 248
 # One thread of a warp says that it is done.
 LEAVE = (
     "{\\0A.reg .pred p;\\0Asetp.eq.u32 p, $1, 0;\\0A"
@@ -52,7 +52,12 @@ LEAVE = (
 
 
 class Apart(ABC):
-    """Emits a launch whose blocks have such a loop."""
+    """Emits a launch whose blocks have such a loop.
+
+    A thread that only copies keeps a `few` registers.
+    """
+
+    few = 24
 
     def __init__(self, emitter: LaunchEmitter, walk: For, rings: Sequence[Ring]) -> None:
         self.em = emitter
@@ -83,7 +88,7 @@ class Apart(ABC):
         main = fn.let(f"icmp ult i64 {number}, {threads}")
         fn.emit(f"br i1 {main}, label %{work}, label %{copy}")
         fn.start(copy)
-        self._asm(f"setmaxnreg.dec.sync.aligned.u32 {FEW};")
+        self._asm(f"setmaxnreg.dec.sync.aligned.u32 {self.few};")
         one = fn.label("one")
         first = fn.let(f"icmp eq i64 {number}, {threads}")
         fn.emit(f"br i1 {first}, label %{one}, label %{end}")
@@ -103,7 +108,7 @@ class Apart(ABC):
         """The registers of a thread that computes: what is left of those of all."""
         working = self.em.launch.workers // GROUP
         each = REGISTERS // (GROUP * (working + 1)) // UNIT * UNIT
-        return (each * (working + 1) - FEW) // working // UNIT * UNIT
+        return min(MOST, (each * (working + 1) - self.few) // working // UNIT * UNIT)
 
     def _start_counters(self) -> None:
         fn = self.fn

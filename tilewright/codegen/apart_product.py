@@ -120,8 +120,8 @@ class ProductApart(Apart):
         following = self.fn.let(f"add i32 {self._value(steps)}, {narrow}")
         self.fn.emit(f"store i32 {following}, ptr {steps}, align 4")
 
-    def _step(self, k: str, now: str) -> None:
-        """A step is begun, and the one before it is through."""
+    def _step(self, k: str, now: str, first: str = "0") -> None:
+        """A step is begun, and the one before it is through, unless it is the first."""
         tiles = products(self.parts.product)
 
         def ahead(s: Stmt) -> Stmt | None:
@@ -138,4 +138,4 @@ class ProductApart(Apart):
         with fn.scope():
             self.em.emit(rewrite_stmts(self.parts.product, ahead))
         before = fn.let(f"add i32 {now}, -1")
-        self._leave(RING, before, unless=fn.let(f"icmp eq i64 {k}, 0"))
+        self._leave(RING, before, unless=fn.let(f"icmp eq i64 {k}, {first}"))

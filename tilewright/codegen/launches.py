@@ -18,6 +18,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.apart import walk_of
 from tilewright.finalize.gpu.memory import ALIGNMENT
+from tilewright.finalize.gpu.shares import Shares, shares_of
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.threads import (
     AT_ONCE,
@@ -64,7 +65,7 @@ class Launch:
     Blocks that stay `together` all run at once: in the body they have loops of their own, in the
     loop over steps. Where more than `threads` are needed, some are `apart` and only copy; the
     blocks then go through `turns` of the body together, and so do several `groups` of threads in a
-    block, each with turns of its own.
+    block, each with turns of its own. Or they have equal `shares` of the steps of all turns.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Launch:
     apart: int = 0
     turns: Expr = const(0)
     groups: int = 1
+    shares: Shares | None = None
 
     @property
     def workers(self) -> int:
@@ -179,10 +181,14 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     about = (threads_of(body), inner.name, body, loop, steps)
     if walk_of(body) is None:
         return Launch(name, inner.extent, *about, resident=resident)
+    apart = Launch(
+        name, inner.extent, *about, resident=resident, apart=APART_THREADS, turns=inner.extent
+    )
+    shares = shares_of(inner)
+    if shares is not None:
+        return replace(apart, grid=const(shares.blocks), shares=shares)
     grid = simplify(minimum(inner.extent, const(int(dict(inner.annotations)[AT_ONCE]))))
-    groups = int(dict(inner.annotations).get(GROUPS, 1))
-    own = Launch(name, grid, *about, resident=resident, turns=inner.extent, groups=groups)
-    return replace(own, apart=APART_THREADS)
+    return replace(apart, grid=grid, groups=int(dict(inner.annotations).get(GROUPS, 1)))
 
 
 def _most_blocks(loop: Stmt) -> int:

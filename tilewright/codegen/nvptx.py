@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
+from tilewright.codegen.apart import Apart
 from tilewright.codegen.apart_attention import AttentionApart
 from tilewright.codegen.apart_product import ProductApart
 from tilewright.codegen.combine import WARP, Combination, barrier, emit_combined
@@ -27,6 +28,7 @@ from tilewright.codegen.launches import (
     tensor_map,
 )
 from tilewright.codegen.memory import emit_store
+from tilewright.codegen.shared_product import SharedProduct
 from tilewright.codegen.statements import StatementEmitter
 from tilewright.codegen.staying import BLOCK, Staying
 from tilewright.codegen.walk_parts import has_one_product
@@ -120,13 +122,19 @@ def _emit_launch(
         fn.emit(f'call void asm sideeffect "{EARLY}", "~{{memory}}"()')
     statements_of = LaunchEmitter(emitter, launch, dtypes, func.params)
     if launch.apart:
-        kind = ProductApart if has_one_product(launch.body) else AttentionApart
-        kind(statements_of).emit()
+        _apart(launch)(statements_of).emit()
     else:
         statements_of.emit(launch.body)
     limits = f'nounwind "nvvm.reqntid"="{launch.all_threads}"'
     limits += f' "nvvm.minctasm"="{launch.resident}"' if launch.resident else ""
     fn.finish(limits, convention="ptx_kernel ")
+
+
+def _apart(launch: Launch) -> type[Apart]:
+    """What emits a launch some of whose threads only copy."""
+    if launch.shares is not None:
+        return SharedProduct
+    return ProductApart if has_one_product(launch.body) else AttentionApart
 
 
 def _own_buffers(body: Stmt) -> set[str]:

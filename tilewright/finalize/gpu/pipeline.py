@@ -14,6 +14,7 @@ from tilewright.finalize.gpu.keep import keep
 from tilewright.finalize.gpu.memory import room_on
 from tilewright.finalize.gpu.private import shrink_private
 from tilewright.finalize.gpu.reside import reside
+from tilewright.finalize.gpu.shares import make_parts
 from tilewright.finalize.gpu.stages import overlap_copies
 from tilewright.finalize.gpu.stagger import stagger
 from tilewright.finalize.gpu.swizzle import swizzle
@@ -36,6 +37,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("compact", partial(compact, room=room_on(target))),
         ("stagger", stagger),
         ("shrink-private", shrink_private),
+        ("make-parts", make_parts),
         ("flatten", flatten),
         ("vectorize", vectorize),
         ("unroll", unroll),

@@ -45,6 +45,9 @@ AT_ONCE = "at_once"
 GROUPS = "groups"
 # The note on a loop of such a block: other threads copy what it reads, so many steps ahead.
 APART = "apart"
+# The note on a grid loop: its blocks have equal shares of the steps of all iterations, not whole
+# iterations, and hand over what they have of sums that others end.
+SHARES = "shares"
 # The note on a loop over launches: all blocks of threads stay for all of its iterations.
 STAYING = "staying"
 WARP_SIZE = 32

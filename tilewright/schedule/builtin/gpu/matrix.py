@@ -21,7 +21,7 @@ from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Buffer, Iter, Store
-from tilewright.ir.loop.threads import APART, AT_ONCE, FRAGMENT, GROUPS, RESIDENT
+from tilewright.ir.loop.threads import APART, AT_ONCE, FRAGMENT, GROUPS, RESIDENT, SHARES
 from tilewright.ir.loop.walk import loops, loops_above
 from tilewright.schedule.builtin.gpu.matrix_tiles import MatrixTile
 from tilewright.schedule.builtin.gpu.product import reads_along_depth, schedule_in_parts
@@ -122,7 +122,7 @@ def _schedule_tiles(
     for buffer in _read_ahead(facts_of(sch.func), reader, tile, _free_words(tile, target)):
         sch.hold(reader, buffer, "register")
     if tile.staying:
-        sch.annotate(grid, AT_ONCE, target.multiprocessors)
+        sch.annotate(grid, SHARES if tile.shares else AT_ONCE, target.multiprocessors)
         sch.annotate(grid, GROUPS, tile.staying)
         sch.annotate(grid, RESIDENT, 1)
         sch.annotate(k0, APART, tile.stages)

@@ -59,7 +59,8 @@ class MatrixTile:
     product. Some pay only for `windows` of a convolution, whose rows threads copy piece by piece.
     Warps may have rows several times, if it `repeats` them. Where blocks are `staying`, it is for
     whole tiles that threads apart copy, and one of so many groups of threads that have tiles in
-    turns; `otherwise` is the tile that is taken if those of operands are not whole.
+    turns; `otherwise` is the tile that is taken if those of operands are not whole. With `shares`,
+    blocks have equal numbers of steps of all tiles.
     """
 
     rows: int
@@ -78,6 +79,7 @@ class MatrixTile:
     windows: bool = False
     repeats: int = 1
     staying: int = 0
+    shares: bool = False
     otherwise: MatrixTile | None = None
 
     def of(self, bytes: int) -> MatrixTile:
