@@ -87,11 +87,11 @@ def test_emitted_code_by_threads_of_this_machine(
     run_launches(plain, own, {})
     (result,) = plain.outputs
     np.testing.assert_allclose(
-        own[result].astype(np.float32), _product(sizes, arrays, order), rtol=1e-2, atol=1e-2
+        own[result].astype(np.float32), product(sizes, arrays, order), rtol=1e-2, atol=1e-2
     )
 
 
-def _product(sizes: tuple[int, int, int], arrays: dict[str, np.ndarray], order: str) -> np.ndarray:
+def product(sizes: tuple[int, int, int], arrays: dict[str, np.ndarray], order: str) -> np.ndarray:
     """What `dense` means."""
     m, n, k = sizes
     shapes = {"x": (m, k), "w": (n, k) if order[1] == "t" else (k, n), "bias": (n,)}
@@ -117,5 +117,5 @@ def test_the_loop_means_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_kernels_assemble_without_spills(
     tile: MatrixTile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _, scheduled = _scheduled((768, 768, 768), tile, monkeypatch, "nt")
+    _, scheduled = _scheduled((768, 6 * tile.columns, 768), tile, monkeypatch, "nt")
     assembled(scheduled, H200, tmp_path)

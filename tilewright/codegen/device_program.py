@@ -28,7 +28,6 @@ from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer
-from tilewright.ir.loop.walk import touched_buffers
 from tilewright.ir.types import Shape
 from tilewright.passes.plan_memory import Placement
 from tilewright.runtime.cuda.formulas import OPERATIONS, Formula
@@ -123,7 +122,7 @@ def _span(param: Buffer, box: tuple[Shape, Shape] | None) -> list[Any]:
 
 
 def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -> Data:
-    reads, writes = touched_buffers(launch.body)
+    reads, writes = launch.touched
     return {
         "name": launch.name,
         "grid": formula(launch.grid),

@@ -18,7 +18,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.apart import walk_of
 from tilewright.finalize.gpu.memory import ALIGNMENT
-from tilewright.finalize.gpu.shares import Shares, shares_of
+from tilewright.finalize.gpu.shares import Shares, parts_name, ready_name, shares_of
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.threads import (
     AT_ONCE,
@@ -101,6 +101,13 @@ class Launch:
         all the time, some get more of them than others, and all wait for those.
         """
         return not self.together and self.resident <= 1
+
+    @property
+    def touched(self) -> tuple[set[str], set[str]]:
+        """The buffers that it reads, and those that it writes."""
+        reads, writes = touched_buffers(self.body)
+        handed = {parts_name(self.number), ready_name(self.number)} if self.shares else set[str]()
+        return reads | handed, writes | handed
 
     @property
     def shared(self) -> int:

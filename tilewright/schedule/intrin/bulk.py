@@ -21,7 +21,7 @@ PANEL = 64
 """The columns of a panel of elements of 16 bits."""
 SIDES = (64, 128, 192, 256)
 """How many rows a tile of as many columns as a panel has, how many columns one of as many rows."""
-WHOLE = ((128, 128),)
+WHOLE = ((128, 128), (160, 64), (96, 64))
 """Other tiles, rows and columns, of elements of 16 bits."""
 # The types of elements, and their bytes.
 _TYPES = {"bf16": 2, "f16": 2, "f32": 4, "i8": 1, "u8": 1}

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from tilewright.schedule.intrin.kinds import of_sums
 from tilewright.schedule.intrin.mma import BLOCKS, function_text
 from tilewright.schedule.intrin.row import Intrinsic
-from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS
+from tilewright.schedule.intrin.wgmma import COLUMNS, ROWS, UNEVEN
 
 GROUP = 32
 """The columns that four threads have together, eight each, or all threads of a warp, one each."""
@@ -27,7 +27,7 @@ PAIRED = (32, 64, 96, 128)
 WIDE, ONE = 8, 1
 """The neighbours in a row that a thread has of turned sums, and of spread ones."""
 _SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
-_BLOCKS = (*BLOCKS, *((ROWS, columns) for columns in COLUMNS))
+_BLOCKS = (*BLOCKS, *((ROWS, columns) for columns in (*COLUMNS, *UNEVEN)))
 
 
 def turn_name(rows: int, columns: int, total: str = "f32") -> str:

@@ -50,6 +50,8 @@ ROWS, DEPTH = 16, 64
 """The rows of one warp, and the depth that one tile statement adds, in elements of 16 bits."""
 COLUMNS = (256, 192, 128, 64)
 """How many columns of sums there may be."""
+UNEVEN = (160, 96)
+"""The same of operands of 16 bits along the depth: others lie in panels of 64 columns."""
 BEGUN = (128, 64)
 """The same where nobody waits for the end."""
 MOST_LEFT = 2
@@ -267,7 +269,7 @@ WGMMA: dict[str, Intrinsic] = {
     **{
         name: zero_row(name, ROWS, columns, total)
         for total in _REGISTERS
-        for columns in COLUMNS
+        for columns in (*COLUMNS, *(UNEVEN if total == "f32" else ()))
         for name in (_zero_name(total, columns),)
     },
     **{
@@ -277,6 +279,13 @@ WGMMA: dict[str, Intrinsic] = {
         for order in wgmma_orders(kind)
         for name in (wgmma_names(kind, columns, order[1], order[0])[1],)
         for left, word in enumerate(("", "_ahead") if order[0] == "n" else ("",))
+    },
+    **{
+        f"{name}{word}": _step(f"{name}{word}", dtype, columns, "nt", left)
+        for dtype in ("bf16", "f16")
+        for columns in UNEVEN
+        for name in (wgmma_names(dtype, columns, "t")[1],)
+        for left, word in enumerate(("", "_ahead"))
     },
     **{
         made: _step(made, dtype, columns, order, MOST_LEFT)
@@ -296,7 +305,7 @@ WGMMA: dict[str, Intrinsic] = {
     **{
         settle_name(columns, left, total): _settle(columns, left, total)
         for total, most in (("f32", MOST_LEFT), ("i32", 0))
-        for columns in COLUMNS
+        for columns in (*COLUMNS, *(UNEVEN if total == "f32" else ()))
         for left in range(most + 1)
     },
 }

@@ -24,9 +24,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 
-def chosen(m: int, n: int, k: int, target: GpuTarget = H200) -> MatrixTile | None:
-    ((func, _),) = sources(dense(m, n, k))
-    facts = facts_of(func)
+def chosen(
+    m: int, n: int, k: int, target: GpuTarget = H200, order: str = "nn"
+) -> MatrixTile | None:
+    ((func, _),) = sources(dense(m, n, k, order=order))
+    sch = Schedule(func)
+    inline_copies(sch, facts_of(func), frozenset())
+    facts = facts_of(sch.func)
     return matrix_tile_of(facts.blocks[0], facts.buffers, target)
 
 
@@ -60,25 +64,37 @@ def test_what_was_measured_best_is_taken(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "tiles"),
+    ("sizes", "columns", "staying", "shares"),
     [
-        ((4096, 2304, 768), [(128, 192, 1)]),
-        ((4096, 50257, 768), [(128, 192, 1), (128, 128, 2)]),
-        ((4096, 768, 3072), [(128, 192, 1)]),
-        ((25088, 512, 128), [(128, 128, 2)]),
-        ((4096, 768, 768), []),
-        ((4096, 4096, 4096), []),
+        ((4096, 2304, 768), 192, 1, False),
+        ((4096, 50257, 768), 192, 1, False),
+        ((4096, 768, 3072), 192, 1, False),
+        ((25088, 512, 128), 128, 2, False),
+        ((512, 11008, 4096), 128, 1, False),
+        ((4096, 768, 768), 192, 0, False),
+        ((4096, 4096, 4096), 256, 0, False),
+        ((1152, 4096, 8192), 256, 1, True),
+        ((768, 3328, 8640), 256, 1, True),
     ],
 )
 def test_blocks_stay_where_that_was_measured_best(
-    sizes: tuple[int, int, int], tiles: list[tuple[int, int, int]]
+    sizes: tuple[int, int, int], columns: int, staying: int, shares: bool
 ) -> None:
-    found, tile = [], chosen(*sizes)
-    while tile is not None and tile.staying:
-        found.append((tile.rows, tile.columns, tile.staying))
-        tile = tile.otherwise
+    tile = chosen(*sizes)
     assert tile is not None
-    assert found == tiles
+    assert (tile.columns, tile.staying, tile.shares) == (columns, staying, shares)
+    while tile.otherwise is not None:
+        assert tile.staying
+        tile = tile.otherwise
+    assert not tile.staying
+
+
+def test_columns_that_fill_no_panel_are_for_operands_along_the_depth() -> None:
+    across, along = chosen(2048, 1280, 8192), chosen(2048, 1280, 8192, order="nt")
+    assert across is not None
+    assert along is not None
+    assert along.columns == 160
+    assert across.columns % 64 == 0
 
 
 def test_only_machines_that_have_them_group_warps() -> None:

@@ -42,7 +42,7 @@ from tilewright.schedule.products import operand_load, product_roles
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# The rows of tiles that are gone through together.
+# The most rows of tiles that are gone through together.
 BAND = 8
 # Words that a thread may read of what follows a sum of floats, before it writes any of that.
 HELD_WORDS = 64
@@ -145,9 +145,10 @@ def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     Tiles that run at the same time then share both operands: fewer bytes pass the L2.
     """
     (count,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == rows)
-    if count is None or count % BAND or count == BAND:
+    band = max(n for n in range(1, BAND + 1) if (count or 1) % n == 0)
+    if band == 1:
         return str(sch.fuse(batch, rows, columns))
-    bands, row = sch.split(rows, [None, BAND])
+    bands, row = sch.split(rows, [None, band])
     sch.reorder(batch, bands, columns, row)
     return str(sch.fuse(batch, bands, columns, row))
 

@@ -46,6 +46,8 @@ TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
 # Microseconds that blocks which stay begin later, in which the results of a tile are written, and
 # of a function where one of several groups has it, while others multiply.
 BEGIN, WRITE, BESIDE = 1.2, 1.2, 0.065
+# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile.
+HAND, PART = 2.3e-4, 4.6e-5
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,15 @@ MATRIX_TILES = (
     MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
     MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
 )
-# The same where blocks stay.
+# The same where blocks stay. With equal shares, no two of them read the same at the same time.
 STAYING_TILES = (
     MatrixTile(128, 128, 4, 1, 6, 1, 0.39, grouped=True, repeats=2, staying=2),
     MatrixTile(128, 192, 8, 1, 5, 1, 0.475, grouped=True, staying=1),
+    MatrixTile(128, 160, 8, 1, 5, 1, 0.42, grouped=True, staying=1),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.345, grouped=True, staying=1),
+    MatrixTile(128, 96, 8, 1, 7, 1, 0.265, grouped=True, staying=1),
+    MatrixTile(128, 256, 8, 1, 4, 1, 0.69, grouped=True, staying=1, shares=True),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.42, grouped=True, staying=1, shares=True),
 )
 
 
@@ -174,9 +181,11 @@ class _Work:
 
     def load(self, tile: MatrixTile, processors: int) -> tuple[int, int]:
         """How many tiles a multiprocessor has, and the steps of each."""
-        tiles = -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
-        load = -(-tiles * self.batch * tile.parts // processors)
+        load = -(-self._tiles(tile) * tile.parts // processors)
         return load, -(-self.depth // (tile.parts * tile.depth))
+
+    def _tiles(self, tile: MatrixTile) -> int:
+        return self.batch * -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
 
     def time(self, tile: MatrixTile, processors: int) -> float:
         """Microseconds with a tile, but for what all take.
@@ -201,6 +210,10 @@ class _Work:
         step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
         function = BESIDE if tile.staying > 1 else FUNCTION
         formulas = tile.rows * tile.columns / tile.threads * self.functions * function
+        if tile.shares:
+            own = -(-self._tiles(tile) * steps // processors)
+            handed = tile.rows * tile.columns * (HAND + PART * steps / own)
+            return BEGIN + own * step + handed + load * (formulas + WRITE)
         each = max(steps * step, (steps * step + formulas + WRITE) / tile.staying)
         return BEGIN + (load - 1) * each + steps * step + formulas
 
@@ -235,17 +248,22 @@ def matrix_tile_of(
     best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
     load, steps = work.load(best, target.multiprocessors)
     pays = best.stages <= ENGINE_STAGES and load * steps > ENGINE_STEPS
-    return _or_staying(replace(best, engine=dtype == F32 or pays), work, target)
+    best = replace(best, engine=dtype == F32 or pays)
+    if not best.grouped or best.bytes != STAYING_TILES[0].bytes:
+        return best
+    tiles = [t for t in STAYING_TILES if along[1] or t.columns % LEAST_ROW == 0]
+    return _or_staying(best, tiles, work, target)
 
 
-def _or_staying(best: MatrixTile, work: _Work, target: GpuTarget) -> MatrixTile:
+def _or_staying(
+    best: MatrixTile, tiles: Sequence[MatrixTile], work: _Work, target: GpuTarget
+) -> MatrixTile:
     """The tile for blocks that stay that takes least, before others; a given one if none do."""
-    taken = [(work.time(t, target.multiprocessors), n) for n, t in enumerate(STAYING_TILES)]
+    taken = [(work.time(t, target.multiprocessors), n) for n, t in enumerate(tiles)]
     least = work.time(best, target.multiprocessors)
-    known = best.grouped and best.bytes == STAYING_TILES[0].bytes
     for time, n in sorted(taken, reverse=True):
-        if known and time < least:
-            best = replace(STAYING_TILES[n], otherwise=best)
+        if time < least:
+            best = replace(tiles[n], otherwise=best)
     return best
 
 
