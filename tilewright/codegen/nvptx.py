@@ -8,7 +8,7 @@ iterations. What stands outside of thread loops, the first thread does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, as_int, const
@@ -130,7 +130,7 @@ def _emit_launch(
     fn.finish(limits, convention="ptx_kernel ")
 
 
-def _apart(launch: Launch) -> type[Apart]:
+def _apart(launch: Launch) -> Callable[[LaunchEmitter], Apart]:
     """What emits a launch some of whose threads only copy."""
     if launch.shares is not None:
         return SharedProduct

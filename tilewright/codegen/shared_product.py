@@ -26,7 +26,7 @@ from tilewright.codegen.combine import WARP
 from tilewright.codegen.types import memory_type
 from tilewright.codegen.walk_parts import products
 from tilewright.finalize.gpu.private import APART, GROUP, PAIR
-from tilewright.finalize.gpu.shares import parts_name, ready_name
+from tilewright.finalize.gpu.shares import Shares, parts_name, ready_name
 from tilewright.ir.loop.nodes import Alloc, Buffer
 from tilewright.ir.loop.threads import THREAD
 from tilewright.ir.loop.walk import statements
@@ -97,7 +97,7 @@ class SharedProduct(ProductApart):
                 self._all(self.parts.after)
 
     @property
-    def _shares(self):
+    def _shares(self) -> Shares:
         shares = self.em.launch.shares
         assert shares is not None
         return shares
