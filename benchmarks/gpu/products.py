@@ -79,6 +79,9 @@ ROWS = (
     Row(128, 768, 3072),
     Row(128, 768, 3072, kind="f16", turned=True),
     Row(1, 4096, 4096),
+    Row(512, 11008, 4096, turned=True),
+    Row(1152, 4096, 8192, turned=True),
+    Row(2048, 1280, 8192, turned=True),
     Row(4096, 4096, 4096, kind="i8", turned=True),
     Row(512, 3072, 768, kind="i8", turned=True),
     Row(128, 768, 3072, kind="i8", turned=True),
@@ -241,9 +244,11 @@ def random_rows(count: int) -> list[Row]:
     """Products of random sizes, types and layouts."""
     rng = np.random.default_rng(SEED)
     found = []
-    for _ in range(count):
+    for number in range(count):
         m, n, k = (int(2 ** rng.uniform(2.5, 10)) for _ in range(3))
-        if rng.random() < 0.5:
+        if number % 4 == 0:  # large enough for blocks that stay
+            m, n, k = 2 * m, -(-n // 8) * 32, -(-k // 8) * 64
+        elif rng.random() < 0.5:
             n, k = -(-n // 8) * 8, -(-k // 8) * 8
         kind = ("bf16", "f16")[int(rng.integers(2))]
         found.append(Row(m, n, k, kind, bool(rng.integers(2)), bool(rng.integers(2))))

@@ -29,11 +29,11 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 
-# Products, most on tensor cores: whole tiles, edges, few rows, much depth, blocks that stay; and
-# their types.
+# Products, most on tensor cores: whole tiles, edges, few rows, much depth, blocks that stay, and
+# those with equal shares of all steps; and their types.
 PRODUCTS = (
     *((256, 256, 256), (200, 136, 72), (67, 45, 33), (1, 512, 512), (64, 64, 2048)),
-    (2048, 2304, 128),
+    *((2048, 2304, 128), (896, 1280, 4096)),
 )
 INTEGERS = (
     Case(256, 256, 256, "u8", "i8"),

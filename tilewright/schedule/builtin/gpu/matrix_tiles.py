@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from tilewright.arith.expr import Call, Var, as_int
 from tilewright.arith.operators import CHEAP_CALLS
@@ -46,8 +47,10 @@ TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
 # Microseconds that blocks which stay begin later, in which the results of a tile are written, and
 # of a function where one of several groups has it, while others multiply.
 BEGIN, WRITE, BESIDE = 1.2, 1.2, 0.065
-# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile.
-HAND, PART = 2.3e-4, 4.6e-5
+# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile; and
+# the tiles of a multiprocessor from which on their steps take longer: no two blocks read the same
+# at the same time, and all that they read is more than the L2 has.
+HAND, PART, MOST_SHARED = 2.3e-4, 4.6e-5, 2
 
 
 @dataclass(frozen=True)
@@ -153,13 +156,13 @@ MATRIX_TILES = (
     MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
     MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
 )
-# The same where blocks stay. With equal shares, no two of them read the same at the same time.
+# The same where blocks stay.
 STAYING_TILES = (
     MatrixTile(128, 128, 4, 1, 6, 1, 0.39, grouped=True, repeats=2, staying=2),
     MatrixTile(128, 192, 8, 1, 5, 1, 0.475, grouped=True, staying=1),
     MatrixTile(128, 160, 8, 1, 5, 1, 0.42, grouped=True, staying=1),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.345, grouped=True, staying=1),
-    MatrixTile(128, 96, 8, 1, 7, 1, 0.265, grouped=True, staying=1),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.355, grouped=True, staying=1),
+    MatrixTile(128, 96, 8, 1, 7, 1, 0.28, grouped=True, staying=1),
     MatrixTile(128, 256, 8, 1, 4, 1, 0.69, grouped=True, staying=1, shares=True),
     MatrixTile(128, 128, 8, 1, 6, 1, 0.42, grouped=True, staying=1, shares=True),
 )
@@ -210,6 +213,8 @@ class _Work:
         step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
         function = BESIDE if tile.staying > 1 else FUNCTION
         formulas = tile.rows * tile.columns / tile.threads * self.functions * function
+        if tile.shares and load > MOST_SHARED:
+            return inf
         if tile.shares:
             own = -(-self._tiles(tile) * steps // processors)
             handed = tile.rows * tile.columns * (HAND + PART * steps / own)
