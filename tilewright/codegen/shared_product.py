@@ -63,7 +63,10 @@ PIECE = 4
 
 
 class SharedProduct(ProductApart):
-    """Emits a launch whose blocks have shares of one product."""
+    """Emits a launch whose blocks have shares of one product.
+
+    A thread that copies counts tiles and where its share ends besides.
+    """
 
     few = 40
 

@@ -8,7 +8,7 @@ from tests.differential.kernel_graphs import _Maker
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.test_matrix import A100, dense, of_bytes
 from tests.schedule.builtin.scheduled import sources
-from tilewright.arith.expr import call
+from tilewright.arith.expr import Var, call
 from tilewright.core.dtypes import F16, I8, U8
 from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.builtin.gpu.matrix_tiles import (
@@ -88,6 +88,19 @@ def test_blocks_stay_where_that_was_measured_best(
         assert tile.staying
         tile = tile.otherwise
     assert not tile.staying
+
+
+def test_shares_are_of_a_known_number_of_steps() -> None:
+    known, unknown = (
+        matrix_tile_of(facts.blocks[0], facts.buffers, H200)
+        for rows in (1152, Var("N") * 128)
+        for facts in (facts_of(sources(dense(rows, 4096, 8192))[0][0]),)
+    )
+    assert known is not None
+    assert known.shares
+    while unknown is not None:
+        assert not unknown.shares
+        unknown = unknown.otherwise
 
 
 def test_columns_that_fill_no_panel_are_for_operands_along_the_depth() -> None:

@@ -47,9 +47,9 @@ TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
 # Microseconds that blocks which stay begin later, in which the results of a tile are written, and
 # of a function where one of several groups has it, while others multiply.
 BEGIN, WRITE, BESIDE = 1.2, 1.2, 0.065
-# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile; and
-# the tiles of a multiprocessor from which on their steps take longer: no two blocks read the same
-# at the same time, and all that they read is more than the L2 has.
+# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile;
+# and the tiles of a multiprocessor from which on their steps take longer: no two blocks read the
+# same at the same time, and all that they read is more than the L2 has.
 HAND, PART, MOST_SHARED = 2.3e-4, 4.6e-5, 2
 
 
@@ -256,7 +256,12 @@ def matrix_tile_of(
     best = replace(best, engine=dtype == F32 or pays)
     if not best.grouped or best.bytes != STAYING_TILES[0].bytes:
         return best
-    tiles = [t for t in STAYING_TILES if along[1] or t.columns % LEAST_ROW == 0]
+    known = all(as_int(it.extent) is not None for it in block.iters)
+    tiles = [
+        t
+        for t in STAYING_TILES
+        if (along[1] or t.columns % LEAST_ROW == 0) and (known or not t.shares)
+    ]
     return _or_staying(best, tiles, work, target)
 
 
