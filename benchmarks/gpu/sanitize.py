@@ -29,12 +29,13 @@ from tilewright.ops.build import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 
-# Products, most on tensor cores: whole tiles, edges, few rows, much depth, blocks that stay, and
-# those with equal shares of all steps; and their types.
+# Products, most on tensor cores: whole tiles, edges, few rows, much depth, blocks that stay; one of
+# 16 bits whose blocks have equal shares of all steps; and their types.
 PRODUCTS = (
     *((256, 256, 256), (200, 136, 72), (67, 45, 33), (1, 512, 512), (64, 64, 2048)),
-    *((2048, 2304, 128), (896, 1280, 4096)),
+    (2048, 2304, 128),
 )
+SHARED = (896, 1280, 4096)
 INTEGERS = (
     Case(256, 256, 256, "u8", "i8"),
     Case(200, 136, 80, "i8", "i8", "one", "each"),
@@ -96,6 +97,7 @@ def compiled(job: Work) -> tuple[Work, Container | str]:
 def all_jobs(shapes: int) -> list[Work]:
     """Products of every type, attention, and the other kernels at so many shapes."""
     jobs: list[Work] = [("product", sizes, kind) for sizes in PRODUCTS for kind in KINDS]
+    jobs += (("product", SHARED, kind) for kind in ("bf16", "fp16"))
     jobs += (("integers", astuple(case), "i8") for case in INTEGERS)
     jobs += (("attention", case, "16 bits") for case in ATTENTIONS)
     return jobs + [job for kind in ("f32", "fp16") for job in random_jobs(shapes, kind)]

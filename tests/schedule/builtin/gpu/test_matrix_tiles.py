@@ -18,7 +18,12 @@ from tilewright.schedule.builtin.gpu.matrix_tiles import (
     matrix_tile_of,
 )
 from tilewright.schedule.builtin.inlining import inline_copies
-from tilewright.schedule.builtin.structure import facts_of, reductions, value_of
+from tilewright.schedule.builtin.structure import (
+    TYPICAL_SIZE,
+    facts_of,
+    reductions,
+    value_of,
+)
 from tilewright.schedule.intrin.mma import BLOCKS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -93,7 +98,7 @@ def test_blocks_stay_where_that_was_measured_best(
 def test_shares_are_of_a_known_number_of_steps() -> None:
     known, unknown = (
         matrix_tile_of(facts.blocks[0], facts.buffers, H200)
-        for rows in (1152, Var("N") * 128)
+        for rows in (1152, Var("N") * (1152 // TYPICAL_SIZE))
         for facts in (facts_of(sources(dense(rows, 4096, 8192))[0][0]),)
     )
     assert known is not None
