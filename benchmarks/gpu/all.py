@@ -72,7 +72,7 @@ PARTS = {
     "attention": Part("attention.py", ("--shapes", "100"), 90),
     "models": _models(400, "--engines", "ours,eager,inductor"),
     "jax": _models(300, "--engines", "jax"),
-    "cold": _models(120, "resnet50", "bert_base", *COLD),
+    "cold": _models(120, "resnet50", *COLD),
     "shapes": Part("check.py", ("kernels", "--shapes", "100"), 170),
     "shapes16": Part("check.py", ("kernels", "--shapes", "100", "--precision", "fp16"), 170),
     "leaks": Part("leaks.py", (), 60),
