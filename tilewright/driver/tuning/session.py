@@ -11,7 +11,6 @@ the built-in schedules. A second one ends that as well.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -191,10 +190,8 @@ class Session:
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
             search = searches[chosen]
             job = self._job(search, folder)
-            begin = time.monotonic()
             more = job is not None and search.round(measurer, job, wanted)
-            seconds = time.monotonic() - begin
-            scheduler.observe(chosen, search.best, finished=not more, seconds=seconds)
+            scheduler.observe(chosen, search.best, finished=not more)
 
     def _allowed(self) -> int:
         """How many trials the next batch may have."""

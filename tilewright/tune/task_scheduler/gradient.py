@@ -1,4 +1,4 @@
-"""After Ansor's: the next batch goes where it shortens the model's latency most for its time.
+"""After Ansor's: the next batch goes where it is expected to shorten the model's latency most.
 
 The gain of a batch for task i, with weight w and best time g after t batches, is estimated as
 
@@ -6,24 +6,19 @@ The gain of a batch for task i, with weight w and best time g after t batches, i
 
 The first term is how it went lately, the second how it might go: where what is left to gain falls
 as 1/t, the next batch gains as 1/t², and tasks get batches as the roots of their shares of the
-latency. `ansor.py` hopes for more; docs/design/0042 has how both do. Trials of long kernels take
-longer, so the gain counts for each second that batches of a task have taken.
+latency. `ansor.py` hopes for more; docs/design/0042 has how both do.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
 
 from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskScheduler
 
-# No batch is taken to be shorter.
-LEAST_SECONDS = 1e-3
-
 
 class GradientScheduler(TaskScheduler):
-    """The task with the largest expected gain a second."""
+    """The task with the largest expected gain."""
 
     def __init__(self, tasks: Sequence[Task], recent: float = 0.2, window: int = 3) -> None:
         super().__init__(tasks)
@@ -31,17 +26,8 @@ class GradientScheduler(TaskScheduler):
         self.window = window
 
     def choose(self, open_tasks: Sequence[int]) -> int:
-        """A task that had no batch yet, else the largest expected gain a second."""
-
-        def worth(number: int) -> float:
-            return self.gain(self.tasks[number]) / self.cost(self.tasks[number])
-
-        return max(open_tasks, key=worth)
-
-    def cost(self, one: Progress) -> float:
-        """Seconds that one more batch is expected to take: as before, or as those of others."""
-        known = one.seconds or [s for other in self.tasks for s in other.seconds]
-        return max(fmean(known), LEAST_SECONDS) if known else 1.0
+        """A task that had no batch yet, else the largest expected gain."""
+        return max(open_tasks, key=lambda number: self.gain(self.tasks[number]))
 
     def gain(self, one: Progress) -> float:
         """Seconds of latency that one more batch is expected to save."""

@@ -29,11 +29,10 @@ class Task:
 
 @dataclass
 class Progress:
-    """What is known of a task: its best time after each batch of trials, and what those took."""
+    """What is known of a task: its best time after each batch of trials."""
 
     task: Task
     best: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     finished: bool = False
 
     @property
@@ -57,18 +56,11 @@ class TaskScheduler(ABC):
     def choose(self, open_tasks: Sequence[int]) -> int:
         """One of the tasks that are not finished."""
 
-    def observe(
-        self, number: int, best: float, finished: bool = False, seconds: float | None = None
-    ) -> None:
-        """A batch for a task is done: its best time so far, and whether its space is used up.
-
-        `seconds` is what the batch took, where somebody has looked at the clock.
-        """
+    def observe(self, number: int, best: float, finished: bool = False) -> None:
+        """A batch for a task is done: its best time so far, and whether its space is used up."""
         task = self.tasks[number]
         task.best.append(min(best, task.now))
         task.finished = finished
-        if seconds is not None:
-            task.seconds.append(seconds)
 
     @property
     def latency(self) -> float:
