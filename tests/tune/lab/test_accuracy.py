@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.lab.accuracy import accuracies
+from tilewright.tune.lab.accuracy import accuracies, program_task
 from tilewright.tune.space.table import program_spaces
+
+# Programs that a model of real ones learns from.
+LEARNT = 40
 
 
 def test_models_order_programs_that_they_have_not_seen(products: list[str]) -> None:
@@ -26,15 +29,10 @@ def test_models_order_programs_that_they_have_not_seen(products: list[str]) -> N
 
 @pytest.mark.slow
 def test_learnt_models_order_real_programs() -> None:
-    """Kendall's tau on programs that were not learnt from, in the spaces that we have.
-
-    Sums of rows are all bound by memory, and have no order.
-    """
-    spaces = [name for name in program_spaces() if not name.startswith("rowsum")]
-    found = accuracies(spaces, ["lightgbm", "informed"], 40, [0])
-    within = [one.within for one in found]
-    assert min(within) > 0.5
-    assert sum(within) / len(within) > 0.7
+    """Kendall's tau of 0.6 on programs that were not learnt from, in every space that has such."""
+    spaces = [name for name in program_spaces() if len(program_task(name)[1]) > LEARNT]
+    found = accuracies(spaces, ["lightgbm", "informed"], LEARNT, range(3))
+    assert min(one.within for one in found) > 0.6
     across = [one.across for one in found if one.cost_model == "informed"]
     assert sum(across) / len(across) > 0.4  # type: ignore[arg-type]
 

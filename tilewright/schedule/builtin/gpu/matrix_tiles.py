@@ -161,7 +161,7 @@ STAYING_TILES = (
     MatrixTile(128, 128, 4, 1, 6, 1, 0.39, grouped=True, repeats=2, staying=2),
     MatrixTile(128, 192, 8, 1, 5, 1, 0.475, grouped=True, staying=1),
     MatrixTile(128, 160, 8, 1, 5, 1, 0.42, grouped=True, staying=1),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.35, grouped=True, staying=1),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.355, grouped=True, staying=1),
     MatrixTile(128, 96, 8, 1, 7, 1, 0.28, grouped=True, staying=1),
     MatrixTile(128, 256, 8, 1, 4, 1, 0.69, grouped=True, staying=1, shares=True),
     MatrixTile(128, 128, 8, 1, 6, 1, 0.42, grouped=True, staying=1, shares=True),
