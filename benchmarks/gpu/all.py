@@ -21,8 +21,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +36,7 @@ ROOT = HERE.parent.parent
 # Where models are exported to, for as long as the machine lasts.
 WORK = Path(tempfile.gettempdir()) / "tilewright-models"
 TOLD_EVERY = 5.0
+WRITING = threading.Lock()
 
 Figures = dict[str, Any]
 
@@ -42,7 +45,8 @@ Figures = dict[str, Any]
 class Part:
     """One process: a script with its arguments, and how many seconds it may take.
 
-    With `adds`, its figures are added to those of earlier calls.
+    With `adds`, its figures are added to those of earlier calls. What is not `timed` may run beside
+    others that are not.
     """
 
     script: str
@@ -50,6 +54,7 @@ class Part:
     limit: float
     tool: str = ""
     adds: bool = False
+    timed: bool = True
 
     def command(self, result: Path) -> list[str]:
         """What is run; figures go to `result`."""
@@ -65,6 +70,7 @@ def _models(limit: float, *given: str) -> Part:
 
 
 COLD = ("--workers", "1", "--batches", "1", "--precisions", "fp16", "--engines", "ours,inductor")
+CHECKED = ("kernels", "--shapes", "100", "--precisions", "f32,fp16")
 PARTS = {
     "rows": Part("rows.py", (), 100),
     "products": Part("products.py", ("--shapes", "100"), 90),
@@ -73,11 +79,10 @@ PARTS = {
     "models": _models(400, "--engines", "ours,eager,inductor"),
     "jax": _models(300, "--engines", "jax"),
     "cold": _models(120, "resnet50", *COLD),
-    "shapes": Part("check.py", ("kernels", "--shapes", "100"), 170),
-    "shapes16": Part("check.py", ("kernels", "--shapes", "100", "--precision", "fp16"), 170),
     "leaks": Part("leaks.py", (), 60),
-    "memcheck": Part("sanitize.py", ("--shapes", "3"), 90, "memcheck"),
-    "racecheck": Part("sanitize.py", ("--shapes", "3"), 90, "racecheck"),
+    "shapes": Part("check.py", CHECKED, 240, timed=False),
+    "memcheck": Part("sanitize.py", ("--shapes", "3"), 150, "memcheck", timed=False),
+    "racecheck": Part("sanitize.py", ("--shapes", "3"), 150, "racecheck", timed=False),
 }
 
 
@@ -159,10 +164,22 @@ def machine() -> str:
 
 def write(path: Path, figures: Figures, name: str, found: Figures) -> None:
     """Put what is known of a part into the file, which is whole at any time."""
-    figures["parts"][name] = found
-    fresh = path.with_suffix(".fresh")
-    fresh.write_text(json.dumps(figures, indent=1))
-    fresh.replace(path)
+    with WRITING:
+        figures["parts"][name] = found
+        fresh = path.with_suffix(".fresh")
+        fresh.write_text(json.dumps(figures, indent=1))
+        fresh.replace(path)
+
+
+def side_by_side(names: Iterable[str]) -> list[list[str]]:
+    """The parts that run at the same time, in order: one that is timed runs alone."""
+    together: list[list[str]] = []
+    for name in names:
+        if together and not PARTS[name].timed and not PARTS[together[-1][-1]].timed:
+            together[-1].append(name)
+        else:
+            together.append([name])
+    return together
 
 
 def arguments() -> argparse.Namespace:
@@ -180,22 +197,26 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure the parts that are asked for, one after another; write figures and page."""
+    """Measure the parts that are asked for; write figures and page."""
     given = arguments()
     end = time.monotonic() + given.seconds
     figures = json.loads(given.json.read_text()) if given.json.exists() else {"parts": {}}
     logs = given.logs or Path(tempfile.mkdtemp())
     logs.mkdir(parents=True, exist_ok=True)
-    for name in given.parts or PARTS:
-        left = end - time.monotonic()
-        if name == "page" or left <= 0:
-            continue
+
+    def one(name: str) -> None:
         part = _narrowed(name, given)
-        figures.update(machine=machine(), date=str(datetime.date.today()))
+        part = replace(part, limit=min(part.limit, end - time.monotonic()))
         keep = partial(write, given.json, figures, name)
         before = figures["parts"].get(name, {}).get("figures", {})
-        measure(replace(part, limit=min(part.limit, left)), logs / f"{name}.log", before, keep)
+        measure(part, logs / f"{name}.log", before, keep)
         print(name, *(figures["parts"][name][k] for k in ("ended", "seconds")), "s", flush=True)
+
+    for names in side_by_side(name for name in given.parts or PARTS if name != "page"):
+        if time.monotonic() < end:
+            figures.update(machine=machine(), date=str(datetime.date.today()))
+            with ThreadPoolExecutor(len(names)) as pool:
+                list(pool.map(one, names))
     sys.path.insert(0, str(HERE))
     from page import page
 

@@ -1,6 +1,6 @@
 """Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
-    python benchmarks/gpu/check.py kernels --shapes 30 [--precision fp16] [--json results.json]
+    python benchmarks/gpu/check.py kernels --shapes 30 [--precisions fp16] [--json results.json]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
@@ -15,8 +15,9 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from tilewright.core.config import override
 from tilewright.driver.compile import compile_container
+from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 from tilewright.runtime.executable import Executable
@@ -43,8 +45,10 @@ SUMS = ("sum", "mean")
 # By precision; with 16 bits what is rounded are inputs, weights and what lies between kernels.
 TOLERANCE = {"f32": 1e-5, "fp16": 4e-3, "bf16": 3e-2}
 
-Job = tuple[str, tuple[int, int, int], str]
-"""The kind of a kernel, three sizes, and the precision."""
+Job = tuple[str, tuple[int, int, int]]
+"""The kind of a kernel, and three sizes."""
+Finding = tuple[float, str]
+"""The difference between the results of both machines, and in words."""
 
 
 def difference(found: np.ndarray, expected: np.ndarray, scale: np.ndarray | None = None) -> float:
@@ -60,54 +64,71 @@ def difference(found: np.ndarray, expected: np.ndarray, scale: np.ndarray | None
     return float(np.linalg.norm(np.nan_to_num(wide - right))) / (norm or 1.0)
 
 
-def check_kernel(job: Job) -> tuple[Job, float, str]:
-    """The difference between one kernel's results on the GPU and on the processor, and in words.
+def check_kernel(job: Job, precisions: Sequence[str]) -> dict[str, Finding]:
+    """What is found of one kernel, by precision.
 
     The GPU's driver assembles code in the process that runs it: each has all of its own kernels.
     """
     from tests.differential.kernel_graphs import KERNELS
 
-    name, sizes, precision = job
-    given = {} if precision == "f32" else {"precision": precision}
+    name, sizes = job
     try:
         graph = KERNELS[name](*sizes)
-        gpu = compile_container(graph, target="cuda", cache=False, **given)
         cpu = compile_container(graph, target="native", cache=False)
+    except Exception as error:  # one that fails must not hide the others
+        return dict.fromkeys(precisions, failed(error))
+    return {precision: _found(graph, cpu, job, precision) for precision in precisions}
+
+
+def _found(graph: Graph, cpu: Container, job: Job, precision: str) -> Finding:
+    name, sizes = job
+    given = {} if precision == "f32" else {"precision": precision}
+    try:
+        gpu = compile_container(graph, target="cuda", cache=False, **given)
         with override(threads=1):
             worst = compare(gpu, cpu, np.random.default_rng((SEED, *sizes)), name)
-        return job, worst, f"{worst:.2e}"
-    except Exception as error:  # one that fails must not hide the others
-        return job, float("inf"), f"{type(error).__name__}: {error}"
+        return worst, f"{worst:.2e}"
+    except Exception as error:  # nor one precision the other
+        return failed(error)
 
 
-def random_jobs(shapes: int, precision: str) -> list[Job]:
+def failed(error: Exception) -> Finding:
+    """What is found where there are no results."""
+    return float("inf"), f"{type(error).__name__}: {error}"
+
+
+def random_jobs(shapes: int) -> list[Job]:
     """Every kind of kernel at so many random shapes."""
     rng = np.random.default_rng(SEED)
     return [
-        (name, tuple(int(rng.integers(1, most)) for most in _largest(name)), precision)
+        (name, tuple(int(rng.integers(1, most)) for most in _largest(name)))
         for name in KINDS
         for _ in range(shapes)
     ]
 
 
 def check_kernels(
-    shapes: int, precision: str, told: Callable[[dict[str, Any]], None]
+    shapes: int, precisions: Sequence[str], told: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     """Every kind of kernel at so many shapes: how many are right, and the worst difference.
 
     What is known so far is `told` after each kind.
     """
-    jobs = random_jobs(shapes, precision)
+    jobs = random_jobs(shapes)
+    check = partial(check_kernel, precisions=precisions)
     rows: dict[str, Any] = {}
     with ProcessPoolExecutor(WORKERS) as pool:
-        for job, worst, why in pool.map(check_kernel, jobs, chunksize=CHUNK):
-            row = rows.setdefault(job[0], {"right": 0, "worst": 0.0, "wrong": []})
-            if worst <= TOLERANCE[precision]:
-                row["right"] += 1
-                row["worst"] = max(row["worst"], worst)
-            else:
-                row["wrong"].append([job[1], why[:300]])
-            if row["right"] + len(row["wrong"]) == shapes:
+        for number, found in enumerate(pool.map(check, jobs, chunksize=CHUNK), 1):
+            kind, sizes = jobs[number - 1]
+            for precision, (worst, why) in found.items():
+                empty = {"right": 0, "worst": 0.0, "wrong": []}
+                row = rows.setdefault(f"{kind}, {precision}", empty)
+                if worst <= TOLERANCE[precision]:
+                    row["right"] += 1
+                    row["worst"] = max(row["worst"], worst)
+                else:
+                    row["wrong"].append([sizes, why[:300]])
+            if number % shapes == 0:
                 told(rows)
     return rows
 
@@ -185,13 +206,14 @@ def main() -> None:
     parser.add_argument("what", choices=["kernels", "models"])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--shapes", type=int, default=30)
-    parser.add_argument("--precision", choices=TOLERANCE, default="f32")
+    parser.add_argument("--precisions", default="f32", help=f"of {', '.join(TOLERANCE)}")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.what == "models":
         results = _check_models(args.folders)
     else:
-        results = check_kernels(args.shapes, args.precision, lambda rows: _write(rows, args.json))
+        precisions = args.precisions.split(",")
+        results = check_kernels(args.shapes, precisions, lambda rows: _write(rows, args.json))
         for name, row in results.items():
             print(name, json.dumps(row), flush=True)
     _write(results, args.json)

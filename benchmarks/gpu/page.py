@@ -217,9 +217,8 @@ def _compiling(parts: Figures) -> Iterator[str]:
 
 def _shapes(parts: Figures) -> Iterator[str]:
     counted: dict[str, tuple[int, int]] = {}
-    for part, word in (("shapes", "f32"), ("shapes16", "fp16")):
-        for kind, row in parts.get(part, {}).items():
-            counted[f"{kind}, {word}"] = row["right"], row["right"] + len(row["wrong"])
+    for kind, row in parts.get("shapes", {}).items():
+        counted[kind] = row["right"], row["right"] + len(row["wrong"])
     for part, word in (
         ("products", "products, 16 bits"),
         ("integers", "products, 8 bits"),

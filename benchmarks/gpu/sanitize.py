@@ -100,7 +100,7 @@ def all_jobs(shapes: int) -> list[Work]:
     jobs += (("product", SHARED, kind) for kind in ("bf16", "fp16"))
     jobs += (("integers", astuple(case), "i8") for case in INTEGERS)
     jobs += (("attention", case, "16 bits") for case in ATTENTIONS)
-    return jobs + [job for kind in ("f32", "fp16") for job in random_jobs(shapes, kind)]
+    return jobs + [(*job, kind) for kind in ("f32", "fp16") for job in random_jobs(shapes)]
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ def _figures() -> dict[str, Any]:
             "lstm 1 fp16": _model(None, jax=1),
         },
         "cold": {"bert_base 1 fp16": _model(1.0, inductor=2.0)},
-        "shapes": {"matmul": {"right": 99, "worst": 1e-6, "wrong": [[[1, 2, 3], "1e-2"]]}},
+        "shapes": {"matmul, f32": {"right": 99, "worst": 1e-6, "wrong": [[[1, 2, 3], "1e-2"]]}},
         "memcheck": {"summary": "0 errors", "kernels": 46, "failed": 0},
         "leaks": {"host": {"times": 10, "gpu": 0, "host": 4096, "right": True}},
     }
@@ -162,6 +162,32 @@ def test_parts_are_kept(
     _run(all_parts, monkeypatch, "models", "--json", figures, "--page", told)
     kept = json.loads(figures.read_text())["parts"]
     assert kept["models"]["figures"].keys() == {"lstm 1 f32", "rows", "shapes"}
+
+
+def test_what_is_not_timed_runs_side_by_side(
+    all_parts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert all_parts.side_by_side(all_parts.PARTS)[-2:] == [
+        ["leaks"],
+        ["shapes", "memcheck", "racecheck"],
+    ]
+    script = tmp_path / "meets.py"
+    script.write_text(f"""{WRITING}
+here, other = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+here.touch()
+while not other.exists():
+    time.sleep(0.05)
+""")
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    parts = {
+        "rows": all_parts.Part(str(script), (first, second), 20, timed=False),
+        "leaks": all_parts.Part(str(script), (second, first), 20, timed=False),
+    }
+    monkeypatch.setattr(all_parts, "PARTS", parts)
+    monkeypatch.setattr("page.page", lambda figures: "")
+    figures = tmp_path / "gpu.json"
+    _run(all_parts, monkeypatch, "--json", figures, "--page", tmp_path / "gpu.md")
+    assert [p["ended"] for p in json.loads(figures.read_text())["parts"].values()] == ["done"] * 2
 
 
 def test_figures_are_kept_while_a_part_runs(

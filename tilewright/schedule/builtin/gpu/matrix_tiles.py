@@ -37,20 +37,21 @@ LEAST_ROW = 64
 # The steps of a multiprocessor that make up for the engine's slower start. Where copies run further
 # ahead than so many stages, threads are as fast.
 ENGINE_STEPS, ENGINE_STAGES = 12, 4
-# How much slower steps are where the last columns do not fill a tile.
-EDGES = 1.3
+# How much slower steps are where the last tiles are not filled: of tiles that a multiprocessor has
+# one at a time, and of others. Threads copy those, not the engine.
+EDGE, EDGES = 1.08, 1.3
 # Microseconds of an element for a function in what follows the sum: a thread has one after another.
 FUNCTION = 0.037
-# Microseconds between a tile and the next in its place, and of the launch that adds parts; the
-# bytes of parts that are written and read in one.
-TURN, LAUNCH, BYTES = 2.0, 1.5, 4e6
-# Microseconds that blocks which stay begin later, in which the results of a tile are written, and
-# of a function where one of several groups has it, while others multiply.
-BEGIN, WRITE, BESIDE = 1.2, 1.2, 0.065
+# Microseconds in which an element of the result is written, between a tile and the next in its
+# place, and of the launch that adds parts; the bytes of parts that are written and read in one.
+WRITE, TURN, LAUNCH, BYTES = 7e-5, 1.0, 1.0, 4e6
+# Microseconds that blocks which stay begin later, and of a function where one of several groups has
+# it, while others multiply; and how much of the time to write is left then.
+BEGIN, BESIDE, WRITTEN = 1.0, 0.065, 0.8
 # Microseconds of an element that blocks with equal shares hand over, and of each part of a tile;
 # and the tiles of a multiprocessor from which on their steps take longer: no two blocks read the
 # same at the same time, and all that they read is more than the L2 has.
-HAND, PART, MOST_SHARED = 2.3e-4, 4.6e-5, 2
+HAND, PART, MOST_SHARED = 1.1e-4, 4.8e-5, 2
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,14 @@ class MatrixTile:
     """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
 
     A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
-    depth, in microseconds. Those that are `grouped` are for instructions of four warps at once.
-    `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
-    operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
-    product. Some pay only for `windows` of a convolution, whose rows threads copy piece by piece.
-    Warps may have rows several times, if it `repeats` them. Where blocks are `staying`, it is for
-    whole tiles that threads apart copy, and one of so many groups of threads that have tiles in
-    turns; `otherwise` is the tile that is taken if those of operands are not whole. With `shares`,
-    blocks have equal numbers of steps of all tiles.
+    depth, in microseconds, or that of `windows` of a convolution, whose rows threads copy piece by
+    piece. Those that are `grouped` are for instructions of four warps at once. `parts` is how many
+    parts the depth of the product is cut into, `engine` whether whole tiles of operands are copied
+    by the engine for that, and `swapped` whether it is a tile of the transposed product. Warps may
+    have rows several times, if it `repeats` them. Where blocks are `staying`, it is for whole tiles
+    that threads apart copy, and one of so many groups of threads that have tiles in turns;
+    `otherwise` is the tile that is taken if those of operands are not whole. With `shares`, blocks
+    have equal numbers of steps of all tiles.
     """
 
     rows: int
@@ -75,13 +76,13 @@ class MatrixTile:
     stages: int
     resident: int
     time: float
+    windows: float = inf
     grouped: bool = False
     depth: int = 64
     bytes: int = 2
     parts: int = 1
     engine: bool = True
     swapped: bool = False
-    windows: bool = False
     repeats: int = 1
     staying: int = 0
     shares: bool = False
@@ -137,46 +138,47 @@ class MatrixTile:
 
 # Times on an H200, of whole tiles; another GPU is slower or faster at all of them.
 MATRIX_TILES = (
-    MatrixTile(128, 256, 8, 1, 4, 1, 0.70, grouped=True),
-    MatrixTile(128, 192, 8, 1, 5, 1, 0.52, grouped=True),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.375, grouped=True),
-    MatrixTile(128, 128, 8, 1, 3, 2, 0.355, grouped=True),
-    MatrixTile(128, 64, 8, 1, 4, 2, 0.26, grouped=True, windows=True),
-    MatrixTile(64, 192, 4, 1, 6, 1, 0.33, grouped=True),
-    MatrixTile(64, 128, 4, 1, 8, 1, 0.22, grouped=True),
-    MatrixTile(64, 128, 4, 1, 4, 2, 0.19, grouped=True),
-    MatrixTile(64, 64, 4, 1, 8, 1, 0.13, grouped=True),
-    MatrixTile(64, 64, 4, 1, 4, 3, 0.127, grouped=True),
-    MatrixTile(128, 256, 2, 4, 4, 1, 1.3),
-    MatrixTile(128, 128, 2, 2, 3, 2, 0.635),
-    MatrixTile(64, 128, 2, 2, 3, 3, 0.36),
-    MatrixTile(64, 64, 2, 2, 4, 3, 0.23),
-    MatrixTile(32, 64, 2, 2, 4, 4, 0.14),
-    MatrixTile(32, 32, 1, 1, 2, 12, 0.11),
-    MatrixTile(16, 64, 1, 4, 8, 2, 0.08),
-    MatrixTile(16, 64, 1, 4, 4, 4, 0.09),
+    MatrixTile(128, 256, 8, 1, 4, 1, 0.65, 0.88, grouped=True),
+    MatrixTile(128, 192, 8, 1, 5, 1, 0.51, 0.78, grouped=True),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.36, 0.61, grouped=True),
+    MatrixTile(128, 128, 8, 1, 3, 2, 0.335, 0.60, grouped=True),
+    MatrixTile(128, 64, 8, 1, 4, 2, inf, 0.38, grouped=True),
+    MatrixTile(64, 192, 4, 1, 6, 1, 0.37, 0.54, grouped=True),
+    MatrixTile(64, 128, 4, 1, 8, 1, 0.24, 0.42, grouped=True),
+    MatrixTile(64, 128, 4, 1, 4, 2, 0.20, 0.32, grouped=True),
+    MatrixTile(64, 64, 4, 1, 8, 1, 0.16, 0.33, grouped=True),
+    MatrixTile(64, 64, 4, 1, 4, 3, 0.143, 0.21, grouped=True),
+    MatrixTile(128, 256, 2, 4, 4, 1, 1.3, 2.1),
+    MatrixTile(128, 128, 2, 2, 3, 2, 0.635, 1.0),
+    MatrixTile(64, 128, 2, 2, 3, 3, 0.40, 0.64),
+    MatrixTile(64, 64, 2, 2, 4, 3, 0.20, 0.33),
+    MatrixTile(32, 64, 2, 2, 4, 4, 0.14, 0.22),
+    MatrixTile(32, 32, 1, 1, 2, 12, 0.12, 0.18),
+    MatrixTile(16, 64, 1, 4, 8, 2, 0.09, 0.145),
+    MatrixTile(16, 64, 1, 4, 4, 4, 0.085, 0.13),
 )
 # The same where blocks stay.
 STAYING_TILES = (
-    MatrixTile(128, 128, 4, 1, 6, 1, 0.39, grouped=True, repeats=2, staying=2),
-    MatrixTile(128, 192, 8, 1, 5, 1, 0.475, grouped=True, staying=1),
-    MatrixTile(128, 160, 8, 1, 5, 1, 0.42, grouped=True, staying=1),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.355, grouped=True, staying=1),
-    MatrixTile(128, 96, 8, 1, 7, 1, 0.28, grouped=True, staying=1),
+    MatrixTile(128, 128, 4, 1, 6, 1, 0.345, grouped=True, repeats=2, staying=2),
+    MatrixTile(128, 192, 8, 1, 5, 1, 0.485, grouped=True, staying=1),
+    MatrixTile(128, 160, 8, 1, 5, 1, 0.40, grouped=True, staying=1),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.33, grouped=True, staying=1),
+    MatrixTile(128, 96, 8, 1, 7, 1, 0.255, grouped=True, staying=1),
     MatrixTile(128, 256, 8, 1, 4, 1, 0.69, grouped=True, staying=1, shares=True),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.42, grouped=True, staying=1, shares=True),
+    MatrixTile(128, 128, 8, 1, 6, 1, 0.43, grouped=True, staying=1, shares=True),
 )
 
 
 @dataclass(frozen=True)
 class _Work:
-    """The sizes of a product, and the functions that follow the sum."""
+    """The sizes of a product, the functions that follow the sum, and if its rows are windows."""
 
     batch: int
     rows: int
     columns: int
     depth: int
     functions: int = 0
+    windows: bool = False
 
     def swapped(self) -> _Work:
         """The sizes of the transposed product."""
@@ -198,29 +200,38 @@ class _Work:
         if tile.staying:
             return self._staying(tile, processors)
         load, steps = self.load(tile, processors)
-        turns = -(-load // tile.resident)
-        step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
-        busy = max(load, (tile.resident + 1) / 2) * steps * step
+        before = (load - 1) // tile.resident
+        last = max(load - before * tile.resident, (tile.resident + 1) / 2)
+        busy = (before * tile.resident + last) * steps * self._step(tile)
+        busy += before * TURN + load * tile.rows * tile.columns * WRITE
         if tile.parts == 1:
             elements = tile.rows * tile.columns / tile.threads
-            busy += turns * elements * self.functions * FUNCTION
+            busy += (before + 1) * elements * self.functions * FUNCTION
         size = tile.parts * self.batch * self.rows * self.columns * 8
-        return (turns - 1) * TURN + busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
+        return busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
+
+    def _step(self, tile: MatrixTile) -> float:
+        """Microseconds of a step of a tile's depth."""
+        if self.windows:
+            return tile.windows * (EDGE if self.columns % tile.columns else 1.0)
+        whole = self.rows % tile.rows == self.columns % tile.columns == 0
+        return tile.time * (1.0 if whole else EDGE if tile.resident == 1 else EDGES)
 
     def _staying(self, tile: MatrixTile, processors: int) -> float:
         """The same where blocks stay: what follows a sum, beside the sums of other groups."""
         load, steps = self.load(tile, processors)
-        step = tile.time * (EDGES if self.columns % tile.columns else 1.0)
+        step = self._step(tile)
         function = BESIDE if tile.staying > 1 else FUNCTION
         formulas = tile.rows * tile.columns / tile.threads * self.functions * function
+        write = tile.rows * tile.columns * WRITE * (WRITTEN if tile.staying > 1 else 1.0)
         if tile.shares and load > MOST_SHARED:
             return inf
         if tile.shares:
             own = -(-self._tiles(tile) * steps // processors)
             handed = tile.rows * tile.columns * (HAND + PART * steps / own)
-            return BEGIN + own * step + handed + load * (formulas + WRITE)
-        each = max(steps * step, (steps * step + formulas + WRITE) / tile.staying)
-        return BEGIN + (load - 1) * each + steps * step + formulas
+            return BEGIN + own * step + handed + load * (formulas + write)
+        each = max(steps * step, (steps * step + formulas) / tile.staying) + write
+        return BEGIN + (load - 1) * each + steps * step + formulas + write
 
 
 def matrix_tile_of(
@@ -239,7 +250,8 @@ def matrix_tile_of(
     batch, rows, columns, depth = map(
         size_of, (roles.batch, roles.rows, roles.columns, roles.depth)
     )
-    work = _Work(batch, rows, columns, depth, sum(map(_functions, after)))
+    windows = overlaps(roles.left, roles.rows, roles.depth)
+    work = _Work(batch, rows, columns, depth, sum(map(_functions, after)), windows)
     few = work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS
     if few or _is_thin(work, block, buffers, target):
         return None
@@ -294,8 +306,7 @@ def _as_they_are(
     if dtype.bytes == 1 and not all(along):
         return []
     grouped = along[0] and any(s.operands == str(dtype) and s.m == 64 for s in target.matrix_shapes)
-    windows = overlaps(roles.left, roles.rows, roles.depth)
-    sized = [t.of(dtype.bytes) for t in MATRIX_TILES if windows or not t.windows]
+    sized = [t.of(dtype.bytes) for t in MATRIX_TILES]
     fitting = [t for t in sized if t.shared <= target.block_shared]
     lying = [
         t
@@ -311,7 +322,7 @@ def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) ->
     Both must lie along the depth; instructions of four warps have threads read a left one that does
     not, and of the transposed product that is the right one.
     """
-    sized = [t.of(F32.bytes) for t in MATRIX_TILES if not t.windows]
+    sized = [t.of(F32.bytes) for t in MATRIX_TILES]
     fitting = [t for t in sized if t.shared <= target.block_shared]
     grouped = any(s.operands == str(F32) and s.m == 64 for s in target.matrix_shapes)
     swapped = along == (True, False)
