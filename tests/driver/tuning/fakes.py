@@ -11,6 +11,7 @@ from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.contest import WON
 from tilewright.driver.tuning.session import Session, Settings
 from tilewright.driver.tuning.whole_model import Latency, Model
+from tilewright.runtime.profile import KernelTime
 from tilewright.target.cpu import host
 from tilewright.tune.candidate import Result
 from tilewright.tune.lab.method import Method
@@ -76,7 +77,7 @@ def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
         def __init__(self, *_: object) -> None:
             pass
 
-        def kernel_seconds(self) -> dict[str, float]:
+        def kernel_times(self) -> dict[str, KernelTime]:
             return {}
 
         def compare(self, *_: object) -> Latency:

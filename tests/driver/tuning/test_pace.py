@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tilewright.driver.tuning.pace import FINAL_SHARE, SMALL_BATCH, Pace
+from tilewright.driver.tuning.pace import FINAL_SHARE, MODEL_SECONDS, SMALL_BATCH, Pace
 
 
 class Clock:
@@ -43,15 +43,28 @@ def test_a_budget_ends_in_time(clock: Clock) -> None:
     clock.now += 4
     assert pace.allowed(50, 0) == 0
     assert pace.left(50) == 0.0
-    assert pace.is_over
-    assert not Pace(5, None, 16, clock).is_over
+    assert pace.is_late
+    assert not Pace(5, None, 16, clock).is_late
 
 
 def test_comparisons_have_their_share_of_a_budget(clock: Clock) -> None:
     pace = Pace(None, 100.0, 16, clock)
     clock.now += 100 * (1 - FINAL_SHARE) + 1
     assert pace.allowed(10, 0) > 0
-    assert pace.allowed(10, 50) == 0
+    assert pace.allowed(10, 50) <= 0
+
+
+def test_the_model_has_its_share_of_a_budget(clock: Clock) -> None:
+    pace = Pace(None, 100.0, 16, clock)
+    clock.now += 100 - MODEL_SECONDS - 2
+    assert pace.allowed(100, 0) > 0
+    assert pace.allowed(100, 1) <= 0  # its comparison takes longer than what is left beside it
+    assert not pace.is_late
+    clock.now += 3
+    assert pace.is_late
+    short = Pace(None, 10.0, 16, clock)
+    clock.now += 10 * (1 - FINAL_SHARE) - 1
+    assert not short.is_late
 
 
 def test_whichever_ends_first(clock: Clock) -> None:

@@ -98,6 +98,24 @@ def test_no_task_starves_by_one_that_gains_nothing() -> None:
     assert order.count(0) == 2 * order.count(1)
 
 
+def test_what_counts_is_the_gain_for_the_time_that_batches_take() -> None:
+    """Batches of one of two equal tasks take nine times as long: it gets a third of them."""
+    scheduler = GradientScheduler([Task("long"), Task("short")])
+    order = []
+    for _ in range(40):
+        order.append(scheduler.choose([0, 1]))
+        scheduler.observe(order[-1], 1.0, seconds=(9.0, 1.0)[order[-1]])
+    assert order.count(1) == 3 * order.count(0)
+
+
+def test_without_a_clock_all_batches_take_the_same() -> None:
+    scheduler = GradientScheduler([Task("timed"), Task("not timed")])
+    scheduler.observe(0, 1.0, seconds=9.0)
+    scheduler.observe(1, 1.0)
+    assert scheduler.cost(scheduler.tasks[1]) == scheduler.cost(scheduler.tasks[0]) == 9.0
+    assert GradientScheduler([Task("a")]).cost(scheduler.tasks[1]) == 1.0
+
+
 def test_a_task_that_only_fails_does_not_take_everything() -> None:
     scheduler = GradientScheduler([Task("bad"), Task("good")])
     scheduler.observe(0, math.inf)
@@ -110,3 +128,20 @@ def test_the_best_time_never_rises() -> None:
     scheduler.observe(0, 1.0)
     scheduler.observe(0, 2.0)
     assert scheduler.tasks[0].now == 1.0
+
+
+def test_a_task_at_its_roof_waits_for_one_that_can_gain() -> None:
+    """Both take a second, and one could take a tenth of that: it gets most of the batches."""
+    scheduler = GradientScheduler([Task("at its roof", roof=0.95), Task("far", roof=0.1)])
+    order = []
+    for _ in range(40):
+        order.append(scheduler.choose([0, 1]))
+        scheduler.observe(order[-1], 1.0)
+    assert order[:2] == [0, 1]  # those nobody knows come first
+    assert order.count(1) > 3 * order.count(0)
+
+
+def test_roofs_are_not_trusted_wholly() -> None:
+    scheduler = GradientScheduler([Task("above its roof", roof=2.0)])
+    scheduler.observe(0, 1.0)
+    assert scheduler.gain(scheduler.tasks[0]) > 0

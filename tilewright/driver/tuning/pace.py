@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Callable
 
-# Seconds that the last comparison of a task takes, more or less; kept free of a budget.
-FINAL_SECONDS = 3.0
-# The share of a budget that comparisons may have at most.
+# Seconds that the last comparison of a task takes, more or less, and that of the model with what
+# won in all of them; kept free of a budget.
+FINAL_SECONDS, MODEL_SECONDS = 3.0, 20.0
+# The share of a budget that comparisons of tasks may have at most, and that of the model.
 FINAL_SHARE = 0.3
 # The share that one batch may have, so that there can be several.
 BATCH_SHARE = 0.15
@@ -44,9 +45,14 @@ class Pace:
         return self._clock() - self._start
 
     @property
-    def is_over(self) -> bool:
-        """Whether the budget of time is spent."""
-        return self.budget is not None and self.elapsed >= self.budget
+    def is_late(self) -> bool:
+        """Whether all that is left of the budget of time is for the model as a whole."""
+        return self.budget is not None and self.elapsed >= self.budget - self._model_seconds
+
+    @property
+    def _model_seconds(self) -> float:
+        """What is kept for the comparison of the model."""
+        return min(MODEL_SECONDS, FINAL_SHARE * (self.budget or 0.0))
 
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""
@@ -65,7 +71,7 @@ class Pace:
         if self.budget is None:
             return wanted
         kept = min(FINAL_SECONDS * finals, FINAL_SHARE * self.budget)
-        free = self.budget - self.elapsed - kept
+        free = self.budget - self.elapsed - kept - (self._model_seconds if finals else 0.0)
         if done <= self._known:
             return min(wanted, SMALL_BATCH) if free > 0 else 0
         one = self._trial_seconds(done)

@@ -11,9 +11,10 @@ the built-in schedules. A second one ends that as well.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
@@ -24,6 +25,7 @@ from tilewright.driver.tuning.pace import Pace
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import Ledger, TaskSearch
 from tilewright.driver.tuning.whole_model import Latency, Model, WholeModel
+from tilewright.runtime.profile import KernelTime
 from tilewright.tune.candidate import Result
 from tilewright.tune.lab.method import Method
 from tilewright.tune.machine import target_text, versions
@@ -34,7 +36,7 @@ from tilewright.tune.measure.scratch import scratch_folder
 from tilewright.tune.records import Records
 from tilewright.tune.space.table import SCHEDULE_SPACES
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
-from tilewright.tune.task_scheduler.task_scheduler import TaskScheduler
+from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
 from tilewright.tune.verdicts import LEVEL, SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
@@ -169,19 +171,24 @@ class Session:
         return self._jobs[task.workload]
 
     def _scheduler(self, whole: WholeModel) -> TaskScheduler:
-        """Who hands out batches; it is told how long each kernel takes, from a run of the model."""
+        """Who hands out batches.
+
+        It is told how long each kernel takes, from a run of the model, and how long at least.
+        """
         searches = self.report.searches
-        scheduler = TASK_SCHEDULERS.get(self.settings.scheduler)([s.task.about for s in searches])
+        make = TASK_SCHEDULERS.get(self.settings.scheduler)
         if self._allowed() <= 0:
-            return scheduler
+            return make([search.task.about for search in searches])
         self._now("timing the kernels in the model")
-        seconds = whole.kernel_seconds()
+        times = whole.kernel_times()
+        scheduler = make([_with_roof(search.task, times) for search in searches])
         for number, search in enumerate(searches):
-            about, names = search.task.about, search.task.kernels
+            task = search.task
             if search.trials:
                 scheduler.observe(number, search.best, finished=bool(search.problem))
-            elif names <= seconds.keys():
-                scheduler.observe(number, sum(seconds[name] for name in names) / about.weight)
+            elif task.kernels <= times.keys():
+                seconds = sum(times[name].least for name in task.kernels) * 1e-9
+                scheduler.observe(number, seconds / task.about.weight)
         return scheduler
 
     def _search(self, scheduler: TaskScheduler, measurer: Measures, folder: Path) -> None:
@@ -190,8 +197,10 @@ class Session:
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
             search = searches[chosen]
             job = self._job(search, folder)
+            begin = time.monotonic()
             more = job is not None and search.round(measurer, job, wanted)
-            scheduler.observe(chosen, search.best, finished=not more)
+            seconds = time.monotonic() - begin
+            scheduler.observe(chosen, search.best, finished=not more, seconds=seconds)
 
     def _allowed(self) -> int:
         """How many trials the next batch may have."""
@@ -205,7 +214,7 @@ class Session:
         """
         open_searches = [s for s in sorted(self.report.searches, key=_promise) if finalists(s)]
         for number, search in enumerate(open_searches):
-            if number and self.pace.is_over:
+            if number and self.pace.is_late:
                 break
             self._now(f"comparing {search.task.about.name} with the built-in schedule")
             job = self._job(search, folder)
@@ -229,6 +238,13 @@ class Session:
             for search, trace in used[kept:]:
                 self.ledger.add(search.task, rejected(search, trace, latency.result))
             used = used[:kept]
+
+
+def _with_roof(task: TuningTask, times: Mapping[str, KernelTime]) -> Task:
+    """What a scheduler is told of a task, with the least seconds that a run of it takes."""
+    bounds = [times[name].bound for name in task.kernels & times.keys()]
+    least = sum(bound.seconds for bound in bounds if bound is not None)
+    return replace(task.about, roof=least / task.about.weight)
 
 
 def _promise(search: TaskSearch) -> float:

@@ -22,6 +22,8 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.container import read_container
 from tilewright.runtime.executable import Executable
+from tilewright.runtime.profile import KernelTime
+from tilewright.runtime.roofs import machine_roofs
 from tilewright.schedule.builtin.structure import TYPICAL_SIZE
 from tilewright.target.cpu import Target
 from tilewright.tune.machine import target_text
@@ -68,8 +70,8 @@ class WholeModel:
         self._plain = folder / "plain.tw"
         self._job: Job | None = None
 
-    def kernel_seconds(self) -> dict[str, float]:
-        """Seconds of all calls of each kernel in one run, by its name; nothing if it cannot run."""
+    def kernel_times(self) -> dict[str, KernelTime]:
+        """How long all calls of each kernel take in a run, by its name; nothing if none can run."""
         try:
             job = self._prepared()
         except Error:  # not every model takes inputs at random; the comparison tells of it
@@ -77,12 +79,8 @@ class WholeModel:
         inputs = [np.load(path) for path in job.inputs]
         with Executable(read_container(self._plain)) as loaded:
             loaded.set_threads(self.model.threads)
-            times = loaded.kernel_times(*inputs, runs=RUNS).min(axis=0) * 1e-9
-            names = [row["name"] for row in loaded.manifest["kernels"]]
-        found: dict[str, float] = {}
-        for name, seconds in zip(names, times.tolist(), strict=True):
-            found[name] = found.get(name, 0.0) + seconds
-        return found
+            profile = loaded.profile(*inputs, runs=RUNS, roofs=machine_roofs(loaded.threads))
+        return {row.name: row for row in profile.by_kernel()}
 
     def compare(self, records: Path, measurer: Measures) -> Latency:
         """Time the model as it is without records and with them."""

@@ -51,6 +51,7 @@ class Settings:
     effort: Effort = field(default_factory=Effort)
     rounds: int = 40
     rounds_seconds: float = 3.0
+    model_seconds: float = 12.0
 
 
 class Measures(Protocol):
@@ -162,20 +163,23 @@ class Measurer:
             failures = [answer.failure for _, answer in built if answer.failure]
             if failures:
                 return Verdict(math.inf, 1.0, False, failures[0])
-            return self.compare(job, *(path for path, _ in built))
+            paths = [path for path, _ in built]
+            return self._in_turn(job, paths, self.settings.rounds_seconds)
         finally:
             for path, _ in built:
                 path.unlink(missing_ok=True)
 
     def compare(self, job: Job, first: Path, second: Path) -> Verdict:
-        """The same of two models that are built already; of the job its arrays count."""
+        """The same of two whole models that are built already; of the job its arrays count.
+
+        They take longer than kernels, and differ less.
+        """
+        return self._in_turn(job, [first, second], self.settings.model_seconds)
+
+    def _in_turn(self, job: Job, models: Sequence[Path], seconds: float) -> Verdict:
         settings = self.settings
-        answer = self._run(
-            job,
-            [first, second],
-            settings.run_seconds + settings.rounds_seconds,
-            {"rounds": settings.rounds, "seconds": settings.rounds_seconds},
-        )
+        how = {"rounds": settings.rounds, "seconds": seconds}
+        answer = self._run(job, models, settings.run_seconds + seconds, how)
         if answer.failure:
             return Verdict(math.inf, 1.0, False, answer.failure)
         return faster(*answer.reply["times"])

@@ -1,24 +1,32 @@
-"""After Ansor's: the next batch goes where it is expected to shorten the model's latency most.
+"""After Ansor's: the next batch goes where it shortens the model's latency most for its time.
 
 The gain of a batch for task i, with weight w and best time g after t batches, is estimated as
 
-    w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · g / t²)
+    w · (α · (g(t−Δ) − g(t)) / Δ + (1 − α) · (g − r) / t²)
 
-The first term is how it went lately, the second how it might go: where what is left to gain falls
-as 1/t, the next batch gains as 1/t², and tasks get batches as the roots of their shares of the
-latency. `ansor.py` hopes for more; docs/design/0042 has how both do.
+The first term is how it went lately, the second how it might go: no program is faster than the
+roofs of the machine allow, which is r; where what is left to gain falls as 1/t, the next batch
+gains as 1/t², and tasks get batches as the roots of what they might gain. `ansor.py` hopes for
+more; docs/design/0042 has how both do. Trials of long kernels take longer, so the gain counts for
+each second that batches of a task have taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskScheduler
 
+# No batch is taken to be shorter.
+LEAST_SECONDS = 1e-3
+# Roofs are not exact: this share of a time may be gained at any.
+DOUBT = 0.05
+
 
 class GradientScheduler(TaskScheduler):
-    """The task with the largest expected gain."""
+    """The task with the largest expected gain a second."""
 
     def __init__(self, tasks: Sequence[Task], recent: float = 0.2, window: int = 3) -> None:
         super().__init__(tasks)
@@ -26,8 +34,17 @@ class GradientScheduler(TaskScheduler):
         self.window = window
 
     def choose(self, open_tasks: Sequence[int]) -> int:
-        """A task that had no batch yet, else the largest expected gain."""
-        return max(open_tasks, key=lambda number: self.gain(self.tasks[number]))
+        """A task that had no batch yet, else the largest expected gain a second."""
+
+        def worth(number: int) -> float:
+            return self.gain(self.tasks[number]) / self.cost(self.tasks[number])
+
+        return max(open_tasks, key=worth)
+
+    def cost(self, one: Progress) -> float:
+        """Seconds that one more batch is expected to take: as before, or as those of others."""
+        known = one.seconds or [s for other in self.tasks for s in other.seconds]
+        return max(fmean(known), LEAST_SECONDS) if known else 1.0
 
     def gain(self, one: Progress) -> float:
         """Seconds of latency that one more batch is expected to save."""
@@ -42,4 +59,4 @@ class GradientScheduler(TaskScheduler):
 
     def hope(self, one: Progress) -> float:
         """Seconds that one more batch might save of one run of a task."""
-        return one.now / len(one.best) ** 2
+        return max(one.now - one.task.roof, DOUBT * one.now) / len(one.best) ** 2

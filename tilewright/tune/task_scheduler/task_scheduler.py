@@ -18,21 +18,24 @@ from tilewright.core.node import node
 class Task:
     """A kernel to tune: how often the model runs it, the work of one run, and what it is like.
 
-    Tasks of one `kind`, if it is not empty, may be expected to reach the same throughput.
+    Tasks of one `kind`, if it is not empty, may be expected to reach the same throughput. The
+    `roof` are the seconds that a run takes at least, as far as is known of the machine.
     """
 
     name: str
     weight: float = 1.0
     flops: float = 1.0
     kind: str = ""
+    roof: float = 0.0
 
 
 @dataclass
 class Progress:
-    """What is known of a task: its best time after each batch of trials."""
+    """What is known of a task: its best time after each batch of trials, and what those took."""
 
     task: Task
     best: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
     finished: bool = False
 
     @property
@@ -56,11 +59,18 @@ class TaskScheduler(ABC):
     def choose(self, open_tasks: Sequence[int]) -> int:
         """One of the tasks that are not finished."""
 
-    def observe(self, number: int, best: float, finished: bool = False) -> None:
-        """A batch for a task is done: its best time so far, and whether its space is used up."""
+    def observe(
+        self, number: int, best: float, finished: bool = False, seconds: float | None = None
+    ) -> None:
+        """A batch for a task is done: its best time so far, and whether its space is used up.
+
+        `seconds` is what the batch took, where somebody has looked at the clock.
+        """
         task = self.tasks[number]
         task.best.append(min(best, task.now))
         task.finished = finished
+        if seconds is not None:
+            task.seconds.append(seconds)
 
     @property
     def latency(self) -> float:
