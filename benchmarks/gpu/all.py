@@ -37,6 +37,8 @@ ROOT = HERE.parent.parent
 WORK = Path(tempfile.gettempdir()) / "tilewright-models"
 TOLD_EVERY = 5.0
 WRITING = threading.Lock()
+# Set when this process is to end: then parts in other threads do.
+STOPPED = threading.Event()
 
 Figures = dict[str, Any]
 
@@ -70,7 +72,7 @@ def _models(limit: float, *given: str) -> Part:
 
 
 COLD = ("--workers", "1", "--batches", "1", "--precisions", "fp16", "--engines", "ours,inductor")
-CHECKED = ("kernels", "--shapes", "100", "--precisions", "f32,fp16")
+CHECKED = ("kernels", "--shapes", "100", "--precisions", "f32", "fp16")
 PARTS = {
     "rows": Part("rows.py", (), 100),
     "products": Part("products.py", ("--shapes", "100"), 90),
@@ -106,12 +108,12 @@ def limited(command: list[str], out: TextIO, limit: float, told: Callable[[], No
         command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True
     )
     try:
-        while (left := end - time.monotonic()) > 0:
+        while (left := end - time.monotonic()) > 0 and not STOPPED.is_set():
             with suppress(subprocess.TimeoutExpired):
                 status = process.wait(min(left, TOLD_EVERY))
                 return "done" if status == 0 else f"status {status}"
             told()
-        return f"stopped after {limit:.0f} s"
+        return "interrupted" if left > 0 else f"stopped after {limit:.0f} s"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -216,7 +218,11 @@ def main() -> None:
         if time.monotonic() < end:
             figures.update(machine=machine(), date=str(datetime.date.today()))
             with ThreadPoolExecutor(len(names)) as pool:
-                list(pool.map(one, names))
+                try:
+                    list(pool.map(one, names))
+                except BaseException:
+                    STOPPED.set()
+                    raise
     sys.path.insert(0, str(HERE))
     from page import page
 

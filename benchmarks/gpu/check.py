@@ -1,6 +1,6 @@
 """Kernels of random shapes, and whole models, compiled for a GPU and checked on it.
 
-    python benchmarks/gpu/check.py kernels --shapes 30 [--precisions fp16] [--json results.json]
+    python benchmarks/gpu/check.py kernels --shapes 30 [--precisions f32 fp16] [--json results.json]
     python benchmarks/gpu/check.py models benchmarks/results/cache/resnet50 ... [--json out.json]
 
 A kernel's results on both must agree, relative to their norm; those of sums, which cancel, relative
@@ -206,14 +206,13 @@ def main() -> None:
     parser.add_argument("what", choices=["kernels", "models"])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--shapes", type=int, default=30)
-    parser.add_argument("--precisions", default="f32", help=f"of {', '.join(TOLERANCE)}")
+    parser.add_argument("--precisions", nargs="+", choices=TOLERANCE, default=["f32"])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.what == "models":
         results = _check_models(args.folders)
     else:
-        precisions = args.precisions.split(",")
-        results = check_kernels(args.shapes, precisions, lambda rows: _write(rows, args.json))
+        results = check_kernels(args.shapes, args.precisions, lambda rows: _write(rows, args.json))
         for name, row in results.items():
             print(name, json.dumps(row), flush=True)
     _write(results, args.json)

@@ -124,6 +124,17 @@ def test_a_part_ends_with_all_its_processes(all_parts: ModuleType, tmp_path: Pat
     assert not mark.exists()
 
 
+def test_a_part_ends_with_this_process(
+    all_parts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(all_parts, "TOLD_EVERY", 0.1)
+    sleeping = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with (tmp_path / "log").open("w") as out:
+        ended = all_parts.limited(sleeping, out, 50, all_parts.STOPPED.set)
+    all_parts.STOPPED.clear()
+    assert ended == "interrupted"
+
+
 WRITING = """
 import sys, json, pathlib, time
 path = pathlib.Path(sys.argv[-1])

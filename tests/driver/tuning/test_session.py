@@ -24,6 +24,8 @@ from tilewright.driver.tuning.session import BUILD_WORKER, Session, Settings
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.whole_model import Latency
+from tilewright.runtime.profile import KernelTime
+from tilewright.runtime.roofs import Bound
 from tilewright.target.cpu import host
 from tilewright.tune.machine import target_text
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
@@ -97,6 +99,32 @@ def test_an_interrupt_ends_the_search_and_keeps_what_was_found(
         assert report.trials == len(_measured(records)) == 10
         assert fake.compared
         assert any(winner(search) for search in report.searches)
+
+
+class _Timed:
+    """A model all of whose kernels take a microsecond in a run, and a tenth of that at least."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def kernel_times(self) -> dict[str, KernelTime]:
+        bound = Bound(1e-7, "compute")
+        return {name: KernelTime(name, 1, (2e3, 1e3), bound=bound) for name in self.names}
+
+
+def test_schedulers_know_times_and_roofs_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records:
+        one = session(records, trials=8)
+        tasks = [search.task for search in one.report.searches]
+        names = frozenset(name for task in tasks for name in task.kernels)
+        scheduler = one._scheduler(_Timed(names))  # type: ignore[arg-type]
+    for task, known in zip(tasks, scheduler.tasks, strict=True):
+        calls = task.about.weight / len(task.kernels)
+        assert known.now == pytest.approx(1e-6 / calls)
+        assert known.task.roof == pytest.approx(1e-7 / calls)
 
 
 def test_a_budget_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,14 +59,14 @@ class MatrixTile:
     """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
 
     A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
-    depth, in microseconds, or that of `windows` of a convolution, whose rows threads copy piece by
-    piece. Those that are `grouped` are for instructions of four warps at once. `parts` is how many
-    parts the depth of the product is cut into, `engine` whether whole tiles of operands are copied
-    by the engine for that, and `swapped` whether it is a tile of the transposed product. Warps may
-    have rows several times, if it `repeats` them. Where blocks are `staying`, it is for whole tiles
-    that threads apart copy, and one of so many groups of threads that have tiles in turns;
-    `otherwise` is the tile that is taken if those of operands are not whole. With `shares`, blocks
-    have equal numbers of steps of all tiles.
+    depth, in microseconds, or `window_time` where rows are windows of a convolution, which threads
+    copy piece by piece. Those that are `grouped` are for instructions of four warps at once.
+    `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
+    operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
+    product. Warps may have rows several times, if it `repeats` them. Where blocks are `staying`, it
+    is for whole tiles that threads apart copy, and one of so many groups of threads that have tiles
+    in turns; `otherwise` is the tile that is taken if those of operands are not whole. With
+    `shares`, blocks have equal numbers of steps of all tiles.
     """
 
     rows: int
@@ -76,7 +76,7 @@ class MatrixTile:
     stages: int
     resident: int
     time: float
-    windows: float = inf
+    window_time: float = inf
     grouped: bool = False
     depth: int = 64
     bytes: int = 2
@@ -136,7 +136,8 @@ class MatrixTile:
         return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
-# Times on an H200, of whole tiles; another GPU is slower or faster at all of them.
+# Times on an H200, of whole tiles; another GPU is slower or faster at all of them. Of tiles of more
+# than 16 rows that are not grouped those of windows are about 1.6 times the others: not measured.
 MATRIX_TILES = (
     MatrixTile(128, 256, 8, 1, 4, 1, 0.65, 0.88, grouped=True),
     MatrixTile(128, 192, 8, 1, 5, 1, 0.51, 0.78, grouped=True),
@@ -213,7 +214,7 @@ class _Work:
     def _step(self, tile: MatrixTile) -> float:
         """Microseconds of a step of a tile's depth."""
         if self.windows:
-            return tile.windows * (EDGE if self.columns % tile.columns else 1.0)
+            return tile.window_time * (EDGE if self.columns % tile.columns else 1.0)
         whole = self.rows % tile.rows == self.columns % tile.columns == 0
         return tile.time * (1.0 if whole else EDGE if tile.resident == 1 else EDGES)
 
