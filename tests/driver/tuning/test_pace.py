@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tilewright.driver.tuning.pace import FINAL_SHARE, MODEL_SECONDS, SMALL_BATCH, Pace
+from tilewright.driver.tuning.pace import FINAL_SHARE, MEETING_SECONDS, MEETINGS, SMALL_BATCH, Pace
 
 
 class Clock:
@@ -56,7 +56,7 @@ def test_comparisons_have_their_share_of_a_budget(clock: Clock) -> None:
 
 def test_the_model_has_its_share_of_a_budget(clock: Clock) -> None:
     pace = Pace(None, 100.0, 16, clock)
-    clock.now += 100 - MODEL_SECONDS - 2
+    clock.now += 100 - MEETINGS * MEETING_SECONDS - 2
     assert pace.allowed(100, 0) > 0
     assert pace.allowed(100, 1) <= 0  # its comparison takes longer than what is left beside it
     assert not pace.is_late
@@ -65,6 +65,12 @@ def test_the_model_has_its_share_of_a_budget(clock: Clock) -> None:
     short = Pace(None, 10.0, 16, clock)
     clock.now += 10 * (1 - FINAL_SHARE) - 1
     assert not short.is_late
+
+
+def test_a_model_is_compared_for_longer_where_there_is_time() -> None:
+    assert Pace(8, None, 16).meeting_seconds == MEETING_SECONDS
+    assert Pace(None, 60.0, 16).meeting_seconds == MEETING_SECONDS
+    assert Pace(None, 600.0, 16).meeting_seconds == pytest.approx(20.0)
 
 
 def test_whichever_ends_first(clock: Clock) -> None:

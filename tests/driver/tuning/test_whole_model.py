@@ -21,7 +21,7 @@ from tilewright.tune.verdicts import LEVEL, SLOWER
 def test_both_models_run_in_turn(tmp_path: Path, batch: int | str) -> None:
     records = _written(tmp_path / "r.db", verdicts_of(mlp(batch)))
     model = Model(mlp(batch), host(), {}, "f32", {"N": 3}, 1)
-    with Measurer(BUILD_WORKER, Settings(rounds=10, model_seconds=0.5)) as measurer:
+    with Measurer(BUILD_WORKER, Settings(rounds=(10, 10), model_seconds=0.5)) as measurer:
         latency = WholeModel(model, tmp_path).compare(records, measurer)
     assert latency.result in (WON, LEVEL, SLOWER)
     assert 0 < latency.before < 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import asdict
@@ -15,11 +16,11 @@ from tests.tune.measure.models import write_job
 from tilewright.core.config import override
 from tilewright.core.dtypes import BF16
 from tilewright.runtime.binding import Port
-from tilewright.tune.measure.evaluator import Effort
+from tilewright.tune.measure.evaluator import Effort, Sample
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import RUN_WORKER, described
 from tilewright.tune.measure.process import WorkerProcess
-from tilewright.tune.measure.run_worker import _arrays, run
+from tilewright.tune.measure.run_worker import _arrays, _in_turn, run
 
 FOUR = pytest.approx(4e-6)
 
@@ -46,18 +47,42 @@ def test_one_model_as_the_evaluator_has_it(request_: dict[str, Any]) -> None:
 
 def test_several_models_in_turn(request_: dict[str, Any], tmp_path: Path) -> None:
     models = [str(tmp_path / f"{name}.tw") for name in ("good", "slow")]
-    reply = run({**request_, "models": models, "rounds": 5, "seconds": 60})
+    reply = run({**request_, "models": models, "rounds": [5, 8], "seconds": 60})
     fast, slow = reply["times"]
     assert fast == [FOUR] * len(fast)
     assert slow == [pytest.approx(5.003e-3)] * len(fast)
     assert len(fast) >= 5
-    reply = run({**request_, "models": models, "rounds": 5, "seconds": 0})
+    reply = run({**request_, "models": models, "rounds": [5, 8], "seconds": 0})
     assert [len(times) for times in reply["times"]] == [1, 1]
+
+
+class Wavering:
+    """A model whose times differ by so much from one another."""
+
+    def __init__(self, seed: int, spread: float) -> None:
+        self.rng, self.spread, self.runs = np.random.default_rng(seed), spread, 1
+
+    def warm(self) -> None:
+        pass
+
+    def sample(self) -> Sample:
+        return Sample(math.exp(self.rng.normal(0, self.spread)))
+
+
+@pytest.mark.parametrize(
+    ("spread", "fewest", "most"), [(0.001, 40, 40), (0.03, 60, 250), (1, 400, 400)]
+)
+def test_rounds_go_on_until_a_small_difference_would_show(
+    spread: float, fewest: int, most: int
+) -> None:
+    watches: list[Any] = [Wavering(seed, spread) for seed in (0, 1)]
+    taken = _in_turn(watches, (40, 400), 60)
+    assert fewest <= len(taken[0]) == len(taken[1]) <= most
 
 
 def test_every_model_is_checked(request_: dict[str, Any], tmp_path: Path) -> None:
     models = [str(tmp_path / f"{name}.tw") for name in ("good", "wrong")]
-    reply = run({**request_, "models": models, "rounds": 5, "seconds": 60})
+    reply = run({**request_, "models": models, "rounds": [5, 8], "seconds": 60})
     assert reply["failure"].startswith("wrong: y is off by")
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tune.measure.significance import Verdict, faster, signed_rank
+from tilewright.tune.measure.significance import Verdict, faster, settled, signed_rank
 
 
 def test_chances_of_small_samples() -> None:
@@ -44,6 +44,25 @@ def test_a_gain_has_to_be_worth_it() -> None:
     assert not faster(0.995 * times, times).significant
     assert not faster(times, times).significant
     assert not faster([], []).significant
+
+
+def test_what_varies_little_is_settled_soon() -> None:
+    rng = np.random.default_rng(3)
+    first, second = (np.exp(rng.normal(0, 0.1, 2000)) for _ in range(2))
+    assert not settled(first[:1], second[:1])
+    assert not settled(first[:400], second[:400])
+    assert settled(first, second)
+    assert settled(0.5 * first, second), "what is judged is how the ratio varies, not its size"
+    assert settled([2.0, 2.0], [1.0, 1.0])
+
+
+def test_where_times_are_settled_a_small_gain_shows() -> None:
+    rng, seen = np.random.default_rng(4), 0
+    for _ in range(50):
+        first, second = np.exp(rng.normal(0, 0.02, (2, 400)))
+        count = next(n for n in range(10, 400) if settled(first[:n], second[:n]))
+        seen += faster(0.98 * first[:count], second[:count]).significant
+    assert seen >= 45
 
 
 def test_in_words() -> None:

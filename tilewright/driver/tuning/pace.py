@@ -6,9 +6,12 @@ import math
 import time
 from collections.abc import Callable
 
-# Seconds that the last comparison of a task takes, more or less, and that of the model with what
-# won in all of them; kept free of a budget.
-FINAL_SECONDS, MODEL_SECONDS = 3.0, 20.0
+# Seconds that the last comparison of a task takes, more or less, and that both programs of a model
+# may meet for; with a large budget a share of it.
+FINAL_SECONDS, MEETING_SECONDS = 3.0, 12.0
+MEETING_SHARE = 1 / 30
+# What counts is met for twice.
+MEETINGS = 2
 # The share of a budget that comparisons of tasks may have at most, and that of the model.
 FINAL_SHARE = 0.3
 # The share that one batch may have, so that there can be several.
@@ -50,9 +53,14 @@ class Pace:
         return self.budget is not None and self.elapsed >= self.budget - self._model_seconds
 
     @property
+    def meeting_seconds(self) -> float:
+        """How long the model before and after may meet."""
+        return max(MEETING_SECONDS, MEETING_SHARE * (self.budget or 0.0))
+
+    @property
     def _model_seconds(self) -> float:
         """What is kept for the comparison of the model."""
-        return min(MODEL_SECONDS, FINAL_SHARE * (self.budget or 0.0))
+        return min(MEETINGS * self.meeting_seconds, FINAL_SHARE * (self.budget or 0.0))
 
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""

@@ -155,7 +155,8 @@ class Session:
         return self.report
 
     def _measurer(self) -> AbstractContextManager[Measures]:
-        return self.open_measurer(MeasurerSettings(builders=self.model.target.cores))
+        cores, meeting = self.model.target.cores, self.pace.meeting_seconds
+        return self.open_measurer(MeasurerSettings(builders=cores, model_seconds=meeting))
 
     def _job(self, search: TaskSearch, folder: Path) -> Job | None:
         """The files of a task; none where sizes were taken that its kernel is not for."""

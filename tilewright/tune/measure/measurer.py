@@ -42,14 +42,17 @@ OnResult = Callable[[Result, str], object]
 
 @dataclass(frozen=True)
 class Settings:
-    """Seconds that building and running a candidate may take, what workers may use, and so on."""
+    """Seconds that building and running a candidate may take, what workers may use, and so on.
+
+    Two programs are compared in as many `rounds` as it takes, within these bounds.
+    """
 
     builders: int = 2
     build_seconds: float = 60.0
     run_seconds: float = 10.0
     limits: Limits = field(default_factory=Limits)
     effort: Effort = field(default_factory=Effort)
-    rounds: int = 40
+    rounds: tuple[int, int] = (40, 400)
     rounds_seconds: float = 3.0
     model_seconds: float = 12.0
 

@@ -3,7 +3,7 @@
 It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
 of one task, and what `Job` says of it. Every model's outputs are checked before it is timed. One
 model is timed as the evaluator has it; several are timed in turn, one time each in a round, the
-order turning with the rounds. The reply has `times`, a list for each model, and for one model what
+order turning with the rounds, until a small difference would show. The reply has `times`, a list for each model, and for one model what
 else `Evaluation` says.
 """
 
@@ -24,6 +24,7 @@ from tilewright.runtime.memory import aligned_empty
 from tilewright.tune.measure.check import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.serve import serve
+from tilewright.tune.measure.significance import settled
 from tilewright.tune.measure.stopwatch import Stopwatch
 
 FEW_ROUNDS = 10
@@ -63,21 +64,33 @@ def _check(
     return wrong(model.outputs, outputs, expected, tolerance)
 
 
-def _in_turn(watches: Sequence[Stopwatch], rounds: int, seconds: float) -> list[list[float]]:
-    """Times of the models side by side: of the undisturbed rounds, unless these are too few."""
+def _in_turn(
+    watches: Sequence[Stopwatch], rounds: Sequence[int], seconds: float
+) -> list[list[float]]:
+    """Times of the models side by side: of the undisturbed rounds, unless these are too few.
+
+    There are at least and at most so many rounds as `rounds` says, if the seconds last.
+    """
+    fewest, most = rounds
     least = min(watch.runs for watch in watches)
     for watch in watches:
         watch.runs = least
     taken: list[list[Sample]] = []
     clean: list[list[Sample]] = []
     end = time.perf_counter() + seconds
-    while len(clean) < rounds and (not taken or time.perf_counter() < end):
+    while len(clean) < most and (not taken or time.perf_counter() < end):
+        if len(clean) >= fewest and settled(*_columns(clean)):
+            break
         row = _round(watches, backwards=len(taken) % 2 == 1)
         taken.append(row)
         if not any(sample.disturbed for sample in row):
             clean.append(row)
-    kept = clean if len(clean) >= min(FEW_ROUNDS, rounds) else taken
-    return [[row[which].seconds for row in kept] for which in range(len(watches))]
+    return _columns(clean if len(clean) >= min(FEW_ROUNDS, fewest) else taken)
+
+
+def _columns(rows: Sequence[Sequence[Sample]]) -> list[list[float]]:
+    """The times of each model."""
+    return [[sample.seconds for sample in column] for column in zip(*rows, strict=True)]
 
 
 def _round(watches: Sequence[Stopwatch], backwards: bool) -> list[Sample]:

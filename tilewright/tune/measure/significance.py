@@ -9,13 +9,18 @@ how times are distributed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 CONFIDENCE = 0.99
 LEAST_GAIN = 0.01
+# How far a median may be off (one standard error), in distances of quartiles by the root of how
+# many there are, were they distributed normally.
+MEDIAN_ERROR = math.sqrt(math.pi / 2) / (2 * NormalDist().inv_cdf(0.75))
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,34 @@ def faster(
     least_gain: float = LEAST_GAIN,
 ) -> Verdict:
     """Whether `first` is significantly faster than `second`, and by `least_gain` at least."""
-    logs = np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
+    logs = _logs(first, second)
     if not logs.size:
         return Verdict(1.0, 1.0, False)
     ratio, chance = float(np.exp(np.median(logs))), signed_rank(-logs)
     significant = chance < 1 - confidence and ratio < 1 - least_gain
     return Verdict(ratio, chance, significant, times=(tuple(first), tuple(second)))
+
+
+def settled(
+    first: Sequence[float],
+    second: Sequence[float],
+    confidence: float = CONFIDENCE,
+    least_gain: float = LEAST_GAIN,
+) -> bool:
+    """Whether a gain of `least_gain` would show in as many times that vary as these do.
+
+    What the median came to is not looked at: who goes on until it is favourable finds what is not
+    there.
+    """
+    if len(first) < 2:
+        return False
+    low, high = np.quantile(_logs(first, second), (0.25, 0.75))
+    error = MEDIAN_ERROR * float(high - low) / math.sqrt(len(first))
+    return NormalDist().inv_cdf(confidence) * error < least_gain
+
+
+def _logs(first: Sequence[float], second: Sequence[float]) -> np.ndarray:
+    return np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
 
 
 def signed_rank(differences: np.ndarray) -> float:

@@ -16,6 +16,8 @@ from tilewright.tune.measure.evaluator import Sample
 SHORTEST = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""
 MOST_RUNS = 100
+LONG = 50e-3
+"""Seconds of a run beside which what another model left in the caches is little."""
 # Where the system does not tell of its caches.
 _LARGE_CACHE = 64 << 20
 
@@ -28,11 +30,12 @@ class Stopwatch:
         self.inputs = tuple(inputs)
         self.flush = CacheFlush() if cold else None
         self.threads = model.threads
+        self.least = self._shortest()
         self.runs = 1 if cold else self._enough_runs()
 
     def warm(self) -> None:
         """Run without timing: another model ran before."""
-        if self.flush is None:
+        if self.flush is None and self.least < LONG:
             self._time(1)
 
     def sample(self) -> Sample:
@@ -45,11 +48,15 @@ class Stopwatch:
         whole = judge(seconds, before, counters(), self.threads)
         return Sample(whole.seconds / self.runs, whole.disturbed)
 
-    def _enough_runs(self) -> int:
+    def _shortest(self) -> float:
+        """Seconds of a run, about."""
         least = self._time(1)
         if least < 10 * SHORTEST:  # short ones may have been disturbed
             least = min(least, self._time(1), self._time(1))
-        return max(1, min(MOST_RUNS, math.ceil(SHORTEST / max(least, 1e-9))))
+        return least
+
+    def _enough_runs(self) -> int:
+        return max(1, min(MOST_RUNS, math.ceil(SHORTEST / max(self.least, 1e-9))))
 
     def _time(self, runs: int) -> float:
         return float(self.model.kernel_times(*self.inputs, runs=runs).sum()) * 1e-9
