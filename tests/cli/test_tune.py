@@ -51,7 +51,8 @@ def test_a_model_is_tuned_and_compiled(mlp_file: Path, monkeypatch: pytest.Monke
     assert "tilewright compile" in text
     data = succeed_json("tune", mlp_file, "--trials", 12, "--db", "r.db", *QUICK)
     assert data["trials"] == 12
-    assert data["latency"] == {"before_ms": 1000, "after_ms": 500, "result": "faster"}
+    latency = {"before_ms": 1000, "after_ms": 500, "result": "faster", "least_gain_shown": 0}
+    assert data["latency"] == latency
     assert any(row["gain"] for row in data["kernels"])
     assert {row["kernel"] for row in data["kernels"]} == {
         "matmul_add_relu",
@@ -91,6 +92,7 @@ def test_a_cluster_measures(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> 
     [
         (Latency(1.0, 1.5, SLOWER), "none of them will be used"),
         (Latency(1.0, 0.99, LEVEL), "the model is not faster with them, 990.000 ms after 1000.000"),
+        (Latency(1.0, 0.99, LEVEL, 0.04), "a gain of less than 4% does not show: leave the"),
         (Latency(0.0, 0.0, "timeout: no answer"), "could not be measured: timeout"),
     ],
 )

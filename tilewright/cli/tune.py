@@ -31,9 +31,12 @@ from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tilewright.driver.tuning.session import OpenMeasurer, Report, Settings
+    from tilewright.driver.tuning.whole_model import Latency
 
 COUNT = click.IntRange(min=1)
 TRIALS = 512
+# Gains that a comparison should show; where it does not, other work is in the way.
+WORTH_SEEING = 0.02
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
 
 
@@ -256,6 +259,7 @@ def _data(model: Path, db: Path, report: Report) -> dict[str, Any]:
             "before_ms": latency.before * 1e3,
             "after_ms": latency.after * 1e3,
             "result": latency.result or "faster",
+            "least_gain_shown": latency.least,
         },
     }
 
@@ -280,6 +284,18 @@ def _gain(row: Mapping[str, Any]) -> str:
     return "built-in" if row["gain"] is None else f"{row['gain']:.2f} times as fast"
 
 
+def _doubt(latency: Latency) -> str:
+    """What to do where other work disturbed the comparison."""
+    from tilewright.tune.verdicts import LEVEL
+
+    if latency.result != LEVEL or latency.least < WORTH_SEEING:
+        return ""
+    return (
+        f"; times vary so much here that a gain of less than {latency.least:.0%} does not show: "
+        "leave the machine to it, or give it a larger --budget"
+    )
+
+
 def _latency(report: Report) -> str:
     from tilewright.tune.verdicts import LEVEL, SLOWER
 
@@ -291,7 +307,7 @@ def _latency(report: Report) -> str:
     if latency.result:
         return (
             f"the model is {latency.result} with them, {latency.after * 1e3:.3f} ms after "
-            f"{latency.before * 1e3:.3f}: none of them will be used"
+            f"{latency.before * 1e3:.3f}: none of them will be used{_doubt(latency)}"
         )
     ratio = latency.before / latency.after
     return (

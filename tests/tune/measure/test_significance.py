@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tune.measure.significance import Verdict, faster, settled, signed_rank
+from tilewright.tune.measure.significance import Verdict, faster, least_shown, signed_rank
 
 
 def test_chances_of_small_samples() -> None:
@@ -46,23 +46,27 @@ def test_a_gain_has_to_be_worth_it() -> None:
     assert not faster([], []).significant
 
 
-def test_what_varies_little_is_settled_soon() -> None:
+def test_what_varies_little_shows_small_gains() -> None:
     rng = np.random.default_rng(3)
-    first, second = (np.exp(rng.normal(0, 0.1, 2000)) for _ in range(2))
-    assert not settled(first[:1], second[:1])
-    assert not settled(first[:400], second[:400])
-    assert settled(first, second)
-    assert settled(0.5 * first, second), "what is judged is how the ratio varies, not its size"
-    assert settled([2.0, 2.0], [1.0, 1.0])
+    first, second = np.exp(rng.normal(0, 0.1, (2, 1600)))
+    assert least_shown(first[:1], second[:1]) == 1
+    # 2.33 standard errors of a median of so many
+    assert least_shown(first, second) == pytest.approx(0.0103, rel=0.1)
+    assert least_shown(first[:400], second[:400]) == pytest.approx(0.0206, rel=0.1)
+    assert least_shown(0.5 * first, second) == pytest.approx(least_shown(first, second))
+    assert least_shown([2.0, 2.0], [1.0, 1.0]) == 0
 
 
-def test_where_times_are_settled_a_small_gain_shows() -> None:
-    rng, seen = np.random.default_rng(4), 0
-    for _ in range(50):
+def test_going_on_until_it_would_show_finds_it_and_nothing_else() -> None:
+    rng, seen, wrong = np.random.default_rng(4), 0, 0
+    for _ in range(200):
         first, second = np.exp(rng.normal(0, 0.02, (2, 400)))
-        count = next(n for n in range(10, 400) if settled(first[:n], second[:n]))
-        seen += faster(0.98 * first[:count], second[:count]).significant
-    assert seen >= 45
+        count = next(n for n in range(10, 400) if least_shown(first[:n], second[:n]) < 0.01)
+        first, second = first[:count], second[:count]
+        seen += faster(0.98 * first, second).significant
+        wrong += faster(first, second, least_gain=0).significant
+    assert seen >= 180
+    assert wrong <= 6
 
 
 def test_in_words() -> None:

@@ -29,7 +29,7 @@ from tilewright.target.cpu import Target
 from tilewright.tune.machine import target_text
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
-from tilewright.tune.measure.significance import Verdict
+from tilewright.tune.measure.significance import Verdict, least_shown
 from tilewright.tune.verdicts import read_verdicts, typical
 
 # Rounding adds up over a model; each kernel was checked by itself.
@@ -54,11 +54,15 @@ class Model:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a whole run before and after, and what a contest of both came to."""
+    """Seconds of a whole run before and after, and what a contest of both came to.
+
+    A gain of less than the share `least` would not have shown.
+    """
 
     before: float
     after: float
     result: str
+    least: float = 0.0
 
 
 class WholeModel:
@@ -97,7 +101,9 @@ class WholeModel:
         outcome = contest(meet)
         if not outcome.times:
             return Latency(float("nan"), float("nan"), outcome.result)
-        return Latency(typical(outcome.rival_times), typical(outcome.times), outcome.result)
+        before, after = outcome.rival_times, outcome.times
+        least = least_shown(after, before)
+        return Latency(typical(before), typical(after), outcome.result, least)
 
     def _compile(self, path: Path, schedule: MakeSchedule | None) -> Graph:
         m = self.model

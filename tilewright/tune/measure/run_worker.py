@@ -2,9 +2,9 @@
 
 It imports the runtime and nothing of the compiler. Requests have a list of `models`, compiled files
 of one task, and what `Job` says of it. Every model's outputs are checked before it is timed. One
-model is timed as the evaluator has it; several are timed in turn, one time each in a round, the
-order turning with the rounds, until a small difference would show. The reply has `times`, a list for each model, and for one model what
-else `Evaluation` says.
+model is timed as the evaluator has it; two are timed in turn, one time each in a round, the order
+turning with the rounds, until a small difference would show. The reply has `times`, a list for each
+model, and for one model what else `Evaluation` says.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewright.runtime.memory import aligned_empty
 from tilewright.tune.measure.check import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.serve import serve
-from tilewright.tune.measure.significance import settled
+from tilewright.tune.measure.significance import LEAST_GAIN, least_shown
 from tilewright.tune.measure.stopwatch import Stopwatch
 
 FEW_ROUNDS = 10
@@ -79,13 +79,18 @@ def _in_turn(
     clean: list[list[Sample]] = []
     end = time.perf_counter() + seconds
     while len(clean) < most and (not taken or time.perf_counter() < end):
-        if len(clean) >= fewest and settled(*_columns(clean)):
+        if len(clean) >= fewest and _settled(clean):
             break
         row = _round(watches, backwards=len(taken) % 2 == 1)
         taken.append(row)
         if not any(sample.disturbed for sample in row):
             clean.append(row)
     return _columns(clean if len(clean) >= min(FEW_ROUNDS, fewest) else taken)
+
+
+def _settled(rows: Sequence[Sequence[Sample]]) -> bool:
+    first, second = _columns(rows)
+    return least_shown(first, second) < LEAST_GAIN
 
 
 def _columns(rows: Sequence[Sequence[Sample]]) -> list[list[float]]:

@@ -58,22 +58,19 @@ def faster(
     return Verdict(ratio, chance, significant, times=(tuple(first), tuple(second)))
 
 
-def settled(
-    first: Sequence[float],
-    second: Sequence[float],
-    confidence: float = CONFIDENCE,
-    least_gain: float = LEAST_GAIN,
-) -> bool:
-    """Whether a gain of `least_gain` would show in as many times that vary as these do.
+def least_shown(
+    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
+) -> float:
+    """The least gain that would show in as many times that vary as these do, as a share.
 
-    What the median came to is not looked at: who goes on until it is favourable finds what is not
-    there.
+    What their median came to does not enter, so that one may take times until a small gain would
+    show: who goes on until the median is favourable finds what is not there.
     """
     if len(first) < 2:
-        return False
+        return 1.0
     low, high = np.quantile(_logs(first, second), (0.25, 0.75))
     error = MEDIAN_ERROR * float(high - low) / math.sqrt(len(first))
-    return NormalDist().inv_cdf(confidence) * error < least_gain
+    return NormalDist().inv_cdf(confidence) * error
 
 
 def _logs(first: Sequence[float], second: Sequence[float]) -> np.ndarray:
