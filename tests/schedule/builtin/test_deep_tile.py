@@ -6,6 +6,8 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, scheduled, sources
+from tilewright.arith.expr import as_int
+from tilewright.ir.loop.walk import loops
 from tilewright.schedule.builtin import deep_tile
 from tilewright.schedule.builtin.deep_tile import Depth, block_depth
 from tilewright.schedule.builtin.register_tile import RegisterTile
@@ -53,3 +55,15 @@ def test_whole_inner_loops() -> None:
 def test_few_rows_are_not_cut() -> None:
     (result,) = scheduled(KERNELS["dense"](3, 30, 192), SMALL[0])
     assert "rfactor" not in str(result.trace)
+
+
+@pytest.mark.parametrize(("cores", "least"), [(1, 1), (2, 2), (3, 3), (8, 8)])
+def test_no_thread_is_without_a_group_of_rows(cores: int, least: int) -> None:
+    """All rows would fit the second cache: one group, and one thread that computes it."""
+    roomy = replace(SMALL[1], l2=1 << 20, cores=cores)
+    (result,) = scheduled(KERNELS["dense"](240, 16, 192), roomy)
+    assert "rfactor" in str(result.trace)
+    (groups,) = (as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel")
+    assert groups is not None
+    assert groups >= least
+    assert groups == 1 or groups % cores == 0

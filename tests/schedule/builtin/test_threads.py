@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from tests.schedule.programs import matmul
-from tilewright.schedule.builtin.threads import DOUBTFUL, PARALLEL_WORK, is_shared, share
+from tilewright.schedule.builtin.threads import (
+    DOUBTFUL,
+    PARALLEL_WORK,
+    idleness,
+    is_shared,
+    share,
+)
 from tilewright.schedule.schedule import Schedule
 
 
@@ -32,3 +38,8 @@ def test_some_or_all_loops_are_shared() -> None:
     sch = Schedule(matmul(8, 8, 8), decide=lambda name, default, options: options[0])
     share(sch, "y", ["y.i0", "y.i1"])
     assert str(sch.trace) == 'parallel("y.i0")\n'
+
+
+def test_cores_wait_for_the_last_task() -> None:
+    assert [idleness(n, 2) for n in (1, 2, 3, 4)] == [2.0, 1.0, 4 / 3, 1.0]
+    assert idleness(1, 1) == 1.0

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import loops
+from tilewright.target.cpu import NAMED
 
 NAMES = ("matmul", "dense", "batched_matmul", "pointwise_conv", "max_columns", "mean_middle")
 
@@ -49,3 +53,14 @@ def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
     for columns, rows in ((3, 8), (16, 2)):
         (narrow,) = scheduled(KERNELS["mean_middle"](Var("M"), 9, columns))
         assert f'pad("reduce_mean.total", "i0", {rows})' in str(narrow.trace)
+
+
+@pytest.mark.parametrize(
+    ("columns", "cores", "tasks"), [(96, 1, 1), (96, 2, 2), (32, 2, 2), (96, 4, 3)]
+)
+def test_columns_are_summed_by_all_threads(columns: int, cores: int, tasks: int) -> None:
+    graph = KERNELS["mean_middle"](1, 1024, columns)
+    (result,) = scheduled(graph, replace(NAMED["x86-64-v4"], cores=cores))
+    assert result.rule == "tile"
+    found = [as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel"]
+    assert found == [tasks]

@@ -33,7 +33,7 @@ from tilewright.schedule.builtin.structure import (
     value_of,
     work,
 )
-from tilewright.schedule.builtin.threads import is_shared, share
+from tilewright.schedule.builtin.threads import idleness, is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -44,6 +44,8 @@ SHORTEST = 32
 # Column panels that share a block of rows; more would leave too little work for other threads.
 PANELS_TOGETHER = 4
 TASKS_PER_CORE = 4
+# How many times as long as a row tile takes it takes to load the block of a panel that serves it.
+LOADING = 2.0
 
 
 @dataclass(frozen=True)
@@ -174,15 +176,23 @@ def _together(
 ) -> tuple[int, int]:
     """How many row tiles and column panels make a group.
 
-    A block of the group's rows takes a quarter of the second cache; its sums are far smaller.
+    A block of the group's rows takes a quarter of the second cache; its sums are far smaller. Fewer
+    rows are better than threads that have no group.
     """
     assert axes.row is not None
     tiles = -(-(as_int(axes.row.extent) or 1) // tile.rows)
     panels = -(-(as_int(axes.column.extent) or 1) // tile.columns)
     room = target.l2 // 4 // (depth.steps * value_of(block).dtype.bytes * tile.rows)
-    together = nearest_divisor(tiles, max(1, room))
+    batch = prod(as_int(it.extent) or 1 for it in axes.batch)
+
+    def cost(rows: int) -> float:
+        groups = batch * (tiles // rows) * panels
+        return idleness(groups, target.cores) * (1 + LOADING / rows)
+
+    most = nearest_divisor(tiles, max(1, room))
+    together = min((d for d in divisors(tiles) if d <= most), key=cost)
     together = sch.choose(f"{block.name}.together", together, lambda: divisors(tiles))
-    tasks = prod(as_int(it.extent) or 1 for it in axes.batch) * (tiles // together) * panels
+    tasks = batch * (tiles // together) * panels
     most = min(PANELS_TOGETHER, max(1, tasks // (TASKS_PER_CORE * target.cores)))
     default = largest_divisor(panels, most)
     return together, sch.choose(f"{block.name}.panels", default, lambda: divisors(panels))

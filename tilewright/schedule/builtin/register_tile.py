@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
 
+from tilewright.schedule.builtin.threads import idleness
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -55,7 +56,7 @@ class TileProblem:
     after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
     `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are
     the sums that each element has, taking turns. `unknown` says that `rows` is only the most that a
-    tile may have.
+    tile may have. `batch` is how many such problems the threads share, 0 if they share nothing.
     """
 
     rows: int
@@ -67,6 +68,7 @@ class TileProblem:
     by_lane: bool = False
     chains: int = 1
     unknown: bool = False
+    batch: int = 0
 
 
 # Rows, and vectors of columns.
@@ -84,7 +86,8 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) 
         if _fits(problem, height, vectors, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
-    cost = _regret(problem, candidates, lanes) if problem.unknown else _known(problem, lanes)
+    known = _known(problem, lanes, target.cores)
+    cost = _regret(problem, candidates, lanes) if problem.unknown else known
 
     def least(found: list[Candidate]) -> Candidate:
         return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
@@ -98,9 +101,14 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) 
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
 
 
-def _known(problem: TileProblem, lanes: int) -> Callable[[Candidate], float]:
-    """The time at the number of rows that there is."""
-    return lambda c: _cost(problem, c[0], c[1], lanes)
+def _known(problem: TileProblem, lanes: int, cores: int) -> Callable[[Candidate], float]:
+    """The time at the number of rows that there is; threads without a tile wait for the others."""
+
+    def cost(c: Candidate) -> float:
+        tasks = problem.batch * _tiles(problem, *c, lanes)
+        return _cost(problem, *c, lanes) * (idleness(tasks, cores) if tasks else 1.0)
+
+    return cost
 
 
 def _regret(
@@ -160,9 +168,13 @@ def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
     return problem.shared or problem.columns % lanes != 0 or problem.columns % columns == 0
 
 
+def _tiles(problem: TileProblem, height: int, vectors: int, lanes: int) -> int:
+    return -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
+
+
 def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
     """Cycles for the whole problem per reduction step."""
-    tiles = -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
+    tiles = _tiles(problem, height, vectors, lanes)
     multiply = max(height * vectors, PARALLEL_CHAINS / problem.chains) / 2
     scalars = height / lanes if problem.by_lane else height
     loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2

@@ -12,6 +12,11 @@ PARALLEL_WORK = 32_768
 DOUBTFUL = 8
 
 
+def idleness(tasks: int, cores: int) -> float:
+    """How many times as long equal tasks take as they would with all cores busy to the end."""
+    return -(-tasks // cores) * cores / tasks
+
+
 def is_shared(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
     """Whether threads share the nest of a block that takes so many steps."""
     doubtful = least // DOUBTFUL <= steps <= least * DOUBTFUL

@@ -15,6 +15,7 @@ Rows and columns beyond the end are computed on clamped reads and never stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tilewright.arith.expr import Binary, Load, Var, as_int
@@ -34,6 +35,7 @@ from tilewright.schedule.builtin.register_tile import (
     nearest_divisor,
 )
 from tilewright.schedule.builtin.structure import (
+    UNKNOWN_WORK,
     Facts,
     axis_names,
     facts_of,
@@ -46,7 +48,7 @@ from tilewright.schedule.builtin.structure import (
     uses,
     work,
 )
-from tilewright.schedule.builtin.threads import is_shared, share
+from tilewright.schedule.builtin.threads import PARALLEL_WORK, is_shared, share
 from tilewright.schedule.builtin.tile_roles import Roles, is_plain, is_unit
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
@@ -160,7 +162,7 @@ def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> Regist
     problem = TileProblem(
         rows=_rows_at_once(roles, target.lanes(bits)),
         columns=typical_extent(roles.column.extent),
-        steps=prod(typical_extent(it.extent) for it in reductions(block)),
+        steps=_count(reductions(block)),
         bits=bits,
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
@@ -170,8 +172,14 @@ def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> Regist
         and as_int(roles.row.extent) is None
         and _single_rows(block, roles)
         and not _whole_tiles(block, roles),
+        # how many tiles of unknown sizes threads share nobody can tell
+        batch=_count(roles.batch) if PARALLEL_WORK <= work(block) < UNKNOWN_WORK else 0,
     )
     return choose_tile(sch, block.name, problem, target)
+
+
+def _count(axes: Sequence[Iter]) -> int:
+    return prod(typical_extent(it.extent) for it in axes)
 
 
 def _rows_at_once(roles: Roles, lanes: int) -> int:
@@ -325,7 +333,7 @@ def _tiles_together(
 
     Where all rows are more than the second cache holds, a part of them stays in it for all panels.
     """
-    steps = prod(typical_extent(it.extent) for it in reductions(block))
+    steps = _count(reductions(block))
     room = target.l2 // 2 // (steps * summed_type(block).bytes * tile.rows)
     together = nearest_divisor(tiles, max(1, room)) if tiles else 0
     return sch.choose(f"{block.name}.together", together, lambda: divisors(tiles))
