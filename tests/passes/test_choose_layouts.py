@@ -49,7 +49,9 @@ def _check(graph: Graph) -> Graph:
     inputs = random_inputs(graph)
     expected, found = run_graph(graph, inputs), run_graph(after, inputs)
     for old, new in zip(graph.outputs, after.outputs, strict=True):
-        np.testing.assert_allclose(found[new], expected[old], rtol=1e-5, atol=1e-5)
+        # sums of large numbers may come out small
+        room = 1e-6 * float(np.abs(expected[old]).max())
+        np.testing.assert_allclose(found[new], expected[old], rtol=1e-5, atol=room)
     return after
 
 

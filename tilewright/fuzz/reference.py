@@ -39,6 +39,7 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "AveragePool": "elements that are NaN are taken for padding",
     "BatchNormalization": "here a scale and an offset are formed first, NaN of an infinite scale",
     "Conv": "a dilated kernel is filled up with zeros, whose product with infinity is NaN",
+    "Det": "some of NumPy's libraries pass over a pivot that is NaN, and give 0",
     "DFT": "in a fast transform infinities meet other factors",
     "DynamicQuantizeLinear": "what integer NaN becomes is open",
     "Gelu": "minus infinity becomes NaN; here the limit, which is 0",

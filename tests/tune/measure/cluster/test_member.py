@@ -21,7 +21,7 @@ from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Settings
 from tilewright.tune.measure.process import Limits
 
-SETTINGS = Settings(1, 30, 30, Limits(2 << 30, 1 << 20), Effort(most=3), 5, 1.0)
+SETTINGS = Settings(1, 30, 30, Limits(2 << 30, 1 << 20), Effort(most=3), (5, 5), 1.0)
 
 
 @pytest.fixture(scope="module")

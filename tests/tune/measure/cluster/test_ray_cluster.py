@@ -27,7 +27,7 @@ from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Settings
 from tilewright.tune.measure.process import Limits
 
-SETTINGS = Settings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), 20, 2.0)
+SETTINGS = Settings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), (20, 20), 2.0)
 
 
 @pytest.fixture(scope="module")
