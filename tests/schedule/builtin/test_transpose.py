@@ -5,13 +5,15 @@ import pytest
 
 from tests.differential.native import check_native, random_inputs
 from tests.schedule.builtin.scheduled import check, kinds, scheduled
-from tilewright.arith.expr import Var
+from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import BF16, BOOL, F32, F64, I8, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
+from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.build import GraphBuilder
 from tilewright.ops.layout import TransposeAttrs
+from tilewright.target.cpu import NAMED
 
 
 def _transposed(shape: tuple[object, ...], perm: tuple[int, ...], dtype: DType = F32) -> Graph:
@@ -71,6 +73,15 @@ def test_symbolic_sizes_short_and_long(sizes: tuple[str | int, ...], dtype: DTyp
 
 def _random(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     return (np.random.default_rng(0).random(shape) * 100).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16, I8])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_square_fits_the_registers_twice(name: str, dtype: DType) -> None:
+    (result,) = scheduled(_transposed((256, 256), (1, 0), dtype), NAMED[name])
+    rows = [as_int(f.extent) or 0 for f in loops(result.func.body) if f.kind == "vectorize"]
+    assert rows
+    assert max(rows) <= NAMED[name].vector_registers // 2
 
 
 def test_what_follows_is_computed_on_the_way() -> None:

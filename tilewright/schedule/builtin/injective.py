@@ -47,7 +47,7 @@ def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
     loops = [loop_of(it) for it in axes]
     extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
-    crossing = crossing_axis(block, facts_of(sch.func), lanes)
+    crossing = crossing_axis(block, facts_of(sch.func), target)
     if crossing is not None and sch.choose(f"{block.name}.squares", True, lambda: (False, True)):
         loops, extents = schedule_transposed(sch, block, crossing, target)
     elif extents[-1] >= lanes:

@@ -37,9 +37,10 @@ MOST_ROWS = 128
 LINES = (1, 2, 4)
 
 
-def crossing_axis(block: Block, facts: Facts, lanes: int) -> Iter | None:
+def crossing_axis(block: Block, facts: Facts, target: Target) -> Iter | None:
     """The axis along which an input is contiguous and the output is not, if there is one."""
     *outer, column = spatial(block)
+    lanes = _side(block, target)
     if lanes < 2 or typical_extent(column.extent) < lanes or _chooses(block):
         return None
     for it in reversed(outer):
@@ -53,6 +54,14 @@ def crossing_axis(block: Block, facts: Facts, lanes: int) -> Iter | None:
     return None
 
 
+def _side(block: Block, target: Target) -> int:
+    """The elements of a square's row: a vector of them, if the registers hold two such squares.
+
+    Larger ones are kept in memory meanwhile, and take LLVM a minute.
+    """
+    return min(target.lanes(value_of(block).dtype.bits), target.vector_registers // 2)
+
+
 def _chooses(block: Block) -> bool:
     return any(isinstance(e, Select) for e in subexpressions(value_of(block)))
 
@@ -63,7 +72,7 @@ def schedule_transposed(
     """Schedule the nest in squares; the loops that threads may share and their extents."""
     *outer, column = spatial(block)
     dtype = value_of(block).dtype
-    lanes = target.lanes(dtype.bits)
+    lanes = _side(block, target)
     vectors = max(1, min(LINE_BYTES // dtype.bytes, typical_extent(column.extent)) // lanes)
     most = typical_extent(column.extent) // lanes
     vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
