@@ -43,3 +43,4 @@ def test_some_or_all_loops_are_shared() -> None:
 def test_cores_wait_for_the_last_task() -> None:
     assert [idleness(n, 2) for n in (1, 2, 3, 4)] == [2.0, 1.0, 4 / 3, 1.0]
     assert idleness(1, 1) == 1.0
+    assert [idleness(n, 2) for n in (31, 33)] == [32 / 31, 1.0]

@@ -10,11 +10,13 @@ from tilewright.schedule.schedule import Schedule
 PARALLEL_WORK = 32_768
 # So many times more or fewer steps, and it is clear whether they are.
 DOUBTFUL = 8
+# With so many tasks for each core it does not matter whether they come out even.
+MANY = 16
 
 
 def idleness(tasks: int, cores: int) -> float:
     """How many times as long equal tasks take as they would with all cores busy to the end."""
-    return -(-tasks // cores) * cores / tasks
+    return 1.0 if tasks >= MANY * cores else -(-tasks // cores) * cores / tasks
 
 
 def is_shared(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
