@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,7 +12,6 @@ from tests.conformance.onnx_cases import (
     backend_cases,
     why_not_determined,
 )
-from tilewright.core.config import override
 
 CASES = backend_cases(__name__)
 NAMES = [(cases, name) for cases in CASES.values() for name in vars(cases) if name[:5] == "test_"]
@@ -22,13 +20,6 @@ for cases, name in NAMES:
     if why is not None:
         setattr(cases, name, pytest.mark.xfail(reason=why)(vars(cases)[name]))
 globals().update(CASES)
-
-
-@pytest.fixture(autouse=True)
-def _verified_at_the_end() -> Iterator[None]:
-    """What these are for is results; each step of a schedule is verified by all other tests."""
-    with override(verify=1):
-        yield
 
 
 def test_every_kind_of_case_is_run() -> None:

@@ -6,9 +6,12 @@ import math
 import time
 from collections.abc import Callable
 
-# Seconds that the last comparison of a task takes, more or less, and that both programs of a model
-# may meet for; with a large budget a share of it.
-FINAL_SECONDS, MEETING_SECONDS = 3.0, 12.0
+from tilewright.tune.measure.measurer import Settings
+
+# Seconds that the last comparison of a task takes, more or less.
+FINAL_SECONDS = 3.0
+# Seconds that both programs of a model may meet for; with a large budget a share of it.
+MEETING_SECONDS = Settings.model_seconds
 MEETING_SHARE = 1 / 30
 # What counts is met for twice.
 MEETINGS = 2
