@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tilewright.tune.records import Record
 
 FILE = click.Path(path_type=Path)
+# Stands where the blocks of a kernel do.
+MODEL = "the whole model"
 _BLOCK = re.compile(r'block "([^"]+)"')
 
 
@@ -35,7 +37,7 @@ def records_command() -> None:
 @click.argument("db", type=FILE)
 @json_option
 def show_command(db: Path, as_json: bool) -> None:
-    """Say what DB holds, one row a kernel and machine."""
+    """Say what DB holds, one row a kernel, or a model that has won, and machine."""
     from tilewright.tune.records import Records
 
     with Records(db, read_only=True) as records:
@@ -44,13 +46,14 @@ def show_command(db: Path, as_json: bool) -> None:
         for record in records:
             tasks.setdefault((record.workload, record.target), []).append(record)
     rows = [_row(*task, found, texts) for task, found in tasks.items()]
+    kernels = sum(row["blocks"] != MODEL for row in rows)
     if as_json:
         print_json(rows)
         return
     keys = ["workload", "blocks", "cpu", "records", "failed", "best_us", "gain"]
     heads = ["workload", "blocks", "cpu", "records", "failed", "best µs", "tuned"]
     print_table(heads, [["" if row[key] is None else row[key] for key in keys] for row in rows])
-    click.echo(f"{sum(row['records'] for row in rows)} records of {len(rows)} kernels")
+    click.echo(f"{sum(row['records'] for row in rows)} records of {kernels} kernels")
 
 
 def _row(
@@ -59,19 +62,24 @@ def _row(
     from statistics import median
 
     from tilewright.tune.verdicts import Verdicts
+    from tilewright.tune.workload import WHOLE_MODEL
 
     measured = [r for r in records if not r.rival]
     times = [median(r.times) for r in measured if r.times and not r.failure]
     verdicts = Verdicts(r for r in records if r.rival).of(workload)
     return {
         "workload": workload,
-        "blocks": " ".join(dict.fromkeys(_BLOCK.findall(texts.get(workload, "")))),
+        "blocks": MODEL if workload.startswith(WHOLE_MODEL) else _blocks(texts.get(workload, "")),
         "cpu": _cpu(target),
         "records": len(records),
         "failed": sum(bool(r.failure) for r in measured),
         "best_us": min(times) * 1e6 if times else None,
         "gain": verdicts[0].gain if verdicts else None,
     }
+
+
+def _blocks(text: str) -> str:
+    return " ".join(dict.fromkeys(_BLOCK.findall(text)))
 
 
 def _cpu(target: str) -> str:

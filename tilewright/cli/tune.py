@@ -288,7 +288,7 @@ def _doubt(latency: Latency) -> str:
     """What to do where other work disturbed the comparison."""
     from tilewright.tune.verdicts import LEVEL
 
-    if latency.result != LEVEL or latency.least < WORTH_SEEING:
+    if latency.result != LEVEL or (latency.least or 0.0) < WORTH_SEEING:
         return ""
     return (
         f"; times vary so much here that a gain of less than {latency.least:.0%} does not show: "

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tilewright.core.errors import ParseError
@@ -20,6 +21,8 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
 
 NAME = "kernel"
+# What the names of whole models in records begin with.
+WHOLE_MODEL = "model-"
 _HEAD = "constants"
 # Not the digits of names or of numbers with a point.
 _WHOLE = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -34,6 +37,11 @@ def workload_text(func: Func, constants: frozenset[str]) -> str:
 def workload_hash(text: str) -> str:
     """The name of a workload in records."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def model_hash(kernels: Iterable[tuple[str, float]]) -> str:
+    """The name of a whole model in records, of its workloads and how often it runs each."""
+    return f"{WHOLE_MODEL}{workload_hash(repr(sorted(kernels)))}"
 
 
 def parse_workload(text: str) -> tuple[Func, frozenset[str]]:

@@ -26,6 +26,7 @@ class FakeMeasurer:
 
     log: ClassVar[list[str]] = []
     compared: ClassVar[list[str]] = []
+    models = 0
     gain = 0.5
     interrupt_at: int | None = None
 
@@ -81,6 +82,7 @@ def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
             return {}
 
         def compare(self, *_: object) -> Latency:
+            Fresh.models += 1
             return said.pop(0) if len(said) > 1 else said[0]
 
     monkeypatch.setattr(session_module, "Measurer", Fresh)

@@ -67,16 +67,39 @@ def test_the_same_session_again_measures_nothing(
 ) -> None:
     fake = use_fakes(monkeypatch)
     with Records(database(tmp_path)) as records:
-        session(records, trials=20).run()
-        before, compared = len(records), len(fake.compared)
+        first = session(records, trials=20).run()
+        before, compared, models = len(records), len(fake.compared), fake.models
         again = session(records, trials=20).run()
-        assert (len(records), len(fake.compared)) == (before, compared)
+        assert (len(records), len(fake.compared), fake.models) == (before, compared, models)
         assert again.trials == 20
+        assert again.latency == first.latency == Latency(1.0, 0.5, WON)
         more = session(records, trials=26, seed=3).run()
         assert more.trials == 26
         assert len(fake.log) == 26
         keys = [(r.workload, steps_of(r.trace)) for r in _measured(records)]
         assert max(Counter(keys).values()) == 1
+
+
+def test_a_model_that_won_is_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use_fakes(monkeypatch, Latency(1.0, 0.9, WON), Latency(1.0, 1.0, LEVEL))
+    with Records(database(tmp_path)) as records:
+        first = session(records, trials=20).run()
+        again = session(records, trials=20).run()
+        assert fake.models == 1
+        assert again.latency == first.latency
+        assert [*map(winner, again.searches)] == [*map(winner, first.searches)]
+        session(records, trials=20, cold=True).run()
+        assert fake.models > 1
+
+
+def test_a_model_that_could_not_be_measured_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = use_fakes(monkeypatch, Latency(0.0, 0.0, "timeout: no answer"), Latency(1.0, 0.9, WON))
+    with Records(database(tmp_path)) as records:
+        assert session(records, trials=20).run().latency == Latency(0.0, 0.0, "timeout: no answer")
+        assert session(records, trials=20).run().latency == Latency(1.0, 0.9, WON)
+        assert fake.models == 2
 
 
 def test_other_conditions_are_other_measurements(
@@ -158,6 +181,9 @@ def test_what_does_not_make_the_model_faster_is_not_used(
         report = session(records, trials=20).run()
         assert report.latency is not None
         assert not any(map(winner, report.searches))
+        before = len(records)
+        session(records, trials=20).run()
+        assert len(records) == before
     assert len(read_verdicts(database(tmp_path), host())) == 0
 
 

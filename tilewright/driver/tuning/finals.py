@@ -21,6 +21,8 @@ from tilewright.tune.verdicts import Verdicts
 FINALISTS = 2
 # Shares of the time below which no comparison is worth its seconds.
 LEAST_GAIN = 0.01
+# How the failure of a trace ends that won alone.
+IN_MODEL = "in the whole model"
 
 
 def finalists(search: TaskSearch) -> list[Record]:
@@ -37,13 +39,17 @@ def finalists(search: TaskSearch) -> list[Record]:
 
 
 def decide(search: TaskSearch, measurer: Measures, job: Job) -> None:
-    """Compare finalists until one wins; comparisons that were made before are not repeated."""
+    """Compare finalists until one wins; comparisons that were made before are not repeated.
+
+    Where one has won alone, but not in the model, the task is decided as well: the others were
+    slower than that one.
+    """
     for record in finalists(search):
         known = _compared(search, record)
         if known is None:
             known = comparison(search, record.trace, _meeting(measurer, job, record.trace))
             search.ledger.add(search.task, known)
-        if not known.failure:
+        if not known.failure or known.failure.endswith(IN_MODEL):
             return
 
 
@@ -67,7 +73,7 @@ def comparison(search: TaskSearch, trace: str, outcome: Outcome) -> Record:
 
 def rejected(search: TaskSearch, trace: str, result: str) -> Record:
     """A record that a trace is not to be used: it won alone, but this came of it in the model."""
-    return comparison(search, trace, Outcome(f"{result} in the whole model"))
+    return comparison(search, trace, Outcome(f"{result} {IN_MODEL}"))
 
 
 def winner(search: TaskSearch) -> tuple[str, float] | None:

@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
 from tilewright.driver.tuning.deferred import DeferredChecks
 from tilewright.driver.tuning.extract import Extraction, TuningTask, extract_tasks
 from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
+from tilewright.driver.tuning.lineup import Lineup
 from tilewright.driver.tuning.pace import Pace
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import Ledger, TaskSearch
@@ -226,19 +228,25 @@ class Session:
         """Measure the model before and after; what does not make it faster is not used.
 
         A kernel alone finds its operands in other caches than in a model. Of schedules that won
-        alone and not together, the half that promised least is given up, until the rest wins.
+        alone and not together, the half that promised least is given up, until the rest wins. Those
+        that have won together before are not tried again.
         """
         won = [(search, winner(search)) for search in sorted(self.report.searches, key=_promise)]
         used = [(search, found[0]) for search, found in won if found is not None]
         while used:
-            self._now("comparing the model before and after")
-            self.report.latency = latency = whole.compare(self.records.path, measurer)
+            traces = {search.task.workload: trace for search, trace in used}
+            lineup = Lineup(self.model, self.ledger, self.report.searches, traces)
+            self.report.latency = latency = lineup.latency(partial(self._meet, whole, measurer))
             if latency.result not in (LEVEL, SLOWER):
                 return
             kept = len(used) // 2
             for search, trace in used[kept:]:
                 self.ledger.add(search.task, rejected(search, trace, latency.result))
             used = used[:kept]
+
+    def _meet(self, whole: WholeModel, measurer: Measures) -> Latency:
+        self._now("comparing the model before and after")
+        return whole.compare(self.records.path, measurer)
 
 
 def _with_roof(task: TuningTask, times: Mapping[str, KernelTime]) -> Task:

@@ -56,13 +56,13 @@ class Model:
 class Latency:
     """Seconds of a whole run before and after, and what a contest of both came to.
 
-    A gain of less than the share `least` would not have shown.
+    A gain of less than the share `least` would not have shown; none where nobody has looked now.
     """
 
     before: float
     after: float
     result: str
-    least: float = 0.0
+    least: float | None = None
 
 
 class WholeModel:
