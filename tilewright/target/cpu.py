@@ -44,6 +44,14 @@ class Target:
         return max(1, self.vector_bits // max(8, bits))
 
     @property
+    def l1_ways(self) -> int:
+        """How many lines the first cache holds whose addresses differ by `l1 // l1_ways` bytes.
+
+        That of x86 is looked up by the address within a page; those of Arm's servers have four.
+        """
+        return max(1, self.l1 // PAGE_BYTES) if self.architecture == "x86_64" else 4
+
+    @property
     def multiplies_by_lane(self) -> bool:
         """Whether a vector can be multiplied by one element of another at no extra cost."""
         return self.architecture == "aarch64"
@@ -108,6 +116,7 @@ F16_UNITS = {"x86_64": "avx512fp16", "aarch64": "fullfp16"}
 
 # What a cache loads at once; the same on all machines of these architectures.
 LINE_BYTES = 64
+PAGE_BYTES = 4096
 _KIB, _MIB = 1024, 1024 * 1024
 _X86 = "x86_64-unknown-linux-gnu"
 # All that a level's code may use: a machine without one of them must not run it.

@@ -15,7 +15,7 @@ from tilewright.schedule.builtin.structure import facts_of, reductions
 from tilewright.target.cpu import NAMED
 
 # A nearest cache so small that short reductions are cut, too; the interpreter is slow.
-SMALL = [replace(NAMED[name], l1=1024, l2=65536) for name in ("aarch64", "x86-64-v4")]
+SMALL = [replace(NAMED[name], l1=1024, l2=16384) for name in ("aarch64", "x86-64-v4")]
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,19 @@ def test_meaning(name: str, sizes: tuple[int, int, int], target: object) -> None
     assert check(graph, {}, target) == ["tile"]  # type: ignore[arg-type]
     (result,) = scheduled(graph, target)  # type: ignore[arg-type]
     assert "rfactor" in str(result.trace)
+
+
+def test_wide_panels_that_the_second_cache_holds_are_left_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    for target, depth, is_cut in (
+        ("x86-64-v4", 832, False),
+        ("x86-64-v4", 3072, True),
+        ("x86-64-v3", 832, True),
+    ):
+        (result,) = scheduled(KERNELS["dense"](196, 128, depth), NAMED[target])
+        assert ("rfactor" in str(result.trace)) == is_cut
 
 
 def _depth(name: str, *sizes: int, columns: int = 16) -> Depth | None:

@@ -10,6 +10,7 @@ from tilewright.schedule.builtin.register_tile import (
     TileProblem,
     choose_tile,
     divisors,
+    is_crowded,
     nearest_divisor,
 )
 from tilewright.schedule.schedule import Schedule
@@ -87,6 +88,32 @@ def test_rows_of_unknown_number(name: str) -> None:
     assert 4 <= tile.rows <= 8
     assert vectors >= 2
     assert tile.rows * vectors + vectors < target.vector_registers
+
+
+@pytest.mark.parametrize(
+    ("name", "stride", "rows"),
+    [
+        ("x86-64-v4", 4096, 8),  # 8 ways of 4096 bytes
+        ("x86-64-v4", 2048, 15),
+        ("x86-64-v4", 3 * 4096, 8),
+        ("sapphirerapids", 4096, 12),
+        ("neoverse-v1", 16384, 4),  # 4 ways of 16384
+        ("neoverse-v1", 4096, 13),
+    ],
+)
+def test_rows_that_share_sets_of_the_first_cache(name: str, stride: int, rows: int) -> None:
+    assert is_crowded(rows, stride, NAMED[name])
+    assert not is_crowded(rows - 1, stride, NAMED[name])
+
+
+def test_rows_that_would_push_each_other_out_are_few() -> None:
+    target = NAMED["x86-64-v4"]
+    assert _tile(TileProblem(196, 512, 1024, 32, True, stride=768 * 4), target).rows == 14
+    for rows, columns, steps in ((196, 512, 1024), (128, 768, 3072), (784, 1024, 512)):
+        tile = _tile(TileProblem(rows, columns, steps, 32, True, stride=4096), target)
+        assert not is_crowded(tile.rows, 4096, target)
+        assert tile.rows * tile.columns // tile.lanes >= 20
+    assert not is_crowded(16, 0, target)
 
 
 @pytest.mark.parametrize(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])

@@ -70,12 +70,15 @@ def block_depth(block: Block, tile: RegisterTile, target: Target) -> Depth | Non
     """How to cut a reduction; `None` if it is short enough to be done at once.
 
     A block is whole inner loops (the channels under one tap of a filter), or an equal part of one,
-    such that its part of the panel takes half of the nearest cache.
+    such that its part of the panel takes half of the nearest cache. Where vectors are so wide that
+    even the shortest block is more than that cache, panels are left whole in the second one.
     """
     extents = [as_int(it.extent) or 0 for it in reductions(block)]
     step = tile.columns * value_of(block).dtype.bytes
     most = max(LEAST_DEPTH, target.l1 // 2 // step)
     if prod(extents) <= 3 * most // 2:  # also where a size is symbolic
+        return None
+    if most * step > target.l1 and prod(extents) * step <= target.l2 // 4:
         return None
     inner = 0
     while prod(extents[len(extents) - inner - 1 :]) <= most:

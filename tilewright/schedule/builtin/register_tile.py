@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import isqrt
+from math import gcd, isqrt
 
 from tilewright.schedule.builtin.threads import idleness
 from tilewright.schedule.schedule import Schedule
@@ -31,6 +31,8 @@ BYTES_PER_CYCLE = 8
 MAX_UNKNOWN = 8
 # Cycles a vector that a panel costs when it is read once more, by another tile of rows.
 CYCLES_PER_PASS = 0.3
+# Cycles a scalar costs whose line others of the same step have pushed out of the first cache.
+CYCLES_PER_LOST_LINE = 0.35
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class TileProblem:
     `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are
     the sums that each element has, taking turns. `unknown` says that `rows` is only the most that a
     tile may have. `batch` is how many such problems the threads share, 0 if they share nothing.
+    `stride` is how many bytes the scalars of neighbouring rows lie apart, 0 if nobody knows.
     """
 
     rows: int
@@ -69,6 +72,7 @@ class TileProblem:
     chains: int = 1
     unknown: bool = False
     batch: int = 0
+    stride: int = 0
 
 
 # Rows, and vectors of columns.
@@ -86,7 +90,7 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) 
         if _fits(problem, height, vectors, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
-    known = _known(problem, lanes, target.cores)
+    known = _known(problem, lanes, target)
     cost = _regret(problem, candidates, lanes) if problem.unknown else known
 
     def least(found: list[Candidate]) -> Candidate:
@@ -101,14 +105,34 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) 
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
 
 
-def _known(problem: TileProblem, lanes: int, cores: int) -> Callable[[Candidate], float]:
+def _known(problem: TileProblem, lanes: int, target: Target) -> Callable[[Candidate], float]:
     """The time at the number of rows that there is; threads without a tile wait for the others."""
 
     def cost(c: Candidate) -> float:
-        tasks = problem.batch * _tiles(problem, *c, lanes)
-        return _cost(problem, *c, lanes) * (idleness(tasks, cores) if tasks else 1.0)
+        tiles = _tiles(problem, *c, lanes)
+        cycles = _cost(problem, *c, lanes) + tiles * _lost(problem, c[0], lanes, target)
+        tasks = problem.batch * tiles
+        return cycles * (idleness(tasks, target.cores) if tasks else 1.0)
 
     return cost
+
+
+def _lost(problem: TileProblem, height: int, lanes: int, target: Target) -> float:
+    """Cycles of a step of a tile for scalars that the first cache has lost again."""
+    scalars = height / lanes if problem.by_lane else height
+    crowded = problem.shared and is_crowded(height, problem.stride, target)
+    return CYCLES_PER_LOST_LINE * scalars if crowded else 0.0
+
+
+def is_crowded(rows: int, stride: int, target: Target) -> bool:
+    """Whether so many rows, that far apart, push each other's lines out of the first cache.
+
+    Those that lie a multiple of a way's size apart share the few lines of a set; one of these is
+    for the panel, which passes through all sets.
+    """
+    way = target.l1 // target.l1_ways
+    sets = way // gcd(stride, way)
+    return stride > 0 and -(-rows // sets) >= target.l1_ways
 
 
 def _regret(

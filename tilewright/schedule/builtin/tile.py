@@ -25,15 +25,14 @@ from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, choose_depth, schedule_deep
-from tilewright.schedule.builtin.edges import are_pixels, choose_edge, mark_edges
+from tilewright.schedule.builtin.edges import are_pixels, choose_edge, edge_height, mark_edges
 from tilewright.schedule.builtin.register_tile import (
     PARALLEL_CHAINS,
     RegisterTile,
     TileProblem,
     choose_tile,
-    divisors,
-    nearest_divisor,
 )
+from tilewright.schedule.builtin.row_groups import choose_group, split_rows
 from tilewright.schedule.builtin.structure import (
     UNKNOWN_WORK,
     Facts,
@@ -49,7 +48,7 @@ from tilewright.schedule.builtin.structure import (
     work,
 )
 from tilewright.schedule.builtin.threads import PARALLEL_WORK, is_shared, share
-from tilewright.schedule.builtin.tile_roles import Roles, is_plain, is_unit
+from tilewright.schedule.builtin.tile_roles import Roles, is_plain, is_unit, row_bytes
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -75,13 +74,13 @@ def schedule_tile(
         _pack_columns(sch, block, roles, constants)
     else:
         _pack_panel(sch, block, roles, roles.panel, tile, constants, target)
-    _pad(sch, block, roles, tile)
     tiles = _row_tiles(roles, tile)
     part = brief_depth(block)
     if part is not None and part.part == 0 and tile.chains == 1:
         sch.narrow_sum(block.name)
     elif part is not None:
-        together = _tiles_together(sch, block, tiles, tile, target)
+        together = choose_group(sch, block, roles, tile, tiles, _exact(block, roles, tile), target)
+        _pad(sch, block, roles, tile, together)
         axes = TileAxes(roles.batch, roles.row, roles.column)
         least = _least_edge(block, roles, tile)
         edge = choose_edge(sch, block.name, roles.row, tile.rows, least)
@@ -89,6 +88,7 @@ def schedule_tile(
         return
     depth = choose_depth(sch, block, tile, target, tiles >= LEAST_REUSE) if tiles else None
     if depth is not None:
+        _pad(sch, block, roles, tile)
         axes = TileAxes(roles.batch, roles.row, roles.column)
         schedule_deep(sch, block, axes, tile, depth, epilogue, target)
         return
@@ -105,13 +105,16 @@ def _schedule_flat(
     target: Target,
 ) -> None:
     """Tiles that sum all steps at once: one after another, or shared among threads."""
-    together = _tiles_together(sch, block, tiles, tile, target)
-    row_group, row_tile, row_loops = _split_rows(sch, roles, tile, together)
+    together = choose_group(sch, block, roles, tile, tiles, _exact(block, roles, tile), target)
+    _pad(sch, block, roles, tile, together)
+    row_group, row_tile, row_loops = split_rows(sch, roles, tile, together)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
-    # A shared panel stays in the cache for all rows; otherwise neighbouring columns share lines.
-    shared = roles.panel is not None
-    panels_first = sch.choose(f"{block.name}.panels_first", shared, lambda: (False, True))
+    # A shared panel stays in the nearest cache for all rows. Where all panels do, or nothing is
+    # shared, neighbouring columns come next: what comes of them lies side by side.
+    size = _count(reductions(block)) * typical_extent(roles.column.extent)
+    far = roles.panel is not None and size * summed_type(block).bytes > target.l1
+    panels_first = sch.choose(f"{block.name}.panels_first", far, lambda: (False, True))
     inner_order = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
     outer = [*(loop_of(it) for it in roles.batch), *row_group, *inner_order]
     sums = [loop_of(it) for it in reductions(block)]
@@ -174,6 +177,7 @@ def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> Regist
         and not _whole_tiles(block, roles),
         # how many tiles of unknown sizes threads share nobody can tell
         batch=_count(roles.batch) if PARALLEL_WORK <= work(block) < UNKNOWN_WORK else 0,
+        stride=row_bytes(block, roles, facts_of(sch.func)),
     )
     return choose_tile(sch, block.name, problem, target)
 
@@ -309,11 +313,11 @@ def _schedule_packing(
         sch.annotate(shared, "whole", 1)
 
 
-def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile) -> None:
-    """Round rows and columns up to whole tiles."""
+def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, together: int = 1) -> None:
+    """Round columns up to whole tiles, rows to whole groups of so many."""
     wanted = [(roles.column, tile.columns)]
     if roles.row is not None:
-        wanted.append((roles.row, tile.rows))
+        wanted.append((roles.row, tile.rows * max(1, together)))
     for axis, multiple in wanted:
         if as_int(simplify(axis.extent % multiple)) != 0:
             sch.pad(block.name, axis.name, multiple)
@@ -326,30 +330,9 @@ def _row_tiles(roles: Roles, tile: RegisterTile) -> int:
     return -(-(as_int(roles.row.extent) or 0) // tile.rows)
 
 
-def _tiles_together(
-    sch: Schedule, block: Block, tiles: int, tile: RegisterTile, target: Target
-) -> int:
-    """How many row tiles take turns with one panel after another; 0 for all there are.
-
-    Where all rows are more than the second cache holds, a part of them stays in it for all panels.
-    """
-    steps = _count(reductions(block))
-    room = target.l2 // 2 // (steps * summed_type(block).bytes * tile.rows)
-    together = nearest_divisor(tiles, max(1, room)) if tiles else 0
-    return sch.choose(f"{block.name}.together", together, lambda: divisors(tiles))
-
-
-def _split_rows(
-    sch: Schedule, roles: Roles, tile: RegisterTile, together: int
-) -> tuple[list[str], list[str], list[str]]:
-    """The loops over groups of row tiles, over the tiles of a group, and over a tile's rows."""
-    if roles.row is None:
-        return [], [], []
-    if together == 0:
-        outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
-        return [], [outer], [inner]
-    group, outer, inner = sch.split(loop_of(roles.row), [None, together, tile.rows])
-    return [group], [outer], [inner]
+def _exact(block: Block, roles: Roles, tile: RegisterTile) -> bool:
+    """Whether the last tile is lower than the others, so that no tiles may come after it."""
+    return edge_height(roles.row, tile.rows, _least_edge(block, roles, tile)) > 0
 
 
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:

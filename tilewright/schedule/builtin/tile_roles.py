@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Load, Var
+from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.builtin.structure import (
     Facts,
     axis_names,
+    flat_index,
     flat_stride,
     is_simple,
     reads_of,
@@ -63,6 +66,21 @@ def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) ->
         and panel.buffer not in constants
         and not is_unit(panel, facts, roles.column.name)
     )
+
+
+def row_bytes(block: Block, roles: Roles, facts: Facts) -> int:
+    """How far apart the scalars of neighbouring rows lie, 0 where sizes are not known."""
+    if roles.panel is None or roles.row is None:
+        return 0
+    row, axes, found = roles.row.name, {*axis_names(block.iters)}, [0]
+    for load in reads_of(block):
+        buffer = facts.buffers[load.buffer]
+        flat = flat_index(load, buffer)
+        names = free_vars(flat)
+        if load is not roles.panel and row in names and names <= axes:
+            first, second = (evaluate(flat, dict.fromkeys(names, 0) | {row: n}) for n in (0, 1))
+            found.append(abs(second - first) * buffer.dtype.bytes)
+    return max(found)
 
 
 def is_unit(load: Load, facts: Facts, axis: str) -> bool:

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.scheduled import check, scheduled
+from tilewright.schedule.builtin.row_groups import MOST_EXTRA, group_size
+from tilewright.target.cpu import NAMED
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 7, 33, 196, 349, 523, 697, 10007])
+@pytest.mark.parametrize("wanted", [1, 5, 68, 100000])
+def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
+    found = group_size(tiles, wanted)
+    assert 1 <= found <= tiles
+    assert -tiles % found <= MOST_EXTRA * tiles
+    if tiles > 300 and wanted == 68:  # also where their number is prime
+        assert 2 / 3 < found / wanted < 3 / 2
+
+
+def _groups(trace: str) -> tuple[int, int]:
+    """How many tiles are a group, and how many rows a tile."""
+    found = re.search(r'split\("[^"]*i0", \[\?, (\d+), (\d+)\]\)', trace)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def test_a_prime_number_of_tiles_is_cut_into_groups() -> None:
+    (result,) = scheduled(KERNELS["dense"](3136, 256, 64), NAMED["x86-64-v4"])
+    together, rows = _groups(str(result.trace))
+    tiles = -(-3136 // rows)
+    assert (rows, tiles) == (6, 523)
+    assert 1 < together < tiles
+    assert f'"i0", {rows * together})' in str(result.trace)
+
+
+def test_what_is_computed_beside_a_group_is_not_stored() -> None:
+    target = replace(NAMED["x86-64-v4"], l2=1 << 13)
+    (result,) = scheduled(KERNELS["dense"](16 * 101 - 1, 16, 2), target)
+    together, rows = _groups(str(result.trace))
+    assert -(-(16 * 101 - 1) // rows) % together != 0
+    check(KERNELS["dense"](16 * 101 - 1, 16, 2), {}, target)

@@ -1,0 +1,63 @@
+"""Groups of row tiles that take turns with one panel of columns after another."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.builtin.register_tile import RegisterTile, divisors, nearest_divisor
+from tilewright.schedule.builtin.structure import loop_of, reductions, summed_type, typical_extent
+from tilewright.schedule.builtin.tile_roles import Roles
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# By what share of the tiles that there are those of whole groups may be more.
+MOST_EXTRA = 0.01
+
+
+def choose_group(
+    sch: Schedule,
+    block: Block,
+    roles: Roles,
+    tile: RegisterTile,
+    tiles: int,
+    exact: bool,
+    target: Target,
+) -> int:
+    """How many of the row tiles make a group; 0 where nobody knows how many there are.
+
+    A group's rows stay in the second cache for all panels; so does what comes of them, where panels
+    are so few that reading them again for every group costs nothing. The last group may lack a few
+    tiles unless they are to come out `exact`.
+    """
+    if not tiles or roles.row is None:
+        return 0
+    steps = prod(typical_extent(it.extent) for it in reductions(block))
+    columns, size = typical_extent(roles.column.extent), summed_type(block).bytes
+    elements = steps + (columns if steps * columns * size <= target.l2 // 4 else 0)
+    room = max(1, target.l2 // 2 // (elements * size * tile.rows))
+    default = nearest_divisor(tiles, room) if exact else group_size(tiles, room)
+    return sch.choose(f"{block.name}.together", default, lambda: divisors(tiles))
+
+
+def group_size(tiles: int, wanted: int) -> int:
+    """How many tiles make a group, near to what is wanted, if the last one may lack a few.
+
+    >>> group_size(523, 68)   # 8 groups have 528
+    66
+    """
+    fitting = [n for n in range(1, tiles + 1) if -tiles % n <= tiles * MOST_EXTRA]
+    return min(fitting, key=lambda n: max(n / wanted, wanted / n))
+
+
+def split_rows(
+    sch: Schedule, roles: Roles, tile: RegisterTile, together: int
+) -> tuple[list[str], list[str], list[str]]:
+    """The loops over groups of row tiles, over the tiles of a group, and over a tile's rows."""
+    if roles.row is None:
+        return [], [], []
+    if together == 0:
+        outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
+        return [], [outer], [inner]
+    group, outer, inner = sch.split(loop_of(roles.row), [None, together, tile.rows])
+    return [group], [outer], [inner]
