@@ -21,6 +21,11 @@ def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
         assert 2 / 3 < found / wanted < 3 / 2
 
 
+def test_any_number_of_tiles_is_cut_at_once() -> None:
+    assert group_size(1 << 60, 1 << 17) == 1 << 17
+    assert group_size((1 << 61) - 1, 1000) == 1000
+
+
 def _groups(trace: str) -> tuple[int, int]:
     """How many tiles are a group, and how many rows a tile."""
     found = re.search(r'split\("[^"]*i0", \[\?, (\d+), (\d+)\]\)', trace)

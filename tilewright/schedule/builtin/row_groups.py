@@ -46,8 +46,14 @@ def group_size(tiles: int, wanted: int) -> int:
     >>> group_size(523, 68)   # 8 groups have 528
     66
     """
-    fitting = [n for n in range(1, tiles + 1) if -tiles % n <= tiles * MOST_EXTRA]
-    return min(fitting, key=lambda n: max(n / wanted, wanted / n))
+
+    def fits(n: int) -> bool:
+        return -tiles % n <= tiles * MOST_EXTRA
+
+    wanted = min(wanted, tiles)
+    fewer = next(n for n in range(wanted, 0, -1) if fits(n))
+    more = next((n for n in range(wanted + 1, min(2 * wanted, tiles) + 1) if fits(n)), fewer)
+    return min(fewer, more, key=lambda n: max(n / wanted, wanted / n))
 
 
 def split_rows(
