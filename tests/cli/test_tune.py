@@ -53,6 +53,9 @@ def test_a_model_is_tuned_and_compiled(mlp_file: Path, monkeypatch: pytest.Monke
     assert data["trials"] == 12
     latency = {"before_ms": 1000, "after_ms": 500, "result": "faster", "least_gain_shown": None}
     assert data["latency"] == latency
+    rows = succeed_json("records", "show", "r.db")
+    assert [row["gain"] for row in rows if row["blocks"] == "the whole model"] == [2]
+    assert "of 3 kernels" in succeed("records", "show", "r.db")
     assert any(row["gain"] for row in data["kernels"])
     assert {row["kernel"] for row in data["kernels"]} == {
         "matmul_add_relu",

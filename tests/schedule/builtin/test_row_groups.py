@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.differential.kernel_graphs import KERNELS
-from tests.schedule.builtin.scheduled import check, scheduled
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.scheduled import check, scheduled, sources
+from tilewright.finalize.pipeline import finalize
+from tilewright.schedule.builtin.choose import schedule_func
 from tilewright.schedule.builtin.row_groups import MOST_EXTRA, group_size
 from tilewright.target.cpu import NAMED
 
@@ -48,3 +53,19 @@ def test_what_is_computed_beside_a_group_is_not_stored() -> None:
     together, rows = _groups(str(result.trace))
     assert -(-(16 * 101 - 1) // rows) % together != 0
     check(KERNELS["dense"](16 * 101 - 1, 16, 2), {}, target)
+
+
+def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
+    target = replace(NAMED["x86-64-v4"], l2=1 << 13)
+    ((func, constants),) = sources(KERNELS["dense"](16 * 100 + 9, 16, 2))
+
+    def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
+        return max(options) if name.endswith(".edge") else default
+
+    result = schedule_func(func, constants, target, decide)
+    assert _groups(str(result.trace)) == (3, 16)
+    assert '"edge", 1)' in str(result.trace)
+    arrays = sample(result.func, {})
+    expected = {name: array.copy() for name, array in run(func, arrays, {}).items()}
+    for name, found in run(finalize(result.func, target), arrays, {}).items():
+        np.testing.assert_allclose(found, expected[name], rtol=1e-6)

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import sources
+from tilewright.arith.expr import Var
 from tilewright.schedule.builtin.structure import facts_of, reductions
 from tilewright.schedule.builtin.tile_roles import (
     copies_for_one_row,
     is_plain,
     is_unit,
+    panels_bytes,
+    row_bytes,
     tile_roles,
 )
 
@@ -38,4 +41,15 @@ def test_operands() -> None:
     assert is_plain(roles.panel, block)
     assert is_unit(roles.panel, facts, roles.column.name)
     assert not is_unit(roles.panel, facts, reductions(block)[0].name)
+    assert row_bytes(block, roles, facts) == 16 * 4
+    assert panels_bytes(block, roles) == 16 * 12 * 4
+
+
+def test_rows_of_unknown_width_are_unknown_bytes_apart() -> None:
+    ((func, constants),) = sources(KERNELS["dense"](8, 12, Var("K")))
+    facts = facts_of(func)
+    block = next(b for b in facts.blocks if reductions(b))
+    roles = tile_roles(block, facts, constants)
+    assert roles is not None
+    assert row_bytes(block, roles, facts) == 0
     assert not copies_for_one_row(roles, facts, constants)

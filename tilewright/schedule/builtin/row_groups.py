@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.register_tile import RegisterTile, divisors, nearest_divisor
-from tilewright.schedule.builtin.structure import loop_of, reductions, summed_type, typical_extent
-from tilewright.schedule.builtin.tile_roles import Roles
+from tilewright.schedule.builtin.register_tile import RegisterTile, divisors
+from tilewright.schedule.builtin.structure import loop_of, summed_type, typical_extent
+from tilewright.schedule.builtin.tile_roles import Roles, panels_bytes, steps_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -16,27 +14,19 @@ MOST_EXTRA = 0.01
 
 
 def choose_group(
-    sch: Schedule,
-    block: Block,
-    roles: Roles,
-    tile: RegisterTile,
-    tiles: int,
-    exact: bool,
-    target: Target,
+    sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, tiles: int, target: Target
 ) -> int:
     """How many of the row tiles make a group; 0 where nobody knows how many there are.
 
     A group's rows stay in the second cache for all panels; so does what comes of them, where panels
-    are so few that reading them again for every group costs nothing. The last group may lack a few
-    tiles unless they are to come out `exact`.
+    are so few that reading them again for every group costs nothing.
     """
     if not tiles or roles.row is None:
         return 0
-    steps = prod(typical_extent(it.extent) for it in reductions(block))
-    columns, size = typical_extent(roles.column.extent), summed_type(block).bytes
-    elements = steps + (columns if steps * columns * size <= target.l2 // 4 else 0)
-    room = max(1, target.l2 // 2 // (elements * size * tile.rows))
-    default = nearest_divisor(tiles, room) if exact else group_size(tiles, room)
+    few = panels_bytes(block, roles) <= target.l2 // 4
+    elements = steps_of(block) + (typical_extent(roles.column.extent) if few else 0)
+    room = target.l2 // 2 // (elements * summed_type(block).bytes * tile.rows)
+    default = group_size(tiles, max(1, room))
     return sch.choose(f"{block.name}.together", default, lambda: divisors(tiles))
 
 

@@ -25,7 +25,7 @@ from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.builtin.brief_tile import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.deep_tile import TileAxes, choose_depth, schedule_deep
-from tilewright.schedule.builtin.edges import are_pixels, choose_edge, edge_height, mark_edges
+from tilewright.schedule.builtin.edges import are_pixels, choose_edge, mark_edges
 from tilewright.schedule.builtin.register_tile import (
     PARALLEL_CHAINS,
     RegisterTile,
@@ -48,7 +48,14 @@ from tilewright.schedule.builtin.structure import (
     work,
 )
 from tilewright.schedule.builtin.threads import PARALLEL_WORK, is_shared, share
-from tilewright.schedule.builtin.tile_roles import Roles, is_plain, is_unit, row_bytes
+from tilewright.schedule.builtin.tile_roles import (
+    Roles,
+    is_plain,
+    is_unit,
+    panels_bytes,
+    row_bytes,
+    steps_of,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
 
@@ -79,7 +86,7 @@ def schedule_tile(
     if part is not None and part.part == 0 and tile.chains == 1:
         sch.narrow_sum(block.name)
     elif part is not None:
-        together = choose_group(sch, block, roles, tile, tiles, _exact(block, roles, tile), target)
+        together = choose_group(sch, block, roles, tile, tiles, target)
         _pad(sch, block, roles, tile, together)
         axes = TileAxes(roles.batch, roles.row, roles.column)
         least = _least_edge(block, roles, tile)
@@ -105,15 +112,14 @@ def _schedule_flat(
     target: Target,
 ) -> None:
     """Tiles that sum all steps at once: one after another, or shared among threads."""
-    together = choose_group(sch, block, roles, tile, tiles, _exact(block, roles, tile), target)
+    together = choose_group(sch, block, roles, tile, tiles, target)
     _pad(sch, block, roles, tile, together)
     row_group, row_tile, row_loops = split_rows(sch, roles, tile, together)
     panel_loop, column = sch.split(loop_of(roles.column), [None, tile.columns])
     vector, lane = sch.split(column, [None, tile.lanes])
     # A shared panel stays in the nearest cache for all rows. Where all panels do, or nothing is
     # shared, neighbouring columns come next: what comes of them lies side by side.
-    size = _count(reductions(block)) * typical_extent(roles.column.extent)
-    far = roles.panel is not None and size * summed_type(block).bytes > target.l1
+    far = roles.panel is not None and panels_bytes(block, roles) > target.l1
     panels_first = sch.choose(f"{block.name}.panels_first", far, lambda: (False, True))
     inner_order = [panel_loop, *row_tile] if panels_first else [*row_tile, panel_loop]
     outer = [*(loop_of(it) for it in roles.batch), *row_group, *inner_order]
@@ -165,7 +171,7 @@ def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> Regist
     problem = TileProblem(
         rows=_rows_at_once(roles, target.lanes(bits)),
         columns=typical_extent(roles.column.extent),
-        steps=_count(reductions(block)),
+        steps=steps_of(block),
         bits=bits,
         shared=roles.panel is not None,
         period=0 if roles.row is None else _period(block, roles.row),
@@ -328,11 +334,6 @@ def _row_tiles(roles: Roles, tile: RegisterTile) -> int:
     if roles.panel is None or roles.row is None:
         return 0
     return -(-(as_int(roles.row.extent) or 0) // tile.rows)
-
-
-def _exact(block: Block, roles: Roles, tile: RegisterTile) -> bool:
-    """Whether the last tile is lower than the others, so that no tiles may come after it."""
-    return edge_height(roles.row, tile.rows, _least_edge(block, roles, tile)) > 0
 
 
 def _least_edge(block: Block, roles: Roles, tile: RegisterTile) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Load, Var
@@ -17,6 +18,8 @@ from tilewright.schedule.builtin.structure import (
     reads_of,
     reductions,
     spatial,
+    summed_type,
+    typical_extent,
     uses,
 )
 
@@ -66,6 +69,16 @@ def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) ->
         and panel.buffer not in constants
         and not is_unit(panel, facts, roles.column.name)
     )
+
+
+def steps_of(block: Block) -> int:
+    """How many steps the reduction has, symbolic sizes taken to be typical."""
+    return prod(typical_extent(it.extent) for it in reductions(block))
+
+
+def panels_bytes(block: Block, roles: Roles) -> int:
+    """What the panels of all columns take."""
+    return steps_of(block) * typical_extent(roles.column.extent) * summed_type(block).bytes
 
 
 def row_bytes(block: Block, roles: Roles, facts: Facts) -> int:
