@@ -1,4 +1,4 @@
-"""Write the pages of `docs/reference` from the tables in the code, and refresh what examples print.
+"""Write `docs/reference` and `docs/methods.md` from the tables in the code, refresh the examples.
 
 make docs
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tilewright.cli.catalog import CATALOG, Row
 from tilewright.cli.error_codes import error_classes
+from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.table import METHODS, SECTIONS
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -48,6 +50,12 @@ INTRODUCTIONS = {
     "spaces": "Spaces whose every configuration was measured, for `tilewright lab --space`. Where "
     "they come from and under which licence is in `tilewright/tune/space/data`.",
 }
+METHODS_INTRODUCTION = (
+    "Published systems, papers and classic techniques of deep-learning compilers: the idea, how "
+    "much of it is built here, where, the experiment that shows it, and what that last gave. "
+    "The table is `tilewright/methods`; `tilewright list methods` prints it. Tests check that all "
+    "files and commands exist and that every figure stands in the source it is quoted from."
+)
 NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing. -->"
 
 
@@ -58,6 +66,51 @@ def page(kind: str) -> str:
         parts.append(table(("class", "meaning"), [(f"`{n}`", doc) for n, doc in error_classes()]))
     parts.append(row_table(rows(kind)))
     return "\n\n".join(parts) + "\n"
+
+
+def methods_page() -> str:
+    """The page of published methods."""
+    states = ("built", "partly", "not built")
+    counts = [
+        (s.title, *(str(sum(m.state == state for m in s.methods)) for state in states))
+        for s in SECTIONS
+    ]
+    total = ("all", *(str(sum(m.state == state for m in METHODS)) for state in states))
+    parts = ["# Methods", NOTE, METHODS_INTRODUCTION, table(("", *states), [*counts, total])]
+    return "\n\n".join([*parts, *map(_section, SECTIONS)]) + "\n"
+
+
+def _section(section: Section) -> str:
+    """What is there, method by method, then what is not."""
+    there = [_entry(m) for m in section.methods if m.state != "not built"]
+    absent = [(m.name, m.published, m.idea) for m in section.methods if m.state == "not built"]
+    parts = [f"## {section.title}", section.about, *there]
+    if absent:
+        parts.append(f"### {section.title}: not built yet")
+        parts.append(table(("method", "published", "idea"), absent))
+    return "\n\n".join(parts)
+
+
+def _entry(m: Method) -> str:
+    facts = {
+        "State": m.state,
+        "Missing": m.missing,
+        "Published": m.published,
+        "Files": ", ".join(f"`{file}`" for file in m.files),
+        "Experiment": f"`{m.command}`",
+        "Last result": _result(m.result),
+    }
+    lines = [f"- {key}: {value}" for key, value in facts.items() if value]
+    return "\n\n".join([f"### {m.name}", m.idea, "\n".join(lines)])
+
+
+def _result(result: Result | None) -> str:
+    if result is None:
+        return "no figure kept"
+    inside = result.source.startswith("docs/")
+    name = f"`{result.source}`"
+    source = f"[{name}]({result.source.removeprefix('docs/')})" if inside else name
+    return f"{result.text} ({source})"
 
 
 def rows(kind: str) -> list[Row]:
@@ -100,6 +153,7 @@ def main() -> None:
     """Write all pages."""
     for kind in TITLES:
         (DOCS / "reference" / f"{kind}.md").write_text(page(kind))
+    (DOCS / "methods.md").write_text(methods_page())
     for path in examples():
         subprocess.run([sys.executable, str(DOCS / "blocks.py"), str(path)], check=True)
 

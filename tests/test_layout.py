@@ -16,6 +16,7 @@ COVERED_BY: dict[str, str] = {
     "tilewright/cli/lab_*.py": "tests/cli/test_lab.py",
     "tilewright/cli/standings.py": "tests/cli/test_lab.py",
     "tilewright/compat/onnxruntime/capi/*.py": "tests/compat/onnxruntime/capi/test_modules.py",
+    "tilewright/methods/*.py": "tests/methods/test_table.py",
     "tilewright/tune/cost/*.py": "tests/tune/cost/test_cost_models.py",
     "tilewright/tune/measure/cluster/links.py": "tests/tune/measure/cluster/test_measurer.py",
     "tilewright/tune/space/sketch/*.py": "tests/tune/space/sketch/test_rules.py",

@@ -52,6 +52,10 @@ def test_reference_is_up_to_date(kind: str) -> None:
     assert path.read_text() == generate.page(kind), "run `make docs`"
 
 
+def test_page_of_methods_is_up_to_date() -> None:
+    assert (DOCS / "methods.md").read_text() == generate.methods_page(), "run `make docs`"
+
+
 @pytest.mark.parametrize("path", PAGES, ids=_name)
 def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())

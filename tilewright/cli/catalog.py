@@ -143,6 +143,16 @@ def schedule_spaces() -> list[Row]:
     return [{"name": name, "summary": summary} for name, summary in SCHEDULE_SPACES.describe()]
 
 
+def methods() -> list[Row]:
+    """Published methods; the page `docs/methods.md` has files, experiments and results."""
+    from tilewright.methods.table import METHODS
+
+    return [
+        {"name": m.name, "summary": m.idea, "published": m.published, "state": m.state}
+        for m in METHODS
+    ]
+
+
 CATALOG: dict[str, Callable[[], list[Row]]] = {
     "ops": ops,
     "onnx": onnx,
@@ -157,6 +167,7 @@ CATALOG: dict[str, Callable[[], list[Row]]] = {
     "task-schedulers": task_schedulers,
     "spaces": spaces,
     "schedule-spaces": schedule_spaces,
+    "methods": methods,
 }
 
 

@@ -1,0 +1,1 @@
+"""Published systems and methods, and what of each is in Tilewright; see `table.py`."""

@@ -1,0 +1,72 @@
+"""Model formats and converters."""
+
+from __future__ import annotations
+
+from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.sources import CONFORMANCE
+
+FORMAT_METHODS = Section(
+    "Formats and converters",
+    "What models are read from, and in whose place they run.",
+    (
+        Method(
+            "ONNX",
+            "2017, Linux Foundation",
+            "A protobuf of typed operators with versions; some operators are defined by a body of "
+            "others.",
+            files=(
+                "tilewright/frontends/onnx/importer.py",
+                "tilewright/frontends/onnx/table.py",
+                "tilewright/frontends/onnx/functions.py",
+                "tilewright/frontends/onnx/wellformed.py",
+            ),
+            command="make conformance",
+            result=Result("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
+        ),
+        Method(
+            "ONNX Runtime's interface",
+            "2018, Microsoft",
+            "Sessions, providers and bindings under the names that applications import, so that "
+            "another engine can stand in.",
+            files=(
+                "tilewright/compat/onnxruntime/session.py",
+                "tilewright/compat/hook.py",
+                "tilewright/cli/run_app.py",
+            ),
+            missing="custom-operator libraries; the ORT format",
+            command="python benchmarks/apps.py",
+        ),
+        Method(
+            "onnx-simplifier",
+            "open source",
+            "Fold constants and infer shapes until the graph no longer changes, then write it back "
+            "as ONNX.",
+        ),
+        Method(
+            "onnx optimizer",
+            "open source",
+            "Named passes from ONNX to ONNX: fusion, elimination, motion of operators.",
+        ),
+        Method(
+            "onnx-utils",
+            "open source",
+            "Insert, delete and rename nodes of an ONNX file by hand.",
+        ),
+        Method(
+            "NNEF",
+            "2018, Khronos",
+            "A graph as readable text with tensors in binary files beside it; a standard library "
+            "defines compound operators.",
+        ),
+        Method(
+            "MMdnn",
+            "2020, ESEC/FSE",
+            "Convert between frameworks through one intermediate graph with weights.",
+        ),
+        Method(
+            "deep-learning-model-convertor list",
+            "open source",
+            "A catalogue of converters between pairs of formats.",
+        ),
+    ),
+)
