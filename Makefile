@@ -5,6 +5,8 @@
 # make bench   measure beside the other engines, write the tables of the README and docs/speed.md
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
 #              on the same day is kept
+# make kernels-diff    which kernels a change of the compiler changes, and how
+# make kernels-update  keep what they are now
 # make docs    write the reference anew, refresh what the examples of the pages print
 # make clean   remove caches and built things (not .venv)
 #
@@ -27,7 +29,7 @@ NARROW := $(if $(filter aarch64 arm64,$(shell uname -m)),fp16,bf16)
 ROUNDS = --rounds 4 --resume
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint conformance bench docs clean
+.PHONY: demo test lint conformance bench kernels-diff kernels-update docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
@@ -60,6 +62,12 @@ bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/report.py $(FIGURES)/models.json $(FIGURES)/kernels.json \
 	  --dynamic $(FIGURES)/dynamic.json --compile $(FIGURES)/compile.json \
 	  --calls $(FIGURES)/calls.json
+
+kernels-diff: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.kernels.diff $(MODEL)
+
+kernels-update: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.kernels.diff --update $(MODEL) > /dev/null
 
 docs: $(VENV)/.stamp-dev
 	$(BIN)/python docs/generate.py

@@ -126,6 +126,7 @@ _V4 = (*_V3, "+avx512f", "+avx512bw", "+avx512cd", "+avx512dq", "+avx512vl")
 _AMX = ("+amx-tile", "+amx-bf16", "+amx-int8")
 _ICL = ("+avx512bitalg", "+avx512ifma", "+avx512vbmi", "+avx512vbmi2", "+avx512vpopcntdq", "+gfni")
 _SPR = (*_V4, *_ICL, "+avx512bf16", "+avx512fp16", "+avx512vnni", "+avxvnni", *_AMX)
+_N1 = ("+neon", "+dotprod", "+fullfp16", "+lse", "+rdm")
 _V1 = ("+neon", "+bf16", "+dotprod", "+fullfp16", "+i8mm", "+lse", "+rdm", "+sve")
 NAMED: dict[str, Target] = {
     "x86-64-v2": Target(_X86, "x86-64-v2", _V2, 128, 16, 32 * _KIB, 256 * _KIB, 8 * _MIB, 4),
@@ -138,6 +139,17 @@ NAMED: dict[str, Target] = {
         "aarch64-unknown-linux-gnu",
         "generic",
         ("+neon",),
+        128,
+        32,
+        64 * _KIB,
+        1 * _MIB,
+        32 * _MIB,
+        4,
+    ),
+    "neoverse-n1": Target(
+        "aarch64-unknown-linux-gnu",
+        "neoverse-n1",
+        _N1,
         128,
         32,
         64 * _KIB,

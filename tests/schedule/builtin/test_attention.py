@@ -4,7 +4,7 @@ import pytest
 
 from tests.schedule.builtin.scheduled import AARCH64, check, kinds, scheduled, sources
 from tilewright.arith.expr import Var
-from tilewright.core.dtypes import F32
+from tilewright.core.dtypes import F16, F32, DType
 from tilewright.finalize.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
@@ -20,12 +20,13 @@ def _attention(
     heads: object = 2,
     size: int = 8,
     mask: bool = False,
+    dtype: DType = F32,
     **attrs: object,
 ) -> Graph:
     g = GraphBuilder("f")
-    q = g.input("q", tensor(F32, queries, heads, size))
-    k = g.input("k", tensor(F32, keys, heads, size))
-    v = g.input("v", tensor(F32, keys, heads, size))
+    q = g.input("q", tensor(dtype, queries, heads, size))
+    k = g.input("k", tensor(dtype, keys, heads, size))
+    v = g.input("v", tensor(dtype, keys, heads, size))
     order = (1, 0, 2)
     given = AttendAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order, **attrs)
     masks = [g.input("m", tensor(F32, queries, keys))] if mask else []
@@ -40,6 +41,12 @@ def test_the_meaning_is_kept(target: str, queries: object, keys: object) -> None
         _attention(queries, keys, heads=1, size=5, right=0, empty="zero"),
     ):
         assert check(graph, {"I": 9, "J": 66}, NAMED[target]) == ["attention"]
+
+
+def test_vectors_wider_than_a_block_of_keys() -> None:
+    """A vector of 512 bits holds 32 numbers of f16, a block of keys may have 16."""
+    graph = _attention(1, Var("J"), heads=1, dtype=F16, short=True)
+    assert check(graph, {"J": 21}, NAMED["sapphirerapids"]) == ["attention"]
 
 
 def test_several_blocks_of_keys() -> None:

@@ -237,6 +237,7 @@ def _choose(
     height = max(n for n in range(1, tile.rows + 1) if steps[0] % n == 0)
     columns = tile.columns
     if not all(i is Var(column.name) for i in panel.indices if column.name in free_vars(i)):
+        lanes = gcd(lanes, steps[1])  # blocks of keys may be narrower than a vector
         columns = max(n for n in range(lanes, columns + 1, lanes) if steps[1] % n == 0)
     return RegisterTile(height, columns, lanes, by_lane)
 

@@ -1,0 +1,62 @@
+"""The kernels that the compiler makes are the ones that are kept; see `diff.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels.cases import all_cases
+from tests.kernels.diff import GOLDEN, change_of, stale_files
+from tests.kernels.snapshot import canonical, digest, rules_of
+from tilewright.schedule.builtin.rules import RULES
+
+# Rules of schedules that no model gets by itself.
+ELSEWHERE = {"tuned", "override", "sketch", "template"}
+
+BY_MODEL = {c.model: [d for d in all_cases() if d.model == c.model] for c in all_cases()}
+
+
+@pytest.mark.parametrize("model", BY_MODEL)
+def test_kernels_are_the_kept_ones(model: str) -> None:
+    found = [change for change in map(change_of, BY_MODEL[model]) if change is not None]
+    shown = "\n\n".join(change.text(20) for change in found)
+    assert not found, f"{shown}\n`make kernels-diff` shows all; `make kernels-update` keeps them"
+
+
+def test_no_file_is_left_over() -> None:
+    assert stale_files() == []
+
+
+def test_every_built_in_rule_is_seen() -> None:
+    seen = {rule for path in GOLDEN.rglob("*.txt") for rule in rules_of(path.read_text())}
+    assert seen == RULES.keys() - ELSEWHERE
+
+
+KERNEL = """declare float @llvm.sqrt.f32(float)
+define void @mm(ptr %a) "target-cpu"="x" {
+entry:
+  %t1 = load float, ptr %a
+  %t2 = call float @llvm.sqrt.f32(float %t1)
+  ret void
+}
+"""
+
+
+def test_digests_do_not_depend_on_names() -> None:
+    renamed = KERNEL.replace("@mm", "@gemm").replace("%a", "%left").replace("%t", "%value")
+    assert renamed != KERNEL
+    assert canonical(renamed) == canonical(KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("sqrt", "fabs"), ('"x"', '"y"'), ("float %t1", "float %t2"), ("load float", "load half")],
+)
+def test_digests_depend_on_the_code(before: str, after: str) -> None:
+    assert digest(KERNEL.replace(before, after)) != digest(KERNEL)
+
+
+def test_callers_are_numbered_with_the_kernels() -> None:
+    text = "declare void @{0}(ptr)\ndefine void @main() {{\n  call void @{0}(ptr null)\n}}\n"
+    one, two = text.format("relu"), text.format("gelu")
+    assert digest(one) != digest(two)
+    assert digest(one, ["relu"]) == digest(two, ["gelu"])
