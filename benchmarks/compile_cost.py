@@ -21,7 +21,7 @@ from typing import Any
 
 from latency import choose
 
-from tilewright.bench.process import reason
+from tilewright.bench.engine_process import reason
 
 ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024

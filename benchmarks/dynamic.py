@@ -16,7 +16,7 @@ from typing import Any
 from latency import add_arguments, entry, known_rows, pythons_of, settings_of, write
 from machine import describe_machine
 
-from tilewright.bench.rounds import measure
+from tilewright.bench.interleaved import measure
 
 SUFFIX = "_dynamic"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from tests.codegen.native_pool import NativePool
+from tests.codegen.host.threadpool.native_pool import NativePool
 
 TIMES = 200
 WORK = 16384

@@ -6,9 +6,9 @@
     python benchmarks/latency.py --isa avx2         # as on an x86 machine without AVX-512
 
 Each engine runs in a process of its own with the same number of threads, in interleaved rounds (see
-`tilewright/bench/rounds.py`). Compiling is timed from an empty cache; engines that keep what they
-compiled are then measured in a second process, which loads it. The figures are written after every
-model, and `--resume` leaves out the models that are in the file already.
+`tilewright/bench/interleaved.py`). Compiling is timed from an empty cache; engines that keep what
+they compiled are then measured in a second process, which loads it. The figures are written after
+every model, and `--resume` leaves out the models that are in the file already.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from isa import LIMITS, limit_to
 from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
 
-from tilewright.bench.rounds import Entry, Settings, measure
-from tilewright.runtime.roofs import machine_roofs
+from tilewright.bench.interleaved import Entry, Settings, measure
+from tilewright.runtime.roofline.roofline import machine_roofs
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tilewright.runtime.roofs import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofs
 from tilewright.target.cpu import host
 
 PACKAGES = (

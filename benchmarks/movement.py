@@ -6,7 +6,7 @@
 Each engine runs in this process, in turns, on one thread; a figure is the least processor time of
 many runs. Bytes are those of the operands and the result, each counted once; of a table that is
 looked up, all. The roof is the bandwidth of the nearest cache that holds them all, as measured by
-`tilewright.runtime.roofs`.
+`tilewright.runtime.roofline.roofline`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import openvino
 from onnx import helper, numpy_helper
 
 import tilewright
-from tilewright.runtime.roofs import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofs
 
 OPSET = 18
 SECONDS = 0.1  # for each engine and turn

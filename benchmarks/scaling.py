@@ -25,7 +25,7 @@ import onnx
 from depth import OPSET, Encoder
 from onnx import TensorProto, helper
 
-from tilewright.bench.process import reason
+from tilewright.bench.engine_process import reason
 
 NODES = (1250, 2500, 5000, 10000)
 WIDTH = 16
@@ -35,7 +35,7 @@ import json, resource, sys, time
 time.perf_counter = time.process_time
 from tilewright.driver.compiler import Timings
 from tilewright.driver.compile import compile_container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
 idle, timings = memory(), Timings()
 container = compile_container(sys.argv[1], cache=False, timings=timings)

@@ -17,7 +17,7 @@ import numpy as np
 import onnxruntime
 
 import tilewright as tw
-from tilewright.codegen.llvm import compiled_modules
+from tilewright.codegen.objects.compile import compiled_modules
 
 ZOO = Path(__file__).parent / "results" / "cache"
 SIZES = (1, 2, 5, 16, 33)

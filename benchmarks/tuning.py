@@ -33,7 +33,7 @@ from latency import OWN_ENVIRONMENTS, add_arguments, entry, known_rows, settings
 from machine import describe_machine
 from report import geometric_mean
 
-from tilewright.bench.rounds import measure
+from tilewright.bench.interleaved import measure
 from tilewright.tune.records import Records
 
 OURS, OURS_TUNED, THEIRS = "tilewright", "tilewright tuned", "tvm-tuned"

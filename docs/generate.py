@@ -33,7 +33,7 @@ TITLES = {
     "schedule-spaces": "Spaces of schedules",
 }
 INTRODUCTIONS = {
-    "ops": "What a graph is made of. `kind` says how one fuses: see `tilewright/ops/row.py`.",
+    "ops": "What a graph is made of. `kind` says how one fuses: see `tilewright/ops/op.py`.",
     "onnx": "Operators with a converter of their own; those that ONNX defines by others need none. "
     "`native` is compiled; `host` runs as a Python function between native stages, because no loop "
     "program can express it; with both, the host has what concerns texts.",

@@ -31,10 +31,10 @@ from tilewright.core.dtypes import DType
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.attend_problem import AttendAttrs
-from tilewright.ops.attention import MaskAttrs
+from tilewright.ops.attention.attention import MaskAttrs
+from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 
 TOLERANCE = {"bf16": 6e-3, "f16": 1e-3}

@@ -27,8 +27,8 @@ from tilewright.core.config import override
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.container import Container
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.executable import Executable
 
 SEED = 11
 WORKERS = 16

@@ -24,7 +24,7 @@ from tilewright.core.errors import ExecutionError
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.driver import open_driver
 from tilewright.runtime.cuda.executable import CudaExecutable

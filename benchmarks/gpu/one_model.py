@@ -45,7 +45,7 @@ from inputs import Numbers, narrowed
 from modules import ARCHITECTURES, arguments, fold_norms
 from zoo import DEFAULT_OUT, MODELS, Model, export, run_onnxruntime
 
-from tilewright.core.files import atomic_write
+from tilewright.core.atomic_write import atomic_write
 from tilewright.driver.compile import compile_container
 from tilewright.runtime.cuda.executable import CudaExecutable
 

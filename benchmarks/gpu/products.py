@@ -28,10 +28,10 @@ from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.cuda.frame import Frame
+from tilewright.runtime.cuda.execution_context import Frame
 
 # Operands of all products in a graph have so many bytes together, in at most so many sets.
 ROTATED_BYTES = 200 << 20

@@ -26,9 +26,9 @@ from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.runtime.cuda.actions import Run, Spaces
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.cuda.executable import CudaExecutable
+from tilewright.runtime.cuda.plan_executor import Run, Spaces
 
 KINDS = {"bf16": (BF16, torch.bfloat16), "f16": (F16, torch.float16), "f32": (F32, torch.float32)}
 # Bytes that the sets of inputs and outputs of one kernel have together at least.

@@ -25,7 +25,7 @@ from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.driver.compile import compile_container
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 

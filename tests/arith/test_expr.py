@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.arith.reference import meaning
 from tests.arith.strategies import INTEGERS, literals, typed_exprs
+from tilewright.arith.dtype_limits import highest, lowest
 from tilewright.arith.expr import (
     FALSE,
     TRUE,
@@ -38,7 +39,6 @@ from tilewright.arith.expr import (
     unary,
     wrap,
 )
-from tilewright.arith.limits import highest, lowest
 from tilewright.arith.operators import CALLS
 from tilewright.arith.vector import Ramp
 from tilewright.core.dtypes import BOOL, F16, F32, I8, I32, I64, U8, DType

@@ -51,7 +51,7 @@ from tilewright.core.dtypes import (
     U64,
     DType,
 )
-from tilewright.ir.numpy_ops import cast_value
+from tilewright.ir.scalar_semantics import cast_value
 
 FLOAT_VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 1e-7, 7e4, 1e30, float("inf"), float("nan"))
 NUMBERS = (-8, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 16)

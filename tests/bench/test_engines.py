@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tilewright.bench.engines import ENGINES, REFUSED, Job
-from tilewright.core.difference import named
-from tilewright.runtime.roofs import Level, Roofs
+from tilewright.core.numeric_error import named
+from tilewright.runtime.roofline.roofline import Level, Roofs
 
 # The others take long to load, and f32 is not what these promise.
 COMPARED = [n for n in ENGINES if n not in ("iree", "tvm-untuned", "openvino-default")]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.models import convnet, mlp, save
-from tilewright.runtime import measure_roofs, roofs
-from tilewright.runtime.roofs import Level, Roofs
+from tilewright.runtime.roofline import measure, roofline
+from tilewright.runtime.roofline.roofline import Level, Roofs
 
 
 @pytest.fixture
@@ -36,5 +36,5 @@ def _known_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(threads: int) -> Roofs:
         return Roofs(threads, {"f32": 1e10}, (level,), 20.0)
 
-    monkeypatch.setattr(measure_roofs, "measure_roofs", known)
-    monkeypatch.setattr(roofs, "known_roofs", known)
+    monkeypatch.setattr(measure, "measure_roofs", known)
+    monkeypatch.setattr(roofline, "known_roofs", known)

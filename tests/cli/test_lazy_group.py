@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tilewright.cli.lazy_group import LazyGroup
 
-MODULE = "tilewright.cli.doctor"
+MODULE = "tilewright.cli.commands.doctor"
 GROUP = LazyGroup("tools", table={"check": f"{MODULE}:doctor_command"})
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from tests.cli.invoke import succeed
-from tests.frontends.onnx.staged_models import AXES
+from tests.frontends.onnx.segments.staged_models import AXES
 from tilewright.cli.source import is_saved, model_ports, open_model, read_source
 from tilewright.core.dtypes import F32
 from tilewright.driver.graph_file import write_graph
-from tilewright.driver.staged import StagedModel
+from tilewright.driver.segmented.model import StagedModel
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def test_kinds_of_files(mlp_file: Path) -> None:

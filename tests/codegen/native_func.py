@@ -13,11 +13,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tilewright.arith.walk import free_vars
-from tilewright.codegen.function import ModuleText
-from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.statements import emit_func
-from tilewright.codegen.threadpool import threadpool_ir
-from tilewright.ir.loop.interp import run_func
+from tilewright.codegen.host.threadpool.pool import threadpool_ir
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.objects.compile import compile_object
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops

@@ -2,7 +2,7 @@
 
     check_native(graph, {"x": np.ones((3, 64), np.float32)})
 
-The meaning is `ops.evaluate.run_graph`. Floats may differ by what a contracted or reordered sum
+The meaning is `ops.interpret.run_graph`. Floats may differ by what a contracted or reordered sum
 makes of them; everything else is equal bit for bit.
 """
 
@@ -18,8 +18,8 @@ from tilewright.core.dtypes import BOOL, DType
 from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.evaluate import run_graph
-from tilewright.runtime.executable import Executable
+from tilewright.ops.interpret import run_graph
+from tilewright.runtime.cpu.executable import Executable
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -11,9 +11,9 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.control import IfAttrs
-from tilewright.ops.loop import LoopAttrs
+from tilewright.ops.control.conditional import IfAttrs
+from tilewright.ops.control.loop import LoopAttrs
+from tilewright.ops.graph_builder import GraphBuilder
 
 N, T = Var("N"), Var("T")
 VECTOR = tensor(F32, N)

@@ -11,7 +11,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import Shape, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 UNARY = ("relu", "sigmoid", "neg", "hard_swish")
 SAME = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}

@@ -15,7 +15,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 UNARY = ("relu", "tanh", "neg", "sigmoid", "abs", "floor")
 BINARY = ("add", "sub", "mul", "max", "min")

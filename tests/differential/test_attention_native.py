@@ -17,7 +17,7 @@ from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 SCALE = 8
 TURN = make_attrs("transpose", {"perm": (0, 2, 1, 3)})

@@ -14,14 +14,14 @@ import pytest
 from tests.codegen.native_func import NativeFunc
 from tests.lower.random_programs import random_program
 from tilewright.arith.evaluate import evaluate
-from tilewright.finalize.pipeline import finalize
-from tilewright.ir.loop.interp import run_func
+from tilewright.finalize.cpu.pipeline import finalize
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
-from tilewright.lower.collapse import collapse
-from tilewright.lower.loops import program_func
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.lower.collapse_dims import collapse
+from tilewright.lower.loop_nests import program_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.cpu import NAMED, Target, host
 
 Run = Callable[[dict[str, np.ndarray], dict[str, int]], None]

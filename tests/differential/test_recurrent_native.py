@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.differential.native import assert_same_on_threads, check_native, random_inputs
-from tests.ops.recurrent_reference import GATES, layer_attrs, layer_weights
+from tests.ops.recurrent.recurrent_reference import GATES, layer_attrs, layer_weights
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F16, F32, F64, I32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def _layer(

@@ -12,11 +12,11 @@ from tests.ops.run_op import Dim, exprs
 from tilewright.core.dtypes import F32, from_numpy
 from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.fourier import DftAttrs
-from tilewright.ops.random import RandomAttrs
-from tilewright.ops.roi import MaxRoiPoolAttrs, RoiAlignAttrs
-from tilewright.ops.tensor_scatter import TensorScatterAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.image.roi import MaxRoiPoolAttrs, RoiAlignAttrs
+from tilewright.ops.linalg.dft import DftAttrs
+from tilewright.ops.random.philox import RandomAttrs
+from tilewright.ops.tensor.tensor_scatter import TensorScatterAttrs
 
 RNG = np.random.default_rng(6)
 

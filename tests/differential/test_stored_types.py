@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright.core.dtypes import C64, C128, SMALL_FLOATS, SMALL_INTEGERS, DType
-from tilewright.frontends.onnx.dtypes import DTYPES
+from tilewright.frontends.onnx.model.dtypes import DTYPES
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 STORED = (*SMALL_FLOATS, *SMALL_INTEGERS, C64, C128)

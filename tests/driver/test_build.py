@@ -9,14 +9,14 @@ from tests.differential.random_models import random_model
 from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64
+from tilewright.driver.artifact.entry_point import emit_modules
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.compile import compile
 from tilewright.driver.compiler import lower
-from tilewright.driver.frame import emit_modules
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 class _Maker(GraphBuilder):

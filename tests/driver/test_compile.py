@@ -20,7 +20,7 @@ from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.compile import compile, compile_container
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 @pytest.mark.parametrize(

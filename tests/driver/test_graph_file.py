@@ -12,7 +12,7 @@ from tilewright.driver.graph_file import read_graph, write_graph
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 @pytest.fixture(autouse=True)

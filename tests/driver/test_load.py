@@ -9,7 +9,7 @@ import numpy as np
 import tilewright as tw
 from tests.driver.bisect.deep_model import deep_input, deep_model
 from tilewright.driver.load import load
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 
 SCRIPT = """
 import sys, numpy as np, tilewright as tw

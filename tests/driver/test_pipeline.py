@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F16, F32
 from tilewright.driver.pipeline import GRAPH_PASSES, ON_GPU, PASSES, find_pass, graph_passes
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.manager import PassLog, run_passes
 from tilewright.target.gpu import resolve
 

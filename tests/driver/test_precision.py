@@ -10,23 +10,23 @@ import pytest
 import tilewright as tw
 from tests.differential.native import assert_same_on_threads, random_inputs
 from tests.models import mlp
-from tests.schedule.builtin.bf16_products import weights
-from tilewright.core.cache import open_cache
+from tests.schedule.builtin.cpu.gemm.bf16_products import weights
+from tilewright.core.disk_cache import open_cache
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
 from tilewright.driver.build import emit_kernel
+from tilewright.driver.cache_key import model_key
 from tilewright.driver.compile import compile, compile_container
 from tilewright.driver.compiler import Timings, lower
-from tilewright.driver.identity import model_key
 from tilewright.driver.precision import PRECISIONS, check_precision, machine_for, rounds_natively
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.conv import ConvAttrs
-from tilewright.ops.evaluate import run_graph
-from tilewright.ops.layout import TransposeAttrs
-from tilewright.ops.pool import PoolAttrs
-from tilewright.ops.softmax import AxisAttrs
+from tilewright.ops.conv.conv import ConvAttrs
+from tilewright.ops.conv.pool import PoolAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.target.cpu import NAMED, host
 
 

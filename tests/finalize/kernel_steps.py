@@ -10,15 +10,15 @@ import numpy as np
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr
 from tilewright.core.dtypes import BOOL
+from tilewright.driver.artifact.packed_weights import pack
 from tilewright.driver.build import build_model
 from tilewright.driver.compiler import Timings, lower_to_graph
-from tilewright.driver.weights import pack
 from tilewright.finalize.combine_loads import combine_loads
-from tilewright.finalize.pipeline import STEPS
+from tilewright.finalize.cpu.pipeline import STEPS
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Buffer, Func
-from tilewright.ir.numpy_ops import undefined
+from tilewright.ir.scalar_semantics import undefined
 from tilewright.target.cpu import NAMED, Target
 
 Arrays = dict[str, np.ndarray]

@@ -5,7 +5,7 @@ import numpy as np
 from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
 from tilewright.finalize.expand_math import expand_functions
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import expressions
 

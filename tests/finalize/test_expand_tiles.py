@@ -9,15 +9,15 @@ import pytest
 
 from tests.codegen.native_func import llvm_text, run_native
 from tilewright.arith.expr import cast
-from tilewright.codegen.llvm import compile_assembly
+from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import I8, I32, U8, DType
+from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.finalize.expand_tiles import dispatched, expand_tiles
-from tilewright.finalize.pipeline import finalize
 from tilewright.ir.loop.nodes import Func, Tile
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import statements
 from tilewright.ir.tensor.build import Builder
-from tilewright.lower.loops import program_func
+from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import NAMED, Target, host

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.finalize.flatten import flatten
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func, print_func
 
 TEXT = """

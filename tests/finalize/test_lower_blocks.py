@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.finalize.lower_blocks import lower_blocks
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import statements

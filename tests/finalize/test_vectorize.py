@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.vectorize import vectorize
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func, print_func
 
 

@@ -7,7 +7,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.slice_bounds import add_slice, bounds
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 N, S = Var("N"), Var("S")
 MAX, MIN = 2**63 - 1, -(2**63)

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from tilewright.fuzz.campaign import Report, signature, verdict_of
-from tilewright.fuzz.check import Verdict
-from tilewright.fuzz.isolate import Outcome
+from tilewright.fuzz.differential_check import Verdict
+from tilewright.fuzz.sandbox import Outcome
 
 
 def test_no_random_graph_goes_wrong() -> None:

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tilewright.fuzz.case_file import Case, read_case, write_case
-from tilewright.fuzz.values import numpy_dtype
+from tilewright.fuzz.random_values import numpy_dtype
 
 ARRAYS = [
     np.array([np.nan, np.inf, -0.0, 1e-45, 0.1], np.float32),

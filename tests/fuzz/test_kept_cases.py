@@ -8,9 +8,9 @@ import pytest
 
 from tilewright.fuzz.campaign import verdict_of
 from tilewright.fuzz.case_file import read_case
-from tilewright.fuzz.check import check_case
-from tilewright.fuzz.hostile import check_hostile
-from tilewright.fuzz.isolate import preload, run_isolated
+from tilewright.fuzz.differential_check import check_case
+from tilewright.fuzz.robustness_check import check_hostile
+from tilewright.fuzz.sandbox import preload, run_isolated
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*.onnx"))

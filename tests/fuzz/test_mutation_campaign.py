@@ -11,8 +11,8 @@ import pytest
 
 from tilewright.fuzz import mutation_campaign
 from tilewright.fuzz.campaign import Settings
-from tilewright.fuzz.check import Verdict
-from tilewright.fuzz.each_damage import all_damages
+from tilewright.fuzz.differential_check import Verdict
+from tilewright.fuzz.exhaustive_mutations import all_damages
 
 
 def test_no_damaged_model_does_harm() -> None:

@@ -6,7 +6,7 @@ from onnx import helper
 from tests.fuzz.models import case_of
 from tilewright.fuzz.campaign import values_of
 from tilewright.fuzz.case_file import Case
-from tilewright.fuzz.isolate import Limits
+from tilewright.fuzz.sandbox import Limits
 from tilewright.fuzz.shrink import constants, shrink, with_arrays, with_graph
 
 

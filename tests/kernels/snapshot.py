@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 
 from tests.kernels.cases import Case, build_model
+from tilewright.driver.artifact.entry_point import emit_entry, frame_data
 from tilewright.driver.build import ModelBuild, emit_kernel
 from tilewright.driver.compiler import lower
-from tilewright.driver.frame import emit_entry, frame_data
-from tilewright.driver.kernels import Kernel
+from tilewright.driver.kernel.kernels import Kernel
 from tilewright.ir.loop.text import print_func
 
 # A string, or the name of a global or local value.

@@ -11,8 +11,8 @@ from tilewright.arith.expr import Expr, Var, as_expr
 from tilewright.core.dtypes import from_numpy
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
 
 Dim = int | str | Expr
 

@@ -13,9 +13,9 @@ from tilewright.ir.graph.nodes import NO_ATTRS, Attrs, Graph
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.tensor.verify import verify_program
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.evaluate import bind_sizes, run_graph, tensor_program
-from tilewright.ops.table import op_row
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import bind_sizes, run_graph, tensor_program
+from tilewright.ops.registry import op_row
 
 Dims = Sequence[str | int | Expr]
 

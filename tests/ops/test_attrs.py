@@ -8,13 +8,13 @@ from tilewright.arith.expr import Const, Var, const
 from tilewright.core.dtypes import F32, F64
 from tilewright.core.errors import TypeCheckError, UnsupportedError
 from tilewright.ir.graph.nodes import NO_ATTRS, FusedAttrs
-from tilewright.ops.attention import AttentionAttrs
+from tilewright.ops.attention.attention import AttentionAttrs
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.elementwise import CastAttrs
-from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
-from tilewright.ops.resize import ResizeAttrs
-from tilewright.ops.scatter import ScatterNdAttrs
-from tilewright.ops.table import op_table
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.image.resize import ResizeAttrs
+from tilewright.ops.registry import op_table
+from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
+from tilewright.ops.tensor.scatter import ScatterNdAttrs
 
 
 def test_numbers_become_expressions_where_they_are_expected():

@@ -12,9 +12,9 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.check import check_types
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.typecheck import check_types
 
 SEEDS = range(12)
 N = 3  # what the symbolic size is when graphs are run

@@ -13,13 +13,13 @@ from tilewright.ir.graph.nodes import FusedAttrs, Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.evaluate import run_graph
-from tilewright.ops.slicing import ConcatAttrs
-from tilewright.ops.windows import WindowsAttrs
-from tilewright.ops.winograd import WinogradAttrs
-from tilewright.passes.decompose import decompose
-from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.ops.conv.im2col import WindowsAttrs
+from tilewright.ops.conv.winograd import WinogradAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.decompose import decompose
 from tilewright.passes.fuse import MOST_NODES, MOST_READS, Refusal, fuse, fuse_with_report
 
 

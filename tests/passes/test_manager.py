@@ -10,10 +10,10 @@ from tilewright.core.errors import VerifyError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
-from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.canonicalize.cse import merge_equal
+from tilewright.passes.canonicalize.dce import eliminate_dead
 from tilewright.passes.manager import GraphPass, PassLog, run_passes
-from tilewright.passes.merge_equal import merge_equal
 
 PASSES = (GraphPass("merge_equal", merge_equal), GraphPass("eliminate_dead", eliminate_dead))
 

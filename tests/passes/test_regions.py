@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.ops.test_control import X, branch, conditional
+from tests.ops.control.test_conditional import X, branch, conditional
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.control import IfAttrs
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.control.conditional import IfAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
 from tilewright.passes.manager import GraphPass
 from tilewright.passes.regions import inline_region, map_regions
 

@@ -11,7 +11,7 @@ from tilewright.ir.graph.nodes import Node
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.rewriter import Rewriter, rewrite_graph, rewrite_until_stable
 
 

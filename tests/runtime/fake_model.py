@@ -12,8 +12,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewright.codegen.call import CALL_IR
-from tilewright.codegen.threadpool import threadpool_ir
+from tilewright.codegen.host.call_frame import CALL_IR
+from tilewright.codegen.host.threadpool.pool import threadpool_ir
 from tilewright.runtime.container import Container, assemble_weights
 
 WEIGHTS = np.array([0.5, -2.0, 1e-3], np.float32)

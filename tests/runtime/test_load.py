@@ -9,7 +9,7 @@ import pytest
 
 from tests.runtime.fake_model import WEIGHTS, arguments, container, expected
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.load import load
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import pytest
 
 from tests.models import mlp
 from tilewright.driver.compile import compile_container
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.executable import Executable
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
 

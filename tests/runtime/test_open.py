@@ -5,7 +5,7 @@ import pytest
 from tests.models import mlp
 from tilewright.core.errors import ConfigError
 from tilewright.driver.compile import compile_container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.open import open_model
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.profile import Measured, Profile, make_profile, step_work
-from tilewright.runtime.roofs import Level, Roofs, Work
+from tilewright.runtime.roofline.roofline import Level, Roofs, Work
 
 MANIFEST = {
     "kernels": [

@@ -11,11 +11,11 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, call, maximum
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ScheduleError
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.tensor.build import Builder
-from tilewright.lower.loops import program_func
+from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.schedule import Schedule
 
 M, N, K = Var("M"), Var("N"), Var("K")

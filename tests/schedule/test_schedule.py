@@ -94,7 +94,7 @@ def test_every_step_is_verified(monkeypatch) -> None:
 
 
 def test_legality_is_checked_when_asked() -> None:
-    from tests.schedule.test_legality import WAVE
+    from tests.schedule.legality.test_dependences import WAVE
     from tilewright.ir.loop.text import parse_func
 
     func = parse_func(WAVE)

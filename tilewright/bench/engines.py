@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tilewright.driver.staged import StagedModel
+    from tilewright.driver.segmented.model import StagedModel
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -81,8 +81,8 @@ class Engine:
 def tilewright(job: Job, **options: Any) -> Session:
     """Tilewright as a user calls it: arrays in, arrays out."""
     import tilewright as tw
-    from tilewright.runtime.executable import Executable
-    from tilewright.runtime.roofs import Roofs
+    from tilewright.runtime.cpu.executable import Executable
+    from tilewright.runtime.roofline.roofline import Roofs
 
     path = str(job.model)
     model: Executable | StagedModel

@@ -23,7 +23,7 @@ import numpy as np
 
 from tilewright.bench.engines import ENGINES, Engine, Job, Session
 from tilewright.bench.npz import write_npz
-from tilewright.core.difference import named, relative_error
+from tilewright.core.numeric_error import named, relative_error
 
 STEADY_RUNS = 3
 """Runs before the memory in use counts as settled."""

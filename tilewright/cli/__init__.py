@@ -1,1 +1,1 @@
-"""The command line: one command a file, and what the commands share."""
+"""The command line: what the commands share."""

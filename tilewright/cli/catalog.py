@@ -14,7 +14,7 @@ Row = dict[str, str]
 
 def ops() -> list[Row]:
     """Operators of the graph."""
-    from tilewright.ops.table import op_table
+    from tilewright.ops.registry import op_table
 
     return [
         {"name": op.name, "summary": op.doc, "kind": op.kind, "attributes": _attributes(op.attrs)}
@@ -30,7 +30,7 @@ def _attributes(cls: type) -> str:
 
 def onnx() -> list[Row]:
     """ONNX operators that are read directly; others are read where ONNX defines them by these."""
-    from tilewright.frontends.onnx.host.table import host_ops
+    from tilewright.frontends.onnx.segments.host.table import host_ops
     from tilewright.frontends.onnx.table import converters
 
     native, host = converters(), host_ops()
@@ -67,7 +67,7 @@ def primitives() -> list[Row]:
 
 def targets() -> list[Row]:
     """Machines to compile for."""
-    from tilewright.target.machine import machine_names, resolve_machine
+    from tilewright.target.target import machine_names, resolve_machine
 
     return [{"name": name, "summary": resolve_machine(name).describe()} for name in machine_names()]
 

@@ -21,20 +21,20 @@ from tilewright.core.errors import Error
 INTERRUPTED = 130
 
 COMMANDS = {
-    "compile": "tilewright.cli.compile:compile_command",
-    "run": "tilewright.cli.run:run_command",
-    "bench": "tilewright.cli.bench:bench_command",
-    "profile": "tilewright.cli.profile:profile_command",
-    "explain": "tilewright.cli.explain:explain_command",
-    "bisect": "tilewright.cli.bisect:bisect_command",
-    "opt": "tilewright.cli.opt:opt_command",
-    "run-app": "tilewright.cli.run_app:run_app_command",
-    "list": "tilewright.cli.list:list_command",
-    "doctor": "tilewright.cli.doctor:doctor_command",
-    "fuzz": "tilewright.cli.fuzz:fuzz_command",
-    "tune": "tilewright.cli.tune:tune_command",
-    "records": "tilewright.cli.records:records_command",
-    "lab": "tilewright.cli.lab:lab_command",
+    "compile": "tilewright.cli.commands.compile:compile_command",
+    "run": "tilewright.cli.commands.run:run_command",
+    "bench": "tilewright.cli.commands.bench:bench_command",
+    "profile": "tilewright.cli.commands.profile:profile_command",
+    "explain": "tilewright.cli.commands.explain:explain_command",
+    "bisect": "tilewright.cli.commands.bisect:bisect_command",
+    "opt": "tilewright.cli.commands.opt:opt_command",
+    "run-app": "tilewright.cli.commands.run_app:run_app_command",
+    "list": "tilewright.cli.commands.list:list_command",
+    "doctor": "tilewright.cli.commands.doctor:doctor_command",
+    "fuzz": "tilewright.cli.commands.fuzz:fuzz_command",
+    "tune": "tilewright.cli.commands.tune:tune_command",
+    "records": "tilewright.cli.commands.records:records_command",
+    "lab": "tilewright.cli.commands.lab.main:lab_command",
 }
 
 

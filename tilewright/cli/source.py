@@ -10,7 +10,7 @@ from tilewright.cli.output import progress
 from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tilewright.driver.staged import StagedModel, ValuePort
+    from tilewright.driver.segmented.model import StagedModel, ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
     from tilewright.runtime.model import CompiledModel
@@ -60,10 +60,10 @@ def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     """The inputs and outputs of a model, without compiling it."""
     if is_saved(path):
         return _saved_ports(path)
+    from tilewright.driver.artifact.manifest import graph_ports
     from tilewright.driver.compile import compile
     from tilewright.driver.compiler import import_graph
-    from tilewright.driver.manifest import graph_ports
-    from tilewright.frontends.onnx.waiting import Waiting
+    from tilewright.frontends.onnx.segments.data_dependent import Waiting
     from tilewright.runtime.binding import Port
 
     source = read_source(path)

@@ -13,7 +13,7 @@ from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
 
 from tilewright.driver.compile import compile as compile_model
-from tilewright.driver.staged import StagedModel
+from tilewright.driver.segmented.model import StagedModel
 from tilewright.runtime.model import CompiledModel
 
 

@@ -21,7 +21,7 @@ from tilewright.driver.compile import compile
 from tilewright.frontends.torch.arrays import to_argument, to_tensor
 from tilewright.frontends.torch.decompositions import decompositions
 from tilewright.frontends.torch.importer import Imported, import_fx, unbound_symbols
-from tilewright.frontends.torch.sizes import Sizes
+from tilewright.frontends.torch.symbolic_shapes import Sizes
 from tilewright.runtime.cuda.executable import CudaExecutable
 
 OPTIONS = ("target", "threads", "precision", "tuned", "nearest", "cache")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
-from tilewright.codegen.model import (
+from tilewright.codegen.host.plan import (
     Action,
     Carried,
     Choose,
@@ -28,17 +28,26 @@ from tilewright.codegen.model import (
     place,
 )
 from tilewright.core.errors import Loc
-from tilewright.driver.asked import asked_name
-from tilewright.driver.backend import backend_of
-from tilewright.driver.flatten import Carry, Cycle, Flat, Item, Learned, Step, flatten, limit
-from tilewright.driver.kernels import Kernel, KernelLibrary, Made, MakeSchedule
-from tilewright.driver.regions import moments
-from tilewright.driver.weights import WeightTable
+from tilewright.driver.artifact.packed_weights import WeightTable
+from tilewright.driver.kernel.backend import backend_of
+from tilewright.driver.kernel.kernels import Kernel, KernelLibrary, Made, MakeSchedule
+from tilewright.driver.program.host_predicates import asked_name
+from tilewright.driver.program.inter_op import moments
+from tilewright.driver.program.linearize import (
+    Carry,
+    Cycle,
+    Flat,
+    Item,
+    Learned,
+    Step,
+    flatten,
+    limit,
+)
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
 from tilewright.ir.types import Shape, TensorType
-from tilewright.passes.plan_memory import Lifetime, MemoryPlan, plan_memory
-from tilewright.target.machine import Machine
+from tilewright.passes.memory.plan_memory import Lifetime, MemoryPlan, plan_memory
+from tilewright.target.target import Machine
 
 # The module that calls the kernels one after another.
 ENTRY = "tw_model"

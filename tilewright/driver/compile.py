@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.core.cache import open_cache
 from tilewright.core.config import config
+from tilewright.core.disk_cache import open_cache
 from tilewright.core.errors import UnsupportedError
-from tilewright.driver.identity import model_key
+from tilewright.driver.cache_key import model_key
 from tilewright.driver.precision import check_precision, machine_for
-from tilewright.driver.release import release_memory
-from tilewright.driver.torch_source import read_source
+from tilewright.driver.sources import read_source
+from tilewright.driver.trim_memory import release_memory
 from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
-from tilewright.target.machine import resolve_machine
+from tilewright.target.target import resolve_machine
 
 if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
-    from tilewright.driver.staged import StagedModel
+    from tilewright.driver.segmented.model import StagedModel
     from tilewright.ir.graph.nodes import Graph
-    from tilewright.target.machine import Machine
-    from tilewright.tune.verdicts import Verdicts
+    from tilewright.target.target import Machine
+    from tilewright.tune.tuned_schedules import Verdicts
 
 Progress = Callable[[str], None]
 
@@ -77,7 +77,7 @@ def compile(
     try:
         container = compile_container(source, dims=dims, **options)
     except UnsupportedError as error:
-        from tilewright.frontends.onnx.waiting import Waiting
+        from tilewright.frontends.onnx.segments.data_dependent import Waiting
 
         if not isinstance(error, Waiting):
             raise
@@ -99,8 +99,8 @@ def compile_in_stages(
 
     `waits` says why it is not compiled as a whole: a message, and the node that it is about.
     """
-    from tilewright.driver.stage_library import StageLibrary
-    from tilewright.driver.staged import StagedModel, Waits
+    from tilewright.driver.segmented.model import StagedModel, Waits
+    from tilewright.driver.segmented.segment_cache import StageLibrary
 
     def compile_graph(graph: Graph) -> Container:
         return compile_container(graph, **options)
@@ -112,9 +112,9 @@ def compile_in_stages(
 
 def open_staged(container: Container) -> StagedModel:
     """A model in stages from its file; what is not in it is compiled as it was meant to be."""
-    from tilewright.driver.stage_library import StageLibrary
-    from tilewright.driver.staged import StagedModel, Waits
-    from tilewright.driver.staged_file import saved_model, saved_stages
+    from tilewright.driver.segmented.file import saved_model, saved_stages
+    from tilewright.driver.segmented.model import StagedModel, Waits
+    from tilewright.driver.segmented.segment_cache import StageLibrary
 
     about = container.manifest["staged"]
     options = {"target": about["target"], "precision": about["precision"]}
@@ -149,7 +149,7 @@ def compile_container(
     def compiler() -> Compiler:
         # The stages are imported only here: what is in the cache is ready without them.
         from tilewright.driver.compiler import Compiler
-        from tilewright.driver.tuning.tuned import TunedSchedules
+        from tilewright.driver.tuning.apply_records import TunedSchedules
 
         schedule = None if verdicts is None else TunedSchedules(verdicts)
         return Compiler(source, machine, sizes, precision, folder, timings, progress, schedule)
@@ -175,6 +175,6 @@ def _verdicts(
     """What the records that were named say, if any were."""
     if tuned is None:
         return None
-    from tilewright.tune.verdicts import read_verdicts
+    from tilewright.tune.tuned_schedules import read_verdicts
 
     return read_verdicts(Path(tuned), target, nearest)

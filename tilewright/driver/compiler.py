@@ -13,34 +13,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.codegen.object_queue import ObjectQueue
+from tilewright.codegen.objects.queue import ObjectQueue
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
+from tilewright.driver.artifact.entry_point import emit_entry
+from tilewright.driver.artifact.manifest import make_manifest
+from tilewright.driver.artifact.runtime_objects import support_objects
 from tilewright.driver.build import ModelBuild, build_model, emit_kernel
-from tilewright.driver.collector import rare_collections
-from tilewright.driver.dump import dump_stages
-from tilewright.driver.explain import explain_build
-from tilewright.driver.frame import emit_entry
-from tilewright.driver.kernels import Kernel, Made, MakeSchedule
-from tilewright.driver.manifest import make_manifest
+from tilewright.driver.gc_tuning import rare_collections
+from tilewright.driver.kernel.kernels import Kernel, Made, MakeSchedule
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision, machine_for
-from tilewright.driver.step_rows import step_rows
-from tilewright.driver.support import support_objects
-from tilewright.driver.tuning.tuned import TunedSchedules
+from tilewright.driver.report.dump import dump_stages
+from tilewright.driver.report.explain import explain_build
+from tilewright.driver.report.step_rows import step_rows
+from tilewright.driver.tuning.apply_records import TunedSchedules
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
-from tilewright.passes.infer_types import bind_dims
+from tilewright.passes.canonicalize.infer_types import bind_dims
+from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.manager import PassLog, run_passes
-from tilewright.passes.name_outputs import name_outputs
 from tilewright.runtime.container import (
     Container,
     assemble_weights,
     fill_container,
 )
 from tilewright.target.cpu import host
-from tilewright.target.machine import Machine, resolve_machine
-from tilewright.tune.verdicts import read_verdicts
+from tilewright.target.target import Machine, resolve_machine
+from tilewright.tune.tuned_schedules import read_verdicts
 
 Progress = Callable[[str], None]
 # The stage that takes turns with the lowering of kernels.

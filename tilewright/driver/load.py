@@ -10,7 +10,7 @@ from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
 
 if TYPE_CHECKING:
-    from tilewright.driver.staged import StagedModel
+    from tilewright.driver.segmented.model import StagedModel
 
 
 def load(path: str | os.PathLike[str]) -> CompiledModel | StagedModel:

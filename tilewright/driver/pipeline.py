@@ -15,46 +15,46 @@ from itertools import chain
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.passes.absorb_pads import absorb_pads
-from tilewright.passes.apply_checks import apply_checks
-from tilewright.passes.choose_layouts import choose_layouts, layouts_of_halves
-from tilewright.passes.decompose import decompose
-from tilewright.passes.distinct_outputs import distinct_outputs
-from tilewright.passes.eliminate_dead import eliminate_dead
-from tilewright.passes.eliminate_noop import eliminate_noop
-from tilewright.passes.fold_affine import fold_affine
-from tilewright.passes.fold_constants import fold_constants
-from tilewright.passes.form_attention import form_attention
+from tilewright.passes.algebra.combine_parallel_matmuls import stack_matmuls
+from tilewright.passes.algebra.fold_scale_bias import fold_affine
+from tilewright.passes.algebra.merge_embedding_lookups import join_tables
+from tilewright.passes.algebra.one_hot_matmul_to_gather import look_up_rows
+from tilewright.passes.algebra.simplify_algebra import simplify_algebra
+from tilewright.passes.algebra.split_matmuls import split_matmuls
+from tilewright.passes.algebra.topk_to_sort import sort_rows
+from tilewright.passes.attention.fold_repeat_kv import share_heads
+from tilewright.passes.attention.fuse_attention import form_attention
+from tilewright.passes.attention.pack_gqa import join_heads
+from tilewright.passes.attention.tile_attention import tile_attention
+from tilewright.passes.canonicalize.cse import merge_equal
+from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.decompose import decompose
+from tilewright.passes.canonicalize.eliminate_noop import eliminate_noop
+from tilewright.passes.canonicalize.fold_constants import fold_constants
+from tilewright.passes.canonicalize.infer_types import infer_types
+from tilewright.passes.canonicalize.simplify_conditionals import simplify_control
+from tilewright.passes.canonicalize.simplify_loops import simplify_loops
+from tilewright.passes.canonicalize.unify_dims import apply_checks
+from tilewright.passes.conv.fold_pad_into_conv import absorb_pads
+from tilewright.passes.conv.pad_for_tensor_cores import pad_channels
+from tilewright.passes.conv.separate_resizes import separate_resizes
+from tilewright.passes.conv.split_conv_groups import split_groups
+from tilewright.passes.conv.trim_padding_taps import trim_windows
+from tilewright.passes.conv.winograd import winograd
 from tilewright.passes.fuse import fuse, fuse_with_report
-from tilewright.passes.infer_types import infer_types
-from tilewright.passes.join_heads import join_heads
-from tilewright.passes.join_tables import join_tables
-from tilewright.passes.look_up_rows import look_up_rows
-from tilewright.passes.lower_precision import lower_precision
-from tilewright.passes.lower_to_f16 import lower_to_f16, short_sums
+from tilewright.passes.layout.choose_layouts import choose_layouts, layouts_of_halves
+from tilewright.passes.layout.sink_reshapes import sink_reshapes
+from tilewright.passes.layout.sink_transposes import sink_transposes
 from tilewright.passes.manager import GraphPass, PassLog
-from tilewright.passes.merge_equal import merge_equal
-from tilewright.passes.nest_concats import nest_concats
-from tilewright.passes.pack_constants import pack_constants
-from tilewright.passes.pad_channels import pad_channels
-from tilewright.passes.place_parts import place_parts
-from tilewright.passes.round_attention import round_attention
-from tilewright.passes.separate_resizes import separate_resizes
-from tilewright.passes.share_heads import share_heads
-from tilewright.passes.simplify_algebra import simplify_algebra
-from tilewright.passes.simplify_control import simplify_control
-from tilewright.passes.simplify_loops import simplify_loops
-from tilewright.passes.sink_reshapes import sink_reshapes
-from tilewright.passes.sink_transposes import sink_transposes
-from tilewright.passes.sort_rows import sort_rows
-from tilewright.passes.split_groups import split_groups
-from tilewright.passes.split_matmuls import split_matmuls
-from tilewright.passes.stack_matmuls import stack_matmuls
-from tilewright.passes.tile_attention import tile_attention
-from tilewright.passes.trim_windows import trim_windows
-from tilewright.passes.winograd import winograd
+from tilewright.passes.memory.copy_aliased_outputs import distinct_outputs
+from tilewright.passes.memory.eliminate_concat import place_parts
+from tilewright.passes.memory.factor_concats import nest_concats
+from tilewright.passes.precision.bf16_attention import round_attention
+from tilewright.passes.precision.bf16_matmuls import lower_precision
+from tilewright.passes.precision.pack_subbyte_constants import pack_constants
+from tilewright.passes.precision.to_mixed_precision import lower_to_f16, short_sums
 from tilewright.target.cpu import Target, host
-from tilewright.target.machine import Machine, kind_of
+from tilewright.target.target import Machine, kind_of
 
 # What is added: before which pass, its name, and itself, which takes a machine and a log as well.
 Lowering = tuple[tuple[str, str, Callable[..., Graph]], ...]

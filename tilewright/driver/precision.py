@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.core.errors import ConfigError
 from tilewright.target.cpu import Target
 from tilewright.target.gpu import GpuTarget, with_tf32
-from tilewright.target.machine import Machine
+from tilewright.target.target import Machine
 
 PRECISIONS = {
     "f32": "as the model says",

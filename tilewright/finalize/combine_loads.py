@@ -19,7 +19,7 @@ from tilewright.arith.vector import Lane, Ramp
 from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.nodes import Func, Seq, Stmt, Store
 from tilewright.ir.loop.walk import map_stmt
-from tilewright.target.machine import Machine
+from tilewright.target.target import Machine
 
 
 def combine_loads(func: Func, target: Machine) -> Func:

@@ -15,7 +15,7 @@ from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import buffers, child_stmts, rewrite_stmts, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.target.machine import Machine
+from tilewright.target.target import Machine
 
 
 def expand_tiles(func: Func, target: Machine) -> Func:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from tilewright.arith.expr import Expr, as_int, const, minimum
 from tilewright.arith.simplify import prove, simplify
 from tilewright.core.errors import FrontendError
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.slicing import SliceAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.slicing import SliceAttrs
 
 # Exporters write 10**9, 2**31 - 1 or 2**63 - 1 for "to the end".
 FAR = 10**9

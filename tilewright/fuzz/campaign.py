@@ -19,12 +19,12 @@ import numpy as np
 
 from tilewright.core.errors import Error
 from tilewright.fuzz.case_file import Case, read_case, write_case
-from tilewright.fuzz.check import Verdict, check_case
-from tilewright.fuzz.generate import prepare, random_case
-from tilewright.fuzz.isolate import USUAL, Job, Limits, Outcome, preload, run_all, run_isolated
+from tilewright.fuzz.differential_check import Verdict, check_case
 from tilewright.fuzz.oracle import interpreter
+from tilewright.fuzz.random_case import prepare, random_case
+from tilewright.fuzz.sandbox import USUAL, Job, Limits, Outcome, preload, run_all, run_isolated
 from tilewright.fuzz.shrink import shrink, with_graph
-from tilewright.ops.evaluate import evaluate_node
+from tilewright.ops.interpret import evaluate_node
 
 Progress = Callable[[str], None]
 

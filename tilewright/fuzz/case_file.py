@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tilewright.fuzz.values import numpy_dtype
+from tilewright.fuzz.random_values import numpy_dtype
 
 Arrays = dict[str, np.ndarray]
 

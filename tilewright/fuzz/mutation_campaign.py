@@ -20,12 +20,12 @@ from typing import Any
 import onnx
 
 from tilewright.fuzz.campaign import Progress, Report, Settings, numbers, signature, verdict_of
-from tilewright.fuzz.check import Verdict
-from tilewright.fuzz.damage_files import Damaged, damaged, write_damaged
-from tilewright.fuzz.each_damage import Damage, all_damages, damaged_by
-from tilewright.fuzz.hostile import check_hostile
-from tilewright.fuzz.isolate import preload, run_all
-from tilewright.fuzz.seeds import Seed, modules_for, seeds_of
+from tilewright.fuzz.corrupt_files import Damaged, damaged, write_damaged
+from tilewright.fuzz.differential_check import Verdict
+from tilewright.fuzz.exhaustive_mutations import Damage, all_damages, damaged_by
+from tilewright.fuzz.robustness_check import check_hostile
+from tilewright.fuzz.sandbox import preload, run_all
+from tilewright.fuzz.seed_corpus import Seed, modules_for, seeds_of
 
 Made = tuple[Damaged, dict[str, Any]]  # a damaged model, and inputs for the valid one
 

@@ -2,7 +2,7 @@
 
 The answer is the interpreter's. How far a compiled result may lie from it follows from the
 operators: the model is interpreted again with everything inexact moved by a few units in its last
-place (`moved.py`), and what that does to an output is what rounding may do to it.
+place (`rounding_perturbation.py`), and what that does to an output is what rounding may do to it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import onnx
 
 from tilewright.core.dtypes import from_numpy
 from tilewright.core.errors import Error
-from tilewright.driver.manifest import graph_ports
-from tilewright.driver.staged import StagedModel
+from tilewright.driver.artifact.manifest import graph_ports
+from tilewright.driver.segmented.model import StagedModel
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.frontends.onnx.waiting import Waiting
-from tilewright.fuzz.moved import Moved
-from tilewright.fuzz.values import is_float
+from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.fuzz.random_values import is_float
+from tilewright.fuzz.rounding_perturbation import Moved
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ops.evaluate import Step, evaluate_node, run_outputs
+from tilewright.ops.interpret import Step, evaluate_node, run_outputs
 from tilewright.runtime.binding import Port
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.target.cpu import Target, resolve
 
 # How often the largest movement seen may be exceeded.

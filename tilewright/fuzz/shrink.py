@@ -17,7 +17,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from tilewright.fuzz.case_file import Arrays, Case, reads
-from tilewright.fuzz.values import is_float
+from tilewright.fuzz.random_values import is_float
 
 Fails = Callable[[Case], bool]
 # Gives the arrays of all values of a model that can be computed.

@@ -14,12 +14,12 @@ _SCHEDULE_LANGUAGES = (
         files=(
             "tilewright/schedule/primitives/compute_at.py",
             "tilewright/schedule/primitives/split.py",
-            "tilewright/ir/loop/regions.py",
+            "tilewright/ir/loop/access_regions.py",
             "tilewright/arith/interval.py",
-            "tilewright/finalize/compact.py",
+            "tilewright/finalize/compact_buffers.py",
         ),
         missing="sliding windows and `store_at`; ports of its image pipelines",
-        command="python -m pytest tests/schedule/primitives tests/ir/loop/test_regions.py",
+        command="python -m pytest tests/schedule/primitives tests/ir/loop/test_access_regions.py",
     ),
     Method(
         "Halide autoscheduler, Mullapudi",
@@ -63,12 +63,12 @@ _SCHEDULE_LANGUAGES = (
         "Four layers of a polyhedral IR for the algorithm, its order, its data and its "
         "communication; commands transform each, and dependences decide what is legal.",
         files=(
-            "tilewright/schedule/legality.py",
-            "tilewright/schedule/trace_legality.py",
+            "tilewright/schedule/legality/dependences.py",
+            "tilewright/schedule/legality/check_trace.py",
             "tilewright/arith/isl.py",
         ),
         missing="skewing; send and receive",
-        command="python -m pytest tests/schedule/test_legality.py",
+        command="python -m pytest tests/schedule/legality/test_dependences.py",
     ),
     Method(
         "PolyMage",
@@ -85,7 +85,7 @@ _SCHEDULE_LANGUAGES = (
         "2008, technical report",
         "A script of composable loop transformations, applied to plain loops and checked for "
         "legality.",
-        files=("tilewright/schedule/trace.py", "tilewright/schedule/trace_legality.py"),
+        files=("tilewright/schedule/trace.py", "tilewright/schedule/legality/check_trace.py"),
         missing="skewing and loop distribution",
         command="python -m pytest tests/schedule/test_trace.py",
     ),
@@ -106,7 +106,8 @@ _SCHEDULE_LANGUAGES = (
             "tilewright/target/gpu.py",
         ),
         missing="passes that are configured by the description alone",
-        command="python -m pytest tests/target tests/schedule/builtin/test_register_tile.py",
+        command="python -m pytest tests/target "
+        "tests/schedule/builtin/cpu/gemm/test_microkernel_model.py",
     ),
 )
 
@@ -118,10 +119,10 @@ _CONSTRUCTION = (
         "while reuse grows and capacity holds, and rate the few candidates by a micro-performance "
         "model.",
         files=(
-            "tilewright/schedule/builtin/choose.py",
-            "tilewright/schedule/builtin/register_tile.py",
-            "tilewright/schedule/builtin/gpu/matrix_tiles.py",
-            "tilewright/tune/features/estimate.py",
+            "tilewright/schedule/builtin/cpu/select_rule.py",
+            "tilewright/schedule/builtin/cpu/gemm/microkernel_model.py",
+            "tilewright/schedule/builtin/gpu/gemm/tensor_core_tiles.py",
+            "tilewright/tune/features/performance_model.py",
         ),
         missing="one growing rule for all levels; measuring the top candidates",
         command="python benchmarks/tuning.py --trials 64",
@@ -137,12 +138,12 @@ _CONSTRUCTION = (
         "Split operators into independent tasks and schedule those of several operators onto the "
         "processors at compile time, with barriers only where data needs them.",
         files=(
-            "tilewright/driver/regions.py",
-            "tilewright/codegen/region.py",
-            "tilewright/runtime/cuda/overlap.py",
+            "tilewright/driver/program/inter_op.py",
+            "tilewright/codegen/host/parallel_calls.py",
+            "tilewright/runtime/cuda/launch_hazards.py",
         ),
         missing="tasks smaller than a kernel; one persistent GPU kernel for several operators",
-        command="python -m pytest tests/driver/test_regions.py",
+        command="python -m pytest tests/driver/program/test_inter_op.py",
         result=Result(
             "16 independent products of 8x48x48 on two cores: 42.9 µs one after another, 36.7 µs "
             "together",
@@ -161,8 +162,8 @@ _CONSTRUCTION = (
         "A polyhedral language for linear algebra on GPUs that fuses a matrix product with the "
         "pointwise operators around it.",
         files=(
-            "tilewright/schedule/builtin/gpu/matrix.py",
-            "tilewright/schedule/primitives/to_product.py",
+            "tilewright/schedule/builtin/gpu/gemm/tensor_core.py",
+            "tilewright/schedule/primitives/to_gemm.py",
         ),
         missing="the polyhedral language; two chained products in one kernel",
         command="python benchmarks/gpu/products.py --only gelu",
@@ -178,9 +179,9 @@ _CONSTRUCTION = (
         "compiler does coalescing, shared memory, pipelining and tensor cores.",
         files=(
             "tilewright/ir/loop/tiles.py",
-            "tilewright/finalize/gpu/stages.py",
+            "tilewright/finalize/gpu/software_pipeline.py",
             "tilewright/finalize/gpu/swizzle.py",
-            "tilewright/codegen/nvptx.py",
+            "tilewright/codegen/gpu/nvptx.py",
         ),
         missing="a language for users",
         command="python benchmarks/gpu/rows.py --only softmax",
@@ -195,10 +196,10 @@ _CONSTRUCTION = (
         "Fuse pointwise, reduction and normalisation operators for GPUs by a few parametric "
         "schedules; a persistent one keeps a row on the chip between its passes.",
         files=(
-            "tilewright/schedule/builtin/gpu/rows.py",
-            "tilewright/schedule/builtin/gpu/row_plan.py",
-            "tilewright/schedule/builtin/gpu/points.py",
-            "tilewright/codegen/combine.py",
+            "tilewright/schedule/builtin/gpu/rowwise.py",
+            "tilewright/schedule/builtin/gpu/rowwise_plan.py",
+            "tilewright/schedule/builtin/gpu/thread_per_element.py",
+            "tilewright/codegen/gpu/allreduce.py",
         ),
         missing="backward kernels",
         command="python benchmarks/gpu/rows.py --only layernorm",
@@ -218,11 +219,11 @@ _DYNAMIC = (
         "meaning of operators, fuse by those relations, and emit code that computes sizes and "
         "chooses versions at run time.",
         files=(
-            "tilewright/passes/apply_checks.py",
-            "tilewright/ops/sizes.py",
+            "tilewright/passes/canonicalize/unify_dims.py",
+            "tilewright/ops/shape/assumptions.py",
             "tilewright/arith/prove.py",
-            "tilewright/driver/kernel_sizes.py",
-            "tilewright/finalize/edge_tiles.py",
+            "tilewright/lower/dim_params.py",
+            "tilewright/finalize/cpu/edge_tiles.py",
         ),
         command="python benchmarks/dynamic.py resnet50 bert_base gpt2 --quick",
         result=Result(
@@ -236,7 +237,10 @@ _DYNAMIC = (
         "2020, NeurIPS",
         "Run once, record all kernels with their memory, and replay them as one CUDA graph; "
         "independent kernels run side by side with the fewest synchronisations.",
-        files=("tilewright/runtime/cuda/graph.py", "tilewright/runtime/cuda/overlap.py"),
+        files=(
+            "tilewright/runtime/cuda/cuda_graph.py",
+            "tilewright/runtime/cuda/launch_hazards.py",
+        ),
         command="python benchmarks/gpu/models.py bert_base --batches 1 --precisions fp16",
         result=Result(
             "bert_base in fp16, 146 launches: 0.476 ms as a graph, 0.600 ms where each launch "
@@ -250,12 +254,13 @@ _DYNAMIC = (
         "Types with unknown sizes, shape functions and a virtual machine let models with control "
         "flow and growing data run compiled.",
         files=(
-            "tilewright/ops/learn.py",
-            "tilewright/codegen/repeat.py",
-            "tilewright/driver/staged.py",
+            "tilewright/ops/control/bind_dim.py",
+            "tilewright/codegen/host/carried_loop.py",
+            "tilewright/driver/segmented/model.py",
         ),
         missing="placement on several devices",
-        command="python -m pytest tests/ops/test_learn.py tests/codegen/test_repeat.py",
+        command="python -m pytest tests/ops/control/test_bind_dim.py "
+        "tests/codegen/host/test_carried_loop.py",
     ),
     Method(
         "VELTAIR",

@@ -14,9 +14,9 @@ _XLA_FAMILY = (
         files=(
             "tilewright/driver/pipeline.py",
             "tilewright/passes/fuse.py",
-            "tilewright/passes/choose_layouts.py",
-            "tilewright/passes/plan_memory.py",
-            "tilewright/driver/identity.py",
+            "tilewright/passes/layout/choose_layouts.py",
+            "tilewright/passes/memory/plan_memory.py",
+            "tilewright/driver/cache_key.py",
         ),
         missing="fusions with several outputs; horizontal fusion of elementwise kernels",
         command="make bench",
@@ -27,7 +27,7 @@ _XLA_FAMILY = (
         "2017, Google",
         "One short list of orthogonal operators with nested computations, used from the front end "
         "down to code generation.",
-        files=("tilewright/ops/row.py", "tilewright/ops/table.py", "tilewright/ops/evaluate.py"),
+        files=("tilewright/ops/op.py", "tilewright/ops/registry.py", "tilewright/ops/interpret.py"),
         command="tilewright fuzz --seed 10011 --seconds 1800",
         result=Result(
             "2,646 random graphs of 177 operators against the interpreter: no difference found",
@@ -74,12 +74,13 @@ _XLA_FAMILY = (
         "Merge neighbouring operators that can be compiled into the largest acyclic clusters, "
         "compile those, and leave the rest to the host.",
         files=(
-            "tilewright/frontends/onnx/stages.py",
-            "tilewright/driver/staged.py",
-            "tilewright/frontends/onnx/host/table.py",
+            "tilewright/frontends/onnx/segments/partition.py",
+            "tilewright/driver/segmented/model.py",
+            "tilewright/frontends/onnx/segments/host/table.py",
         ),
         missing="a list of unsupported operators given by the user",
-        command="python -m pytest tests/driver/test_staged.py tests/frontends/onnx/test_stages.py",
+        command="python -m pytest tests/driver/segmented/test_model.py "
+        "tests/frontends/onnx/segments/test_partition.py",
     ),
     Method(
         "Grappler",
@@ -89,7 +90,7 @@ _XLA_FAMILY = (
         files=(
             "tilewright/driver/pipeline.py",
             "tilewright/passes/manager.py",
-            "tilewright/passes/simplify_algebra.py",
+            "tilewright/passes/algebra/simplify_algebra.py",
         ),
         missing="export of the optimised graph back to ONNX",
         command="tilewright opt model.onnx --print-after all --time-passes",
@@ -100,8 +101,8 @@ _XLA_FAMILY = (
         "A host runtime whose dispatch costs next to nothing and stays off the critical path: "
         "precompiled steps, asynchronous values.",
         files=(
-            "tilewright/codegen/model.py",
-            "tilewright/runtime/frame.py",
+            "tilewright/codegen/host/plan.py",
+            "tilewright/runtime/cpu/execution_context.py",
             "tilewright/runtime/binding.py",
         ),
         missing="asynchronous values on the CPU",
@@ -119,11 +120,12 @@ _XLA_FAMILY = (
         "and run them by a small virtual machine over a hardware abstraction.",
         files=(
             "tilewright/runtime/container.py",
-            "tilewright/runtime/linker.py",
-            "tilewright/runtime/export.py",
+            "tilewright/runtime/linker/link.py",
+            "tilewright/runtime/export/shared_library.py",
         ),
         missing="a virtual machine; Vulkan, Metal and ROCm",
-        command="python -m pytest tests/runtime/test_export.py tests/runtime/test_linker.py",
+        command="python -m pytest tests/runtime/export/test_shared_library.py "
+        "tests/runtime/linker/test_link.py",
         result=Result("resnet50 91.3 ms, by IREE 1409 ms", SPEED),
     ),
     Method(
@@ -134,7 +136,7 @@ _XLA_FAMILY = (
         files=(
             "tilewright/passes/manager.py",
             "tilewright/passes/rewriter.py",
-            "tilewright/passes/graph_patterns.py",
+            "tilewright/passes/algebra/patterns.py",
             "tilewright/ir/graph/verify.py",
             "tilewright/ir/loop/verify.py",
         ),
@@ -150,7 +152,7 @@ _XLA_FAMILY = (
         "2004, CGO",
         "Machine code from a typed SSA form; a graph is either a DAG or let-bound, where each "
         "value has a scope and is evaluated once.",
-        files=("tilewright/codegen/llvm.py", "tilewright/codegen/function.py"),
+        files=("tilewright/codegen/objects/compile.py", "tilewright/codegen/llvm/builder.py"),
         missing="the let form of graphs",
         command="python benchmarks/compile_cost.py resnet50",
         result=Result("resnet50 compiles in 5.69 s, from the cache in 0.21 s", SPEED),
@@ -177,11 +179,12 @@ _ENGINES = (
         "bridges from frameworks and kernels from libraries.",
         files=(
             "tilewright/ir/types.py",
-            "tilewright/ops/sizes.py",
-            "tilewright/frontends/onnx/stages.py",
+            "tilewright/ops/shape/assumptions.py",
+            "tilewright/frontends/onnx/segments/partition.py",
         ),
         missing="a back end that calls a kernel library",
-        command="python -m pytest tests/ops/test_sizes.py tests/driver/test_staged.py",
+        command="python -m pytest tests/ops/shape/test_assumptions.py "
+        "tests/driver/segmented/test_model.py",
     ),
     Method(
         "Glow",
@@ -189,20 +192,21 @@ _ENGINES = (
         "Lower nodes to few primitives, then to instructions on addresses whose memory is planned "
         "statically; write the model as a bundle that C code links.",
         files=(
-            "tilewright/passes/decompose.py",
-            "tilewright/driver/flatten.py",
-            "tilewright/passes/plan_memory.py",
-            "tilewright/runtime/export.py",
+            "tilewright/passes/canonicalize/decompose.py",
+            "tilewright/driver/program/linearize.py",
+            "tilewright/passes/memory/plan_memory.py",
+            "tilewright/runtime/export/shared_library.py",
         ),
         missing="profile-guided int8",
-        command="python -m pytest tests/driver/test_flatten.py tests/runtime/test_export.py",
+        command="python -m pytest tests/driver/program/test_linearize.py "
+        "tests/runtime/export/test_shared_library.py",
     ),
     Method(
         "MindSpore with AKG graph kernels",
         "2020, Huawei",
         "Expand large operators into small ones and fuse those again into graph kernels; "
         "differentiate source to source.",
-        files=("tilewright/passes/decompose.py", "tilewright/passes/fuse.py"),
+        files=("tilewright/passes/canonicalize/decompose.py", "tilewright/passes/fuse.py"),
         missing="source-to-source differentiation; a count of kernels before and after",
         command="python benchmarks/compile_cost.py bert_base",
         result=Result("bert_base is 8 different kernels in 110 steps", SPEED),
@@ -212,7 +216,7 @@ _ENGINES = (
         "2018, Baidu",
         "A program becomes an SSA graph on which named passes fuse, plan memory, prune, quantise "
         "and distribute.",
-        files=("tilewright/driver/pipeline.py", "tilewright/passes/eliminate_dead.py"),
+        files=("tilewright/driver/pipeline.py", "tilewright/passes/canonicalize/dce.py"),
         missing="passes for several devices, for int8 and for distribution",
         command="tilewright list passes",
     ),
@@ -229,8 +233,8 @@ _ENGINES = (
         "choose kernels by timing, calibrate int8, plan memory, and keep one engine per device.",
         files=(
             "tilewright/passes/fuse.py",
-            "tilewright/passes/stack_matmuls.py",
-            "tilewright/passes/place_parts.py",
+            "tilewright/passes/algebra/combine_parallel_matmuls.py",
+            "tilewright/passes/memory/eliminate_concat.py",
             "tilewright/driver/tuning/session.py",
         ),
         missing="int8 calibration; a flag and a figure for each item",
@@ -245,7 +249,7 @@ _ENGINES = (
         "2018, Intel",
         "Read many formats into versioned operator sets, compile by plugins per device, keep "
         "compiled models, and choose the device automatically. The bar for speed on CPUs.",
-        files=("tilewright/frontends/onnx/importer.py", "tilewright/core/cache.py"),
+        files=("tilewright/frontends/onnx/importer.py", "tilewright/core/disk_cache.py"),
         missing="TensorFlow and Paddle models; quantisation; choice among devices",
         command="make bench",
         result=Result(

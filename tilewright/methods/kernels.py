@@ -15,10 +15,10 @@ KERNEL_METHODS = Section(
             "Keep a tile of sums in registers, a packed panel in the first cache and a block of "
             "rows in the second, so that each operand crosses each level as rarely as possible.",
             files=(
-                "tilewright/schedule/builtin/tile.py",
-                "tilewright/schedule/builtin/register_tile.py",
-                "tilewright/schedule/builtin/deep_tile.py",
-                "tilewright/schedule/builtin/row_groups.py",
+                "tilewright/schedule/builtin/cpu/gemm/register_blocked.py",
+                "tilewright/schedule/builtin/cpu/gemm/microkernel_model.py",
+                "tilewright/schedule/builtin/cpu/gemm/k_blocked.py",
+                "tilewright/schedule/builtin/cpu/gemm/mc_blocking.py",
             ),
             command="python benchmarks/latency.py kernels --engines tilewright,torch",
             result=Result("gemm_512 in f32: 3.75 ms, torch 3.88 ms", SPEED),
@@ -29,12 +29,13 @@ KERNEL_METHODS = Section(
             "Compute a small tile of a convolution by fewer products between transformed inputs "
             "and filters; the interpolation points are chosen for the least rounding error.",
             files=(
-                "tilewright/ops/toom_cook.py",
-                "tilewright/ops/winograd.py",
-                "tilewright/passes/winograd.py",
-                "tilewright/passes/winograd_cost.py",
+                "tilewright/ops/conv/toom_cook.py",
+                "tilewright/ops/conv/winograd.py",
+                "tilewright/passes/conv/winograd.py",
+                "tilewright/passes/conv/winograd_cost.py",
             ),
-            command="python -m pytest tests/ops/test_winograd.py tests/passes/test_winograd.py",
+            command="python -m pytest tests/ops/conv/test_winograd.py "
+            "tests/passes/conv/test_winograd.py",
             result=Result("conv3x3_56x56_64to64: 1.28 ms, by ONNX Runtime 3.92 ms", SPEED),
         ),
         Method(
@@ -43,9 +44,9 @@ KERNEL_METHODS = Section(
             "A convolution is a product with the im2col matrix of its windows, which is never "
             "stored: tiles of it are gathered as they are needed.",
             files=(
-                "tilewright/ops/windows.py",
-                "tilewright/schedule/primitives/to_product.py",
-                "tilewright/schedule/builtin/gpu/windows.py",
+                "tilewright/ops/conv/im2col.py",
+                "tilewright/schedule/primitives/to_gemm.py",
+                "tilewright/schedule/builtin/gpu/depthwise.py",
             ),
             command="python benchmarks/gpu/models.py resnet50 --batches 32 --precisions fp16",
             result=Result(
@@ -59,10 +60,10 @@ KERNEL_METHODS = Section(
             "Walk the keys in blocks with a running maximum and sum, so that the scores exist for "
             "one block at a time and never reach memory.",
             files=(
-                "tilewright/passes/form_attention.py",
-                "tilewright/ops/attend_loops.py",
-                "tilewright/ops/attend_tiles.py",
-                "tilewright/schedule/builtin/attention.py",
+                "tilewright/passes/attention/fuse_attention.py",
+                "tilewright/ops/attention/flash_loops.py",
+                "tilewright/ops/attention/tiled_loops.py",
+                "tilewright/schedule/builtin/cpu/attention.py",
                 "tilewright/schedule/builtin/gpu/attention.py",
             ),
             missing="f32 and heads beyond 128 on GPUs; the backward pass",
@@ -77,7 +78,10 @@ KERNEL_METHODS = Section(
             "2023, Stanford",
             "With few queries and many keys, give parts of the keys to different blocks and merge "
             "their partial softmaxes afterwards.",
-            files=("tilewright/ops/attend_parts.py", "tilewright/passes/join_heads.py"),
+            files=(
+                "tilewright/ops/attention/split_kv.py",
+                "tilewright/passes/attention/pack_gqa.py",
+            ),
             command="python benchmarks/gpu/attention.py --only 1x16384",
             result=Result(
                 "one query, 16384 keys, 32 heads in groups of 4, bf16: 0.02327 ms, torch "
@@ -91,12 +95,12 @@ KERNEL_METHODS = Section(
             "Some warps only copy tiles through a ring of buffers while others compute; blocks "
             "stay for several tiles, and groups of warps take turns.",
             files=(
-                "tilewright/codegen/apart.py",
-                "tilewright/codegen/apart_product.py",
-                "tilewright/codegen/apart_attention.py",
-                "tilewright/finalize/gpu/apart.py",
+                "tilewright/codegen/gpu/warp_specialized.py",
+                "tilewright/codegen/gpu/pingpong_gemm.py",
+                "tilewright/codegen/gpu/flash_attention.py",
+                "tilewright/finalize/gpu/warp_specialize.py",
             ),
-            command="python -m pytest tests/codegen/test_apart_product.py",
+            command="python -m pytest tests/codegen/gpu/test_pingpong_gemm.py",
             result=Result(
                 "attention over 4096 keys, heads of 128 in bf16: 0.7882 ms, torch 0.8809 ms", GPU
             ),
@@ -106,7 +110,10 @@ KERNEL_METHODS = Section(
             "2023, PPoPP",
             "Divide the steps of all output tiles evenly over the multiprocessors, across tile "
             "borders, and add the parts of shared tiles.",
-            files=("tilewright/codegen/shared_product.py", "tilewright/finalize/gpu/shares.py"),
+            files=(
+                "tilewright/codegen/gpu/stream_k_gemm.py",
+                "tilewright/finalize/gpu/stream_k.py",
+            ),
             missing="stream-K for the last wave of many tiles only",
             command="python benchmarks/gpu/products.py --only 1152",
             result=Result(
@@ -120,9 +127,9 @@ KERNEL_METHODS = Section(
             "One launch for all steps of a recurrent layer: weights stay in registers or shared "
             "memory, and blocks wait for each other between steps.",
             files=(
-                "tilewright/codegen/staying.py",
-                "tilewright/finalize/gpu/reside.py",
-                "tilewright/schedule/builtin/gpu/steps.py",
+                "tilewright/codegen/gpu/grid_sync.py",
+                "tilewright/finalize/gpu/grid_sync.py",
+                "tilewright/schedule/builtin/gpu/recurrence.py",
             ),
             missing="more than 16 rows in f32",
             command="python benchmarks/gpu/models.py lstm --batches 1 --precisions f32",
@@ -133,11 +140,11 @@ KERNEL_METHODS = Section(
             "2022, NVIDIA",
             "A kernel is placed while the one before it drains, and waits for its data inside.",
             files=(
-                "tilewright/codegen/nvptx.py",
-                "tilewright/codegen/launches.py",
-                "tilewright/runtime/cuda/layouts.py",
+                "tilewright/codegen/gpu/nvptx.py",
+                "tilewright/codegen/gpu/launches.py",
+                "tilewright/runtime/cuda/driver_structs.py",
             ),
-            command="python -m pytest tests/codegen/test_launches.py",
+            command="python -m pytest tests/codegen/gpu/test_launches.py",
             result=Result("45 small launches on an H200: 148.6 µs, without it 151.8 µs", LAUNCHES),
         ),
     ),

@@ -23,8 +23,8 @@ _GRAPH = (
         CLASSIC,
         "Remove operators that give back their operand, and compute nothing for tensors without "
         "elements.",
-        files=("tilewright/passes/eliminate_noop.py",),
-        command="python -m pytest tests/passes/test_eliminate_noop.py",
+        files=("tilewright/passes/canonicalize/eliminate_noop.py",),
+        command="python -m pytest tests/passes/canonicalize/test_eliminate_noop.py",
     ),
     Method(
         "Algebraic rewriting",
@@ -32,14 +32,14 @@ _GRAPH = (
         "Replace formulas by cheaper equal ones: identities, strength reduction, folded constants, "
         "whole activations and norms recognised in any spelling.",
         files=(
-            "tilewright/passes/graph_rules.py",
-            "tilewright/passes/simplify_algebra.py",
-            "tilewright/passes/fold_constants.py",
-            "tilewright/passes/fold_affine.py",
+            "tilewright/passes/algebra/rules.py",
+            "tilewright/passes/algebra/simplify_algebra.py",
+            "tilewright/passes/canonicalize/fold_constants.py",
+            "tilewright/passes/algebra/fold_scale_bias.py",
             "tilewright/arith/rules.py",
         ),
         missing="transposes moved across a product",
-        command="python -m pytest tests/passes/test_graph_rules.py",
+        command="python -m pytest tests/passes/algebra/test_rules.py",
     ),
     Method(
         "Equality saturation",
@@ -52,7 +52,7 @@ _GRAPH = (
         CLASSIC,
         "Injective, reduction, complex and opaque operators: the class of both decides whether a "
         "producer joins the kernel of its consumer, and every refusal has a reason.",
-        files=("tilewright/passes/fuse.py", "tilewright/ops/row.py"),
+        files=("tilewright/passes/fuse.py", "tilewright/ops/op.py"),
         command="python benchmarks/gpu/rows.py --only gelu",
         result=Result(
             "bias+gelu+add 8192x8192 in bf16 as one kernel: 0.09442 ms, eager 0.3411 ms", GPU
@@ -63,20 +63,24 @@ _GRAPH = (
         CLASSIC,
         "Move transposes and reshapes toward the outputs until they meet, cancel, or leave the "
         "way free for fusion.",
-        files=("tilewright/passes/sink_transposes.py", "tilewright/passes/sink_reshapes.py"),
+        files=(
+            "tilewright/passes/layout/sink_transposes.py",
+            "tilewright/passes/layout/sink_reshapes.py",
+        ),
         command=(
-            "python -m pytest tests/passes/test_sink_transposes.py "
-            "tests/passes/test_sink_reshapes.py"
+            "python -m pytest tests/passes/layout/test_sink_transposes.py "
+            "tests/passes/layout/test_sink_reshapes.py"
         ),
     ),
     Method(
         "CSE, DCE and DSE",
         CLASSIC,
         "Compute equal values once; drop what no output needs; drop stores that nothing reads.",
-        files=("tilewright/passes/merge_equal.py", "tilewright/passes/eliminate_dead.py"),
+        files=("tilewright/passes/canonicalize/cse.py", "tilewright/passes/canonicalize/dce.py"),
         missing="dead stores in loops; optimization barriers",
         command=(
-            "python -m pytest tests/passes/test_merge_equal.py tests/passes/test_eliminate_dead.py"
+            "python -m pytest tests/passes/canonicalize/test_cse.py "
+            "tests/passes/canonicalize/test_dce.py"
         ),
     ),
     Method(
@@ -84,7 +88,10 @@ _GRAPH = (
         CLASSIC,
         "Place all values of a run in one arena by their live ranges; a result may take over the "
         "bytes of an operand that dies.",
-        files=("tilewright/passes/plan_memory.py", "tilewright/codegen/placement.py"),
+        files=(
+            "tilewright/passes/memory/plan_memory.py",
+            "tilewright/codegen/host/arena_layout.py",
+        ),
         missing="a second planner to compare with",
         command="python benchmarks/compile_cost.py resnet50",
         result=Result("resnet50: arena 6823936 bytes; lower bound 6823936", CPU_RESULTS),
@@ -95,11 +102,12 @@ _GRAPH = (
         "Choose for each region of a graph whether channels come first or last, by the cost of "
         "its operators and of the transposes at its borders; the exact answer is a minimum cut.",
         files=(
-            "tilewright/passes/choose_layouts.py",
-            "tilewright/passes/layout_costs.py",
-            "tilewright/passes/min_cut.py",
+            "tilewright/passes/layout/choose_layouts.py",
+            "tilewright/passes/layout/layout_costs.py",
+            "tilewright/passes/layout/min_cut.py",
         ),
-        command="python -m pytest tests/passes/test_choose_layouts.py tests/passes/test_min_cut.py",
+        command="python -m pytest tests/passes/layout/test_choose_layouts.py "
+        "tests/passes/layout/test_min_cut.py",
         result=Result(
             "a 1x1 convolution alone, 56x56, 256 to 64 channels: 7.7 ms in one layout for all, "
             "3.8 ms by cost",
@@ -118,7 +126,7 @@ _LOOPS = (
             "tilewright/schedule/intrin/table.py",
             "tilewright/schedule/intrin/match.py",
             "tilewright/schedule/primitives/tensorize.py",
-            "tilewright/tune/space/sketch/tensorise.py",
+            "tilewright/tune/space/sketch/tensorize.py",
         ),
         command="python -m pytest tests/schedule/intrin",
         result=Result("4096x4096x4096 in bf16 on an H200: 761 TFLOP/s, 0.96 of cuBLAS", GPU),
@@ -129,10 +137,10 @@ _LOOPS = (
         "Let neighbouring threads read neighbouring elements, stage tiles in shared memory without "
         "bank conflicts, and copy several steps ahead of the arithmetic.",
         files=(
-            "tilewright/finalize/gpu/stages.py",
+            "tilewright/finalize/gpu/software_pipeline.py",
             "tilewright/finalize/gpu/swizzle.py",
-            "tilewright/finalize/gpu/stagger.py",
-            "tilewright/schedule/intrin/bulk.py",
+            "tilewright/finalize/gpu/pad_shared.py",
+            "tilewright/schedule/intrin/nvidia/tma.py",
         ),
         missing="hardware counters",
         command="python benchmarks/gpu/products.py --only 4096",
@@ -165,27 +173,30 @@ _LOOPS = (
         files=(
             "tilewright/schedule/primitives/parallel.py",
             "tilewright/schedule/primitives/vectorize.py",
-            "tilewright/schedule/builtin/threads.py",
-            "tilewright/codegen/threadpool.py",
+            "tilewright/schedule/builtin/cpu/parallelize.py",
+            "tilewright/codegen/host/threadpool/pool.py",
         ),
         missing="a table of speed-ups by the number of threads",
-        command="python -m pytest tests/codegen/test_threadpool.py",
+        command="python -m pytest tests/codegen/host/threadpool/test_pool.py",
     ),
     Method(
         "Bound inference",
         CLASSIC,
         "Intervals of index expressions say what a block reads, how large a buffer must be and "
         "which guards are needless.",
-        files=("tilewright/arith/bounds.py", "tilewright/ir/loop/regions.py"),
-        command="python -m pytest tests/arith/test_bounds.py tests/ir/loop/test_regions.py",
+        files=("tilewright/arith/bounds.py", "tilewright/ir/loop/access_regions.py"),
+        command="python -m pytest tests/arith/test_bounds.py tests/ir/loop/test_access_regions.py",
     ),
     Method(
         "Polyhedral legality",
         CLASSIC,
         "Dependences as exact integer relations decide whether a transformation may be applied; "
         "the message names two instances whose order was turned round.",
-        files=("tilewright/schedule/legality.py", "tilewright/schedule/instances.py"),
-        command="python -m pytest tests/schedule/test_legality.py",
+        files=(
+            "tilewright/schedule/legality/dependences.py",
+            "tilewright/schedule/legality/instances.py",
+        ),
+        command="python -m pytest tests/schedule/legality/test_dependences.py",
     ),
 )
 
@@ -224,8 +235,8 @@ _TUNERS = (
         files=(
             "tilewright/tune/measure/build_pool.py",
             "tilewright/tune/measure/cluster/ray_cluster.py",
-            "tilewright/tune/resume.py",
-            "tilewright/driver/tuning/tuned.py",
+            "tilewright/tune/warm_start.py",
+            "tilewright/driver/tuning/apply_records.py",
         ),
         command="tilewright tune model.onnx --cluster local:2",
     ),
@@ -238,10 +249,10 @@ _MODELS = (
         "Branches and loops are nodes with nested graphs, optimised like any other graph and "
         "compiled into the entry function.",
         files=(
-            "tilewright/ops/control.py",
-            "tilewright/ops/loop.py",
-            "tilewright/passes/simplify_control.py",
-            "tilewright/codegen/repeat.py",
+            "tilewright/ops/control/conditional.py",
+            "tilewright/ops/control/loop.py",
+            "tilewright/passes/canonicalize/simplify_conditionals.py",
+            "tilewright/codegen/host/carried_loop.py",
         ),
         command="python -m pytest tests/differential/test_random_control.py",
     ),
@@ -250,16 +261,16 @@ _MODELS = (
         CLASSIC,
         "Reverse mode: walk back from the result and let each operator hand its gradient on to "
         "its operands.",
-        files=("tilewright/frontends/onnx/convert/gradient.py",),
+        files=("tilewright/frontends/onnx/convert/training/gradient.py",),
         missing="convolutions, norms, indexing and control flow; gradients of torch modules",
-        command="python -m pytest tests/frontends/onnx/convert/test_gradient.py",
+        command="python -m pytest tests/frontends/onnx/convert/training/test_gradient.py",
     ),
     Method(
         "Custom operators",
         CLASSIC,
         "A row with a type rule and a formula is printed, checked, fused and compiled like any "
         "built-in operator.",
-        files=("tilewright/ops/row.py", "tilewright/ops/pointwise.py"),
+        files=("tilewright/ops/op.py", "tilewright/ops/elementwise/define.py"),
         missing="registration without editing the table",
         command="python docs/blocks.py --check docs/howto/add-an-operator.md",
     ),
@@ -269,12 +280,13 @@ _MODELS = (
         "Sizes may be symbolic, learnt while the model runs, or decided with the rank by a value "
         "that an earlier stage computes.",
         files=(
-            "tilewright/ops/learn.py",
-            "tilewright/ops/sizes.py",
-            "tilewright/arith/most.py",
-            "tilewright/driver/staged.py",
+            "tilewright/ops/control/bind_dim.py",
+            "tilewright/ops/shape/assumptions.py",
+            "tilewright/arith/symbolic_bounds.py",
+            "tilewright/driver/segmented/model.py",
         ),
-        command="python -m pytest tests/ops/test_learn.py tests/driver/test_staged.py",
+        command="python -m pytest tests/ops/control/test_bind_dim.py "
+        "tests/driver/segmented/test_model.py",
         result=Result("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
     ),
     Method(
@@ -284,8 +296,8 @@ _MODELS = (
         "32 bits.",
         files=(
             "tilewright/frontends/onnx/convert/quantize.py",
-            "tilewright/frontends/onnx/convert/integer.py",
-            "tilewright/passes/pack_constants.py",
+            "tilewright/frontends/onnx/convert/qlinear.py",
+            "tilewright/passes/precision/pack_subbyte_constants.py",
         ),
         missing="calibration of float models; int8 convolutions on tensor cores",
         command="python benchmarks/gpu/products.py --only i8",
@@ -297,9 +309,9 @@ _MODELS = (
         "Where the user allows it, compute products in 16 bits and choose per operator what stays "
         "in f32; sums keep enough digits.",
         files=(
-            "tilewright/passes/lower_precision.py",
-            "tilewright/passes/lower_to_f16.py",
-            "tilewright/ops/precision.py",
+            "tilewright/passes/precision/bf16_matmuls.py",
+            "tilewright/passes/precision/to_mixed_precision.py",
+            "tilewright/ops/accumulation.py",
         ),
         command="python benchmarks/latency.py resnet50 --engines tilewright,tilewright-fp16",
         result=Result("resnet50: 91.3 ms in f32, 50.1 ms in fp16", SPEED),
@@ -309,18 +321,18 @@ _MODELS = (
         CLASSIC,
         "A step computes gradients and updates weights in one compiled model.",
         files=(
-            "tilewright/frontends/onnx/convert/training.py",
-            "tilewright/frontends/onnx/convert/gradient.py",
+            "tilewright/frontends/onnx/convert/training/optimizers.py",
+            "tilewright/frontends/onnx/convert/training/gradient.py",
         ),
         missing="training of torch modules",
-        command="python -m pytest tests/frontends/onnx/convert/test_training.py",
+        command="python -m pytest tests/frontends/onnx/convert/training/test_optimizers.py",
     ),
     Method(
         "Ahead of time and just in time",
         CLASSIC,
         "The same compiler runs on first use, or writes a file or a C library that needs no "
         "compiler.",
-        files=("tilewright/driver/compile.py", "tilewright/runtime/export.py"),
+        files=("tilewright/driver/compile.py", "tilewright/runtime/export/shared_library.py"),
         command="python benchmarks/calls.py",
         result=Result("a call of the exported library from C takes 0.52 µs", SPEED),
     ),
@@ -340,7 +352,7 @@ _TESTING = (
         files=(
             "tilewright/driver/bisect/bisect.py",
             "tilewright/driver/bisect/passes.py",
-            "tilewright/driver/bisect/schedules.py",
+            "tilewright/driver/bisect/kernel_stages.py",
         ),
         command="tilewright bisect model.onnx",
     ),

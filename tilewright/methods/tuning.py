@@ -18,7 +18,7 @@ _SYSTEMS = (
         "graph is fused by the class of its operators; each kernel is then rewritten by schedule "
         "primitives that are legal by construction.",
         files=(
-            "tilewright/ops/row.py",
+            "tilewright/ops/op.py",
             "tilewright/passes/fuse.py",
             "tilewright/ir/tensor/nodes.py",
             "tilewright/schedule/schedule.py",
@@ -26,7 +26,7 @@ _SYSTEMS = (
         ),
         command=(
             "python -m pytest tests/tune/space/test_constructed.py "
-            "tests/tune/space/test_sketches.py"
+            "tests/tune/space/sketch/test_space.py"
         ),
         result=Result(
             "480 schedules of the constructed space and 192 sketches of sixteen small kernels "
@@ -43,7 +43,7 @@ _SYSTEMS = (
         "correction transfers.",
         files=(
             "tilewright/tune/strategy/annealing.py",
-            "tilewright/tune/strategy/batch.py",
+            "tilewright/tune/strategy/batch_selection.py",
             "tilewright/tune/cost/lightgbm.py",
             "tilewright/tune/cost/pretrained.py",
             "tilewright/tune/features/columns.py",
@@ -66,7 +66,7 @@ _SYSTEMS = (
             "tilewright/schedule/trace.py",
             "tilewright/schedule/sample.py",
             "tilewright/tune/space/schedule_space.py",
-            "tilewright/tune/space/moves.py",
+            "tilewright/tune/space/variation.py",
             "tilewright/tune/records.py",
         ),
         command="python benchmarks/tuning.py --trials 64",
@@ -169,10 +169,10 @@ _SYSTEMS = (
         "data model for the records of all tuners, and a ranking model that answers for unseen "
         "shapes at once.",
         files=(
-            "tilewright/driver/tuning/extract.py",
+            "tilewright/driver/tuning/extract_tasks.py",
             "tilewright/tune/measure/cluster/measurer.py",
             "tilewright/tune/records.py",
-            "tilewright/tune/verdicts.py",
+            "tilewright/tune/tuned_schedules.py",
         ),
         missing="the zero-shot ranking model; jobs of several tuners in one queue",
         command="python benchmarks/kills.py --trials 64 --times 8",
@@ -189,8 +189,8 @@ _SYSTEMS = (
         "new search from that model.",
         files=(
             "tilewright/tune/cost/pretrained.py",
-            "tilewright/tune/cost/recorded.py",
-            "tilewright/tune/lab/transfer.py",
+            "tilewright/tune/cost/training_data.py",
+            "tilewright/tune/benchmark/transfer.py",
         ),
         missing="a published set of 50,000 programs or more; the top-k score",
         command="tilewright lab transfer --seeds 100",
@@ -242,7 +242,7 @@ _MODELS = (
         "Score programs without running them, by a weighted sum of features of the loops and of "
         "the assembly; the weights are fitted once per machine.",
         files=(
-            "tilewright/tune/features/estimate.py",
+            "tilewright/tune/features/performance_model.py",
             "tilewright/tune/cost/analytical.py",
         ),
         missing="features of the assembly; weights fitted per machine; GPUs",
@@ -280,7 +280,7 @@ _MODELS = (
         "2016, KDD",
         "Regularised gradient-boosted trees with second-order gains and histogram splits: the "
         "usual cost model of tuners.",
-        files=("tilewright/tune/cost/lightgbm.py", "tilewright/tune/cost/informed.py"),
+        files=("tilewright/tune/cost/lightgbm.py", "tilewright/tune/cost/residual.py"),
         missing="boosted trees without a package: LightGBM is optional, `ridge` stands in",
         command="tilewright lab accuracy --cost-models analytical,lightgbm --train 40 --seeds 3",
         result=Result(

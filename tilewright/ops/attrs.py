@@ -19,7 +19,7 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs, FusedAttrs
-from tilewright.ops.table import op_row
+from tilewright.ops.registry import op_row
 
 
 def make_attrs(op: str, values: Mapping[str, object]) -> Attrs:

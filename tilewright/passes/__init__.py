@@ -1,1 +1,1 @@
-"""Graph → better graph: one pass a file, pure functions."""
+"""Graph → better graph: one pass a file, in folders by theme."""

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
-from tilewright.ops.layout import TransposeAttrs
-from tilewright.ops.pointwise import is_pointwise
-from tilewright.ops.slicing import ConcatAttrs
-from tilewright.ops.table import op_row
-from tilewright.ops.window import WindowAttrs
+from tilewright.ops.conv.sliding_window import WindowAttrs
+from tilewright.ops.elementwise.define import is_pointwise
+from tilewright.ops.registry import op_row
+from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
 
 # What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
 PACKED = {"matmul_wide": ("windows", "pad")}

@@ -11,7 +11,7 @@ from tilewright.core.config import config
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
-from tilewright.ops.check import check_types
+from tilewright.ops.typecheck import check_types
 from tilewright.passes.fuse import Refusal
 from tilewright.passes.regions import map_regions
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import substitute
-from tilewright.ir.graph.exprs import map_exprs
+from tilewright.ir.graph.dims import map_exprs
 from tilewright.ir.graph.nodes import Constant, Graph, Node
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.control import is_control
+from tilewright.ops.control.conditional import is_control
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def map_regions(graph: Graph, f: Callable[[Graph], Graph]) -> Graph:

@@ -24,11 +24,11 @@ from tilewright.arith.expr import Expr
 from tilewright.core.errors import Error, Loc
 from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.build import GraphBuilder, known_constant
-from tilewright.ops.equalities import Equalities
-from tilewright.ops.late import late_sizes
-from tilewright.ops.table import op_row
-from tilewright.passes.rewrites import record
+from tilewright.ops.graph_builder import GraphBuilder, known_constant
+from tilewright.ops.registry import op_row
+from tilewright.ops.shape.data_dependent import late_sizes
+from tilewright.ops.shape.dim_equalities import Equalities
+from tilewright.passes.rewrite_log import record
 
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
 

@@ -22,9 +22,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ExecutionError
-from tilewright.core.files import atomic_write
-from tilewright.runtime.memory import address
+from tilewright.runtime.host_memory import address
 
 FORMAT_VERSION = 1
 WEIGHT_ALIGNMENT = 64

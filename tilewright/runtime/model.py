@@ -17,7 +17,7 @@ What it knows of the model is the container's manifest, a JSON object:
     errors       optional, {status: message} for what a run may end with
     late         optional, names of sizes that only a run gives, behind the others in `dims`
     output_limits  with `late`: the outputs' shapes at most
-    program      on a GPU: what a run does, see `codegen/device_program.py`
+    program      on a GPU: what a run does, see `codegen/gpu/plan_manifest.py`
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ import numpy as np
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Port, check_results
 from tilewright.runtime.container import Container, write_container
-from tilewright.runtime.plan import Plan
+from tilewright.runtime.shape_plan import Plan
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofs import Roofs
+    from tilewright.runtime.roofline.roofline import Roofs
 
 
 class CompiledModel(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.runtime.container import Container
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.model import CompiledModel
 
 

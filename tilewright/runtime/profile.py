@@ -8,8 +8,8 @@
 The times are those that all calls of a kernel take in one run, without what reading the clock
 costs; whole runs are made without clocks, in turn with the others. What is outside of kernels is
 the least difference of a run and its kernels: calling the model, and going from one to the next.
-The share of the roof is the least time the kernel could take (see `roofs.py`) of the time it took.
-"-" is not known.
+The share of the roof is the least time the kernel could take (see `roofline/roofline.py`) of the
+time it took. "-" is not known.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.runtime.formula import formula_value
-from tilewright.runtime.roofs import Bound, Roofs, Work
+from tilewright.runtime.roofline.roofline import Bound, Roofs, Work
+from tilewright.runtime.size_expr import formula_value
 
 
 @dataclass(frozen=True)

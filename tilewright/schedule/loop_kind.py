@@ -13,7 +13,7 @@ from tilewright.arith.expr import as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func
 from tilewright.ir.loop.walk import touched_buffers
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import Spine, leaves, replaced, target_loop
 
 

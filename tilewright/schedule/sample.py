@@ -13,7 +13,7 @@ from random import Random
 
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.trace import Arg
 from tilewright.schedule.tree import loop_spine, target_loop
 

@@ -129,7 +129,7 @@ class Schedule:
             verify_func(after)
         if self.legality and PRIMITIVES[step.name].moves:
             # Imported here because isl takes long to load and compiling does not need it.
-            from tilewright.schedule.legality import check
+            from tilewright.schedule.legality.dependences import check
 
             check(self.func, after)
         self.func = after

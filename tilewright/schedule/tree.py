@@ -14,7 +14,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, If, Iter, Seq, Stmt, Store, Tile
 from tilewright.ir.loop.walk import blocks, child_stmts, find_block, find_loop, map_stmt, seq
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
 
 Spine = tuple[Stmt, ...]
 Extents = Mapping[str, Expr]

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from tilewright.core.cache import fingerprint, open_cache
-from tilewright.core.caches import cache_sizes
+from tilewright.core.disk_cache import fingerprint, open_cache
 from tilewright.core.errors import ConfigError
-from tilewright.core.features import linux_features
-from tilewright.core.machine import machine_identity
+from tilewright.core.host.cache_sizes import cache_sizes
+from tilewright.core.host.cpu_features import linux_features
+from tilewright.core.host.identity import machine_identity
 from tilewright.core.node import node
 
 

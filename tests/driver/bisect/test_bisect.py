@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from tests.driver.bisect.deep_model import LAYERS, deep_input, deep_model, width
-from tests.frontends.onnx.staged_models import RESHAPED
-from tilewright.driver.bisect import schedules
+from tests.frontends.onnx.segments.staged_models import RESHAPED
+from tilewright.driver.bisect import kernel_stages
 from tilewright.driver.bisect.bisect import bisect
-from tilewright.driver.bisect.finding import Finding, Report
+from tilewright.driver.bisect.report import Finding, Report
 from tilewright.ir.graph.nodes import Constant, Graph, Node
 from tilewright.ir.loop.nodes import For, Func, Stmt
 from tilewright.ir.loop.walk import rewrite_stmts
-from tilewright.passes import fuse, merge_equal, simplify_algebra
+from tilewright.passes import fuse
+from tilewright.passes.algebra import simplify_algebra
+from tilewright.passes.canonicalize import cse
 from tilewright.passes.rewriter import Rewriter
 from tilewright.schedule import schedule
 from tilewright.schedule.primitives.table import rewrite_of
@@ -59,12 +61,12 @@ def test_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pass_that_keeps_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant(name: str) -> None:
-        right = getattr(merge_equal, name)
+        right = getattr(cse, name)
 
         def wrong(c: Constant) -> Hashable:
             return "one" if c.name in ("b7", "b7_copy") else right(c)
 
-        monkeypatch.setattr(merge_equal, name, wrong)
+        monkeypatch.setattr(cse, name, wrong)
 
     model = deep_model()
     copy = model.graph.initializer.add()
@@ -138,7 +140,7 @@ def test_a_wrong_schedule_of_a_kernel_too_long_to_interpret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plant_in_schedule(monkeypatch, "unroll", 9)
-    monkeypatch.setattr(schedules, "INTERPRETED", 0)
+    monkeypatch.setattr(kernel_stages, "INTERPRETED", 0)
     finding = found(bisect(deep_model(), deep_input()))
     assert (finding.kind, finding.node) == ("schedule", "tanh_9")
     assert finding.name == 'unroll("matmul.i0.2")'

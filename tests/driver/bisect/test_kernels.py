@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.driver.bisect.deep_model import deep_input, deep_model
-from tests.ops.test_control import branch, conditional
+from tests.ops.control.test_conditional import branch, conditional
 from tilewright.driver import build, compiler
 from tilewright.driver.bisect.bisect import bisect
-from tilewright.driver.bisect.finding import Finding
-from tilewright.driver.kernels import Kernel
+from tilewright.driver.bisect.report import Finding
+from tilewright.driver.kernel.kernels import Kernel
 from tilewright.ir.loop.nodes import Func, Stmt, Store
 from tilewright.ir.loop.walk import rewrite_stmts
-from tilewright.passes.plan_memory import MemoryPlan
+from tilewright.passes.memory.plan_memory import MemoryPlan
 from tilewright.target.cpu import Target
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from tests.driver.bisect.deep_model import deep_input, deep_model
-from tests.driver.bisect.test_meanings import never
-from tilewright.driver.bisect.meanings import Meanings
+from tests.driver.bisect.test_reference_values import never
 from tilewright.driver.bisect.passes import changes, find_pass
+from tilewright.driver.bisect.reference_values import Meanings
 from tilewright.driver.bisect.tolerance import Tolerance
 from tilewright.driver.compiler import import_graph
 from tilewright.driver.pipeline import GRAPH_PASSES

@@ -4,14 +4,14 @@ import numpy as np
 
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
-from tilewright.driver.bisect.native import Native
+from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.probe import probe, values_in_memory
 from tilewright.driver.compiler import Timings, lower_to_graph
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.evaluate import run_graph
-from tilewright.ops.slicing import ConcatAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.target.cpu import host
 
 N = Var("N")

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from tests.models import mlp
 from tilewright.driver.tuning import session as session_module
-from tilewright.driver.tuning.contest import WON
+from tilewright.driver.tuning.end_to_end import Latency, Model
+from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import Session, Settings
-from tilewright.driver.tuning.whole_model import Latency, Model
 from tilewright.runtime.profile import KernelTime
 from tilewright.target.cpu import host
 from tilewright.tune.candidate import Result
-from tilewright.tune.lab.method import Method
 from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.method import Method
 
 MODEL = Model(mlp(8, 16, 64, 32), host(), {}, "f32", {}, 1)
 RANDOM = Method("random")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.models import mlp
-from tests.schedule.test_trace_legality import WAVE
+from tests.schedule.legality.test_check_trace import WAVE
 from tilewright.core.errors import Error, LegalityError
 from tilewright.driver.tuning.build_worker import build, replaying
-from tilewright.driver.tuning.extract import TuningTask, extract_tasks
+from tilewright.driver.tuning.extract_tasks import TuningTask, extract_tasks
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.ir.loop.text import parse_func
 from tilewright.runtime.load import load

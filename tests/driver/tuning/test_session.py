@@ -17,21 +17,21 @@ from tests.models import mlp, random_inputs, reference, save
 from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tilewright.core.errors import ConfigError, ExecutionError, TuneError
 from tilewright.driver.tuning import session as session_module
-from tilewright.driver.tuning.contest import WON
-from tilewright.driver.tuning.extract import TuningTask
-from tilewright.driver.tuning.finals import winner
+from tilewright.driver.tuning.end_to_end import Latency
+from tilewright.driver.tuning.extract_tasks import TuningTask
+from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import BUILD_WORKER, Session, Settings
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
-from tilewright.driver.tuning.whole_model import Latency
+from tilewright.driver.tuning.validate import winner
 from tilewright.runtime.profile import KernelTime
-from tilewright.runtime.roofs import Bound
+from tilewright.runtime.roofline.roofline import Bound
 from tilewright.target.cpu import host
-from tilewright.tune.machine import target_text
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.records import Record, Records
-from tilewright.tune.verdicts import LEVEL, SLOWER, read_verdicts
+from tilewright.tune.target_key import target_text
+from tilewright.tune.tuned_schedules import LEVEL, SLOWER, read_verdicts
 
 
 def _measured(records: Records) -> list[Record]:
@@ -210,9 +210,9 @@ TUNER = """
 import sys
 from pathlib import Path
 from tilewright.driver.tuning.session import Session, Settings
-from tilewright.driver.tuning.whole_model import Model
+from tilewright.driver.tuning.end_to_end import Model
 from tilewright.target.cpu import host
-from tilewright.tune.lab.method import Method
+from tilewright.tune.method import Method
 from tilewright.tune.records import Records
 model = Model(sys.argv[1], host(), {}, "f32", {}, 1)
 settings = Settings(trials=8, batch=2, method=Method("random"))

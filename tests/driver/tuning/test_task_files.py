@@ -7,7 +7,7 @@ import pytest
 from onnx import numpy_helper
 
 from tests.models import mlp, transformer
-from tilewright.driver.tuning.extract import extract_tasks
+from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.task_files import read_task, write_task
 from tilewright.ir.graph.text import print_graph
 from tilewright.target.cpu import host

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 Arrays = Mapping[str, np.ndarray]
 

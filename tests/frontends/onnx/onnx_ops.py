@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 
 def onnx_model(

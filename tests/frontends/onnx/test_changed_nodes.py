@@ -11,8 +11,8 @@ import pytest
 
 from tilewright.core.errors import Error
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.fuzz.each_damage import damaged_by, each_damage
-from tilewright.fuzz.seeds import Seed, seed_modules, seeds_of
+from tilewright.fuzz.exhaustive_mutations import damaged_by, each_damage
+from tilewright.fuzz.seed_corpus import Seed, seed_modules, seeds_of
 
 # Every so many operators in each run of the tests, and so many cases of each; `-m slow` has all.
 SAMPLED, CASES = 4, 1

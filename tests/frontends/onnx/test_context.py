@@ -17,7 +17,7 @@ from tilewright.frontends.onnx.context import (
     simple,
 )
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def _node(proto: NodeProto, *inputs: str) -> OnnxNode:

@@ -12,7 +12,7 @@ from tilewright.frontends.onnx.context import OnnxNode
 from tilewright.frontends.onnx.functions import body_nodes, function_body
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.types import tensor
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 
 def _node(op: str, opset: int = 20, domain: str = "", **attrs: object) -> OnnxNode:

@@ -13,7 +13,7 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.errors import Error, FrontendError, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.verify import verify_graph
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 F = TensorProto.FLOAT
 

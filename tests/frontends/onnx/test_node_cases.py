@@ -21,14 +21,14 @@ from onnx.backend.test.loader import load_model_tests
 from tilewright.core.dtypes import from_numpy
 from tilewright.core.errors import NOWHERE, UnsupportedError
 from tilewright.frontends.onnx.context import OnnxNode
-from tilewright.frontends.onnx.dims import Dims
-from tilewright.frontends.onnx.dtypes import DTYPES
 from tilewright.frontends.onnx.functions import function_body
 from tilewright.frontends.onnx.importer import import_onnx, input_type
+from tilewright.frontends.onnx.model.dims import Dims
+from tilewright.frontends.onnx.model.dtypes import DTYPES
 from tilewright.frontends.onnx.table import converters
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 SUPPORTED = set(DTYPES) - {TensorProto.STRING}
 

@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32
 from tilewright.frontends.onnx.context import Context
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def nested(*reads: str) -> GraphProto:

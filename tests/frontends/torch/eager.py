@@ -13,7 +13,7 @@ from tilewright.frontends.torch.arrays import to_array
 from tilewright.frontends.torch.decompositions import decompositions
 from tilewright.frontends.torch.importer import import_fx
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 Function = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from tests.frontends.torch.eager import ops, random
 from tilewright.core.errors import ConfigError, FrontendError, UnsupportedError
 from tilewright.frontends.torch.arrays import to_array
 from tilewright.frontends.torch.capture import import_torch
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 
 def compare(module: nn.Module, *inputs: torch.Tensor) -> list[str]:

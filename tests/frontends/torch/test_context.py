@@ -5,7 +5,7 @@ from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import NOWHERE
 from tilewright.frontends.torch.context import Call, Context, Value, axes_of, axis_of
 from tilewright.ir.types import tensor
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def call(**args: object) -> Call:

@@ -12,9 +12,9 @@ from tilewright.ir.graph.text import parse_graph, print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import OptionalType, SequenceType, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.check import check_types
-from tilewright.passes.eliminate_dead import eliminate_dead
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.typecheck import check_types
+from tilewright.passes.canonicalize.dce import eliminate_dead
 from tilewright.passes.fuse import fuse
 
 N = Var("N")

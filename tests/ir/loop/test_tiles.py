@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.core.errors import VerifyError
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func, print_stmt
 from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import buffers

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.ir.tensor.test_text import SOFTMAX
 from tilewright.core.errors import ExecutionError
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.tensor import interp
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.text import parse_program
-from tilewright.lower.loops import program_func
+from tilewright.lower.loop_nests import program_func
 
 
 def run(source: str, sizes: dict[str, int] | None = None, **inputs: np.ndarray) -> np.ndarray:

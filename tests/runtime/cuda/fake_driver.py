@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.codegen.host_bulk import matrix
-from tests.codegen.host_threads import launch
+from tests.codegen.gpu.host_bulk import matrix
+from tests.codegen.gpu.host_threads import launch
 from tilewright.arith.evaluate import evaluate
-from tilewright.codegen.launches import launches
+from tilewright.codegen.gpu.launches import launches
 from tilewright.driver.build import ModelBuild, emit_kernel
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import For, Func
-from tilewright.runtime.cuda.arguments import Arguments
-from tilewright.runtime.memory import address
+from tilewright.runtime.cuda.kernel_args import Arguments
+from tilewright.runtime.host_memory import address
 
 
 @dataclass

@@ -7,8 +7,8 @@ import pytest
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.cuda import driver
-from tilewright.runtime.cuda.arguments import Arguments
 from tilewright.runtime.cuda.driver import Driver, open_driver
+from tilewright.runtime.cuda.kernel_args import Arguments
 
 
 def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tilewright.core.config import override
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.compiler import lower
-from tilewright.runtime.cuda.array import LEGACY_STREAM, DeviceArray
+from tilewright.runtime.cuda.device_array import LEGACY_STREAM, DeviceArray
 from tilewright.runtime.cuda.dlpack import CUDA, capsule
 from tilewright.runtime.cuda.executable import CudaExecutable, check_device
 

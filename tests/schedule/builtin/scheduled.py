@@ -9,15 +9,15 @@ import numpy as np
 from tests.finalize.kernel_steps import run, sample
 from tilewright.driver.build import _packable
 from tilewright.driver.compiler import Timings, lower_to_graph
-from tilewright.driver.kernels import group_source, loops_source
+from tilewright.driver.kernel.kernels import group_source, loops_source
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import For, Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import NAMED, Target
-from tilewright.target.machine import Machine
+from tilewright.target.target import Machine
 
 AARCH64 = NAMED["aarch64"]
 # Relative and absolute, by the bytes of a number: sums in another order differ in the last bits.

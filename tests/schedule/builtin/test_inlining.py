@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import sources
 from tests.schedule.programs import dense, softmax
+from tilewright.schedule.analysis.blocks import facts_of
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
-from tilewright.schedule.builtin.structure import facts_of
 from tilewright.schedule.schedule import Schedule
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from tilewright.ir.loop.interp import run_func
+from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.schedule.intrin.kinds import BYTE_KINDS, SIGNS
 from tilewright.schedule.intrin.match import pattern_of
+from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, SIGNS
 from tilewright.schedule.intrin.table import INTRINSICS
 
 EMITTED = [name for name, row in INTRINSICS.items() if row.llvm]

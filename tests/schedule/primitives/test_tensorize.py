@@ -7,7 +7,7 @@ from tilewright.ir.loop.nodes import Func, Tile
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import find_block
 from tilewright.ir.tensor.build import Builder
-from tilewright.lower.loops import program_func
+from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.schedule import Schedule
 
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from tests.schedule.programs import dense
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.cpu import NAMED
+from tilewright.tune.features.accesses import statements_of
 from tilewright.tune.features.columns import (
     BUFFER_COLUMNS,
     NO_BUFFER,
@@ -11,8 +12,7 @@ from tilewright.tune.features.columns import (
     log,
     statement_columns,
 )
-from tilewright.tune.features.estimate import estimate
-from tilewright.tune.features.nest import statements_of
+from tilewright.tune.features.performance_model import estimate
 
 TARGET = NAMED["aarch64"]
 SCHEDULED = schedule_func(dense(128, 256, 64), frozenset({"w"}), TARGET).func

@@ -5,7 +5,7 @@ import pytest
 
 from tests.schedule.programs import conv, dense, matmul, softmax
 from tilewright.ir.loop.text import parse_func, print_func
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import NAMED
 from tilewright.tune.features.program import ESTIMATE, feature_names, program_features

@@ -19,8 +19,8 @@ from tilewright.runtime.binding import Port
 from tilewright.tune.measure.evaluator import Effort, Sample
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import RUN_WORKER, described
-from tilewright.tune.measure.process import WorkerProcess
 from tilewright.tune.measure.run_worker import _arrays, _in_turn, run
+from tilewright.tune.measure.worker_process import WorkerProcess
 
 FOUR = pytest.approx(4e-6)
 

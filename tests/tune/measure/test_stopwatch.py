@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.runtime.fake_model import arguments, container
-from tilewright.core.caches import cache_sizes
-from tilewright.runtime.executable import Executable
+from tilewright.core.host.cache_sizes import cache_sizes
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.tune.measure import stopwatch
 from tilewright.tune.measure.stopwatch import CacheFlush, Stopwatch
 

@@ -17,14 +17,14 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.evaluate import run_graph
-from tilewright.runtime.executable import Executable
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.runtime.cpu.executable import Executable
+from tilewright.schedule.analysis.blocks import work
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.schedule.builtin.structure import work
 from tilewright.target.cpu import Target, host
-from tilewright.tune.space.moves import sample
 from tilewright.tune.space.schedule_space import ScheduleSpace
+from tilewright.tune.space.variation import sample
 
 MakeSpace = Callable[[Func, frozenset[str], Target], ScheduleSpace]
 

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import NAMED, host
 from tilewright.tune.space.constructed import ConstructedSpace
-from tilewright.tune.space.moves import crossover, mutate, sample
+from tilewright.tune.space.variation import crossover, mutate, sample
 
 
 @pytest.mark.parametrize("name", FEW)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.tune.space.knobs import KnobSpace
-from tilewright.tune.space.moves import enumerate_all
+from tilewright.tune.space.variation import enumerate_all
 
 
 def test_combinations_that_meet_the_condition() -> None:

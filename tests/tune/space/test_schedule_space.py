@@ -11,9 +11,9 @@ from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import host
 from tilewright.tune.candidate import Candidate
-from tilewright.tune.space.moves import enumerate_all, sample
 from tilewright.tune.space.schedule_space import KEPT, ScheduleSpace, _keep
 from tilewright.tune.space.space import follow
+from tilewright.tune.space.variation import enumerate_all, sample
 
 
 class Rows(ScheduleSpace):

@@ -12,8 +12,8 @@ from tilewright.core.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import OPEN, Step, Trace, parse_trace
 from tilewright.tune.candidate import Candidate
-from tilewright.tune.space.moves import crossover, enumerate_all, mutate, sample
 from tilewright.tune.space.space import Choose, Illegal, Site, Space, contains, follow
+from tilewright.tune.space.variation import crossover, enumerate_all, mutate, sample
 
 SKETCHES = (
     """

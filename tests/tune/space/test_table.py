@@ -9,9 +9,8 @@ import pytest
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
 from tilewright.target.cpu import host
+from tilewright.tune.benchmark.recompute_features import refreshed
 from tilewright.tune.features.program import feature_names
-from tilewright.tune.lab.refresh import refreshed
-from tilewright.tune.space.files import read_origin
 from tilewright.tune.space.table import (
     DATA,
     SCHEDULE_SPACES,
@@ -19,6 +18,7 @@ from tilewright.tune.space.table import (
     program_spaces,
     replay_space,
 )
+from tilewright.tune.space.tabular_files import read_origin
 
 # Figures of the data as it was published.
 PUBLISHED = {

@@ -6,8 +6,8 @@ from tests.schedule.programs import check_same, matmul
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import Target, host
-from tilewright.tune.space.moves import enumerate_all
 from tilewright.tune.space.template import TemplateSpace
+from tilewright.tune.space.variation import enumerate_all
 
 
 def product(sch: Schedule, constants: frozenset[str], target: Target) -> None:

@@ -10,9 +10,9 @@ from tests.tune.space.structures import func_of
 from tests.tune.space.test_template import product
 from tilewright.target.cpu import host
 from tilewright.tune.space.constructed import ConstructedSpace
-from tilewright.tune.space.moves import crossover, mutate, sample
 from tilewright.tune.space.template import TemplateSpace
 from tilewright.tune.space.union import UnionSpace, everything
+from tilewright.tune.space.variation import crossover, mutate, sample
 
 
 def test_the_first_decision_is_the_space() -> None:

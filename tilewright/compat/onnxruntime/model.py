@@ -22,7 +22,7 @@ from tilewright.compat.onnxruntime.status import (
 from tilewright.compat.onnxruntime.types import Declared
 from tilewright.compat.onnxruntime.values import OrtValue
 from tilewright.core.errors import Error
-from tilewright.frontends.onnx.read import external_locations, read_model
+from tilewright.frontends.onnx.model.read import external_locations, read_model
 
 # Before this version of the format every initializer had to be listed among the inputs.
 _OVERRIDABLE_FROM = 4

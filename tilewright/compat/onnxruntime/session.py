@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.compat.onnxruntime.engine import Engine, as_sequence
 from tilewright.compat.onnxruntime.feeds import check_names, checked_feed
 from tilewright.compat.onnxruntime.iobinding import IOBinding
 from tilewright.compat.onnxruntime.model import ModelMetadata, OpenedModel
+from tilewright.compat.onnxruntime.model_variants import Engine, as_sequence
 from tilewright.compat.onnxruntime.options import RunOptions, SessionOptions
+from tilewright.compat.onnxruntime.profiling import Trace
 from tilewright.compat.onnxruntime.providers import Given, Options, chosen_providers
 from tilewright.compat.onnxruntime.shapes import known_output
 from tilewright.compat.onnxruntime.status import STATUS, Fail, InvalidArgument, error
-from tilewright.compat.onnxruntime.trace import Trace
 from tilewright.compat.onnxruntime.types import NodeArg
 from tilewright.compat.onnxruntime.values import OrtValue, result_type
 from tilewright.core.errors import Error

@@ -11,7 +11,7 @@ from tilewright.core.dtypes import STRING
 from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
-    from tilewright.driver.staged import StagedModel
+    from tilewright.driver.segmented.model import StagedModel
 
 Dim = int | str | None
 

@@ -10,7 +10,7 @@ from onnx import helper
 
 from tilewright.compat.onnxruntime.devices import require_cpu
 from tilewright.compat.onnxruntime.types import element_of, numpy_of, tensor_name, type_name
-from tilewright.runtime.memory import address
+from tilewright.runtime.host_memory import address
 
 
 class OrtValue:

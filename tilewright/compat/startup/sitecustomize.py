@@ -24,7 +24,7 @@ def _start() -> None:
     # The environment of the application may not have this package; its own modules come first.
     if PathFinder.find_spec("tilewright") is None:
         sys.path.append(str(_HERE.parents[2]))
-    from tilewright.compat.hook import install
+    from tilewright.compat.import_hook import install
 
     install()
     other = _other()

@@ -16,22 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.difference import array_error
-from tilewright.driver.bisect.finding import Finding, Report
+from tilewright.core.numeric_error import array_error
+from tilewright.driver.artifact.manifest import graph_ports
 from tilewright.driver.bisect.kernels import find_kernel, find_overwritten
-from tilewright.driver.bisect.meanings import Meanings
-from tilewright.driver.bisect.native import Native
+from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.passes import changes, find_pass
+from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.report import Finding, Report
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
 from tilewright.driver.compiler import Progress, import_graph
-from tilewright.driver.manifest import graph_ports
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
-from tilewright.driver.staged import StagedModel
-from tilewright.frontends.onnx.waiting import Waiting
+from tilewright.driver.segmented.model import StagedModel
+from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph
+from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.manager import PassLog
-from tilewright.passes.name_outputs import name_outputs
 from tilewright.runtime.binding import Port
 from tilewright.target.cpu import resolve
 

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewright.core.difference import array_error
-from tilewright.driver.bisect.finding import Finding, group_text, model_nodes
-from tilewright.driver.bisect.meanings import Arrays, Meanings
-from tilewright.driver.bisect.native import Native
+from tilewright.core.numeric_error import array_error
+from tilewright.driver.bisect.kernel_stages import Case, find_in_kernel
+from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.probe import probe, values_in_memory
-from tilewright.driver.bisect.schedules import Case, find_in_kernel
+from tilewright.driver.bisect.reference_values import Arrays, Meanings
+from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.search import first_wrong
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.control import is_control
-from tilewright.ops.table import op_row
+from tilewright.ops.control.conditional import is_control
+from tilewright.ops.registry import op_row
 
 
 def find_kernel(

@@ -1,8 +1,8 @@
 """The first pass after which a graph means something else, and the node that it changed.
 
 Nothing is compiled for that: graphs are interpreted. A value keeps its name through a pass, or the
-pass has told what stands in its place (see `passes.rewrites`), so that the values before and after
-the pass can be compared one by one.
+pass has told what stands in its place (see `passes.rewrite_log`), so that the values before and
+after the pass can be compared one by one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.difference import array_error
-from tilewright.driver.bisect.finding import Finding, group_text, model_nodes
-from tilewright.driver.bisect.meanings import Meanings
+from tilewright.core.numeric_error import array_error
+from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.passes.manager import GraphPass, run_passes
-from tilewright.passes.rewrites import Rewrite, recorded
+from tilewright.passes.rewrite_log import Rewrite, recorded
 
 
 @dataclass(frozen=True)

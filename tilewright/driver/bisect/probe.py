@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.driver.flatten import Flat, flatten
+from tilewright.driver.program.linearize import Flat, flatten
 from tilewright.ir.graph.nodes import Graph
 
 

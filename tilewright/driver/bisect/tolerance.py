@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.difference import array_error
 from tilewright.core.dtypes import from_numpy
+from tilewright.core.numeric_error import array_error
 
 # What reordered sums may change, by the precision that the compiler is allowed.
 BY_PRECISION = {"f32": 1e-3, "bf16": 5e-2, "fp16": 2e-2, "tf32": 2e-2}

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.driver.compiler import Compiler
-from tilewright.driver.kernels import MakeSchedule
+from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.driver.tuning.apply_records import RULE
 from tilewright.driver.tuning.task_files import read_task
-from tilewright.driver.tuning.tuned import RULE
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.schedule.legality.check_trace import check_trace
 from tilewright.schedule.trace import parse_trace
-from tilewright.schedule.trace_legality import check_trace
 from tilewright.target.cpu import Target
-from tilewright.tune.machine import parse_target
-from tilewright.tune.measure.serve import serve
+from tilewright.tune.measure.worker_loop import serve
+from tilewright.tune.target_key import parse_target
 
 # The graphs of as many tasks stay in memory: candidates of one come together.
 _KEPT = 2

@@ -19,27 +19,27 @@ from functools import partial
 from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
-from tilewright.driver.tuning.deferred import DeferredChecks
-from tilewright.driver.tuning.extract import Extraction, TuningTask, extract_tasks
-from tilewright.driver.tuning.finals import decide, finalists, rejected, winner
-from tilewright.driver.tuning.lineup import Lineup
-from tilewright.driver.tuning.pace import Pace
+from tilewright.driver.tuning.budget import Pace
+from tilewright.driver.tuning.end_to_end import Latency, Model, WholeModel
+from tilewright.driver.tuning.extract_tasks import Extraction, TuningTask, extract_tasks
+from tilewright.driver.tuning.model_schedules import Lineup
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import Ledger, TaskSearch
-from tilewright.driver.tuning.whole_model import Latency, Model, WholeModel
+from tilewright.driver.tuning.unchecked_space import DeferredChecks
+from tilewright.driver.tuning.validate import decide, finalists, rejected, winner
 from tilewright.runtime.profile import KernelTime
 from tilewright.tune.candidate import Result
-from tilewright.tune.lab.method import Method
-from tilewright.tune.machine import target_text, versions
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Measures
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
-from tilewright.tune.measure.scratch import scratch_folder
+from tilewright.tune.measure.scratch_dir import scratch_folder
+from tilewright.tune.method import Method
 from tilewright.tune.records import Records
 from tilewright.tune.space.table import SCHEDULE_SPACES
+from tilewright.tune.target_key import target_text, versions
 from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
-from tilewright.tune.verdicts import LEVEL, SLOWER
+from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
 OpenMeasurer = Callable[[MeasurerSettings], AbstractContextManager[Measures]]

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.driver.bisect.meanings import Meanings
-from tilewright.driver.bisect.native import Native
+from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.reference_values import Meanings
 from tilewright.driver.graph_file import parse_file, write_graph
-from tilewright.driver.tuning.extract import TuningTask
+from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.ir.graph.nodes import Graph
 from tilewright.target.cpu import Target
-from tilewright.tune.machine import target_text
 from tilewright.tune.measure.job import Job
+from tilewright.tune.target_key import target_text
 
 GRAPH, ABOUT = "task.graph", "task.json"
 

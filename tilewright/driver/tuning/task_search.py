@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tilewright.driver.tuning.extract import TuningTask
+from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.records import Pairs, Record, Records
-from tilewright.tune.resume import earlier_results
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.strategy.strategy import Strategy
+from tilewright.tune.warm_start import earlier_results
 
 # Stands for what no decisions of the space lead to.
 NOBODY = Candidate(())

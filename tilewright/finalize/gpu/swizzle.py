@@ -17,7 +17,7 @@ from tilewright.arith.vector import Ramp
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer, Func, Region, Stmt, Store, Tile
-from tilewright.ir.loop.threads import FRAGMENT
+from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS

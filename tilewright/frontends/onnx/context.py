@@ -26,18 +26,18 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
-from tilewright.frontends.onnx.choices import Choices
-from tilewright.frontends.onnx.computed import computed
-from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.frontends.onnx.sparse import MOST_ELEMENTS, dense
-from tilewright.frontends.onnx.tensors import TensorReader
-from tilewright.frontends.onnx.waiting import NeedsValue, Waiting
+from tilewright.frontends.onnx.backtracking import Choices
+from tilewright.frontends.onnx.evaluate_constant import computed
+from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.frontends.onnx.model.sparse import MOST_ELEMENTS, dense
+from tilewright.frontends.onnx.model.tensors import TensorReader
+from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.build import GraphBuilder, known_integers
-from tilewright.ops.elementwise import CastAttrs
-from tilewright.ops.learn import LearnAttrs
-from tilewright.ops.sizes import late_size
+from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.graph_builder import GraphBuilder, known_integers
+from tilewright.ops.shape.assumptions import late_size
 
 
 @dataclass(frozen=True)

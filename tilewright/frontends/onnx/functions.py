@@ -12,7 +12,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs
 
 from tilewright.arith.expr import as_int
 from tilewright.frontends.onnx.context import OnnxNode
-from tilewright.frontends.onnx.dtypes import DTYPES
+from tilewright.frontends.onnx.model.dtypes import DTYPES
 from tilewright.ir.types import TensorType
 
 _CODES = {dtype: code for code, dtype in DTYPES.items()}

@@ -3,8 +3,8 @@
     graph = import_onnx("model.onnx", dims={"batch": 1})
 
 Initializers become constants that refer to the model's bytes; names of inputs and outputs stay as
-they are; shape arithmetic is known symbolically while importing (see `ops.build`), so that shapes
-are attributes of our operators wherever the model computes them from shapes.
+they are; shape arithmetic is known symbolically while importing (see `ops.graph_builder`), so that
+shapes are attributes of our operators wherever the model computes them from shapes.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from onnx import ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.choices import Choices, first_working
-from tilewright.frontends.onnx.constants import model_constants
+from tilewright.frontends.onnx.backtracking import Choices, first_working
 from tilewright.frontends.onnx.context import Context, identifier
-from tilewright.frontends.onnx.dims import Dims
-from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.frontends.onnx.nodes import convert_node, nested_graph
-from tilewright.frontends.onnx.order import node_name, ordered
-from tilewright.frontends.onnx.read import Model, Source, read_model
-from tilewright.frontends.onnx.waiting import Waiting
+from tilewright.frontends.onnx.convert_node import convert_node, nested_graph
+from tilewright.frontends.onnx.model.constants import model_constants
+from tilewright.frontends.onnx.model.dims import Dims
+from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.frontends.onnx.model.read import Model, Source, read_model
+from tilewright.frontends.onnx.model.toposort import node_name, ordered
+from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.passes.apply_checks import apply_checks
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.canonicalize.unify_dims import apply_checks
 
 
 def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from onnx import GraphProto
 
 from tilewright.frontends.onnx.context import Context, identifier
-from tilewright.frontends.onnx.order import free_values
-from tilewright.ops.build import GraphBuilder
+from tilewright.frontends.onnx.model.toposort import free_values
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.dtypes import promoted
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.elementwise import CastAttrs
-from tilewright.ops.generate import DimsAttrs
-from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.creation import DimsAttrs
+from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 
 
 class Value(str):

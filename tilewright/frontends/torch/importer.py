@@ -22,13 +22,13 @@ from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.arrays import to_array
 from tilewright.frontends.torch.context import Call, Context, Value
 from tilewright.frontends.torch.dtypes import from_torch
-from tilewright.frontends.torch.sizes import Sizes
-from tilewright.frontends.torch.source_place import place_of
+from tilewright.frontends.torch.source_location import place_of
+from tilewright.frontends.torch.symbolic_shapes import Sizes
 from tilewright.frontends.torch.table import converter
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.build import GraphBuilder
-from tilewright.ops.generate import DimsAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.creation import DimsAttrs
 
 # Checks of sizes and of types, which torch makes from what it has assumed while tracing.
 _CHECKS = (

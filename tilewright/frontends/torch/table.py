@@ -13,8 +13,8 @@ from tilewright.frontends.torch.context import Converter
 from tilewright.frontends.torch.convert import (
     attention,
     conv,
+    creation,
     elementwise,
-    generate,
     index,
     logic,
     matmul,
@@ -30,7 +30,7 @@ FAMILIES = (
     attention,
     conv,
     elementwise,
-    generate,
+    creation,
     index,
     logic,
     matmul,

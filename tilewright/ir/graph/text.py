@@ -32,7 +32,7 @@ from tilewright.arith.text import ExprParser, print_expr
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64, STRING, DType, from_numpy
 from tilewright.core.errors import Error, Loc, ParseError
 from tilewright.core.text import Cursor
-from tilewright.ir.graph.content import content_hash
+from tilewright.ir.graph.constant_hash import content_hash
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import OptionalType, SequenceType, TensorType, Type
 

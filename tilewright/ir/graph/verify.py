@@ -2,7 +2,7 @@
 
 Every value is defined once and before its uses; outputs exist; constants are what their types say;
 nested graphs hold by themselves, since they read nothing but their own inputs and constants. That
-operators are known and their types right is `ops.check`'s business.
+operators are known and their types right is `ops.typecheck`'s business.
 """
 
 from __future__ import annotations

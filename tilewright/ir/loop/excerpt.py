@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
+from tilewright.ir.excerpt import find_word, mark
 from tilewright.ir.loop.nodes import Func, Stmt
 from tilewright.ir.loop.text import print_lines
-from tilewright.ir.mark import find_word, mark
 
 
 def excerpt(func: Func, stmt: Stmt | None, focus: str = "") -> tuple[str, ...]:

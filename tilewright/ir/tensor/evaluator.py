@@ -26,7 +26,7 @@ from tilewright.arith.expr import (
 from tilewright.arith.walk import loads
 from tilewright.core.dtypes import literal_value
 from tilewright.core.errors import ExecutionError
-from tilewright.ir.numpy_ops import (
+from tilewright.ir.scalar_semantics import (
     BINARY_OPS,
     UNARY_OPS,
     Array,
@@ -34,7 +34,7 @@ from tilewright.ir.numpy_ops import (
     call_value,
     cast_value,
 )
-from tilewright.ir.tensor.gather import gather
+from tilewright.ir.tensor.grid_gather import gather
 
 
 class Evaluator:

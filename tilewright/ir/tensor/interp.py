@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tilewright.arith.dtype_limits import neutral
 from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Binary, Expr, Reduce, Var
-from tilewright.arith.limits import neutral
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import ExecutionError
-from tilewright.ir.numpy_ops import REDUCE_OPS, Array, quiet
+from tilewright.ir.scalar_semantics import REDUCE_OPS, Array, quiet
 from tilewright.ir.tensor.evaluator import Evaluator
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 

@@ -12,7 +12,7 @@ from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import VerifyError
-from tilewright.ir.mark import mark
+from tilewright.ir.excerpt import mark
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.tensor.text import print_program
 from tilewright.ir.verify_expr import Fault, Signature, check_dtype, check_expr, check_name

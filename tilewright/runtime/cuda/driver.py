@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.cuda import layouts, tensor_map
-from tilewright.runtime.cuda.arguments import Arguments
+from tilewright.runtime.cuda import driver_structs, tensor_map
+from tilewright.runtime.cuda.kernel_args import Arguments
 
 LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _PTR, _U32, _SIZE, _INT = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_int
@@ -265,7 +265,7 @@ class Driver:
             sizes = (grid, 1, 1, threads, 1, 1, shared)
             self._call("cuLaunchCooperativeKernel", function, *sizes, stream, given, doing=doing)
             return
-        about = layouts.launch(shape, stream, function in self._early)
+        about = driver_structs.launch(shape, stream, function in self._early)
         self._call("cuLaunchKernelEx", ctypes.byref(about), function, given, None, doing=doing)
 
     def create_graph(self) -> int:
@@ -282,16 +282,16 @@ class Driver:
         name: str,
     ) -> int:
         """Add a launch, which waits for `earlier` nodes; the rest is as in `launch`."""
-        about = layouts.node(function, shape, arguments.pointers(self.tensor_map))
+        about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
         given = (graph, None, 0, ctypes.byref(about))
         node = self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
         self._whole.discard(node)
         if function in self._together:
             self._whole.add(node)
-            which = (node, layouts.TOGETHER, ctypes.byref(layouts.yes()))
+            which = (node, driver_structs.TOGETHER, ctypes.byref(driver_structs.yes()))
             self._call("cuGraphKernelNodeSetAttribute", *which, doing=f"kernel {name}")
         early = function in self._early and self._whole.isdisjoint(earlier)
-        lists = layouts.edges(earlier, node, early)
+        lists = driver_structs.edges(earlier, node, early)
         self._call("cuGraphAddDependencies_v2", graph, *lists, doing=f"kernel {name}")
         return node
 
@@ -309,7 +309,7 @@ class Driver:
         name: str,
     ) -> None:
         """Give a launch of a graph that is ready other arguments, from its next run on."""
-        about = layouts.node(function, shape, arguments.pointers(self.tensor_map))
+        about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
         given = (ready, node, ctypes.byref(about))
         self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
 

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.core.errors import ConfigError, ExecutionError
+from tilewright.runtime.arena_layout import lay_out
 from tilewright.runtime.container import Container
-from tilewright.runtime.cuda.arena import lay_out
-from tilewright.runtime.cuda.array import LEGACY_STREAM, DeviceArray
+from tilewright.runtime.cuda.device_array import LEGACY_STREAM, DeviceArray
 from tilewright.runtime.cuda.dlpack import CUDA, CUDA_MANAGED, Borrowed
 from tilewright.runtime.cuda.driver import Driver, open_driver
-from tilewright.runtime.cuda.formulas import value_of
-from tilewright.runtime.cuda.frame import Frame
-from tilewright.runtime.cuda.pool import Pool
-from tilewright.runtime.memory import address
+from tilewright.runtime.cuda.execution_context import Frame
+from tilewright.runtime.cuda.memory_pool import Pool
+from tilewright.runtime.host_memory import address
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.plan import Plan, Planner
+from tilewright.runtime.shape_plan import Plan, Planner
+from tilewright.runtime.size_tree import value_of
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofs import Roofs
+    from tilewright.runtime.roofline.roofline import Roofs
 
 MOST_FRAMES = 8
 """Sets of sizes for which memory and a graph are kept."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilewright.arith.expr import Call
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.staged import reads_staged
-from tilewright.schedule.builtin.structure import Facts, is_copy, reductions, value_of
+from tilewright.schedule.analysis.blocks import Facts, is_copy, reductions, value_of
+from tilewright.schedule.builtin.cpu.small_transforms import reads_staged
 from tilewright.schedule.schedule import Schedule
 
 

@@ -19,7 +19,7 @@ from tilewright.ir.loop.nodes import Block, For, Func, Stmt, Store
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import substitute_stmt
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.rebuild import tidy_loads
+from tilewright.schedule.rewrite_accesses import tidy_loads
 
 _COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
 

@@ -7,14 +7,14 @@ pattern's order; after inlining nothing of the call is left.
 
 from __future__ import annotations
 
-from tilewright.schedule.intrin.amx import AMX
-from tilewright.schedule.intrin.bf16_pairs import BF16_PAIRS
-from tilewright.schedule.intrin.bulk import BULK
-from tilewright.schedule.intrin.mma import MMA
-from tilewright.schedule.intrin.row import Intrinsic
-from tilewright.schedule.intrin.turn import TURN
-from tilewright.schedule.intrin.wgmma import WGMMA
-from tilewright.schedule.intrin.wgmma_turned import WGMMA_TURNED
+from tilewright.schedule.intrin.cpu.amx import AMX
+from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
+from tilewright.schedule.intrin.intrinsic import Intrinsic
+from tilewright.schedule.intrin.nvidia.fragment_shuffle import TURN
+from tilewright.schedule.intrin.nvidia.mma import MMA
+from tilewright.schedule.intrin.nvidia.tma import BULK
+from tilewright.schedule.intrin.nvidia.wgmma import WGMMA
+from tilewright.schedule.intrin.nvidia.wgmma_tf32_rs import WGMMA_TURNED
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
 _SDOT = """

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Var
 from tilewright.ir.loop.nodes import Block, For, Func
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.analysis.reduction import reduction_of
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.loop_kind import check_constant, check_independent, with_kind
-from tilewright.schedule.reduction import reduction_of
 from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
 
 LEVELS = ("grid", "thread", "warp", "combine")

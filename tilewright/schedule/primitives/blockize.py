@@ -23,11 +23,11 @@ from tilewright.arith.bounds import lower, upper
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, ceildiv, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Block, Func, Iter, Stmt
-from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.reduction import check_once, spatial_nest
+from tilewright.schedule.analysis.reduction import check_once, spatial_nest
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import (
     Extents,
     Spine,

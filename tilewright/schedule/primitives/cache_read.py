@@ -22,10 +22,10 @@ from tilewright.arith.expr import Expr, Load
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Seq, Stmt
 from tilewright.ir.loop.walk import blocks, buffers
-from tilewright.schedule.cache import check_cache, copy_block, copy_nest
-from tilewright.schedule.dataflow import check_order, read, writers, written
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.rebuild import Extents, Rebuilder
+from tilewright.schedule.analysis.dataflow import check_order, read, writers, written
+from tilewright.schedule.buffer_copy import check_cache, copy_block, copy_nest
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
 from tilewright.schedule.tree import (
     Spine,
     block_spine,

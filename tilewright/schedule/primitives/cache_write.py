@@ -21,10 +21,10 @@ from dataclasses import replace
 from tilewright.arith.expr import Expr, Load
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
 from tilewright.ir.loop.walk import blocks, buffers
-from tilewright.schedule.cache import check_cache, copy_block, copy_nest
-from tilewright.schedule.dataflow import check_order, only_buffer, writers
-from tilewright.schedule.nest import nest_over, touched_box
-from tilewright.schedule.rebuild import Extents, Rebuilder
+from tilewright.schedule.analysis.bounds_inference import nest_over, touched_box
+from tilewright.schedule.analysis.dataflow import check_order, only_buffer, writers
+from tilewright.schedule.buffer_copy import check_cache, copy_block, copy_nest
+from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
 from tilewright.schedule.tree import (
     Spine,
     block_spine,

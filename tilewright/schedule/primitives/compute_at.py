@@ -17,10 +17,8 @@ from tilewright.arith.simplify import prove
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Func, Iter
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule import nest
-from tilewright.schedule.dataflow import allocation, check_order, only_buffer, read, readers
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.nest import (
+from tilewright.schedule.analysis import bounds_inference
+from tilewright.schedule.analysis.bounds_inference import (
     ONE,
     ZERO,
     Extents,
@@ -29,7 +27,15 @@ from tilewright.schedule.nest import (
     nest_over,
     touched_box,
 )
-from tilewright.schedule.placement import placed_before
+from tilewright.schedule.analysis.dataflow import (
+    allocation,
+    check_order,
+    only_buffer,
+    read,
+    readers,
+)
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.insertion_point import placed_before
 from tilewright.schedule.tree import (
     Spine,
     block_spine,
@@ -57,7 +63,7 @@ def compute_at(func: Func, block: str, loop: str) -> Func:
     around = {s.name for s in loops_of(spine) if s in loops_of(at)}
     ranges = [_range(producer, it, box, scope, around) for it in producer.iters]
     removed = replaced(func, spine, None)
-    check_loop_free(removed, *nest.axis_names(producer))
+    check_loop_free(removed, *bounds_inference.axis_names(producer))
     moved = nest_over(producer, ranges, scope)
     after = placed_before(removed, loop_spine(removed, loop), moved, lambda s: buffer in read(s))
     check_order(func, after, "compute-at")
@@ -66,7 +72,7 @@ def compute_at(func: Func, block: str, loop: str) -> Func:
 
 def axis_names(func: Func, block: str, loop: str) -> tuple[str, ...]:
     """The names of the loops that the block gets, one for each of its iterators."""
-    return nest.axis_names(target_block(block_spine(func, block)))
+    return bounds_inference.axis_names(target_block(block_spine(func, block)))
 
 
 def _consumers(func: Func, producer: Block, buffer: str, at: Spine) -> list[Spine]:

@@ -13,11 +13,11 @@ for the new block, with their kinds, as `<block>.init.ax0`, `<block>.init.ax1`, 
 
 from __future__ import annotations
 
+from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.reduction import bound_loops, check_once, spatial_nest
+from tilewright.schedule.analysis.reduction import bound_loops, check_once, spatial_nest
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import (
     block_spine,
     check_block_free,

@@ -13,7 +13,7 @@ from tilewright.arith.expr import TRUE, Expr, Var, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import For, Func
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import (
     check_loop_free,
     extents_of,

@@ -18,9 +18,9 @@ from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.ir.loop.nodes import Alloc, Block, Func, Store, Tile
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.dataflow import allocation, only_buffer, readers
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.rebuild import Extents, Rebuilder, tidy_loads
+from tilewright.schedule.analysis.dataflow import allocation, only_buffer, readers
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import Extents, Rebuilder, tidy_loads
 from tilewright.schedule.tree import block_spine, replaced, target_block
 
 

@@ -18,12 +18,12 @@ from dataclasses import replace
 from tilewright.arith.expr import Binary, Expr, Load, Var, ceildiv, minimum
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
+from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Store
-from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import blocks, buffers, map_exprs
-from tilewright.schedule.dataflow import allocation, only_buffer
+from tilewright.schedule.analysis.dataflow import allocation, only_buffer
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.facts import is_below
-from tilewright.schedule.failure import refuse
 from tilewright.schedule.tree import Spine, block_spine, leaves, replaced, target_block
 
 

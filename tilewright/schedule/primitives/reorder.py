@@ -16,8 +16,8 @@ from dataclasses import replace
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import For, Func, Stmt
 from tilewright.ir.loop.walk import blocks
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.reduction import bound_loops, check_once
+from tilewright.schedule.analysis.reduction import bound_loops, check_once
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import Spine, loop_spine, replaced, target_loop
 
 

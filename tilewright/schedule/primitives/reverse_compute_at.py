@@ -21,11 +21,18 @@ from tilewright.arith.simplify import prove
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Func, Iter, Region
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule import nest
-from tilewright.schedule.dataflow import check_order, only_buffer, read, writers, written
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.nest import ONE, ZERO, Extents, Range, nest_over, touched_box
-from tilewright.schedule.placement import placed_after
+from tilewright.schedule.analysis import bounds_inference
+from tilewright.schedule.analysis.bounds_inference import (
+    ONE,
+    ZERO,
+    Extents,
+    Range,
+    nest_over,
+    touched_box,
+)
+from tilewright.schedule.analysis.dataflow import check_order, only_buffer, read, writers, written
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.insertion_point import placed_after
 from tilewright.schedule.tree import (
     Spine,
     block_spine,
@@ -57,7 +64,7 @@ def reverse_compute_at(func: Func, block: str, loop: str) -> Func:
         for it in consumer.iters
     ]
     removed = replaced(func, spine, None)
-    check_loop_free(removed, *nest.axis_names(consumer))
+    check_loop_free(removed, *bounds_inference.axis_names(consumer))
     moved = nest_over(consumer, final, scope)
     reads = read(consumer)
     after = placed_after(
@@ -69,7 +76,7 @@ def reverse_compute_at(func: Func, block: str, loop: str) -> Func:
 
 def axis_names(func: Func, block: str, loop: str) -> tuple[str, ...]:
     """The names of the loops that the block gets, one for each of its iterators."""
-    return nest.axis_names(target_block(block_spine(func, block)))
+    return bounds_inference.axis_names(target_block(block_spine(func, block)))
 
 
 def _sources(func: Func, consumer: Block, at: Spine) -> list[str]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, Load, Var, as_int, const
 from tilewright.arith.simplify import prove
 from tilewright.arith.walk import loads, rewrite, substitute
+from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Func, Store
-from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.dataflow import (
+from tilewright.schedule.analysis.dataflow import (
     allocation,
     check_order,
     only_buffer,
@@ -27,9 +27,9 @@ from tilewright.schedule.dataflow import (
     writers,
     written,
 )
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.primitives.inline import single_store
-from tilewright.schedule.rebuild import tidy_loads
+from tilewright.schedule.rewrite_accesses import tidy_loads
 from tilewright.schedule.tree import block_spine, leaves, replaced, target_block
 
 

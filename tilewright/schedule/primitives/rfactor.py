@@ -29,13 +29,11 @@ from dataclasses import replace
 
 from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var
 from tilewright.arith.walk import free_vars, substitute
+from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
-from tilewright.ir.loop.regions import make_block
 from tilewright.ir.loop.walk import blocks, buffers
-from tilewright.schedule.dataflow import only_buffer
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.rebuild import tidy_loads
-from tilewright.schedule.reduction import (
+from tilewright.schedule.analysis.dataflow import only_buffer
+from tilewright.schedule.analysis.reduction import (
     Reduction,
     bound_loops,
     check_unmixed,
@@ -43,6 +41,8 @@ from tilewright.schedule.reduction import (
     spatial_nest,
     split_predicate,
 )
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import tidy_loads
 from tilewright.schedule.tree import (
     Spine,
     block_spine,

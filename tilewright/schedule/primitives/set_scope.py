@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.ir.loop.nodes import SCOPES, Alloc, Func
-from tilewright.schedule.dataflow import allocation
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.analysis.dataflow import allocation
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import replaced
 
 

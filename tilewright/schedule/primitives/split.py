@@ -19,8 +19,8 @@ from tilewright.arith.affine import from_affine, to_affine
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, ceildiv, const
 from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import For, Func
+from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.facts import is_below
-from tilewright.schedule.failure import refuse
 from tilewright.schedule.tree import (
     check_loop_free,
     extents_of,

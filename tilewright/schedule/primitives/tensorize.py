@@ -18,9 +18,9 @@ from tilewright.arith.walk import substitute
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Region, Tile
 from tilewright.ir.loop.walk import buffers
 from tilewright.ir.types import Shape
-from tilewright.schedule.failure import refuse
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.intrin.intrinsic import Intrinsic
 from tilewright.schedule.intrin.match import Match, match_intrinsic, pattern_of
-from tilewright.schedule.intrin.row import Intrinsic
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.tree import block_spine, replaced, target_block
 

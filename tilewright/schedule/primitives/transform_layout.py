@@ -19,9 +19,9 @@ from tilewright.arith.expr import Expr, Load, ceildiv, const
 from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Buffer, Func, Layout, Stmt, Store, Tile
 from tilewright.ir.loop.walk import buffers
-from tilewright.schedule.dataflow import readers, writers
-from tilewright.schedule.failure import refuse
-from tilewright.schedule.rebuild import Extents, Rebuilder
+from tilewright.schedule.analysis.dataflow import readers, writers
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
 
 Part = tuple[int, int, int]
 

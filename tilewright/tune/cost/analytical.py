@@ -1,6 +1,7 @@
-"""The estimate of `features/estimate.py` as a cost model: it knows the machine and needs no data.
+"""The estimate of `features/performance_model.py` as a cost model.
 
-It can judge only spaces of programs, whose features hold the estimate.
+It knows the machine and needs no data. It can judge only spaces of programs, whose features
+hold the estimate.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ import numpy as np
 
 from tilewright.core.errors import ConfigError
 from tilewright.tune.cost.cost_model import throughputs
-from tilewright.tune.cost.informed import InformedCost
 from tilewright.tune.cost.lightgbm import LightGbmCost
+from tilewright.tune.cost.residual import InformedCost
 from tilewright.tune.features.program import feature_names
 
 FORMAT = 1

@@ -2,7 +2,7 @@
 
 After Ansor and AutoTVM: loops by annotation, arithmetic by kind, the buffers that matter most with
 what they touch at the levels of the nest, reuse and strides, the curve of arithmetic intensity;
-and after Roller what each resource of the machine has to do (`estimate.py`).
+and after Roller what each resource of the machine has to do (`performance_model.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator
 
 from tilewright.target.cpu import LINE_BYTES, Target
-from tilewright.tune.features.arithmetic import KINDS
-from tilewright.tune.features.estimate import Cost
-from tilewright.tune.features.nest import Access, Statement
+from tilewright.tune.features.accesses import Access, Statement
+from tilewright.tune.features.op_counts import KINDS
+from tilewright.tune.features.performance_model import Cost
 
 # Buffers of a statement that have columns of their own, those with the most lines.
 BUFFERS = 4

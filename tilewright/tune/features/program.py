@@ -16,11 +16,11 @@ import numpy as np
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.walk import buffers
 from tilewright.target.cpu import NAMED, Target
-from tilewright.tune.features.arithmetic import KINDS
+from tilewright.tune.features.accesses import Statement, statements_of
 from tilewright.tune.features.columns import log, statement_columns
-from tilewright.tune.features.estimate import estimate, estimate_all
-from tilewright.tune.features.nest import Statement, statements_of
-from tilewright.tune.features.reach import reach
+from tilewright.tune.features.index_footprint import reach
+from tilewright.tune.features.op_counts import KINDS
+from tilewright.tune.features.performance_model import estimate, estimate_all
 
 # Statements that have columns of their own.
 HEAVIEST = 2

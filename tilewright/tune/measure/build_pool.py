@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tilewright.tune.measure.process import (
+from tilewright.tune.measure.worker_process import (
     DOUBTFUL,
     Answer,
     Limits,

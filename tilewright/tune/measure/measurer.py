@@ -25,15 +25,15 @@ from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
-from tilewright.tune.measure.process import (
+from tilewright.tune.measure.scratch_dir import scratch_folder
+from tilewright.tune.measure.significance import Verdict, faster
+from tilewright.tune.measure.worker_process import (
     DOUBTFUL,
     Answer,
     Limits,
     WorkerProcess,
     check_started,
 )
-from tilewright.tune.measure.scratch import scratch_folder
-from tilewright.tune.measure.significance import Verdict, faster
 
 RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
 Program = tuple[Candidate, str]

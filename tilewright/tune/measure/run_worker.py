@@ -19,13 +19,13 @@ import numpy as np
 
 from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
-from tilewright.runtime.executable import Executable
-from tilewright.runtime.memory import aligned_empty
-from tilewright.tune.measure.check import wrong
+from tilewright.runtime.cpu.executable import Executable
+from tilewright.runtime.host_memory import aligned_empty
+from tilewright.tune.measure.check_outputs import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
-from tilewright.tune.measure.serve import serve
 from tilewright.tune.measure.significance import LEAST_GAIN, least_shown
 from tilewright.tune.measure.stopwatch import Stopwatch
+from tilewright.tune.measure.worker_loop import serve
 
 FEW_ROUNDS = 10
 """With fewer undisturbed rounds than these, all of them count."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.core.caches import cache_sizes
-from tilewright.runtime.executable import Executable
-from tilewright.tune.measure.disturbance import counters, judge
+from tilewright.core.host.cache_sizes import cache_sizes
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.tune.measure.evaluator import Sample
+from tilewright.tune.measure.preemption import counters, judge
 
 SHORTEST = 100e-6
 """Seconds that one time takes at least, in several runs where one is shorter."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.schedule.builtin.choose import schedule_func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
 from tilewright.tune.space.schedule_space import ScheduleSpace

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewright.core.errors import Error, ScheduleError
-from tilewright.finalize.pipeline import finalize
+from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -27,7 +27,7 @@ from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import Target
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.features.program import program_features
-from tilewright.tune.space.questions import Questions
+from tilewright.tune.space.decision_trie import Questions
 from tilewright.tune.space.space import Choose, Illegal, Site, Space
 
 # The comment above a trace that says by which decisions it was made.
@@ -124,7 +124,7 @@ class ScheduleSpace(Space):
     def check(self, candidate: Candidate) -> None:
         """Raise an error unless the schedule is sound: structure, dependences, plain loops."""
         # Imported here because isl takes long to load and only what is measured is checked.
-        from tilewright.schedule.trace_legality import check_trace
+        from tilewright.schedule.legality.check_trace import check_trace
 
         scheduled = self.scheduled(candidate)
         verify_func(scheduled.func)

@@ -7,8 +7,8 @@
 
 What may be chosen can depend on what was chosen before, so one method describes everything: drawing
 a candidate, changing one, crossing two and listing all are ways to answer its questions
-(`moves.py`). A space of schedules answers the samplings of a trace in this manner; which sketch to
-take is a decision like any other.
+(`variation.py`). A space of schedules answers the samplings of a trace in this manner; which sketch
+to take is a decision like any other.
 """
 
 from __future__ import annotations

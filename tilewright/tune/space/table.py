@@ -11,9 +11,9 @@ from tilewright.core.errors import ConfigError
 from tilewright.core.registry import Registry
 from tilewright.ir.loop.nodes import Func
 from tilewright.target.cpu import Target
-from tilewright.tune.space.files import read_space
-from tilewright.tune.space.replay import ReplaySpace
 from tilewright.tune.space.schedule_space import ScheduleSpace
+from tilewright.tune.space.tabular import ReplaySpace
+from tilewright.tune.space.tabular_files import read_space
 
 MakeSpace: TypeAlias = Callable[[Func, frozenset[str], Target], ScheduleSpace]
 SCHEDULE_SPACES: Registry[MakeSpace] = Registry(
@@ -21,7 +21,7 @@ SCHEDULE_SPACES: Registry[MakeSpace] = Registry(
     {
         "union": "tilewright.tune.space.union:everything",
         "constructed": "tilewright.tune.space.constructed:ConstructedSpace",
-        "sketches": "tilewright.tune.space.sketches:SketchSpace",
+        "sketches": "tilewright.tune.space.sketch.space:SketchSpace",
     },
 )
 """What can be searched: a function, its constants and a target make a space."""

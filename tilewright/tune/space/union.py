@@ -10,7 +10,7 @@ from tilewright.schedule.schedule import Decide
 from tilewright.target.cpu import Target
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.schedule_space import ScheduleSpace
-from tilewright.tune.space.sketches import SketchSpace
+from tilewright.tune.space.sketch.space import SketchSpace
 
 
 class UnionSpace(ScheduleSpace):

@@ -15,8 +15,8 @@ import numpy as np
 
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.cost.cost_model import CostModel
-from tilewright.tune.space.moves import mutate, sample
 from tilewright.tune.space.space import Space
+from tilewright.tune.space.variation import mutate, sample
 from tilewright.tune.strategy.model_guided import ModelGuided
 
 

@@ -13,8 +13,8 @@ from random import Random
 
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.cost.cost_model import CostModel
-from tilewright.tune.space.moves import crossover, mutate, sample
 from tilewright.tune.space.space import Space
+from tilewright.tune.space.variation import crossover, mutate, sample
 from tilewright.tune.strategy.model_guided import ModelGuided
 
 # Of so many changes to a measured candidate, the model chooses the one that is measured.

@@ -7,8 +7,8 @@ from random import Random
 
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.cost.cost_model import CostModel
-from tilewright.tune.space.moves import crossover, mutate
 from tilewright.tune.space.space import Space
+from tilewright.tune.space.variation import crossover, mutate
 from tilewright.tune.strategy.strategy import Strategy
 
 

@@ -1,7 +1,7 @@
 """What strategies with a cost model share: fitting it, asking it, choosing the batch.
 
 Such a strategy looks at many candidates by the model's eyes and measures few: `explore` gives all
-that it looked at, with scores; a part of `batch.py` picks those to measure.
+that it looked at, with scores; a part of `batch_selection.py` picks those to measure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.cost.cost_model import CostModel, throughputs
 from tilewright.tune.cost.ridge import RidgeCost
 from tilewright.tune.space.space import Space
-from tilewright.tune.strategy.batch import Pick, diverse, epsilon_greedy
+from tilewright.tune.strategy.batch_selection import Pick, diverse, epsilon_greedy
 from tilewright.tune.strategy.strategy import Strategy
 
 # The batch is picked from the best candidates that were looked at, so many times its size.

@@ -13,8 +13,8 @@ from random import Random
 
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.cost.cost_model import CostModel
-from tilewright.tune.space.moves import enumerate_all, sample
 from tilewright.tune.space.space import Space
+from tilewright.tune.space.variation import enumerate_all, sample
 
 # Draws in a row that may give nothing new before the space is gone through in order.
 PATIENCE = 50

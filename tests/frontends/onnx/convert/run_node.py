@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 import tilewright as tw
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ops.evaluate import run_graph
+from tilewright.ops.interpret import run_graph
 
 Array = np.ndarray | None
 

@@ -9,7 +9,7 @@ from tests.frontends.onnx.one_node import check, imported, results
 from tilewright.arith.expr import const
 from tilewright.core.errors import UnsupportedError
 from tilewright.frontends.onnx.convert.antialias import tables
-from tilewright.ops.resize import Axis, ResizeAttrs
+from tilewright.ops.image.resize import Axis, ResizeAttrs
 
 RNG = np.random.default_rng(23)
 X = RNG.standard_normal((1, 2, 9, 7)).astype("f4")

@@ -10,7 +10,7 @@ import pytest
 from tests.frontends.onnx.convert.run_node import check_node, run_node
 from tests.frontends.onnx.one_node import check, results
 from tilewright.core.errors import FrontendError
-from tilewright.ops.grid_sample import PADDINGS
+from tilewright.ops.image.grid_sample import PADDINGS
 
 RNG = np.random.default_rng(8)
 

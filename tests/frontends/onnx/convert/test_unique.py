@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.frontends.onnx.staged_models import parsed
-from tilewright.runtime.executable import Executable
+from tests.frontends.onnx.segments.staged_models import parsed
+from tilewright.runtime.cpu.executable import Executable
 
 RNG = np.random.default_rng(8)
 

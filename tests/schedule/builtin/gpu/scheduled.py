@@ -12,7 +12,7 @@ from tilewright.finalize.gpu.pipeline import steps
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.gpu import resolve
 

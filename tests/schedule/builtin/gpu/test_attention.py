@@ -6,28 +6,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.codegen.ptxas import assemble
+from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import A100, on_threads, tiles
 from tests.schedule.builtin.gpu.scheduled import H200
-from tests.schedule.builtin.gpu.test_matrix import A100, on_threads, tiles
 from tilewright.arith.expr import Var
-from tilewright.codegen.function import ModuleText
-from tilewright.codegen.launches import launches, shared_places
-from tilewright.codegen.llvm import compile_object
-from tilewright.codegen.nvptx import emit_launches
+from tilewright.codegen.gpu.launches import launches, shared_places
+from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
-from tilewright.finalize.gpu.apart import walk_of
-from tilewright.finalize.gpu.memory import ALIGNED
 from tilewright.finalize.gpu.pipeline import finalize_gpu
+from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.warp_specialize import walk_of
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
-from tilewright.ops.attend_loops import attend_func
-from tilewright.ops.attend_parts import parts_func
-from tilewright.ops.attend_problem import AttendAttrs, Problem
-from tilewright.ops.attend_tiles import tiled_func
+from tilewright.ops.attention.flash_loops import attend_func
+from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.split_kv import parts_func
+from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.schedule.builtin.gpu.attention import tiled_tasks
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.target.gpu import GpuTarget
 
 HEADS = (0, 2, 1, 3)

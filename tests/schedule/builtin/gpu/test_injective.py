@@ -7,7 +7,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.build import GraphBuilder
+from tilewright.ops.graph_builder import GraphBuilder
 
 
 def _add(*shape: int) -> Graph:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.test_nvptx import check_on_threads
+from tests.codegen.gpu.test_nvptx import check_on_threads
 from tests.differential.kernel_graphs import Dim, _Maker
 from tests.schedule.builtin.gpu.scheduled import check, finalized, scheduled
 from tests.schedule.builtin.scheduled import sources

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.codegen.test_nvptx import check_on_threads
+from tests.codegen.gpu.test_nvptx import check_on_threads
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.scheduled import H200, compare, finalized
 from tests.schedule.builtin.scheduled import sources
-from tilewright.codegen.launches import launches
+from tilewright.codegen.gpu.launches import launches
 from tilewright.ir.graph.nodes import Graph
-from tilewright.schedule.builtin.gpu.choose import schedule_for_gpu
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 
 def check_two_launches(graph: Graph) -> None:

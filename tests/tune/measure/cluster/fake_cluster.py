@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.target.cpu import host
-from tilewright.tune.machine import target_text, versions
-from tilewright.tune.measure.cluster.links import Gone
-from tilewright.tune.measure.cluster.member import Message
+from tilewright.tune.measure.cluster.transport import Gone
+from tilewright.tune.measure.cluster.worker import Message
+from tilewright.tune.target_key import target_text, versions
 
 HERE = target_text(host())
 

@@ -19,13 +19,13 @@ from tests.tune.measure.processes import is_alive, until
 from tilewright.core.errors import ConfigError, TuneError
 from tilewright.target.cpu import host
 from tilewright.tune.candidate import Candidate, Result
-from tilewright.tune.machine import target_text
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.cluster.ray_cluster import RayCluster, connect
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Settings
-from tilewright.tune.measure.process import Limits
+from tilewright.tune.measure.worker_process import Limits
+from tilewright.tune.target_key import target_text
 
 SETTINGS = Settings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), (20, 20), 2.0)
 

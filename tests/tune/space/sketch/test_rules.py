@@ -15,14 +15,14 @@ from tilewright.core.dtypes import BF16, F32, I8, I32, DType
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, loops
 from tilewright.ir.tensor.build import Builder
-from tilewright.lower.loops import program_func
+from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import NAMED, Target
-from tilewright.tune.space.sketch.form import CPU, GPU, Form, form_of
+from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.table import RULES
-from tilewright.tune.space.sketches import SketchSpace
+from tilewright.tune.space.sketch.tiling_structure import CPU, GPU, Form, form_of
 
 ARM = NAMED["aarch64"]
 A_GPU = replace(ARM, triple="nvptx64-nvidia-cuda")

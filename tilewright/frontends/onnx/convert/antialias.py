@@ -12,10 +12,10 @@ from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, F64, I64
 from tilewright.frontends.onnx.context import Context, OnnxNode
-from tilewright.frontends.onnx.formula import Formula
-from tilewright.ops.indexing import GatherAttrs
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.resize import TRANSFORMS, Axis, ResizeAttrs
+from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.ops.image.resize import TRANSFORMS, Axis, ResizeAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs
 
 # How far a kernel reaches, in elements.
 REACH = {"linear": 1, "cubic": 2}

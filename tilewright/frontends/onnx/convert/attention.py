@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewright.arith.expr import const
 from tilewright.frontends.onnx.context import Context, OnnxNode
-from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.ops.attention import SCORES, AttentionAttrs
-from tilewright.ops.layout import ReshapeAttrs
-from tilewright.ops.rotary import RotaryAttrs
+from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.ops.attention.attention import SCORES, AttentionAttrs
+from tilewright.ops.attention.rotary import RotaryAttrs
+from tilewright.ops.tensor.manipulation import ReshapeAttrs
 
 
 def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, OnnxNode
 from tilewright.frontends.onnx.convert.matmul import reshaped
-from tilewright.frontends.onnx.window import (
+from tilewright.frontends.onnx.window_attrs import (
     Window,
     auto_pad,
     kernel_shape,
@@ -15,9 +15,9 @@ from tilewright.frontends.onnx.window import (
     steps,
     with_explicit_padding,
 )
-from tilewright.ops.channel_norm import per_channel
-from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
-from tilewright.ops.deform_sample import DeformAttrs
+from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv.deformable_im2col import DeformAttrs
+from tilewright.ops.reduction.channel_norm import per_channel
 
 
 def _add_bias(c: Context, n: OnnxNode, y: str, index: int) -> str:

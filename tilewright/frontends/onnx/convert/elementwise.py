@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.frontends.onnx.broadcast import broadcasting, prelu
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
-from tilewright.ops.activation import (
+from tilewright.frontends.onnx.legacy_broadcast import broadcasting, prelu
+from tilewright.ops.elementwise.activation import (
     AlphaAttrs,
     GeluAttrs,
     HardSigmoidAttrs,
     SeluAttrs,
     ShrinkAttrs,
 )
-from tilewright.ops.elementwise import CastAttrs, ModAttrs
+from tilewright.ops.elementwise.arithmetic import CastAttrs, ModAttrs
 
 
 def alpha(op: str, default: float) -> Converter:

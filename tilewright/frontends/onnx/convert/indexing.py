@@ -6,19 +6,19 @@ import math
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
-from tilewright.frontends.onnx.convert.late import elements, learnt
-from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.data_dependent import elements, learnt
+from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.ops.indexing import (
+from tilewright.ops.op import normalize_axis
+from tilewright.ops.tensor.indexing import (
     GatherAttrs,
     GatherNdAttrs,
     OneHotAttrs,
     ReverseSequenceAttrs,
 )
-from tilewright.ops.row import normalize_axis
-from tilewright.ops.scatter import ScatterElementsAttrs, ScatterNdAttrs
-from tilewright.ops.sorting import TopKAttrs
-from tilewright.ops.tensor_scatter import TensorScatterAttrs
+from tilewright.ops.tensor.scatter import ScatterElementsAttrs, ScatterNdAttrs
+from tilewright.ops.tensor.tensor_scatter import TensorScatterAttrs
+from tilewright.ops.tensor.topk import TopKAttrs
 
 
 def axis_attrs(n: OnnxNode) -> GatherAttrs:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.frontends.onnx.broadcast import broadcasting
 from tilewright.frontends.onnx.context import Converter, OnnxNode, simple
-from tilewright.ops.logic import IsInfAttrs, ShiftAttrs
+from tilewright.frontends.onnx.legacy_broadcast import broadcasting
+from tilewright.ops.elementwise.logic import IsInfAttrs, ShiftAttrs
 
 
 def _shift(n: OnnxNode) -> ShiftAttrs:

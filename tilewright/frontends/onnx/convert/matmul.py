@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tilewright.arith.expr import Expr, as_expr
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
-from tilewright.ops.einsum import EinsumAttrs
-from tilewright.ops.layout import ReshapeAttrs, TransposeAttrs
+from tilewright.ops.linalg.einsum import EinsumAttrs
+from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 
 
 def reshaped(c: Context, n: OnnxNode, value: str, shape: Sequence[Expr | int]) -> str:

@@ -6,18 +6,18 @@ import numpy as np
 
 from tilewright.arith.expr import as_int, const, product
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
-from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
-from tilewright.ops.layout import ExpandAttrs, ReshapeAttrs
-from tilewright.ops.norm import (
+from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
+from tilewright.ops.reduction.norm import (
     LayerNormAttrs,
     LpNormAttrs,
     LrnAttrs,
     MeanVarianceAttrs,
     RmsNormAttrs,
 )
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.softmax import AxisAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.manipulation import ExpandAttrs, ReshapeAttrs
 
 
 def _epsilon(n: OnnxNode) -> float:

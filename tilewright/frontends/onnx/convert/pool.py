@@ -8,12 +8,12 @@ from tilewright.arith.expr import const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.matmul import reshaped
-from tilewright.frontends.onnx.window import auto_pad, read_window
-from tilewright.ops.generate import FullAttrs
-from tilewright.ops.padding import PadAttrs
-from tilewright.ops.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.scatter import ScatterElementsAttrs
+from tilewright.frontends.onnx.window_attrs import auto_pad, read_window
+from tilewright.ops.conv.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.creation import FullAttrs
+from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.ops.tensor.scatter import ScatterElementsAttrs
 
 
 def _window(c: Context, n: OnnxNode) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, U8, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.frontends.onnx.convert.conversion import convert
-from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.cast import convert
+from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.frontends.onnx.dtypes import onnx_dtype
-from tilewright.ops.layout import ExpandAttrs
-from tilewright.ops.row import normalize_axis
+from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.ops.op import normalize_axis
+from tilewright.ops.tensor.manipulation import ExpandAttrs
 
 
 def _named_type(n: OnnxNode, name: str) -> DType | None:

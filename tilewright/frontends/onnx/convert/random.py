@@ -1,8 +1,8 @@
 """Random numbers: RandomUniform, RandomNormal, Bernoulli, Multinomial, and Dropout.
 
-The generator is `ops.random`'s, with a key made of the attribute `seed`; without it, of the name of
-the node's output, so that two nodes differ. Either way every run gives the same numbers. Dropout
-with a seed takes the Mersenne Twister's.
+The generator is `ops.random.philox`'s, with a key made of the attribute `seed`; without it, of the
+name of the node's output, so that two nodes differ. Either way every run gives the same numbers.
+Dropout with a seed takes the Mersenne Twister's.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, F32, I32, I64, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.frontends.onnx.convert.layout import add_reshape
-from tilewright.ops.generate import DimsAttrs
-from tilewright.ops.layout import ExpandAttrs
-from tilewright.ops.mersenne import MersenneAttrs
-from tilewright.ops.random import RandomAttrs
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.scan import ScanAttrs
-from tilewright.ops.softmax import AxisAttrs
+from tilewright.frontends.onnx.convert.manipulation import add_reshape
+from tilewright.ops.random.mt19937 import MersenneAttrs
+from tilewright.ops.random.philox import RandomAttrs
+from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.creation import DimsAttrs
+from tilewright.ops.tensor.manipulation import ExpandAttrs
 
 # The attributes that give a distribution its two parameters, and their defaults.
 _PARAMETERS = {"uniform": (("low", 0.0), ("high", 1.0)), "normal": (("mean", 0.0), ("scale", 1.0))}

@@ -6,7 +6,7 @@ from functools import partial
 
 from tilewright.arith.expr import as_int
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.ops.recurrent import DIRECTIONS, LENGTHS, R, RecurrentAttrs, W, X
+from tilewright.ops.recurrent.layers import DIRECTIONS, LENGTHS, R, RecurrentAttrs, W, X
 
 # ONNX's activations: our name, then the two parameters' defaults, `None` where it has none.
 ACTIVATIONS: dict[str, tuple[str, float | None, float | None]] = {

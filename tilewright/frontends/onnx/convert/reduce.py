@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
-from tilewright.ops.reduce import ArgAttrs, ReduceAttrs
-from tilewright.ops.scan import ScanAttrs
+from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 
 
 def reduction(op: str) -> Converter:

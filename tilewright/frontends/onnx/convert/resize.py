@@ -14,8 +14,8 @@ from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.antialias import antialiased
 from tilewright.ir.types import Shape
-from tilewright.ops.resize import ResizeAttrs
-from tilewright.ops.row import normalize_axis
+from tilewright.ops.image.resize import ResizeAttrs
+from tilewright.ops.op import normalize_axis
 
 Scale = tuple[Expr, Expr]
 SAME: Scale = (const(1), const(1))

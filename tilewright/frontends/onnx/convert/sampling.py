@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.frontends.onnx.context import Converter, OnnxNode, simple
-from tilewright.ops.grid_sample import PADDINGS, GridSampleAttrs
-from tilewright.ops.interpolate import MODES
-from tilewright.ops.roi import MaxRoiPoolAttrs, RoiAlignAttrs
+from tilewright.ops.image.grid_sample import PADDINGS, GridSampleAttrs
+from tilewright.ops.image.interpolate import MODES
+from tilewright.ops.image.roi import MaxRoiPoolAttrs, RoiAlignAttrs
 
 # What version 16 called the modes.
 _OLD_MODES = {"bilinear": "linear", "bicubic": "cubic"}

@@ -8,11 +8,11 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
-from tilewright.frontends.onnx.convert.layout import add_reshape
-from tilewright.ops.fourier import DftAttrs
-from tilewright.ops.generate import RangeAttrs
-from tilewright.ops.indexing import GatherAttrs
-from tilewright.ops.row import normalize_axis
+from tilewright.frontends.onnx.convert.manipulation import add_reshape
+from tilewright.ops.linalg.dft import DftAttrs
+from tilewright.ops.op import normalize_axis
+from tilewright.ops.tensor.creation import RangeAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs
 
 # The most elements of tables that are made while a model is read.
 MOST_ELEMENTS = 1 << 24

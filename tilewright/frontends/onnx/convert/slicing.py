@@ -14,10 +14,10 @@ from tilewright.frontends.onnx.context import (
     axes_of,
     identifier,
 )
-from tilewright.frontends.onnx.convert.late import elements, learnt, sliced
-from tilewright.ops.padding import PadAttrs
-from tilewright.ops.row import normalize_axis
-from tilewright.ops.slicing import ConcatAttrs
+from tilewright.frontends.onnx.convert.data_dependent import elements, learnt, sliced
+from tilewright.ops.op import normalize_axis
+from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
 
 
 def add_slice(

@@ -14,12 +14,12 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.core.dtypes import F32, I64, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.frontends.onnx.convert.layout import add_reshape
+from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.frontends.onnx.formula import Formula
-from tilewright.frontends.onnx.waiting import Waiting
-from tilewright.ops.generate import FullAttrs
-from tilewright.ops.reduce import ReduceAttrs
+from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.creation import FullAttrs
 
 MODES = ("TF", "IDF", "TFIDF")
 

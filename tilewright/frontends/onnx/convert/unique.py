@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from tilewright.arith.expr import Expr, const, product
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, I64, STRING, U8
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.frontends.onnx.convert.select import number, positions, reshaped
-from tilewright.frontends.onnx.formula import Formula
-from tilewright.frontends.onnx.waiting import RunsOnHost
-from tilewright.ops.generate import RangeAttrs
-from tilewright.ops.indexing import GatherAttrs
-from tilewright.ops.layout import TransposeAttrs
-from tilewright.ops.order_rows import OrderAttrs
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.row import normalize_axis
-from tilewright.ops.scan import ScanAttrs
-from tilewright.ops.scatter import ScatterElementsAttrs
+from tilewright.frontends.onnx.convert.nonzero import number, positions, reshaped
+from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
+from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.ops.op import normalize_axis
+from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.argsort import OrderAttrs
+from tilewright.ops.tensor.creation import RangeAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.ops.tensor.scatter import ScatterElementsAttrs
 
 # What is ordered in place of types that have no order of their own in native code.
 _ORDERED = {BOOL: U8, F16: F32, BF16: F32}

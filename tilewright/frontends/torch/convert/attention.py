@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import const
 from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value
-from tilewright.ops.attention import AttentionAttrs
+from tilewright.ops.attention.attention import AttentionAttrs
 
 
 def attention(c: Context, n: Call) -> Result:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tilewright.arith.expr import as_expr, as_int
 from tilewright.frontends.torch.context import Call, Context, Converter, Result
-from tilewright.ops.channel_norm import per_channel
-from tilewright.ops.conv import ConvAttrs, ConvTransposeAttrs
-from tilewright.ops.conv_phases import convolve_phases
+from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv.polyphase import convolve_phases
+from tilewright.ops.reduction.channel_norm import per_channel
 
 
 def numbers(n: Call, name: str, rank: int) -> tuple[int, ...]:

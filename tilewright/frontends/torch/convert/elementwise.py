@@ -10,8 +10,8 @@ from tilewright.core.dtypes import BOOL
 from tilewright.frontends.torch.context import Call, Context, Converter, Result
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ir.graph.nodes import Attrs
-from tilewright.ops.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
-from tilewright.ops.elementwise import ModAttrs
+from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
+from tilewright.ops.elementwise.arithmetic import ModAttrs
 
 
 def same(c: Context, n: Call) -> Result:

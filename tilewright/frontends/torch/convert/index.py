@@ -6,10 +6,10 @@ from tilewright.arith.expr import as_expr, const
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value, axis_of
 from tilewright.frontends.torch.convert.shape import expanded
-from tilewright.ops.indexing import GatherAttrs, GatherNdAttrs
-from tilewright.ops.row import broadcast_shapes
-from tilewright.ops.scatter import ScatterElementsAttrs, ScatterNdAttrs
-from tilewright.ops.slicing import ConcatAttrs
+from tilewright.ops.op import broadcast_shapes
+from tilewright.ops.tensor.indexing import GatherAttrs, GatherNdAttrs
+from tilewright.ops.tensor.scatter import ScatterElementsAttrs, ScatterNdAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
 
 REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul"}
 REDUCTIONS |= {"amax": "max", "amin": "min"}

@@ -9,11 +9,11 @@ import numpy as np
 from tilewright.arith.expr import Expr
 from tilewright.frontends.torch.context import Call, Context, Converter, Result
 from tilewright.ir.types import TensorType
-from tilewright.ops.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
-from tilewright.ops.generate import FullAttrs
-from tilewright.ops.norm import LayerNormAttrs, RmsNormAttrs
-from tilewright.ops.reduce import ReduceAttrs
-from tilewright.ops.softmax import AxisAttrs
+from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
+from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.creation import FullAttrs
 
 
 def _filled(c: Context, n: Call, value: float, like: TensorType, shape: Sequence[Expr]) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from tilewright.arith.expr import as_expr, as_int, const
 from tilewright.frontends.torch.context import Call, Context, Converter, Result
 from tilewright.frontends.torch.convert.conv import numbers
-from tilewright.ops.pool import AveragePoolAttrs, PoolAttrs
-from tilewright.ops.reduce import ReduceAttrs
+from tilewright.ops.conv.pool import AveragePoolAttrs, PoolAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
 
 
 def _window(n: Call, rank: int, dilated: bool) -> dict[str, Any]:

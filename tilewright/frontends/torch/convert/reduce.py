@@ -7,9 +7,9 @@ import math
 from tilewright.arith.expr import Expr, as_expr, const
 from tilewright.core.dtypes import BOOL
 from tilewright.frontends.torch.context import Call, Context, Converter, Result, axes_of, axis_of
-from tilewright.ops.reduce import ArgAttrs, ReduceAttrs
-from tilewright.ops.scan import ScanAttrs
-from tilewright.ops.sorting import TopKAttrs
+from tilewright.ops.reduction.cumulative import ScanAttrs
+from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
+from tilewright.ops.tensor.topk import TopKAttrs
 
 
 def reduction(op: str) -> Converter:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.frontends.torch.context import Call, Context, Converter, Result
-from tilewright.ops.resize import ResizeAttrs
+from tilewright.ops.image.resize import ResizeAttrs
 
 _SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
 

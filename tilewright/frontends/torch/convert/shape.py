@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.arith.expr import Expr, as_expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.torch.context import Call, Context, Converter, Result, axes_of, axis_of
-from tilewright.ops.layout import ExpandAttrs, ReverseAttrs, TileAttrs, TriluAttrs
+from tilewright.ops.tensor.manipulation import ExpandAttrs, ReverseAttrs, TileAttrs, TriluAttrs
 
 
 def view(c: Context, n: Call) -> Result:

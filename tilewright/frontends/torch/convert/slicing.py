@@ -8,8 +8,8 @@ from tilewright.arith.expr import Expr, as_expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.slice_bounds import add_slice, bounds
 from tilewright.frontends.torch.context import Call, Context, Converter, Result, axis_of
-from tilewright.ops.padding import PadAttrs
-from tilewright.ops.slicing import ConcatAttrs
+from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
 
 END = const(2**63 - 1)
 

@@ -11,8 +11,9 @@
       thread (y, row, lane): result = o / sum
 
 Of the scores nothing leaves the registers. The loops, with the lanes of each row, are those of
-`ops/attend_tiles.py`. Where tiles of keys and values are whole, and a block has two groups of warps
-that multiply at once, threads apart have them copied, and blocks stay: see `codegen/apart.py`.
+`ops/attention/tiled_loops.py`. Where tiles of keys and values are whole, and a block has two groups
+of warps that multiply at once, threads apart have them copied, and blocks stay: see
+`codegen/gpu/warp_specialized.py`.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from tilewright.arith.expr import Load, Var, as_int, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func, Store
-from tilewright.ir.loop.threads import APART, AT_ONCE, RESIDENT, WARP_SIZE
+from tilewright.ir.loop.thread_mapping import APART, AT_ONCE, RESIDENT, WARP_SIZE
 from tilewright.ir.loop.walk import blocks, loops, loops_above
-from tilewright.ops.attend_tiles import LANES, PAIR
-from tilewright.schedule.builtin.attention import tasks_loop
-from tilewright.schedule.builtin.gpu.points import own_loops
-from tilewright.schedule.builtin.structure import facts_of, loop_of, reads_of, reductions
-from tilewright.schedule.intrin import turn, wgmma
-from tilewright.schedule.intrin.bulk import bulk_name
-from tilewright.schedule.intrin.mma import DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.products import ProductRoles, operand_load, product_roles
+from tilewright.ops.attention.tiled_loops import LANES, PAIR
+from tilewright.schedule.analysis.blocks import facts_of, loop_of, reads_of, reductions
+from tilewright.schedule.analysis.gemm import ProductRoles, operand_load, product_roles
+from tilewright.schedule.builtin.cpu.attention import tasks_loop
+from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
+from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
+from tilewright.schedule.intrin.nvidia.mma import DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.intrin.nvidia.tma import bulk_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -65,7 +66,7 @@ class _Roles:
     grouped: bool
     # What is copied in a step.
     step_bytes: int
-    # What each step of the walk takes over, see `wgmma.py`.
+    # What each step of the walk takes over, see `schedule/intrin/nvidia/wgmma.py`.
     kept: frozenset[str]
     # Whether threads apart copy whole tiles.
     apart: bool
@@ -340,7 +341,7 @@ def _hand_around(sch: Schedule, block: Block) -> None:
     y, row = sch.split(rows, [None, ROWS])
     sch.bind(y, "warp")
     sch.set_scope(buffer.name, "fragment")
-    name = turn.pairs_name(str(buffer.dtype), ROWS, _extent(sch, columns))
+    name = fragment_shuffle.pairs_name(str(buffer.dtype), ROWS, _extent(sch, columns))
     sch.tensorize(sch.blockize(row), name)
 
 
@@ -353,7 +354,7 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str], roles: _Roles) -> Non
     inner, lane = [half, *terms], columns
     elements = not terms and _extent(sch, columns) != LANES
     if elements:
-        wide = turn.WIDE if {r.buffer for r in block.reads} & roles.handed else PAIR
+        wide = fragment_shuffle.WIDE if {r.buffer for r in block.reads} & roles.handed else PAIR
         group, lane, pair = sch.split(columns, [None, LANES, wide])
         inner += [group, pair]
     sch.reorder(y, row, lane, *inner)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Load, as_int, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.builtin.gpu.points import bind_points, own_loops, threads_for
-from tilewright.schedule.builtin.gpu.transpose import schedule_turned, turned_read
-from tilewright.schedule.builtin.structure import (
+from tilewright.schedule.analysis.blocks import (
     Facts,
     facts_of,
     flat_stride,
@@ -22,6 +20,8 @@ from tilewright.schedule.builtin.structure import (
     uses,
     value_of,
 )
+from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, own_loops, threads_for
+from tilewright.schedule.builtin.gpu.transpose import schedule_turned, turned_read
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 

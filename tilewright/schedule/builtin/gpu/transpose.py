@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.ir.loop.nodes import Block, Iter, Store
-from tilewright.schedule.builtin.structure import (
+from tilewright.schedule.analysis.blocks import (
     Facts,
     flat_stride,
     loop_of,

@@ -17,15 +17,15 @@ from typing import Any
 
 from tilewright.core.errors import TuneError
 from tilewright.tune.candidate import Result
-from tilewright.tune.machine import differences, versions
-from tilewright.tune.measure.cluster.links import Cluster, Link
-from tilewright.tune.measure.cluster.member import Message
-from tilewright.tune.measure.cluster.parcel import Parcel, pack
-from tilewright.tune.measure.cluster.sharing import Work, share
+from tilewright.tune.measure.cluster.job_bundle import Parcel, pack
+from tilewright.tune.measure.cluster.transport import Cluster, Link
+from tilewright.tune.measure.cluster.work_queue import Work, share
+from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import OnResult, Program, Settings
-from tilewright.tune.measure.process import START_SECONDS
 from tilewright.tune.measure.significance import Verdict
+from tilewright.tune.measure.worker_process import START_SECONDS
+from tilewright.tune.target_key import differences, versions
 
 
 class ClusterMeasurer:

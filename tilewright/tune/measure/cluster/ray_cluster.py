@@ -18,8 +18,8 @@ from importlib import import_module
 from typing import Any
 
 from tilewright.core.errors import ConfigError
-from tilewright.tune.measure.cluster.links import Gone, Link
-from tilewright.tune.measure.cluster.member import Member, Message
+from tilewright.tune.measure.cluster.transport import Gone, Link
+from tilewright.tune.measure.cluster.worker import Member, Message
 from tilewright.tune.measure.measurer import Settings
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,2})")

@@ -10,9 +10,7 @@ from tilewright.arith.expr import Var
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.walk import blocks, loops_above
-from tilewright.schedule.builtin.injective import UNROLL, vectors_together
-from tilewright.schedule.builtin.lanes import reduce_in_lanes
-from tilewright.schedule.builtin.structure import (
+from tilewright.schedule.analysis.blocks import (
     is_simple,
     loop_of,
     reductions,
@@ -20,7 +18,9 @@ from tilewright.schedule.builtin.structure import (
     typical_extent,
     work,
 )
-from tilewright.schedule.builtin.threads import is_shared, share
+from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
+from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.tune.space.sketch.state import Sketch, reuses
 
 ROOT = "root"

@@ -10,9 +10,9 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.target.cpu import Target
 from tilewright.tune.space.sketch.annotate import annotate
-from tilewright.tune.space.sketch.form import form_of
 from tilewright.tune.space.sketch.rule import Rule
 from tilewright.tune.space.sketch.state import Sketch
+from tilewright.tune.space.sketch.tiling_structure import form_of
 
 
 def derive(

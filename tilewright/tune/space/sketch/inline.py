@@ -6,7 +6,7 @@ choice, as they are computed again for each reader.
 
 from __future__ import annotations
 
-from tilewright.schedule.builtin.structure import is_copy, is_simple, reductions
+from tilewright.schedule.analysis.blocks import is_copy, is_simple, reductions
 from tilewright.tune.space.sketch.rule import Rule
 from tilewright.tune.space.sketch.state import Sketch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.schedule.builtin.structure import (
+from tilewright.schedule.analysis.blocks import (
     flat_stride,
     is_simple,
     reads_of,

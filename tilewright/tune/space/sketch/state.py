@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.builtin.structure import (
+from tilewright.schedule.analysis.blocks import (
     Facts,
     facts_of,
     is_simple,
@@ -18,7 +18,7 @@ from tilewright.schedule.builtin.structure import (
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import Target
-from tilewright.tune.space.sketch.form import Form
+from tilewright.tune.space.sketch.tiling_structure import Form
 
 
 @dataclass

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
-from tilewright.schedule.builtin.structure import loop_of, reductions, spatial, work
-from tilewright.schedule.builtin.threads import is_shared, share
-from tilewright.tune.space.sketch.factors import choose_factors
-from tilewright.tune.space.sketch.pack import pack_panels
+from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial, work
+from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.tune.space.sketch.pack_panels import pack_panels
 from tilewright.tune.space.sketch.state import Sketch
+from tilewright.tune.space.sketch.tile_factors import choose_factors
 
 # What the innermost parts of a reduction, of rows, and of columns (in vectors) are near by default.
 STEPS, ROWS, VECTORS = 4, 4, 4

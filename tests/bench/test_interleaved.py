@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.bench.interleaved import Entry, Result, Settings, measure
+
+QUICK = Settings(rounds=2, seconds=0.01, patience=0)
+
+
+def _entry(job: dict[str, Any], **changes: Any) -> Entry:
+    keep = {**job, "output_names": tuple(job["output_names"])}
+    return Entry(**{"label": "ours", "engine": "tilewright", "keeps": True, **keep, **changes})
+
+
+def test_compiled_in_one_process_and_measured_in_another(job: dict[str, Any]) -> None:
+    shown: list[str] = []
+    (result,) = measure([_entry(job)], QUICK, shown.append)
+    row = result.summary()
+    assert row["engine"] == "ours"
+    assert min(row["compile_s"], row["load_s"]) > 0
+    assert row["min_ms"] <= row["median_ms"]
+    assert row["runs"] >= 2
+    assert row["error"] < 1e-5
+    assert row["kernels"]
+    assert row["run_mb"] > 0
+    assert shown == ["load ours", "round 1 of 2", "round 2 of 2"]
+    assert dict(np.load(job["outputs"])).keys() == {"probabilities"}
+
+
+def test_one_fails_and_the_other_goes_on(job: dict[str, Any], tmp_path: Path) -> None:
+    broken = _entry(job, label="broken", model=str(tmp_path / "none.onnx"), outputs=None)
+    bad, good = (r.summary() for r in measure([broken, _entry(job, keeps=False)], QUICK))
+    assert "onnx.unreadable" in bad["failure"]
+    assert bad.keys() == {"engine", "failure"}
+    assert "min_ms" in good
+
+
+def test_disturbed_turns_count_only_where_there_are_not_two_quiet_ones() -> None:
+    quiet = {"ms": [2.0], "others": 0.0, "cpu_ms": 2.0, "run_mb": 1.0}
+    loud = {"ms": [1.0], "others": 0.9, "cpu_ms": 1.0, "run_mb": 1.0}
+    assert Result("a", turns=[quiet, loud]).summary()["min_ms"] == 1
+    assert Result("a", turns=[quiet, loud, quiet]).summary()["min_ms"] == 2
+
+
+def test_what_is_slow_runs_once(job: dict[str, Any]) -> None:
+    (result,) = measure([_entry(job, keeps=False)], Settings(4, 0.0, 0, slow=0.0))
+    assert len(result.turns) == 1

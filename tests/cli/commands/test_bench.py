@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import fail, succeed, succeed_json
+from tilewright.bench.engines import ENGINES, Engine
+from tilewright.bench.interleaved import Entry, Result
+from tilewright.cli.commands.bench import engine_names, summarize
+from tilewright.core.errors import ExecutionError
+
+QUICK = ("--rounds", "2", "--seconds", "0.01", "--threads", "1", "--patience", "0")
+
+
+def test_alone(conv_file: Path) -> None:
+    text = succeed("bench", conv_file, *QUICK)
+    assert "tilewright" in text
+    assert "median ms" in text
+    assert "best other" not in text
+
+
+def test_beside_onnxruntime(mlp_file: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    report = succeed_json("bench", mlp_file, "--against", "onnxruntime", "--dim", "N=2", *QUICK)
+    ours, theirs = report["engines"]
+    assert (ours["engine"], theirs["engine"]) == ("tilewright", "onnxruntime")
+    assert ours["difference"] < 1e-5
+    assert theirs["difference"] == 0
+    assert ours["ratio"] == 1
+    assert theirs["ratio"] == pytest.approx(theirs["min_ms"] / ours["min_ms"])
+    assert min(ours["compile_s"], ours["load_s"]) > 0
+    assert ours["run_mb"] > 0
+
+
+def test_beside_openvino(mlp_file: Path) -> None:
+    pytest.importorskip("openvino")
+    names = "onnxruntime,openvino"
+    report = succeed_json("bench", mlp_file, "--against", names, "--dim", "N=2", *QUICK)
+    assert [row["engine"] for row in report["engines"]][1:] == names.split(",")
+    assert max(row["difference"] for row in report["engines"]) < 1e-5
+
+
+def test_which_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert engine_names("") == ["tilewright"]
+    assert engine_names(" iree ,, tilewright") == ["tilewright", "iree"]
+    monkeypatch.setattr(Engine, "installed", True)
+    assert engine_names("all") == ["tilewright", "onnxruntime", "openvino"]
+
+
+@pytest.mark.parametrize("name", ["torch", "inductor", "jax"])
+def test_engines_that_read_no_onnx(mlp_file: Path, name: str) -> None:
+    message = fail("bench", mlp_file, "--against", name, code="bench.refused")
+    assert "does not read ONNX" in message
+
+
+def test_engines_that_are_not_there(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = fail("bench", mlp_file, "--against", "tflite", code="bench.engine")
+    assert "onnxruntime, openvino" in message
+    absent = Engine("no_such_package", ENGINES["tilewright"].load, "")
+    monkeypatch.setitem(ENGINES, "onnxruntime", absent)
+    message = fail("bench", mlp_file, "--against", "onnxruntime", code="bench.missing")
+    assert "pip install" in message
+
+
+def test_what_cannot_be_measured(mlp_file: Path) -> None:
+    fail("bench", mlp_file, code="cli.dim")
+    fail("bench", "no.onnx", code="onnx.file")
+    succeed("compile", mlp_file)
+    fail("bench", "mlp.tw", "--against", "onnxruntime", code="bench.saved")
+    assert "tilewright" in succeed("bench", "mlp.tw", "--dim", "N=2", *QUICK)
+
+
+def test_an_engine_that_fails_is_reported(mlp_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "iree", Engine("json", ENGINES["tilewright"].load, ""))
+    text = succeed("bench", mlp_file, "--against", "iree", "--dim", "N=2", *QUICK)
+    assert "iree failed: exit status 1" in text
+
+
+def test_ours_must_not_fail() -> None:
+    entry = Entry("tilewright", "tilewright", "m", "i", 1)
+    with pytest.raises(ExecutionError, match="out of luck"):
+        summarize([entry], [Result("tilewright", failure="out of luck")])

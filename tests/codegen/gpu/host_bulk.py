@@ -1,0 +1,156 @@
+"""Copies of whole tiles by an engine beside the threads, on this machine.
+
+A tile arrives as late as it may: when the first thread waits for the turn in which it is counted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from dataclasses import dataclass, field
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tilewright.codegen.gpu.nvptx import ARRIVED, TENSOR_MAP
+from tilewright.codegen.gpu.warp_specialized import LEAVE
+
+TEXT = """
+declare void @tw.py.bulk(ptr, ptr, ptr, i64, i64)
+declare void @tw.py.counter(ptr, i64)
+declare void @tw.py.expect(ptr, i64)
+declare void @tw.py.arrived(ptr, i64)
+define internal void @tw.leave(ptr %place, i32 %lane) noinline {
+  %first = icmp eq i32 %lane, 0
+  br i1 %first, label %say, label %done
+say:
+  call void @tw.py.expect(ptr %place, i64 0)
+  br label %done
+done:
+  ret void
+}
+define internal void @tw.bulk(ptr %to, ptr %counter, ptr %map, i32 %x, i32 %y, i16 %a, i64 %b,
+                              i1 %c, i1 %d, i32 %e) noinline {
+  %wide.x = sext i32 %x to i64
+  %wide.y = sext i32 %y to i64
+  call void @tw.py.bulk(ptr %to, ptr %counter, ptr %map, i64 %wide.x, i64 %wide.y)
+  ret void
+}
+define internal void @tw.counter(ptr %place, i32 %copies) noinline {
+  %n = zext i32 %copies to i64
+  call void @tw.py.counter(ptr %place, i64 %n)
+  ret void
+}
+define internal i64 @tw.expect(ptr %place, i32 %bytes) noinline {
+  %n = zext i32 %bytes to i64
+  call void @tw.py.expect(ptr %place, i64 %n)
+  ret i64 0
+}
+define internal void @tw.arrived(ptr %place, i32 %turn) noinline {
+  %n = zext i32 %turn to i64
+  call void @tw.py.arrived(ptr %place, i64 %n)
+  ret void
+}
+"""
+NAMES = {
+    "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d": "tw.bulk",
+    "llvm.nvvm.mbarrier.init.shared": "tw.counter",
+    "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta": "tw.expect",
+}
+SECONDS = 60
+
+
+def bulk_text(text: str) -> str:
+    """A module whose waits for such copies, and words that they may come, are calls."""
+    for said, name in ((ARRIVED, "arrived"), (LEAVE, "leave")):
+        text = re.sub(rf'asm sideeffect "{re.escape(said)}", "[^"]*"', f"@tw.{name}", text)
+    return text.replace(TENSOR_MAP, "ptr")
+
+
+def matrix(start: int, rows: int, columns: int, box: tuple[int, int]) -> np.ndarray:
+    """What a kernel is given instead of a tensor map."""
+    return np.array([start, rows, columns, *box], np.int64)
+
+
+@dataclass
+class _Counter:
+    """A place that counts: so many copies a turn, what was said of this turn's, and the turn."""
+
+    copies: int
+    turn: int = 0
+    expected: list[int] = field(default_factory=list)
+    tiles: list[tuple[int, np.ndarray, int, int]] = field(default_factory=list)
+
+    def complete(self) -> None:
+        """Let what was copied arrive."""
+        arrived = sum(_bring(*tile) for tile in self.tiles)
+        assert arrived == sum(self.expected)
+        self.turn, self.expected, self.tiles = self.turn + 1, [], []
+
+
+_counters: dict[int, _Counter] = {}
+_changed = threading.Condition()
+
+
+def _bring(to: int, about: np.ndarray, x: int, y: int) -> int:
+    """A tile at its place, zeros where the matrix ends; the bytes that came."""
+    start, rows, columns, high, wide = map(int, about)
+    kind = {128: np.uint8, 64: np.uint16, 32: np.uint32}[wide]
+    size = np.dtype(kind).itemsize
+    assert to % 1024 == start % 16 == columns * size % 16 == 0
+    held = (ctypes.c_uint8 * (rows * columns * size)).from_address(start)
+    source = np.frombuffer(held, kind).reshape(rows, columns)
+    tile = np.zeros((high, wide), kind)
+    inside = source[y : y + high, x : x + wide]
+    tile[: inside.shape[0], : inside.shape[1]] = _rounded(inside) if size == 4 else inside
+    memory = np.frombuffer((ctypes.c_uint8 * tile.nbytes).from_address(to), kind)
+    place = np.arange(tile.size) * size
+    memory[(place ^ (place >> 7 & 7) << 4) // size] = tile.reshape(-1)
+    return tile.nbytes
+
+
+def _rounded(words: np.ndarray) -> np.ndarray:
+    """The bits of numbers of f32, to the nearest tf32."""
+    return (words + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
+
+
+def _on_bulk(to: int, counter: int, about: int, x: int, y: int) -> None:
+    given = np.frombuffer((ctypes.c_int64 * 5).from_address(about), np.int64).copy()
+    with _changed:
+        _counters[counter].tiles.append((to, given, x, y))
+        _changed.notify_all()
+
+
+def _on_counter(place: int, copies: int) -> None:
+    _counters[place] = _Counter(copies)
+
+
+def _on_expect(place: int, size: int) -> None:
+    with _changed:
+        _counters[place].expected.append(size)
+        assert len(_counters[place].expected) <= _counters[place].copies
+        _changed.notify_all()
+
+
+def _on_arrived(place: int, turn: int) -> None:
+    counter = _counters[place]
+    with _changed:
+        while counter.turn % 2 == turn:
+            whole = len(counter.expected) == counter.copies
+            if whole and sum(counter.expected) == 128 * sum(int(t[1][3]) for t in counter.tiles):
+                counter.complete()
+                _changed.notify_all()
+            else:
+                assert _changed.wait(SECONDS), "copies that nobody started"
+
+
+_PTR, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_KEPT = {
+    "tw.py.bulk": ctypes.CFUNCTYPE(None, _PTR, _PTR, _PTR, _NUMBER, _NUMBER)(_on_bulk),
+    "tw.py.counter": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_counter),
+    "tw.py.expect": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_expect),
+    "tw.py.arrived": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_arrived),
+}
+for _name, _function in _KEPT.items():
+    llvm.add_symbol(_name, ctypes.cast(_function, ctypes.c_void_p).value)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.codegen.gpu.host_threads import run_launches
+from tests.codegen.gpu.ptxas import assemble
+from tests.finalize.kernel_steps import run
+from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.objects.compile import compile_assembly
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.loop.parse import parse_func
+from tilewright.target.gpu import resolve
+
+STEPS = {"sum": ("0", "{a} + {b}"), "max": ("{low}", "max({a}, {b})")}
+LOW = {
+    "f32": "(-inf:f32)",
+    "f64": "(-inf:f64)",
+    "i64": "-99",
+    "i32": "-99:i32",
+    "f16": "(-inf:f16)",
+}
+
+
+def _combining(rows: int, lanes: int, dtype: str, op: str) -> Func:
+    zero = {"f32": "0.0", "f64": "0.0:f64", "i64": "0", "i32": "0:i32", "f16": "0.0:f16"}[dtype]
+    start = zero if op == "sum" else LOW[dtype]
+    step = STEPS[op][1].format(a="s[0]", b="part[0]")
+    return parse_func(f"""
+        func @k(x: {dtype}[{rows * lanes}], out y: {dtype}[{rows * lanes}]) {{
+          for b in grid(1) {{
+            alloc part: {dtype}[1] @register
+            alloc s: {dtype}[1] @register
+            for r in thread({rows}) {{
+              for t in thread({lanes}) {{ part[0] = x[r * {lanes} + t] }}
+            }}
+            for r2 in thread({rows}) {{
+              for k in combine({lanes}) {{
+                if k == 0 {{ s[0] = {start} }}
+                s[0] = {step}
+              }}
+            }}
+            for r3 in thread({rows}) {{
+              for u in thread({lanes}) {{ y[r3 * {lanes} + u] = s[0] }}
+            }}
+          }}
+        }}
+    """)
+
+
+def _expected(x: np.ndarray, rows: int, op: str) -> np.ndarray:
+    found = getattr(x.reshape(rows, -1), op)(axis=1, keepdims=True)
+    return np.broadcast_to(found, (rows, x.size // rows)).reshape(-1)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i64", "i32", "f16"])
+@pytest.mark.parametrize("op", ["sum", "max"])
+@pytest.mark.parametrize(("rows", "lanes"), [(1, 4), (3, 8), (2, 32), (1, 64), (1, 256)])
+def test_every_thread_has_the_result(rows: int, lanes: int, op: str, dtype: str) -> None:
+    func = _combining(rows, lanes, dtype, op)
+    kind = func.params[0].dtype.numpy
+    x = np.random.default_rng(3).integers(-9, 9, rows * lanes).astype(kind)
+    expected = _expected(x, rows, op)
+    np.testing.assert_array_equal(run(func, {"x": x}, {})["y"], expected)
+    arrays = {"x": x, "y": np.zeros_like(x)}
+    run_launches(func, arrays, {})
+    np.testing.assert_array_equal(arrays["y"], expected)
+
+
+def test_threads_exchange_by_shuffles(tmp_path: Path) -> None:
+    module = ModuleText()
+    emit_launches(module, _combining(4, 32, "f32", "sum"), ())
+    target = resolve("cuda")
+    text = compile_assembly(module.text(), target)
+    assert text.count("shfl.sync.bfly") == 5
+    assert "bar.sync" not in text
+    assemble(text, tmp_path)
+
+
+def test_some_of_the_warps_cannot_meet_alone() -> None:
+    with pytest.raises(CodegenError, match="cannot meet alone"):
+        emit_launches(ModuleText(), _combining(2, 64, "f32", "sum"), ())

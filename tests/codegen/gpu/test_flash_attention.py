@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.codegen.gpu.ptxas import assemble
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import on_threads
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.gpu.test_attention import attention
+from tilewright.codegen.gpu.launches import Launch, launches
+from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.objects.compile import compile_object
+from tilewright.core.dtypes import BF16, F16, DType
+from tilewright.finalize.gpu.pipeline import finalize_gpu
+from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+
+TILE = (128, 128)
+
+
+def emitted(size: int, mask: DType | None = None, **attrs: object) -> tuple[Launch, str]:
+    """The launch of attention, and the text of its module."""
+    func = attention(1024, 1024, size, heads=40, mask=mask, tile=TILE, **attrs)
+    scheduled = schedule_for_gpu(func, frozenset(), H200).func
+    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
+    (launch,) = launches(plain)
+    module = ModuleText(H200.architecture)
+    emit_launches(module, plain, ())
+    return launch, module.text()
+
+
+def test_products_are_begun_and_waited_for_behind_formulas() -> None:
+    _, text = emitted(128)
+    body = text[text.index("ptx_kernel") :]
+    calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
+    first = ["wgmma_bf16_128_nt_first", "wgmma_bf16_128_nt_begun"]
+    second = ["wgmma_bf16_128_rn_begun"] * 2
+    ends = ["wgmma_settle_128_2", "wgmma_settle_128"]
+    assert calls == [*first, ends[1], *first, *second, *ends, *second, ends[1]]
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(
+    ("size", "attrs"),
+    [
+        pytest.param(128, {}, marks=pytest.mark.slow),
+        (128, {"right": 0}),
+        pytest.param(128, {"mask": BF16}, marks=pytest.mark.slow),
+        (64, {}),
+    ],
+)
+def test_kernels_assemble_without_spills(
+    size: int, attrs: dict[str, object], tmp_path: Path
+) -> None:
+    launch, text = emitted(size, **attrs)  # type: ignore[arg-type]
+    report = assemble(compile_object(text, H200).decode(), tmp_path, H200.cpu)[launch.name]
+    assert (report.spilled, report.stack) == (0, 0)
+    assert launch.shared <= H200.block_shared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("queries", [256, 130], ids=["queries copied too", "queries past the end"])
+def test_emitted_code_by_threads_of_this_machine(queries: int) -> None:
+    """One block goes through both tiles."""
+    func = attention(queries, 256, 64, F16, right=0, tile=TILE)
+    one = replace(H200, multiprocessors=1)
+    on_threads(func, schedule_for_gpu(func, frozenset(), one).func, {})

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.gpu.mainloop import has_one_product, product_parts, walk_parts
+from tilewright.core.errors import CodegenError
+from tilewright.ir.loop.nodes import For, Stmt
+from tilewright.ir.loop.text import parse_func
+
+COPY_K = 'tile copy K[0 : 64] <- x1[k * 4096 : 64] using "bulk_f16_64x64"'
+COPY_V = 'tile copy V[0 : 64] <- x2[k * 4096 : 64] using "bulk_f16_64x64"'
+FIRST = 'for p in warp(4) { tile mma.nt S[0 : 64] <- A[0 : 64], K[0 : 64] using "wgmma_f16_64_rt" }'
+SECOND = (
+    'for q in warp(4) { tile mma.nn O[0 : 64] <- W[0 : 64], V[0 : 64] using "wgmma_f16_64_rn" }'
+)
+E = "for e in thread(128) { E[0] = S[0] * 2.0 }"
+W = "for w in thread(128) { W[0] = f16(E[0]) }"
+L = "for l in thread(128) { L[0] = E[0] }"
+
+
+def _body(*steps: str) -> Stmt:
+    func = parse_func(f"""func @f(x1: f16[16384], x2: f16[16384], out y0: f32[128]) {{
+      for b in grid(1) {{
+        alloc A: f16[1024] @fragment
+        alloc O: f32[1024] @fragment
+        alloc W: f16[1024] @fragment
+        alloc S: f32[1024] @fragment
+        alloc E: f32[1] @register
+        alloc L: f32[1] @register
+        alloc K: f16[4096] @shared
+        alloc V: f16[4096] @shared
+        for a in thread(128) {{ A[0] = f16(1.0) }}
+        for k in serial(4) {{apart=2}} {{ {"  ".join(steps)} }}
+        for y in thread(128) {{ y0[y] = O[0] }}
+      }}
+    }}""")
+    assert isinstance(func.body, For)
+    return func.body.body
+
+
+def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
+    parts = walk_parts(_body(COPY_K, "barrier", COPY_V, "barrier", FIRST, E, W, L, SECOND))
+    assert [ring.buffers for ring in parts.rings] == [("K",), ("V",)]
+    assert [len(ring.copies) for ring in parts.rings] == [1, 1]
+    names = [[s.name for s in part if isinstance(s, For)] for part in (parts.beside, parts.late)]
+    assert names == [["e", "l"], ["w"]]
+    assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (COPY_K, FIRST, E, W),
+        (COPY_K, FIRST, E, SECOND),
+        (
+            COPY_K,
+            COPY_V,
+            FIRST,
+            E,
+            "for w in thread(128) { W[0] = f16(L[0])  L[0] = 1.0 }",
+            L,
+            SECOND,
+        ),
+    ],
+    ids=["one product", "no copy", "an order"],
+)
+def test_other_loops_are_refused(steps: tuple[str, ...]) -> None:
+    with pytest.raises(CodegenError, match=r"gpu\.apart"):
+        walk_parts(_body(*steps))
+
+
+ONE = 'for p in warp(4) { tile mma.nt S[0 : 64] <- K[0 : 64], V[0 : 64] using "wgmma_f16_64_nt" }'
+
+
+def test_one_product_reads_one_ring() -> None:
+    body = _body(COPY_K, "barrier", COPY_V, "barrier", ONE)
+    assert has_one_product(body)
+    parts = product_parts(body)
+    assert parts.ring.buffers == ("K", "V")
+    assert len(parts.ring.copies) == 2
+    assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
+
+
+def test_formulas_beside_one_product_are_refused() -> None:
+    with pytest.raises(CodegenError, match=r"gpu\.apart"):
+        product_parts(_body(COPY_K, COPY_V, ONE, E))

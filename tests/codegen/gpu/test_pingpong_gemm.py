@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.codegen.gpu.host_threads import run_launches
+from tests.finalize.kernel_steps import run, sample
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, assembled, dense, the_kernel
+from tests.schedule.builtin.gpu.scheduled import H200, finalized
+from tilewright.codegen.gpu.launches import APART_THREADS, Launch, launches
+from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.core.dtypes import F16
+from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.ir.loop.nodes import Func
+from tilewright.schedule.builtin.gpu import select_rule
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import STAYING_TILES, MatrixTile
+
+ONE = replace(H200, multiprocessors=1)
+SMALL = MatrixTile(64, 64, 4, 1, 2, 1, 0.2, grouped=True, staying=2)
+
+
+def _scheduled(
+    sizes: tuple[int, int, int],
+    tile: MatrixTile,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str = "nn",
+) -> tuple[Func, Func]:
+    """A product with such a tile, before and after scheduling."""
+    monkeypatch.setattr(select_rule, "matrix_tile_of", lambda *_: tile)
+    return the_kernel(dense(*sizes, F16, order), ONE)
+
+
+def _emitted(scheduled: Func) -> tuple[Launch, str]:
+    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    module = ModuleText(H200.architecture)
+    emit_launches(module, plain, ())
+    (launch,) = launches(plain)
+    return launch, module.text()
+
+
+def test_groups_have_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch, text = _emitted(_scheduled((320, 64, 128), SMALL, monkeypatch)[1])
+    assert (str(launch.grid), str(launch.turns)) == ("1", "5")
+    assert (launch.threads, launch.workers) == (128, 256)
+    assert launch.all_threads == 256 + APART_THREADS
+    body = text[text.index("ptx_kernel") :]
+    calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
+    assert calls == ["wgmma_zero_64", "wgmma_f16_64_nn_ahead", "wgmma_settle_64"]
+
+
+def test_one_group_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def waits(groups: int) -> int:
+        tile = replace(SMALL, y=8 // groups, rows=128 // groups, staying=groups)
+        _, text = _emitted(_scheduled((256, 64, 64), tile, monkeypatch)[1])
+        return text.count("mbarrier.try_wait")
+
+    assert (waits(1), waits(2)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order", "tile"),
+    [
+        # Of the second group's first step the ring is two turns ahead.
+        ((320, 64, 320), "nn", SMALL),
+        ((192, 64, 64), "nt", replace(SMALL, stages=4)),
+        ((384, 64, 128), "nn", replace(SMALL, rows=128, repeats=2)),
+        ((256, 64, 192), "nn", replace(SMALL, rows=128, y=8, staying=1)),
+    ],
+    ids=["turns", "few steps", "rows twice", "one group"],
+)
+def test_emitted_code_by_threads_of_this_machine(
+    sizes: tuple[int, int, int],
+    order: str,
+    tile: MatrixTile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    func, scheduled = _scheduled(sizes, tile, monkeypatch, order)
+    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    arrays = sample(func, {})
+    own = {p.name: aligned(int(str(p.shape[0])), p.dtype.numpy) for p in plain.params}
+    for name, array in arrays.items():
+        own[name][: array.size] = array.reshape(-1)
+    run_launches(plain, own, {})
+    (result,) = plain.outputs
+    np.testing.assert_allclose(
+        own[result].astype(np.float32), product(sizes, arrays, order), rtol=1e-2, atol=1e-2
+    )
+
+
+def product(sizes: tuple[int, int, int], arrays: dict[str, np.ndarray], order: str) -> np.ndarray:
+    """What `dense` means."""
+    m, n, k = sizes
+    shapes = {"x": (m, k), "w": (n, k) if order[1] == "t" else (k, n), "bias": (n,)}
+    given = {
+        name: next(a for a in arrays.values() if a.shape == shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    w = given["w"].T if order[1] == "t" else given["w"]
+    return np.maximum((given["x"] @ w).astype(np.float16) + given["bias"], 0).reshape(-1)
+
+
+def test_the_loop_means_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = replace(SMALL, rows=128, repeats=2)
+    func, scheduled = _scheduled((128, 64, 64), tile, monkeypatch)
+    arrays = sample(func, {})
+    expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
+    for name, found in run(scheduled, arrays, {}).items():
+        np.testing.assert_array_equal(found, expected[name])
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("tile", STAYING_TILES, ids=str)
+def test_kernels_assemble_without_spills(
+    tile: MatrixTile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, scheduled = _scheduled((768, 6 * tile.columns, 768), tile, monkeypatch, "nt")
+    assembled(scheduled, H200, tmp_path)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.models import mlp
+from tilewright.arith.expr import Select, Var, const, maximum
+from tilewright.codegen.gpu.launches import Launch
+from tilewright.codegen.gpu.plan_manifest import LaunchedKernel, device_program, formula
+from tilewright.codegen.host.plan import Choose, KernelCall, ModelCode, Together, place
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import CodegenError
+from tilewright.driver.artifact.entry_point import frame_data
+from tilewright.driver.compiler import lower
+from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
+from tilewright.runtime.cuda.cuda_graph import ranges_of
+from tilewright.runtime.size_tree import value_of
+from tilewright.target.gpu import resolve
+
+N = Var("N")
+GPU = resolve("cuda")
+
+
+def test_formulas() -> None:
+    for e, value in (
+        (const(3), 3),
+        ((N + 255) // 256 * 4, 4),
+        (maximum(N % 7, const(2)), 3),
+        (Select((N < 20) & N.eq(10), N, const(0)), 10),
+    ):
+        assert value_of(formula(e), {"N": 10}) == value
+
+
+def test_what_the_host_cannot_compute_is_refused() -> None:
+    with pytest.raises(CodegenError, match="cannot compute"):
+        formula(Var("x", F32) / Var("y", F32))
+
+
+def test_what_may_run_side_by_side_is_done_in_order() -> None:
+    calls = tuple(KernelCall(name, (place("arena", 64),), (N,)) for name in "ab")
+    code = ModelCode(("N",), (Together(calls),), ((N,),))
+    found = device_program(code, [], GPU)["actions"]
+    assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
+    assert found[0]["buffers"] == [["arena", 64, 0]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "room", "span"),
+    [
+        ((6, 8), (6, 8), [192, []]),
+        ((6, 8), (6, 20), [32, [[6, 80]]]),
+        ((3, 5, 8), (3, 9, 8), [160, [[3, 288]]]),
+        ((2, 3, 4), (2, 3, 9), [16, [[3, 36], [2, 108]]]),
+        ((4, 6, 8), (9, 6, 8), [768, []]),
+    ],
+)
+def test_where_a_buffer_has_bytes(
+    shape: tuple[int, ...], room: tuple[int, ...], span: list[Any]
+) -> None:
+    sizes = (tuple(map(const, shape)), tuple(map(const, room)))
+    flat = Buffer("x", F32, (const(int(np.prod(room))),))
+    launch = Launch("k", const(1), 32, "", Seq(()))
+    kernel = LaunchedKernel("k", (), (flat,), (launch,), {"x": sizes})
+    data = device_program(ModelCode((), (), ()), [kernel], GPU)["kernels"]["k"]
+    assert data["spans"] == [span]
+    starts = {r[0] for r in ranges_of(0, span, {})}
+    indices = np.indices(shape).reshape(len(shape), -1)
+    touched = {4 * int(i) for i in np.ravel_multi_index(indices, room)}
+    assert {s + n for s in starts for n in range(0, span[0], 4)} == touched
+
+
+def test_a_model_is_data() -> None:
+    data = frame_data(lower(mlp("N"), target="cuda"))["program"]
+    assert json.loads(json.dumps(data)) == data
+    assert data["symbols"] == ["N"]
+    assert {a["do"] for a in data["actions"]} == {"call"}
+    called = {a["kernel"] for a in data["actions"]}
+    assert called == set(data["kernels"])
+    for kernel in data["kernels"].values():
+        assert all(
+            x["threads"] >= 1 and value_of(x["grid"], {s: 9 for s in kernel["sizes"]})
+            for x in kernel["launches"]
+        )
+
+
+def launched(*launches: Launch, target: str = "cuda") -> list[dict[str, Any]]:
+    """What the manifest says of launches."""
+    kernel = LaunchedKernel("k", (), (), launches, {})
+    data = device_program(ModelCode((), (), ()), [kernel], resolve(target))
+    found: list[dict[str, Any]] = data["kernels"]["k"]["launches"]
+    return found
+
+
+def test_launches_begin_early_unless_several_blocks_would_go_where_room_is_first() -> None:
+    plain = Launch("k", const(4), 32, "", Seq(()))
+    some = (plain, replace(plain, resident=1), replace(plain, resident=2))
+    together = replace(plain, together=True)
+    assert [x["early"] for x in launched(*some, together)] == [True, True, False, False]
+    assert not any(x["early"] for x in launched(*some, target="cuda -arch=sm_80"))
+
+
+def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> None:
+    small, large = (Launch("k", const(n), 32, "", Seq(())) for n in (100, 100_000))
+    unknown = replace(small, grid=N)
+    most = Buffer("s", F32, (const(GPU.shared // 8 + 1),), "shared")
+    product = replace(large, body=Alloc(most, Seq(())))
+    found = launched(small, large, unknown, product)
+    assert [x["keeps_shared"] for x in found] == [True, False, False, False]
+    assert not any(x["keeps_shared"] for x in launched(small, large, unknown))
+
+
+def test_steps_are_numbered_as_the_manifest_lists_them() -> None:
+    one, two, three = (KernelCall(name, (), ()) for name in "abc")
+    choice = Choose(place("arena", 0), (one,), (two,), ())
+    found = device_program(ModelCode((), (choice, three), ()), [], GPU)["actions"]
+    assert [found[0]["then"][0]["step"], found[0]["other"][0]["step"], found[1]["step"]] == [
+        0,
+        1,
+        2,
+    ]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.objects.compile import (
+    compile_assembly,
+    compile_object,
+    optimized_llvm,
+    target_machine,
+)
+from tilewright.core.errors import CodegenError
+from tilewright.target.cpu import NAMED, host
+
+ADD = """
+define float @f(float %x, float %y) {
+  %p = fmul contract float %x, %y
+  %s = fadd contract float %p, %x
+  ret float %s
+}
+"""
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_target_gives_an_object(name: str) -> None:
+    assert compile_object(ADD, NAMED[name])[:4] == b"\x7fELF"
+    assert target_machine(NAMED[name]).triple == NAMED[name].triple
+
+
+def test_contraction_gives_one_instruction() -> None:
+    assert "vfmadd" in compile_assembly(ADD, NAMED["x86-64-v3"])
+    assert "fmadd" in compile_assembly(ADD, NAMED["aarch64"])
+
+
+def test_text_that_llvm_refuses_is_an_error_of_ours() -> None:
+    with pytest.raises(CodegenError, match=r"codegen.llvm"):
+        compile_object("define i32 @f() { ret i64 0 }", host())
+
+
+def test_optimized_text_is_text() -> None:
+    text = "define i64 @f(i64 %x) { %a = add i64 %x, 0\n ret i64 %a }"
+    assert "add i64" not in optimized_llvm(text, host())

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from tests.models import mlp
+from tilewright.driver.compiler import lower
+from tilewright.driver.kernel.backend import BACKENDS, backend_of
+from tilewright.target.cpu import host
+from tilewright.target.gpu import resolve
+
+
+def test_one_for_each_kind_of_machine() -> None:
+    assert backend_of(host()) is BACKENDS["cpu"]
+    assert backend_of(resolve("cuda")) is BACKENDS["gpu"]
+
+
+def test_text_of_a_kernel() -> None:
+    for target, word in (("native", "define void"), ("cuda", "define ptx_kernel void")):
+        build = lower(mlp(2), target=target)
+        kernel = build.steps[0].kernel
+        made = backend_of(build.target)
+        assert word in made.emit(kernel.plain, kernel.sizes, build.target, "f32")

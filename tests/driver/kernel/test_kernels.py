@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models import convnet, mlp, transformer
+from tilewright.core.errors import ConfigError, VerifyError
+from tilewright.driver.compiler import lower
+from tilewright.driver.kernel.kernels import Kernel, read_override
+from tilewright.ir.loop.text import print_func
+
+X86 = {"target": "x86-64-v3"}
+
+
+def _kernels(model: object, **options: object) -> dict[str, Kernel]:
+    return {s.kernel.name: s.kernel for s in lower(model, **X86, **options).steps}  # type: ignore[arg-type]
+
+
+def _dump(folder: Path, kernels: dict[str, Kernel]) -> None:
+    for name, kernel in kernels.items():
+        (folder / f"{name}.loops").write_text(print_func(kernel.func))
+
+
+@pytest.mark.parametrize(
+    "model", [mlp("N"), convnet(1), transformer("N", "S")], ids=lambda m: m.graph.name
+)
+def test_dumped_kernels_come_back_the_same(model: object, tmp_path: Path) -> None:
+    before = _kernels(model)
+    _dump(tmp_path, before)
+    after = _kernels(model, overrides=tmp_path)
+    assert before.keys() == after.keys()
+    for name, kernel in after.items():
+        assert kernel.rule == "override"
+        assert print_func(kernel.plain) == print_func(before[name].plain)
+        assert kernel.layouts == before[name].layouts
+        assert kernel.sizes == before[name].sizes
+
+
+def test_kernels_without_a_file_stay(tmp_path: Path) -> None:
+    before = _kernels(mlp("N"))
+    name = next(iter(before))
+    _dump(tmp_path, {name: before[name]})
+    after = _kernels(mlp("N"), overrides=tmp_path)
+    assert [k.name for k in after.values() if k.rule == "override"] == [name]
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    func = _kernels(mlp("N"))["softmax"].func
+    path = tmp_path / "softmax.loops"
+    text = print_func(func)
+    path.write_text(text.replace("@softmax", "@other"))
+    with pytest.raises(ConfigError, match="name of function other") as caught:
+        read_override(path, func)
+    assert "func @softmax(" in caught.value.help
+    path.write_text(text.replace("vectorize(", "unroll(").replace("parallel(", "parallel(1 + "))
+    read_override(path, func)
+    path.write_text(text.replace("writes softmax[", "writes x0[", 1))
+    with pytest.raises(VerifyError, match=r"softmax\.loops"):
+        read_override(path, func)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_override(path, func)
+
+
+def test_equal_groups_share_a_kernel() -> None:
+    build = lower(transformer("N", "S"), **X86)  # type: ignore[arg-type]
+    assert len({s.kernel.name for s in build.steps}) < len(build.steps)

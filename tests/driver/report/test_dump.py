@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models import mlp
+from tilewright.core.config import override
+from tilewright.core.errors import ConfigError
+from tilewright.driver.artifact.entry_point import emit_modules
+from tilewright.driver.compiler import lower
+from tilewright.driver.report.dump import dump_stages
+from tilewright.ir.loop.text import parse_func
+
+
+def test_every_kernel_after_every_stage(tmp_path: Path) -> None:
+    build = lower(mlp("N"))
+    modules = emit_modules(build)
+    dump_stages(build, modules)
+    assert not list(tmp_path.iterdir())
+    with override(dump="stages", dump_dir=tmp_path / "dump"):
+        dump_stages(build, modules)
+    kernels = {s.kernel.name: s.kernel for s in build.steps}
+    assert {p.name for p in (tmp_path / "dump").iterdir()} == set(kernels)
+    for name in kernels:
+        folder = tmp_path / "dump" / name
+        assert sorted(p.name for p in folder.iterdir()) == [
+            "01-schedule.txt",
+            "02-finalize.txt",
+            "03-codegen.txt",
+        ]
+        assert parse_func((folder / "01-schedule.txt").read_text()).name == name
+    (tmp_path / "file").write_text("")
+    with override(dump="stages", dump_dir=tmp_path / "file"), pytest.raises(ConfigError):
+        dump_stages(build, modules)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from tilewright.driver.gc_tuning import RARELY, rare_collections
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+def test_searches_are_rare_in_the_block_only() -> None:
+    gc.set_threshold(700, 10, 10)
+    with rare_collections():
+        assert gc.get_threshold() == RARELY
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize("threshold", [(0, 10, 10), (1_000_000, 5, 5)])
+def test_a_program_that_searches_less_is_left_alone(threshold: tuple[int, int, int]) -> None:
+    gc.set_threshold(*threshold)
+    with rare_collections():
+        assert gc.get_threshold() == threshold
+
+
+def test_an_error_restores_what_was() -> None:
+    gc.set_threshold(700, 10, 10)
+
+    def fail() -> None:
+        with rare_collections():
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert gc.get_threshold() == (700, 10, 10)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tilewright as tw
+from tests.frontends.torch.eager import random
+from tilewright.core.errors import ConfigError
+from tilewright.driver.sources import is_torch, read_source
+
+
+def test_a_module_is_compiled() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU()).eval()
+    x = random(2, 3)
+    model = tw.compile(module, inputs=(x,))
+    expected = module(x).detach().numpy()
+    np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model(input=x.numpy()), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_exported_program_keeps_its_sizes_open() -> None:
+    module = torch.nn.Linear(3, 4).eval()
+    shapes = {"input": {0: torch.export.Dim("batch", min=2)}}
+    model = tw.compile(torch.export.export(module, (random(2, 3),), dynamic_shapes=shapes))
+    assert model(random(7, 3)).shape == (7, 4)
+
+
+def test_other_sources_take_no_examples() -> None:
+    assert read_source("model.onnx", None) == "model.onnx"
+    assert not is_torch("model.onnx")
+    with pytest.raises(ConfigError, match="example inputs are for modules of torch"):
+        tw.compile("model.onnx", inputs=(1,))

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.walk import conjuncts
+from tilewright.finalize.cpu.loop_partition import partition
+from tilewright.finalize.vectorize import vectorize
+from tilewright.ir.loop.interp.run import run_func
+from tilewright.ir.loop.nodes import Func, If
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import loops, statements
+
+
+def _guarded(n: str, extent: str, limit: str) -> Func:
+    return parse_func(
+        f"""
+        func @f(x: f32[{n} + 16], out y: f32[{extent} * 4]) {{
+          for o in serial({extent}) {{
+            for i in vectorize(4) {{
+              if o * 4 + i < {limit} {{ y[o * 4 + i] = x[o * 4 + i] + 1.0 }}
+            }}
+          }}
+        }}"""
+    )
+
+
+def _same(before: Func, after: Func, shapes: dict[str, int], sizes: dict[str, int]) -> None:
+    x = np.arange(shapes["x"], dtype="f4")
+    expected, found = np.full(shapes["y"], -1, "f4"), np.full(shapes["y"], -1, "f4")
+    run_func(before, {"x": x, "y": expected}, sizes)
+    run_func(after, {"x": x, "y": found}, sizes)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_an_inner_loop_that_runs_differently_often_in_each_iteration() -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[N + 16], out y: f32[(N + 7) // 8 * 8]) {
+          for o in serial((N + 7) // 8) {
+            for p in serial(min((N - o * 8 + 3) // 4, 2)) {
+              for i in vectorize(4) {
+                if o * 8 + p * 4 + i < N { y[o * 8 + p * 4 + i] = x[o * 8 + p * 4 + i] + 1.0 }
+              }
+            }
+          }
+        }"""
+    )
+    for n in (0, 1, 4, 7, 13, 16):
+        size = (n + 7) // 8 * 8
+        _same(before, partition(before), {"x": n + 16, "y": size}, {"N": n})
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11])
+# The guard may hold everywhere, nowhere, or end anywhere: the loop must not be left.
+@pytest.mark.parametrize("limit", ["N", "N + 5", "N - 6", "7", "N * 2 - 3"])
+def test_main_part_and_tail(limit: str, n: int) -> None:
+    before = _guarded("N", "((N + 3) // 4)", limit)
+    extent = -(-n // 4)
+    shapes, sizes = {"x": n + 16, "y": extent * 4}, {"N": n}
+    _same(before, partition(before), shapes, sizes)
+    _same(before, vectorize(partition(before)), shapes, sizes)
+
+
+@pytest.mark.parametrize(("extent", "limit"), [(3, 12), (3, 9), (3, 0), (3, -5), (3, 40), (0, 0)])
+def test_constant_sizes(extent: int, limit: int) -> None:
+    before = _guarded("0", str(extent), str(limit))
+    after = partition(before)
+    _same(before, after, {"x": 16, "y": extent * 4}, {})
+    guards = [s for _, s in statements(after.body) if isinstance(s, If)]
+    assert bool(guards) == (0 < extent and limit < 4 * extent)
+
+
+def test_the_main_part_has_no_guard() -> None:
+    after = partition(_guarded("N", "((N + 3) // 4)", "N"))
+    text = print_func(after)
+    assert "for o in serial(N // 4) {" in text
+    assert text.index("if ") > text.index("for o.tail")
+    names = [loop.name for loop in loops(after.body)]
+    assert len(set(names)) == len(names)
+
+
+TRIANGLE = """
+func @f(x: f32[N], out y: f32[N]) {
+  for r in serial(N) {
+    for o in serial((N + 3) // 4) {
+      for i in vectorize(4) {
+        if o * 4 + i < N { y[o * 4 + i] = y[o * 4 + i] + x[o * 4 + i ? o * 4 + i < r + 1] }
+      }
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 12])
+def test_a_guard_may_depend_on_outer_loops(n: int) -> None:
+    before = parse_func(TRIANGLE)
+    shapes, sizes = {"x": n, "y": n}, {"N": n}
+    _same(before, partition(before), shapes, sizes)
+
+
+DATA = """
+func @f(n: i64[8], out y: f32[12]) {
+  for o in serial(3) {
+    for i in vectorize(4) {
+      if o * 4 + i < n[i] + n[0] { y[o * 4 + i] = 1.0 } else { y[o * 4 + i] = 2.0 }
+    }
+  }
+}"""
+
+
+def test_a_guard_on_data_stays() -> None:
+    before = parse_func(DATA)
+    assert partition(before) == before
+
+
+def test_a_guard_whose_limit_moves_with_the_inner_loop_stays_inside() -> None:
+    text = """
+    func @f(out y: f32[8, 8]) {
+      for a in serial(8) {
+        for o in serial(2) {
+          for i in vectorize(4) { if a < o * 4 + i + 1 { y[a, o * 4 + i] = 1.0 } }
+        }
+      }
+    }"""
+    before = parse_func(text)
+    expected, found = np.zeros((8, 8), "f4"), np.zeros((8, 8), "f4")
+    run_func(before, {"y": expected})
+    run_func(partition(before), {"y": found})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_parallel_loop_keeps_its_main_part_parallel() -> None:
+    text = print_func(
+        partition(
+            parse_func(
+                print_func(_guarded("N", "((N + 3) // 4)", "N")).replace(
+                    "for o in serial", "for o in parallel"
+                )
+            )
+        )
+    )
+    assert "for o in parallel(N // 4)" in text
+    assert "for o.tail in serial" in text
+
+
+def test_conjuncts() -> None:
+    func = parse_func("func @f(out y: f32[4]) { if N < 4 & 2 < N & M < N { y[0] = 1.0 } }")
+    assert isinstance(func.body, If)
+    assert [str(c) for c in conjuncts(func.body.cond)] == ["N < 4", "2 < N", "M < N"]
+
+
+PADDED = """
+func @f(x: f32[{n}], out y: f32[{size}]) {{
+  for o in {kind}({count}) {{
+    for i in vectorize(4) {{
+      if o * 4 + i < {size} {{
+        y[o * 4 + i] = x[o * 4 + i - {pad} ? {before} < o * 4 + i & o * 4 + i < {end}]
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+@pytest.mark.parametrize("pad", [1, 3, 4, 9, 30])
+@pytest.mark.parametrize("n", [1, 6, 16, 21])
+def test_loads_that_are_masked_at_the_begin(n: int, pad: int, kind: str) -> None:
+    size = n + pad + 2
+    values = {"n": n, "size": size, "count": -(-size // 4), "pad": pad, "before": pad - 1}
+    before = parse_func(PADDED.format(kind=kind, end=n + pad, **values))
+    after = partition(before)
+    _same(before, after, {"x": n, "y": size}, {})
+    _same(before, vectorize(after), {"x": n, "y": size}, {})
+    names = [loop.name for loop in loops(after.body)]
+    assert len(set(names)) == len(names)
+
+
+def test_between_begin_and_end_nothing_is_masked() -> None:
+    values = {"n": 30, "size": 34, "count": 9, "pad": 2, "before": 1, "end": 32}
+    text = print_func(partition(parse_func(PADDED.format(kind="serial", **values))))
+    main = text[text.index("for o in serial(7)") : text.index("for o.tail")]
+    assert "for o.head in serial(1)" in text
+    assert "?" not in main
+    assert "if" not in main
+
+
+def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
+    text = """
+    func @f(x: f32[8], out y: f32[8]) {{
+      for i in serial(8) {note}{{
+        y[i] = x[i - 1 ? 0 < i & i < 7]
+      }}
+    }}"""
+    plain, noted = (parse_func(text.format(note=note)) for note in ("", "{cut=1} "))
+    assert print_func(partition(plain)) == print_func(plain)
+    assert [loop.name for loop in loops(partition(noted).body)] == ["i.head", "i", "i.tail"]
+    _same(noted, partition(noted), {"x": 8, "y": 8}, {})
+
+
+@pytest.mark.parametrize("n", [1, 4, 6, 13])
+def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> None:
+    before = parse_func(
+        """
+        func @f(x: f32[B * N], out y: f32[B * ((N + 3) // 4) * 4]) {
+          for p in parallel(B * ((N + 3) // 4)) {whole=1} {
+            for i in vectorize(4) {
+              y[p * 4 + i] = x[p // ((N + 3) // 4) * N + p % ((N + 3) // 4) * 4 + i
+                ? p % ((N + 3) // 4) * 4 + i < N]
+            }
+          }
+        }"""
+    )
+    after = partition(before)
+    _same(before, after, {"x": 3 * n, "y": 3 * -(-n // 4) * 4}, {"B": 3, "N": n})
+    (test,) = (s for _, s in statements(after.body) if isinstance(s, If))
+    assert "?" not in str(test.then)
+    assert "?" in str(test.orelse)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.finalize.gpu.pad_shared import stagger
+from tilewright.ir.loop.interp.run import run_func
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import buffers
+
+TURN = """func @f(A: f32[32, 32], out B: f32[32, 32]) {
+  for b in grid(1) {
+    alloc T: f32[32, 32] @shared
+    for y in thread(8) { for x in thread(32) {
+      for i in serial(4) { T[i * 8 + y, x] = A[i * 8 + y, x] } } }
+    for y2 in thread(8) { for x2 in thread(32) {
+      for i2 in serial(4) { B[i2 * 8 + y2, x2] = T[x2, i2 * 8 + y2] } } }
+  }
+}"""
+
+
+def test_rows_read_across_are_longer() -> None:
+    after = stagger(parse_func(TURN))
+    assert [str(d) for d in buffers(after)["T"].shape] == ["32", "33"]
+    a, b = np.arange(1024, dtype=np.float32).reshape(32, 32), np.zeros((32, 32), np.float32)
+    run_func(after, {"A": a, "B": b}, {})
+    np.testing.assert_array_equal(b, a.T)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T[x2, i2 * 8 + y2]", "T[i2 * 8 + y2, x2]"),
+        ("for i2 in serial", "for i2 in vectorize"),
+        ("@shared", ""),
+    ],
+)
+def test_others_stay(old: str, new: str) -> None:
+    func = parse_func(TURN.replace(old, new))
+    assert stagger(func) == func
+
+
+def test_single_values_have_no_rows() -> None:
+    body = "alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[]"
+    func = parse_func(f"func @f(out B: f32[]) {{ for b in grid(1) {{ {body} }} }}")
+    assert stagger(func) == func

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.finalize.kernel_steps import run, sample
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.place_barriers import place_barriers
+from tilewright.finalize.gpu.software_pipeline import overlap_copies
+from tilewright.ir.loop.nodes import Await, Commit, Func, Tile
+from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.ir.loop.walk import statements
+
+SUMS = """func @sums(A: f32[N * 64 + 3], out C: f32[64]) %s {
+  for b in grid(1) {
+    alloc S: f32[1] @register
+    for x in thread(64) { S[0] = 0.0 }
+    for k in serial(N) {stages=3} {
+      alloc T: f32[64] @shared
+      for z in thread(16) { %s }
+      for y in thread(64) { S[0] += T[63 - y] }
+    }
+    for v in thread(64) { C[v] = S[0] }
+  }
+}"""
+COPY = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4)]"
+MASKED = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4) ? ramp(k * 64 + z * 4, 1, 4) < 72]"
+
+
+def staged(copy: str = COPY, notes: str = "{aligned=16}") -> tuple[Func, Func]:
+    func = parse_func(SUMS % (notes, copy))
+    return func, overlap_copies(place_barriers(func))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("notes", ["{aligned=16}", ""])
+def test_meaning(steps: int, notes: str) -> None:
+    before, after = staged(notes=notes)
+    sizes = {"N": steps}
+    arrays = sample(before, sizes)
+    expected = run(before, arrays, sizes)["C"].copy()
+    if notes:  # flat tiles are for the emitter alone
+        assert any(isinstance(s, Tile) for _, s in statements(after.body))
+    else:
+        np.testing.assert_allclose(run(after, arrays, sizes)["C"], expected, rtol=1e-6)
+
+
+def test_one_barrier_a_step() -> None:
+    _, after = staged()
+    text = print_func(after)
+    loop = text[text.index("for k in") :]
+    assert loop.count("barrier") == 1
+    assert [s.groups for _, s in statements(after.body) if isinstance(s, Await)] == [1]
+    assert sum(isinstance(s, Commit) for _, s in statements(after.body)) == 2
+    assert "alloc T: f32[192] @shared" in text
+
+
+def test_pieces_are_copied_while_threads_go_on() -> None:
+    assert 'using "copy_async"' in print_func(staged()[1])
+    assert "copy_async" not in print_func(staged(notes="")[1])
+    odd = COPY.replace("k * 64 + z * 4", "k * 64 + z * 4 + 1")
+    assert "copy_async" not in print_func(staged(odd)[1])
+
+
+WORD = "for w in serial(4) { T[z * 4 + w] = A[k * 64 + z * 4 + w ? k * 64 + z * 4 + w < 70] }"
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
+def test_words_are_copied_so_wherever_they_begin(steps: int) -> None:
+    before, after = staged(WORD, notes="")
+    assert 'using "copy_async_word"' in print_func(after)
+    arrays = sample(before, {"N": steps})
+    expected = run(before, arrays, {"N": steps})["C"].copy()
+    np.testing.assert_allclose(run(after, arrays, {"N": steps})["C"], expected, rtol=1e-6)
+
+
+def test_a_piece_is_whole_or_zero() -> None:
+    text = print_func(staged(MASKED)[1])
+    assert "copy_async" in text
+    assert "= 0.0" in text[text.index("else") :]
+    assert "copy_async" not in print_func(staged(MASKED.replace("72", "74"))[1])
+
+
+def test_a_loop_without_copies() -> None:
+    loop = "for k in serial(2) {stages=2} { for x in thread(4) { C[x] = 0.0 } }"
+    text = f"func @f(out C: f32[8]) {{ {loop} }}"
+    with pytest.raises(CodegenError, match="does not copy"):
+        overlap_copies(parse_func(text))
+
+
+PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096]) {aligned=16} {
+  for b in grid(1) {
+    alloc S: f32[16, 64] @fragment
+    for w in warp(4) { tile fill S[0 : 64] using "wgmma_zero_64" }
+    for k in serial(N) {stages=4} {
+      alloc L: bf16[4096] @shared
+      alloc R: bf16[4096] @shared
+      tile copy L[0 : 64] <- A[k * 4096 : 64] using "bulk_bf16_64x64"
+      tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"
+      barrier
+      for y in warp(4) {
+        tile mma.nt S[0 : 64] <- L[y * 1024 : 64], R[0 : 64] using "wgmma_bf16_64_nt"
+      }
+    }
+  }
+}"""
+
+
+def test_whole_tiles_are_counted_and_products_go_on() -> None:
+    text = print_func(overlap_copies(parse_func(PRODUCT)))
+    before, loop = text.split("for k in")
+    assert before.count("bulk_counter_2") == 1
+    assert "for k.ahead in serial(3)" in before
+    order = ["arrived k.counter[k % 4] turn k // 4 % 2", "wgmma_bf16_64_nt_ahead", "barrier"]
+    order += ["if k + 3 < N", "k.counter[(k + 3) % 4] using", "wgmma_settle_64"]
+    places = [loop.index(word) for word in order]
+    assert places == sorted(places)
+    assert loop.count("barrier") == 1
+
+
+def test_whole_tiles_and_others_are_not_mixed() -> None:
+    mixed = PRODUCT.replace(
+        'tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"',
+        "for t in thread(64) { R[t] = B[k * 4096 + t] }",
+    )
+    with pytest.raises(CodegenError, match="whole tiles and others"):
+        overlap_copies(parse_func(mixed))
+    with pytest.raises(CodegenError, match="whole tiles and others"):
+        overlap_copies(parse_func(PRODUCT.replace(" {aligned=16}", "")))

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import F32
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.storage_scope import STACK_LIMIT, room_on
+from tilewright.ir.loop.nodes import Buffer, For, Seq
+from tilewright.target.gpu import resolve
+
+H200 = resolve("cuda")
+GRID, THREAD = (For(kind, const(4), kind, Seq(())) for kind in ("grid", "thread"))
+
+
+def _buffer(scope: str) -> Buffer:
+    return Buffer("T", F32, (const(4),), scope)
+
+
+def test_by_the_loops_around() -> None:
+    room = room_on(H200)
+    assert room(_buffer("global"), (), 16) is None
+    assert room(_buffer("global"), (GRID,), 16) == "shared"
+    assert room(_buffer("global"), (GRID, THREAD), 16) == "local"
+    assert room(_buffer("global"), (GRID, THREAD), STACK_LIMIT + 1) is None
+    assert room(_buffer("register"), (GRID,), 1 << 20) == "register"
+
+
+def test_shared_memory_ends() -> None:
+    room = room_on(H200)
+    assert room(_buffer("shared"), (GRID,), H200.static_shared - 128) == "shared"
+    assert room(_buffer("global"), (GRID,), 129) is None
+    left = H200.block_shared - H200.static_shared + 128
+    with pytest.raises(CodegenError, match=f"have room for {left}"):
+        room(_buffer("shared"), (GRID,), left + 1)
+    assert room(_buffer("shared"), (GRID,), left) == "shared"

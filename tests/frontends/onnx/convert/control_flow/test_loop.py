@@ -1,0 +1,250 @@
+"""Loop: trip counts and conditions, rows, captured values, and what must run on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.frontends.onnx.segments.staged_models import parsed
+from tilewright.core.errors import FrontendError
+from tilewright.driver.compile import compile
+from tilewright.driver.segmented.model import StagedModel
+from tilewright.frontends.onnx.importer import import_onnx
+from tilewright.ops.control.loop import LoopAttrs
+from tilewright.runtime.cpu.executable import Executable
+
+BODY = """
+    b (int64 i, bool c, float[m] h) => (bool going, float[m] next, float[m] row) {
+        going = Identity (c)
+        f = CastLike (i, x)
+        scaled = Mul (x, f)
+        next = Add (h, scaled)
+        row = Neg (next)
+    }
+"""
+
+
+Meaning = Callable[..., tuple[Any, ...]]
+
+
+def check(
+    model: onnx.ModelProto, meaning: Meaning, *runs: dict[str, np.ndarray], native: bool = True
+) -> None:
+    """Compare with a function of the inputs that gives the outputs."""
+    with compile(model, cache=False) as compiled:
+        assert isinstance(compiled, Executable if native else StagedModel)
+        for given in runs:
+            found = compiled.run(given)
+            names = [v.name for v in model.graph.output]
+            for name, array in zip(names, meaning(**given), strict=True):
+                assert found[name].shape == np.shape(array), name
+                np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
+
+
+def sums(count: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What BODY gives after so many steps."""
+    rows = [x + x * (i * (i + 1) // 2) for i in range(count)]
+    return (rows[-1] if rows else x), -np.reshape(rows, (count, *x.shape))
+
+
+def doubled(most: float, h: float, below: float) -> tuple[float, list[float]]:
+    """What WHILE gives if it begins."""
+    rows: list[float] = []
+    while len(rows) < most:
+        rows.append(float(h))
+        h = h + h
+        if not h < below:
+            break
+    return h, rows
+
+
+def x(size: int = 5) -> np.ndarray:
+    return np.random.default_rng(size).normal(size=size).astype(np.float32)
+
+
+def test_a_constant_count() -> None:
+    model = parsed(f"""
+    g (float[m] x) => (float[m] y, float[n, m] rows) {{
+        n = Constant <value = int64 {{7}}> ()
+        y, rows = Loop <body = {BODY}> (n, , x)
+    }}""")
+    check(model, lambda x: sums(7, x), {"x": x()}, {"x": x(33)})
+
+
+def test_a_count_that_is_a_size() -> None:
+    model = parsed(f"""
+    g (float[m] x) => (float[m] y, float[n, m] rows) {{
+        shape = Shape (x)
+        n = Squeeze (shape)
+        y, rows = Loop <body = {BODY}> (n, , x)
+    }}""")
+    check(model, lambda x: sums(len(x), x), {"x": x()}, {"x": x(1)})
+
+
+def test_a_count_that_is_data() -> None:
+    model = parsed(f"""
+    g (int64 n, float[m] x) => (float[m] y) {{
+        y, unused = Loop <body = {BODY}> (n, , x)
+    }}""")
+    model.graph.node[0].output[1] = ""
+    runs = ({"n": np.array(n), "x": x()} for n in (3, 0, 100, -2))
+    check(model, lambda n, x: sums(max(n, 0), x)[:1], *runs)
+
+
+def test_rows_of_a_count_that_is_data_wait_for_it() -> None:
+    model = parsed(f"""
+    g (int64 n, float[m] x) => (float[m] y, float[k, m] rows) {{
+        y, rows = Loop <body = {BODY}> (n, , x)
+    }}""")
+    runs = ({"n": np.array(n), "x": x()} for n in (3, 0, 17, 1, 4))
+    check(model, lambda n, x: sums(n, x), *runs, native=False)
+
+
+def test_one_plan_serves_all_counts() -> None:
+    model = parsed(f"""
+    g (int64 n, float[m] x) => (float[m] y, float[k, m] rows) {{
+        two = Constant <value = int64 {{2}}> ()
+        twice = Mul (n, two)
+        y, rows = Loop <body = {BODY}> (twice, , x)
+    }}""")
+    with compile(model, cache=False) as compiled:
+        assert isinstance(compiled, StagedModel)
+        for n in (2, 3, 50):
+            found = compiled.run({"n": np.array(n), "x": x()})
+            np.testing.assert_allclose(found["rows"], sums(2 * n, x())[1], rtol=1e-5)
+        assert compiled.explain().count("kernel calls") == 2
+
+
+WHILE = """
+    b (int64 i, bool c, float h, float[m] z) => (bool going, float next, float[m] z, float row) {
+        next = Add (h, h)
+        going = Less (next, below)
+        row = Identity (h)
+    }
+"""
+
+
+def test_a_condition() -> None:
+    model = parsed(f"""
+    g (float h, float below, bool start, float[m] x) => (float y, float[m] z) {{
+        y, z, unused = Loop <body = {WHILE}> (, start, h, x)
+    }}""")
+    model.graph.node[0].output[2] = ""
+    values = {"below": np.float32(50), "h": np.float32(1), "x": x()}
+    runs = ({**values, "start": np.array(start)} for start in (True, False))
+
+    def meaning(h: Any, below: Any, start: Any, x: Any) -> tuple[Any, ...]:
+        return (doubled(99, h, below)[0] if start else h), x
+
+    check(model, meaning, *runs)
+
+
+@pytest.mark.parametrize(("most", "native"), [(9, True), (10**12, False)])
+def test_rows_of_a_loop_that_may_end_early(most: int, native: bool) -> None:
+    model = parsed(f"""
+    g (float h, float below, float[m] x) => (float y, float[k] rows) {{
+        n = Constant <value = int64 {{{most}}}> ()
+        start = Constant <value = bool {{1}}> ()
+        y, z, r = Loop <body = {WHILE}> (n, start, h, x)
+        rows = Identity (r)
+    }}""")
+    runs = ({"below": np.float32(b), "h": np.float32(1), "x": x()} for b in (50, 0, 1e3))
+    check(model, lambda h, below, x: doubled(most, h, below), *runs, native=native)
+
+
+def test_what_it_carries_grows() -> None:
+    model = parsed("""
+    g (float[m] x) => (float[k] y) {
+        n = Constant <value = int64 {3}> ()
+        y = Loop <body = b (int64 i, bool c, float[k] h) => (bool going, float[k] next) {
+            going = Identity (c)
+            next = Concat <axis = 0> (h, x)
+        }> (n, , x)
+    }""")
+    check(model, lambda x: (np.tile(x, 4),), {"x": x()}, native=False)
+
+
+def test_what_waits_inside_runs_on_the_host() -> None:
+    model = parsed("""
+    g (float[m] x, int64[k] shape) => (float y) {
+        n = Constant <value = int64 {3}> ()
+        zero = Constant <value = float {0}> ()
+        y = Loop <body = b (int64 i, bool c, float h) => (bool going, float next) {
+            going = Identity (c)
+            one = Constant <value = int64[1] {1}> ()
+            wide = Concat <axis = 0> (one, shape)
+            big = Expand (x, wide)
+            sum = ReduceSum <keepdims = 0> (big)
+            next = Add (h, sum)
+        }> (n, , zero)
+    }""")
+    given = {"x": x(), "shape": np.array([2, 5])}
+    check(model, lambda x, shape: (3 * shape[0] * x.sum(),), given, native=False)
+
+
+def test_nested_loops_and_branches_read_values_around_them() -> None:
+    model = parsed("""
+    g (float[m] x, float[m] w) => (float[m] y, float[n, m] rows) {
+        n = Constant <value = int64 {4}> ()
+        two = Constant <value = int64 {2}> ()
+        e = Exp (w)
+        y, rows = Loop <body = b (int64 i, bool c, float[m] h) => (bool g, float[m] p, float[m] r) {
+            g = Identity (c)
+            f = CastLike (i, x)
+            inner = Loop <body = d (int64 j, bool cc, float[m] s) => (bool gg, float[m] t) {
+                gg = Identity (cc)
+                k = CastLike (j, x)
+                a = Mul (e, k)
+                b = Add (a, f)
+                t = Add (s, b)
+            }> (i, , h)
+            early = Less (i, two)
+            p = If (early) <
+                then_branch = t () => (float[m] o) { o = Mul (inner, w) },
+                else_branch = u () => (float[m] q) { q = Sub (inner, e) }
+            >
+            r = Mul (p, f)
+        }> (n, , x)
+    }""")
+
+    def meaning(x: Any, w: Any) -> tuple[Any, ...]:
+        e, h, rows = np.exp(w), x, []
+        for i in range(4):
+            for j in range(i):
+                h = h + (e * j + i)
+            h = h * w if i < 2 else h - e
+            rows.append(h * i)
+        return h, rows
+
+    check(model, meaning, {"x": x(), "w": x()}, {"x": x(17), "w": x(17)})
+    (attrs,) = [n.attrs for n in import_onnx(model).nodes if isinstance(n.attrs, LoopAttrs)]
+    assert attrs.carried == 1
+
+
+def test_old_versions() -> None:
+    for version in (1, 11, 13, 16):
+        model = parsed("""
+        g (float[m] x) => (float[m] y) {
+            n = Constant <value = int64 {5}> ()
+            true = Constant <value = bool {1}> ()
+            y = Loop <body = b (int64 i, bool c, float[m] h) => (bool going, float[m] next) {
+                going = Identity (c)
+                next = Neg (h)
+            }> (n, true, x)
+        }""")
+        model.opset_import[0].version = max(version, 7)
+        check(model, lambda x: (-x,), {"x": x()})
+
+
+def test_a_body_that_does_not_fit() -> None:
+    model = parsed("""
+    g (float[m] x) => (float[m] y) {
+        n = Constant <value = int64 {5}> ()
+        y = Loop <body = b (int64 i, bool c) => (bool going) { going = Identity (c) }> (n, , x)
+    }""")
+    with pytest.raises(FrontendError, match="takes 2 values and gives 1"):
+        import_onnx(model)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from tilewright.core.dtypes import F32, I64
+from tilewright.core.errors import NOWHERE
+from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.ir.types import tensor
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+
+
+def test_arithmetic() -> None:
+    g = GraphBuilder("f")
+    n = OnnxNode(helper.make_node("Any", ["x"], ["y"]), ("x",), NOWHERE, 20)
+    x = Formula(Context(g, 20), n, g.input("x", tensor(F32, 4)))
+    assert x.dtype == F32
+    y = 2 * x + 1 - x / 4 - (3 - x) * -x
+    z = where(x.apply("greater", 0), y, x.apply("abs").cast(I64).cast(F32))
+    given = np.array([-2.5, 0, 1, 3], "f4")
+    found = run_graph(g.graph(y.name, z.name), {"x": given})
+    expected = 2 * given + 1 - given / 4 - (3 - given) * -given
+    np.testing.assert_allclose(found[y.name], expected)
+    np.testing.assert_allclose(found[z.name], np.where(given > 0, expected, [2, 0, 1, 3]))

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import random
+
+import onnx
+import pytest
+
+from tilewright.fuzz.mutators import MUTATIONS, OFTEN, RARE
+from tilewright.fuzz.seed_corpus import seeds_of
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_every_mutation_changes_models(name: str) -> None:
+    seeds = [*seeds_of("slice"), *seeds_of("if_")]
+    changed = 0
+    for number in range(12):
+        model = onnx.ModelProto()
+        model.CopyFrom(seeds[number % len(seeds)].model)
+        before = model.SerializeToString()
+        MUTATIONS[name](random.Random(number), model)
+        changed += model.SerializeToString() != before
+    assert changed or name == "shuffled"
+
+
+def test_weights_name_mutations() -> None:
+    assert {*OFTEN, *RARE} <= set(MUTATIONS)

@@ -1,0 +1,66 @@
+"""Sizes that are learnt while a model runs: interpreted and native."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import check_native
+from tilewright.arith.expr import Expr, Var, const
+from tilewright.core.dtypes import BOOL, F32, I64
+from tilewright.core.errors import ExecutionError, TypeCheckError
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import tensor
+from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.tensor.slicing import SliceAttrs
+from tilewright.passes.canonicalize.dce import eliminate_dead
+
+N, L = Var("N"), Var("L")
+
+
+def picking(limit: Expr = N) -> Graph:
+    """Where a mask is true, and what of `x` stands there."""
+    g = GraphBuilder("g")
+    mask, x = g.input("mask", tensor(BOOL, N)), g.input("x", tensor(F32, N))
+    positions, count = g.add_many("true_positions", mask)
+    g.add("learn", count, attrs=LearnAttrs("L", limit))
+    where = g.add("slice", positions, attrs=SliceAttrs((const(0),), (L,), (1,), inside=True))
+    return g.graph(where, g.add("exp", g.add("gather", x, where)))
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 100])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_positions_and_what_stands_there(size: int, share: float) -> None:
+    rng = np.random.default_rng(size)
+    mask = rng.random(size) < share
+    x = rng.standard_normal(size).astype(np.float32)
+    graph = picking()
+    where, values = run_graph(graph, {"mask": mask, "x": x}).values()
+    np.testing.assert_array_equal(where, np.flatnonzero(mask))
+    np.testing.assert_allclose(values, np.exp(x[mask]), rtol=1e-6)
+    check_native(graph, {"mask": mask, "x": x}, threads=2).close()
+
+
+def test_more_than_was_planned_for() -> None:
+    graph = picking(limit=const(2))
+    given = {"mask": np.ones(3, np.bool_), "x": np.ones(3, np.float32)}
+    with pytest.raises(ExecutionError, match="size L is 3, at most 2"):
+        run_graph(graph, given)
+    with check_native(graph, {k: v[:2] for k, v in given.items()}) as model:
+        with pytest.raises(ExecutionError, match="size L is more than 2"):
+            model(**given)
+
+
+def test_a_size_stays_though_nobody_reads_its_number() -> None:
+    graph = picking()
+    assert [n.op for n in eliminate_dead(graph).nodes][:2] == ["true_positions", "learn"]
+
+
+def test_types() -> None:
+    g = GraphBuilder("g")
+    with pytest.raises(TypeCheckError, match="not one number"):
+        g.add("learn", g.input("n", tensor(I64, 2)), attrs=LearnAttrs("L", N))
+    with pytest.raises(TypeCheckError, match="not a row of truth values"):
+        g.add_many("true_positions", g.input("m", tensor(BOOL, 2, 2)))

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ops.run_with_dims import exprs, run_op
+from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import F32, I64
+from tilewright.core.errors import TypeCheckError
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.tensor.creation import DimsAttrs
+from tilewright.ops.tensor.indexing import (
+    GatherAttrs,
+    GatherNdAttrs,
+    OneHotAttrs,
+    ReverseSequenceAttrs,
+)
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
+def test_gather(axis: int, index_type: type, shape: tuple[int, ...]) -> None:
+    x = RNG.standard_normal((5, 4, 3)).astype(np.float32)
+    size = x.shape[axis]
+    low = 0 if np.dtype(index_type).kind == "u" else -size
+    indices = RNG.integers(low, size, shape).astype(index_type)
+    found = run_op("gather", x, indices, attrs=GatherAttrs(axis))
+    np.testing.assert_array_equal(found, np.take(x, indices.astype(np.int64), axis))
+
+
+def test_indices_outside_are_clamped() -> None:
+    found = run_op("gather", np.array([1, 2, 3]), np.array([-9, 9]), attrs=GatherAttrs(0))
+    np.testing.assert_array_equal(found, [1, 3])
+
+
+def test_gather_with_symbolic_sizes() -> None:
+    x, indices = RNG.standard_normal((5, 4)), np.array([[-1, 0], [3, -5]])
+    dims = [("V", "D"), ("N", "S")]
+    found = run_op("gather", x, indices, attrs=GatherAttrs(0), dims=dims)
+    np.testing.assert_array_equal(found, x[indices])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements(axis: int) -> None:
+    x = RNG.integers(0, 99, (4, 5, 3))
+    indices = RNG.integers(-3, 3, (2, 5, 3))
+    found = run_op("gather_elements", x, indices, attrs=GatherAttrs(axis))
+    cut = x if axis == 0 else x[:2]
+    np.testing.assert_array_equal(found, np.take_along_axis(cut, indices, axis))
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2])
+@pytest.mark.parametrize("length", [1, 2])
+def test_gather_nd(batch: int, length: int) -> None:
+    x = RNG.standard_normal((2, 3, 4, 3))
+    indices = RNG.integers(-2, 2, (2, 3, 5, length))
+    found = run_op("gather_nd", x, indices, attrs=GatherNdAttrs(batch))
+    for place in np.ndindex(*indices.shape[:-1]):
+        element = x[(*place[:batch], *indices[place])]
+        np.testing.assert_array_equal(found[place], element)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_one_hot(axis: int) -> None:
+    indices = np.array([[0, 3, -1], [-4, 4, -5]])
+    values = np.array([2.0, 7.0])
+    found = run_op("one_hot", indices, values, attrs=OneHotAttrs(const(4), axis))
+    place = np.where(indices < 0, indices + 4, indices)
+    expected = np.where(place[..., None] == np.arange(4), 7.0, 2.0)
+    np.testing.assert_array_equal(found, np.moveaxis(expected, -1, axis))
+
+
+def test_one_hot_takes_float_indices() -> None:
+    found = run_op("one_hot", np.array([1.0]), np.array([0, 1]), attrs=OneHotAttrs(const(3)))
+    np.testing.assert_array_equal(found, [[0, 1, 0]])
+
+
+@pytest.mark.parametrize(("time", "batch"), [(0, 1), (1, 0)])
+def test_reverse_sequence(time: int, batch: int) -> None:
+    x = RNG.standard_normal((4, 4, 2))
+    lengths = np.array([1, 4, 0, 3])
+    attrs = ReverseSequenceAttrs(time, batch)
+    found = np.moveaxis(run_op("reverse_sequence", x, lengths, attrs=attrs), (time, batch), (1, 0))
+    for row, given, n in zip(found, np.moveaxis(x, (time, batch), (1, 0)), lengths, strict=True):
+        np.testing.assert_array_equal(row, np.concatenate([given[:n][::-1], given[n:]]))
+
+
+def test_shape_arithmetic_passes_through() -> None:
+    g = GraphBuilder("t")
+    shape = g.add("dims", attrs=DimsAttrs(exprs("N", 8, "S"), (3,)))
+    last = g.add("gather", shape, g.constant(np.array(-1)), attrs=GatherAttrs(0))
+    assert g.known(last)[()] is Var("S")
+    unknown = g.input("i", g.type(last))
+    assert g.known(g.add("gather", shape, unknown, attrs=GatherAttrs(0))) is None
+    outside = g.constant(np.array(3))
+    assert g.known(g.add("gather", shape, outside, attrs=GatherAttrs(0))) is None
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "arrays", "message"),
+    [
+        ("gather", GatherAttrs(0), (np.ones(3), np.ones(1)), "cast them"),
+        ("gather", GatherAttrs(2), (np.ones(3), np.ones(1, int)), "axis 2"),
+        ("gather", GatherAttrs(0), (np.ones(()), np.ones(1, int)), "scalar"),
+        ("gather", GatherAttrs(0), (np.ones(0), np.ones(1, int)), "no elements"),
+        ("gather_elements", GatherAttrs(0), (np.ones((2, 2)), np.ones((2, 3), int)), "reach"),
+        ("gather_elements", GatherAttrs(0), (np.ones((2, 2)), np.ones(2, int)), "rank"),
+        ("gather_nd", GatherNdAttrs(0), (np.ones(2), np.ones((1, 2), int)), "address"),
+        ("gather_nd", GatherNdAttrs(1), (np.ones((2, 2)), np.ones((3, 1), int)), "first 1"),
+        ("one_hot", OneHotAttrs(const(2)), (np.ones(2), np.ones(3)), "off, on"),
+        ("reverse_sequence", ReverseSequenceAttrs(), (np.ones((2, 3)), np.ones(2, int)), "length"),
+    ],
+)
+def test_refusals(op: str, attrs: object, arrays: tuple, message: str) -> None:
+    with pytest.raises(TypeCheckError) as caught:
+        run_op(op, *arrays, attrs=attrs)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["gather_elements", "scatter_elements"])
+def test_indices_of_open_sizes_are_assumed_to_lie_within_the_data(op: str) -> None:
+    g = GraphBuilder("t")
+    n, m = Var("N"), Var("M")
+    data, indices = g.input("x", tensor(F32, n, 4)), g.input("i", tensor(I64, m, 4))
+    more = [] if op == "gather_elements" else [g.input("u", tensor(F32, m, 4))]
+    graph = g.graph(g.add(op, data, indices, *more, attrs=make_attrs(op, {"axis": 1})))
+    (check,) = graph.checks
+    assert str(check.condition) == "M < N + 1"

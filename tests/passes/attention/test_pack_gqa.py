@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.passes.random_graphs import assert_same_results
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import BF16, F32, DType
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import tensor
+from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.attention.pack_gqa import join_heads
+from tilewright.passes.canonicalize.dce import eliminate_dead
+
+HEADS, GROUP, SIZE = 2, 3, 8
+ALL = HEADS * GROUP
+TURNED = (0, 2, 1, 3)
+
+
+def _repeated(g: GraphBuilder, x: str, keys: int) -> str:
+    one, more = ((1, HEADS, n, keys, SIZE) for n in (1, GROUP))
+    x = g.add("reshape", x, attrs=make_attrs("reshape", {"shape": one}))
+    x = g.add("expand", x, attrs=make_attrs("expand", {"shape": more}))
+    return g.add("reshape", x, attrs=make_attrs("reshape", {"shape": (1, ALL, keys, SIZE)}))
+
+
+def _graph(
+    queries: int = 1,
+    keys: int = 20,
+    mask: tuple[int, ...] = (),
+    turned: bool = False,
+    dtype: DType = F32,
+    **attrs: object,
+) -> Graph:
+    g = GraphBuilder("f")
+    shape = (1, queries, ALL, SIZE) if turned else (1, ALL, queries, SIZE)
+    q = g.input("q", tensor(dtype, *shape))
+    k, v = (g.input(n, tensor(dtype, 1, HEADS, keys, SIZE)) for n in "kv")
+    inputs = [q, *(_repeated(g, x, keys) for x in (k, v))]
+    inputs += [g.input("m", tensor(F32, *mask))] if mask else []
+    order = TURNED if turned else ()
+    given = {"tile": (16, 16), "scale": 0.5, "q_perm": order, "y_perm": order, **attrs}
+    return g.graph(g.add("attend", *inputs, attrs=AttendAttrs(**given)))
+
+
+def _attention(graph: Graph) -> Node:
+    return next(n for n in join_heads(graph).nodes if n.op == "attend")
+
+
+def _joined(graph: Graph) -> Node:
+    after = eliminate_dead(join_heads(graph))
+    assert_same_results(graph, after, rtol=1e-4)
+    return _attention(graph)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_query_of_each_head_is_a_row(turned: bool) -> None:
+    node = _joined(_graph(turned=turned))
+    assert [str(d) for d in node.type.shape] == ["1", str(HEADS), str(GROUP), str(SIZE)]
+
+
+def test_several_queries() -> None:
+    assert _joined(_graph(4)).type.rank == 4
+    # Their rows would not lie one behind the other.
+    assert _attention(_graph(4, turned=True)).type.rank == 5
+    assert _attention(_graph(30)).type.rank == 5
+
+
+@pytest.mark.parametrize(
+    ("queries", "mask", "rank"),
+    [
+        (1, (20,), 4),
+        (1, (1, 1, 1, 20), 4),
+        (1, (ALL, 1, 20), 4),
+        (4, (1, 20), 4),
+        (4, (4, 20), 5),
+        (4, (ALL, 1, 20), 5),
+    ],
+)
+def test_masks(queries: int, mask: tuple[int, ...], rank: int) -> None:
+    found = _joined if rank == 4 else _attention
+    assert found(_graph(queries, mask=mask)).type.rank == rank
+
+
+def test_bands() -> None:
+    seen = _joined(_graph(right=0, offset=const(19)))
+    assert seen.type.rank == 4
+    assert isinstance(seen.attrs, AttendAttrs)
+    assert seen.attrs.right < 0
+    assert _attention(_graph(right=0, offset=const(18))).type.rank == 5
+    assert _attention(_graph(2, right=0, offset=const(18))).type.rank == 5
+    assert _attention(_graph(left=4, offset=const(19))).type.rank == 5
+
+
+def test_the_tile_is_that_of_the_joined_rows() -> None:
+    (node,) = (n for n in join_heads(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
+    assert isinstance(node.attrs, AttendAttrs)
+    rows, _, parts = node.attrs.tile
+    assert rows == 16
+    assert parts > 1
+
+
+def test_attention_without_a_tile_is_left_to_others() -> None:
+    assert _attention(_graph(tile=())).type.rank == 5

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.expr import Expr, Var, const
+from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import tensor
+from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.passes.attention.tile_attention import (
+    APART,
+    KEYS,
+    MORE_KEYS,
+    ROWS,
+    SOME_PARTS,
+    WARP_ROWS,
+    tile_attention,
+    tile_of,
+)
+from tilewright.target.gpu import PREFIX, resolve
+
+
+def _model(
+    queries: object, size: int = 64, dtype: DType = BF16, heads: int = 64, keys: object = 192
+) -> Graph:
+    b = GraphBuilder("f")
+    q = b.input("q", tensor(dtype, heads, queries, size))
+    k, v = (b.input(n, tensor(dtype, heads, keys, size)) for n in "kv")
+    turned = b.add("transpose", k, attrs=TransposeAttrs((0, 2, 1)))
+    number = b.constant(np.asarray(0.125, dtype.numpy))
+    scores = b.add("mul", b.add("matmul", q, turned), number)
+    return b.graph(b.add("matmul", b.add("softmax", scores, attrs=AxisAttrs(-1)), v))
+
+
+def _attention(graph: Graph) -> list[Node]:
+    return [n for n in tile_attention(graph).nodes if n.op == "attend"]
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16])
+@pytest.mark.parametrize(
+    ("queries", "heads", "rows"),
+    [
+        (1024, 64, ROWS[0]),
+        (Var("I"), 2, ROWS[0]),
+        (128, 12, ROWS[-1]),
+        (9, 1, ROWS[-1]),
+        (1, 2, ROWS[-1]),
+    ],
+)
+def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
+    (found,) = _attention(_model(queries, 64, dtype, heads))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == (rows, KEYS)
+    assert found.attrs.scale == 0.125
+
+
+def test_many_keys_are_taken_in_larger_steps() -> None:
+    for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4000, KEYS), (64, 512, KEYS)):
+        (found,) = _attention(_model(4096, size, keys=keys))
+        assert isinstance(found.attrs, AttendAttrs)
+        assert found.attrs.tile == (ROWS[0], step)
+
+
+@pytest.mark.parametrize(
+    ("queries", "size", "heads", "keys", "tile"),
+    [
+        (1024, 128, 64, 1024, APART),
+        (300, 128, 23, 128, APART),
+        (1024, 128, 64, 1000, (ROWS[0], KEYS)),
+        (1024, 128, 8, 1024, (ROWS[0], KEYS)),
+        (256, 64, 64, 128, APART),
+        (256, 64, 64, 256, (ROWS[0], KEYS)),
+        (32, 128, 512, 256, (ROWS[-1], KEYS)),
+    ],
+)
+def test_whole_tiles_are_copied_by_threads_apart(
+    queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
+) -> None:
+    (found,) = _attention(_model(queries, size, BF16, heads, keys))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == tile
+
+
+def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
+    shape = tensor(BF16, 64, 1024, 128)
+    problem = Problem(AttendAttrs(), (shape, shape, shape), shape)
+    assert tile_of(resolve("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
+    assert tile_of(resolve(PREFIX), problem) == APART
+
+
+@pytest.mark.parametrize(
+    ("queries", "heads", "keys", "tile"),
+    [
+        (1, 2, 4096, (WARP_ROWS, KEYS, 32)),
+        (4, 64, 16384, (WARP_ROWS, KEYS, 4)),
+        (20, 2, 1000, (ROWS[-1], KEYS, 8)),
+        (1, 2, Var("J"), (WARP_ROWS, KEYS, SOME_PARTS)),
+        (1, 512, 4096, (ROWS[-1], KEYS)),
+        (100, 2, 4096, (ROWS[-1], KEYS)),
+    ],
+)
+def test_keys_that_few_rows_see_are_dealt_out(
+    queries: int, heads: int, keys: object, tile: tuple[int, ...]
+) -> None:
+    (found,) = _attention(_model(queries, 64, BF16, heads, keys))
+    assert isinstance(found.attrs, AttendAttrs)
+    assert found.attrs.tile == tile
+
+
+@pytest.mark.parametrize(
+    ("offset", "parts"), [(const(0), 1), (const(3999), 32), (Var("P"), 32)], ids=str
+)
+def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
+    shape = tensor(BF16, 2, 8, 64)
+    keys = tensor(BF16, 2, 4096, 64)
+    problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
+    assert (*tile_of(resolve(PREFIX), problem), 1)[2] == parts
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _model(64, dtype=F32),
+        _model(64, size=20),
+        _model(64, size=136),
+    ],
+    ids=["f32", "odd sizes", "large sizes"],
+)
+def test_what_has_no_tile_stays(graph: Graph) -> None:
+    assert not _attention(graph)

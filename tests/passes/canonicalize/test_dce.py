@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.text import parse_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.canonicalize.dce import eliminate_dead
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_graphs_keep_their_meaning(seed):
+    graph = random_graph(seed)
+    after = eliminate_dead(graph)
+    assert_same_results(graph, after)
+    assert eliminate_dead(after) is after
+
+
+def test_dead_nodes_and_constants_go():
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 2))
+    g.input("unused", tensor(F32, 2))
+    c, d = (g.constant(np.ones(2, np.float32)) for _ in range(2))
+    dead = g.add("add", x, c)
+    g.add("relu", dead)
+    y = g.add("mul", x, d, name="y")
+    after = eliminate_dead(g.graph(y))
+    assert [n.op for n in after.nodes] == ["mul"]
+    assert [k.name for k in after.constants] == [d]
+    assert [v.name for v in after.inputs] == ["x", "unused"]
+
+
+def test_a_node_with_one_used_output_stays():
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 5))
+    _, indices = g.add_many("topk", x, attrs=make_attrs("topk", {"k": 2}))
+    graph = g.graph(indices)
+    assert eliminate_dead(graph) is graph
+
+
+def test_a_node_that_gives_a_size_its_value_stays():
+    text = """
+graph @f(n: i64[]) {
+  %x: i64[], %rows: i64[_late_1] = loop(_, %n) {counter="_late_0", count=3, carried=1,
+      conditional=true, late="_late_1"}
+    graph @body(a: i64[], more: bool[] = const false) {
+      return %more, %a, %a
+    }
+  %y: f32[_late_1, 0] = full() {shape=[_late_1, 0], value=0, dtype=f32}
+  return %y
+}
+"""
+    graph = parse_graph(text, make_attrs)
+    assert eliminate_dead(graph) is graph

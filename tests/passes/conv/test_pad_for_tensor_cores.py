@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import random_inputs
+from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import F16, F32, DType
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.graph.verify import verify_graph
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.interpret import run_graph
+from tilewright.ops.typecheck import check_types
+from tilewright.passes.conv.pad_for_tensor_cores import pad_channels
+
+
+def _conv(channels: int, kernel: int, dtype: DType = F16, layout: str = "channels_last") -> Graph:
+    g = GraphBuilder("f")
+    shape = (2, 9, 8, channels) if layout == "channels_last" else (2, channels, 9, 8)
+    rng = np.random.default_rng(channels)
+    weights = rng.standard_normal((5, channels, kernel, kernel)).astype(dtype.numpy)
+    values = {"strides": (2, 1), "pads": (1, 0, 1, 1), "dilations": (1, 1), "layout": layout}
+    x = g.input("x", tensor(dtype, *shape))
+    return g.graph(g.add("conv", x, g.constant(weights), attrs=make_attrs("conv", values)))
+
+
+def _padded(graph: Graph) -> Graph:
+    """The graph after the pass, which means the same and has nothing left to do."""
+    after = pad_channels(graph)
+    verify_graph(after)
+    check_types(after)
+    assert pad_channels(after) is after
+    inputs = random_inputs(graph)
+    found, right = run_graph(after, inputs), run_graph(graph, inputs)
+    for new, old in zip(after.outputs, graph.outputs, strict=True):
+        np.testing.assert_allclose(found[new], right[old], rtol=1e-2, atol=1e-2)
+    return after
+
+
+@pytest.mark.parametrize(("channels", "kernel"), [(3, 5), (1, 7), (7, 3)])
+def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
+    after = _padded(_conv(channels, kernel))
+    assert [n.op for n in after.nodes] == ["pad", "conv"]
+    assert [str(d) for d in after.tensor_type(after.nodes[0].name).shape] == ["2", "9", "8", "8"]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
+)
+def test_others_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph
+
+
+def _made(
+    channels: int, made: str, dtype: DType, layout: str, kernel: int = 3, stride: int = 1
+) -> Graph:
+    """A convolution along one axis of what is computed before."""
+    g = GraphBuilder("f")
+    last = layout == "channels_last"
+    x = g.input("x", tensor(dtype, *((2, 32, channels) if last else (2, channels, 32))))
+    rng = np.random.default_rng(channels)
+    if made == "conv":
+        square = rng.standard_normal((channels, channels, 1)).astype(dtype.numpy)
+        one = {"strides": (1,), "pads": (0, 0), "dilations": (1,), "layout": layout}
+        x = g.add("relu", g.add("conv", x, g.constant(square), attrs=make_attrs("conv", one)))
+    elif made:
+        x = g.add(made, x)
+    weights = rng.standard_normal((5, channels, kernel)).astype(dtype.numpy) / channels
+    values = {"strides": (stride,), "pads": (0, 0), "dilations": (1,), "layout": layout}
+    weighted = g.constant(weights.astype(dtype.numpy))
+    return g.graph(g.add("conv", x, weighted, attrs=make_attrs("conv", values)))
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype", "layout", "wide"),
+    [(129, F32, "channels_first", 144), (129, F16, "channels_last", 136)],
+)
+def test_who_computes_channels_writes_some_more(
+    channels: int, dtype: DType, layout: str, wide: int
+) -> None:
+    after = _padded(_made(channels, "tanh", dtype, layout))
+    assert [n.op for n in after.nodes] == ["tanh", "pad", "conv"]
+    assert wide in {as_int(d) for d in after.tensor_type(after.nodes[1].name).shape}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _made(129, "", F32, "channels_first"),  # somebody else's
+        _made(129, "conv", F32, "channels_first"),  # what follows a sum is not padded with it
+        _made(24, "tanh", F32, "channels_first"),  # too many more
+        _made(129, "tanh", F16, "channels_first"),  # no pieces of channels
+        _made(1, "tanh", F16, "channels_last", 16, 8),  # a window is pieces as it lies
+    ],
+)
+def test_channels_that_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph
+
+
+def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int = -1) -> Graph:
+    """A product of several parts, of which all but the first are computed."""
+    g = GraphBuilder("f")
+    first, *rest = (g.input(f"x{i}", tensor(dtype, 6, n)) for i, n in enumerate(sizes))
+    parts = [first, *(g.add(made, x) for x in rest)]
+    joined = g.add("concat", *parts, attrs=make_attrs("concat", {"axis": axis}))
+    weights = np.random.default_rng(0).standard_normal((sum(sizes), 5)).astype(dtype.numpy)
+    return g.graph(g.add("matmul", joined, g.constant(weights)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "width"), [((20, 17), F16, 40), ((16, 9, 8), F32, 36), ((30, 6, 3), F16, 40)]
+)
+def test_what_is_joined_becomes_whole_pieces(
+    sizes: tuple[int, ...], dtype: DType, width: int
+) -> None:
+    after = _padded(_product(sizes, dtype))
+    (product,) = (n for n in after.nodes if n.op == "matmul")
+    assert str(after.tensor_type(product.inputs[0]).shape[-1]) == str(width)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [_product((20, 20), F16), _product((7, 6), F16), _product((20, 17), F16, "softmax")],
+)
+def test_other_products_stay(graph: Graph) -> None:
+    assert pad_channels(graph) is graph

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.random_graphs import assert_same_results
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import tensor
+from tilewright.ops.conv.conv import ConvAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.conv.split_conv_groups import split_groups
+
+RNG = np.random.default_rng(12)
+
+
+def _graph(groups: int, inside: int, layout: str, constant: bool = True) -> Graph:
+    g = GraphBuilder("f")
+    channels = groups * inside
+    shape = (2, 6, 5, channels) if layout == "channels_last" else (2, channels, 6, 5)
+    x = g.input("x", tensor(F32, *shape))
+    weights = RNG.standard_normal((groups * 4, inside, 3, 3)).astype(np.float32)
+    w = g.constant(weights) if constant else g.input("w", tensor(F32, *weights.shape))
+    attrs = ConvAttrs((2, 1), (1, 0, 1, 2), (1, 1), layout, groups)
+    return g.graph(g.add("relu", g.add("conv", x, w, attrs=attrs)))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_groups_become_an_axis(constant):
+    graph = _graph(3, 2, "channels_last", constant)
+    after = split_groups(graph)
+    assert "group_conv" in [n.op for n in after.nodes]
+    assert "conv" not in [n.op for n in after.nodes]
+    assert_same_results(graph, after, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "inside", "layout"),
+    [(4, 1, "channels_last"), (1, 4, "channels_last"), (2, 2, "channels_first")],
+)
+def test_others_are_left_alone(groups, inside, layout):
+    graph = _graph(groups, inside, layout)
+    assert split_groups(graph) is graph

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import F32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.layout.layout_costs import LayoutCost, transpose_cost, typical, window_cost
+
+
+def _cost(
+    channels: int, filters: int, size: int, kernel: int = 1, stride: int = 1, groups: int = 1
+) -> LayoutCost:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 1, channels, size, size))
+    w = g.constant(np.zeros((filters, channels // groups, kernel, kernel), np.float32))
+    pad = kernel // 2
+    values = {"strides": (stride,) * 2, "pads": (pad,) * 4, "dilations": (1, 1), "groups": groups}
+    graph = g.graph(g.add("conv", x, w, attrs=make_attrs("conv", values)))
+    return window_cost(graph, graph.nodes[0])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_of_one_pixel_are_about_as_good_with_channels_first(stride: int) -> None:
+    cost = _cost(64, 128, 32, stride=stride)
+    assert cost.channels_last < cost.channels_first < 1.1 * cost.channels_last
+
+
+def test_few_pixels_waste_columns() -> None:
+    few, many = _cost(64, 128, 3), _cost(64, 128, 56)
+    assert few.channels_first / few.channels_last > many.channels_first / many.channels_last
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_wider_windows_are_far_slower_with_channels_first(groups: int) -> None:
+    cost = _cost(64, 64, 32, kernel=3, groups=groups)
+    assert cost.channels_first > 2 * cost.channels_last
+
+
+def test_a_window_of_one_channel_can_follow_lines_or_channels() -> None:
+    plain, stepping = (_cost(16, 16, 64, 3, stride, 16) for stride in (1, 2))
+    assert plain.channels_first == plain.channels_last
+    assert stepping.channels_first > stepping.channels_last
+
+
+def test_pooling_costs_its_taps() -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 1, 4, 8, 8))
+    values = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), "kernel": (1, 2)}
+    graph = g.graph(g.add("max_pool", x, attrs=make_attrs("max_pool", values)))
+    cost = window_cost(graph, graph.nodes[0])
+    assert cost.channels_last == 2 * 2 * 4 * 8 * 7
+    assert cost.channels_first > cost.channels_last
+
+
+def test_channels_that_need_not_move_cost_nothing() -> None:
+    assert transpose_cost((const(2), const(64), const(1), const(1))) == 0
+    assert transpose_cost((const(2), const(1), const(8), const(8))) == 0
+    assert transpose_cost((const(2), const(3), const(8), const(8))) > 0
+
+
+def test_unknown_sizes_are_taken_to_be_typical() -> None:
+    assert typical((Var("N"), const(3))) == typical((const(1), Var("H"), const(3)))
+    assert typical((const(0), const(3))) == 3

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.models import mlp
+from tests.runtime.cuda.fake_driver import FakeDriver
+from tilewright.driver.compile import compile_container
+from tilewright.driver.compiler import lower
+from tilewright.runtime.cuda.executable import CudaExecutable
+from tilewright.runtime.cuda.execution_context import ALIGNMENT, _in_a_row
+
+
+def test_parts_lie_apart_and_aligned() -> None:
+    starts, total = _in_a_row([1, 0, ALIGNMENT, ALIGNMENT + 1])
+    assert starts == [0, ALIGNMENT, ALIGNMENT, 2 * ALIGNMENT]
+    assert total == 4 * ALIGNMENT
+
+
+def test_memory_is_given_back() -> None:
+    model = mlp(2)
+    driver = FakeDriver(lower(model, target="cuda"))
+    compiled = CudaExecutable(compile_container(model, target="cuda"), driver)
+    compiled(np.zeros((2, 16), np.float32))
+    (frame,) = compiled._frames.values()
+    assert frame.arena % ALIGNMENT == 0
+    before = len(driver.live)
+    frame.close()
+    assert len(driver.live) == before - 3

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.core.config import override
+from tilewright.runtime.roofline import measure as measure_module
+from tilewright.runtime.roofline.roofline import Bound, Level, Roofs, Work, machine_roofs
+
+LEVELS = (Level("L1", 1e4, 1e11), Level("L2", 1e6, 5e10), Level("memory", float("inf"), 1e10))
+ROOFS = Roofs(2, {"f32": 1e11, "i8": 4e11}, LEVELS, 30.0)
+
+
+def test_the_longer_of_arithmetic_and_memory_bounds() -> None:
+    assert ROOFS.bound(Work(1e9, 1e3), 0) == Bound(0.01, "compute")
+    assert ROOFS.bound(Work(1e9, 1e3, element="i8"), 0) == Bound(0.0025, "compute")
+    assert ROOFS.bound(Work(1e9, 1e3, element="bf16"), 0) == Bound(0.01, "compute")
+    assert ROOFS.bound(Work(1, 5e5), 0) == Bound(1e-5, "L2")
+
+
+def test_weights_come_from_where_the_whole_model_fits() -> None:
+    work = Work(1, 5e3, weights=4e3)
+    assert ROOFS.bound(work, footprint=9e3).by == "L1"
+    far = ROOFS.bound(work, footprint=1e9)
+    assert far.by == "memory"
+    assert far.seconds == pytest.approx(4e3 / 1e10 + 1e3 / 1e11)
+
+
+def test_levels() -> None:
+    assert [ROOFS.level(size).name for size in (0, 1e4, 2e4, 1e12)] == ["L1", "L1", "L2", "memory"]
+
+
+def test_the_better_of_two_measurements() -> None:
+    other = Roofs(2, {"f32": 2e11, "i8": 1e11}, (LEVELS[0], Level("L2", 1e6, 9e10), LEVELS[2]), 20)
+    best = ROOFS.better(other)
+    assert best.flops_per_second == {"f32": 2e11, "i8": 4e11}
+    assert best.levels[1].bytes_per_second == 9e10
+    assert best.clock_ns == 20
+    assert ROOFS.better(None) is ROOFS
+
+
+def test_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(threads: int) -> Roofs:
+        measured.append(threads)
+        return ROOFS
+
+    monkeypatch.setattr(measure_module, "measure_roofs", measure)
+    shown: list[str] = []
+    with override(cache=True, cache_dir=tmp_path):
+        assert machine_roofs(2, show=shown.append) == ROOFS
+        assert machine_roofs(2, show=shown.append) == ROOFS
+        assert measured == [2]
+        machine_roofs(2, again=True)
+        machine_roofs(1)
+    assert measured == [2, 2, 1]
+    assert len(shown) == 1
+    with override(cache=False):
+        assert machine_roofs(2) == ROOFS

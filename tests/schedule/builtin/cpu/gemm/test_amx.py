@@ -1,0 +1,110 @@
+"""Products on a matrix unit: the schedule keeps their meaning, and the unit's instruction is used.
+
+The tiles mean their expansion, which the interpreter runs, and this machine as loops; on a machine
+with the unit `tests/driver/test_precision.py` runs them as instructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.codegen.native_func import sizes_of
+from tests.schedule.builtin.cpu.gemm.bf16_products import (
+    convolution,
+    executed,
+    interpreted,
+    product,
+    scheduled,
+)
+from tilewright.arith.expr import Var
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.objects.compile import compile_assembly
+from tilewright.finalize.cpu.pipeline import finalize
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ops.interpret import run_graph
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.cpu import NAMED
+
+AMX = NAMED["sapphirerapids"]
+
+
+def _check(graph: Graph, x: np.ndarray, cores: int = 2, **sizes: int) -> ScheduledFunc:
+    result = scheduled(graph, replace(AMX, cores=cores))
+    assert result.rule == "matrix"
+    expected = run_graph(graph, {"x": x}, sizes)[graph.outputs[0]]
+    found = executed(result, graph, x, sizes).reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    return result
+
+
+def _random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape).astype(ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 32), (3, 5)])
+def test_the_meaning_of_the_tiles(rows: int, columns: int) -> None:
+    graph, x = product(rows, 32, columns), _random(rows, 32)
+    expected = run_graph(graph, {"x": x})[graph.outputs[0]]
+    found = interpreted(scheduled(graph, AMX), graph, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"),
+    [(32, 32, 32), (64, 96, 40), (16, 64, 32), (5, 32, 33), (33, 64, 8), (70, 32, 64)],
+)
+def test_products_of_any_size(rows: int, depth: int, columns: int) -> None:
+    _check(product(rows, depth, columns), _random(rows, depth))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 31, 32, 65])
+def test_rows_known_only_when_run(rows: int) -> None:
+    _check(product(Var("N"), 64, 40), _random(rows, 64), N=rows)
+
+
+@pytest.mark.parametrize(("size", "stride", "pad"), [(5, 1, 1), (7, 2, 1), (6, 1, 0)])
+@pytest.mark.parametrize("cores", [1, 64])
+def test_convolutions(size: int, stride: int, pad: int, cores: int) -> None:
+    """With few cores the windows are packed some rows at a time, with many all before."""
+    _check(convolution(size, 32, 40, stride, pad), _random(2, size, size, 32), cores)
+
+
+def test_rows_in_whole_blocks_are_read_where_they_are() -> None:
+    assert "cache_read" not in str(_check(product(64, 32, 32), _random(64, 32)).trace).replace(
+        'cache_read("relu"', ""
+    )
+    assert 'cache_read("matmul_wide", "x0"' in str(
+        _check(product(40, 32, 32), _random(40, 32)).trace
+    )
+
+
+def test_windows_are_packed_near_the_core() -> None:
+    result = scheduled(convolution(20, 32, 40, 1, 1), replace(AMX, cores=2))
+    assert 'compute_at("windows"' in str(result.trace)
+    params = finalize(result.func, AMX).params
+    assert [p.name for p in params] == [p.name for p in result.func.params], "no workspace"
+
+
+@pytest.mark.parametrize("depth", [16, 48, 100])
+def test_steps_that_are_not_whole_are_left_to_others(depth: int) -> None:
+    assert scheduled(product(64, depth, 64), AMX).rule == "pairs"
+
+
+def test_only_with_the_unit() -> None:
+    assert scheduled(product(64, 64, 64), NAMED["x86-64-v4"]).rule == "tile"
+
+
+@pytest.mark.parametrize("graph", [product(128, 64, 100), product(17, 64, 72)], ids=["big", "odd"])
+def test_the_instruction_is_used(graph: Graph) -> None:
+    plain = finalize(scheduled(graph, AMX).func, AMX)
+    module = ModuleText(native_bf16="x86_64")
+    emit_func(module, plain, sizes_of(plain))
+    assembly = compile_assembly(module.text(), AMX)
+    assert "tdpbf16ps" in assembly
+    # Each function that uses tiles configures them, again after what it calls, and releases them.
+    assert assembly.count("ldtilecfg") >= assembly.count("tilerelease") > 0

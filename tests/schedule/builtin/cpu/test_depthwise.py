@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential.native import check_native, random_inputs
+from tests.schedule.builtin.scheduled import check, kinds, scheduled
+from tilewright.arith.expr import Expr, Var
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.text import print_func
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.conv.sliding_window import arrange
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.target.cpu import NAMED
+
+LAYOUTS = ["channels_first", "channels_last"]
+
+
+def _windows(
+    op: str,
+    layout: str,
+    channels: int,
+    size: tuple[int | Expr, ...],
+    kernel: tuple[int, ...] = (3, 3),
+    batch: int | Expr = 1,
+    **values: object,
+) -> Graph:
+    """A depthwise convolution with a bias, or pooling; padding keeps the size."""
+    g = GraphBuilder("f")
+    rank = len(kernel)
+    shape = arrange(
+        layout,
+        tensor(F32, batch).shape[0],
+        tensor(F32, channels).shape[0],
+        tensor(F32, *size).shape,
+    )
+    x = g.input("x", tensor(F32, *shape))
+    given = {
+        "strides": (1,) * rank,
+        "pads": tuple(k // 2 for k in kernel) * 2,
+        "dilations": (1,) * rank,
+        "layout": layout,
+        **values,
+    }
+    if op != "conv":
+        return g.graph(g.add(op, x, attrs=make_attrs(op, {**given, "kernel": kernel})))
+    rng = np.random.default_rng(0)
+    w = g.constant(rng.standard_normal((channels, 1, *kernel)).astype(np.float32))
+    y = g.add("conv", x, w, attrs=make_attrs(op, {**given, "groups": channels}))
+    ones = (1,) * rank
+    bias = rng.standard_normal((channels, *ones) if layout == LAYOUTS[0] else (channels,))
+    return g.graph(g.add("relu", g.add("add", y, g.constant(bias.astype(np.float32)))))
+
+
+CASES = [
+    ("conv", 16, (12, 12), (3, 3), {}),
+    ("conv", 7, (9, 11), (3, 3), {}),
+    ("conv", 12, (13, 8), (5, 5), {"strides": (2, 2)}),
+    ("conv", 8, (10, 14), (3, 2), {"pads": (2, 0, 0, 3)}),
+    ("conv", 8, (12, 12), (3, 3), {"dilations": (2, 3), "pads": (2, 3, 2, 3)}),
+    ("conv", 8, (12, 12), (3, 3), {"pads": (0, 0, 0, 0)}),
+    ("conv", 8, (2, 1), (3, 3), {}),
+    ("conv", 20, (6,), (3,), {}),
+    ("conv", 8, (4, 5, 6), (3, 3, 3), {}),
+    ("max_pool", 9, (10, 16), (3, 3), {"strides": (2, 2)}),
+    ("max_pool", 8, (7, 7), (2, 2), {"pads": (0, 0, 0, 0), "strides": (2, 2)}),
+    ("average_pool", 8, (9, 9), (3, 3), {"ceil": True, "strides": (2, 2)}),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("op", "channels", "size", "kernel", "values"), CASES)
+def test_machine_code(
+    layout: str,
+    op: str,
+    channels: int,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    values: dict[str, object],
+) -> None:
+    graph = _windows(op, layout, channels, size, kernel, batch=2, **values)
+    check_native(graph, random_inputs(graph)).close()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("op", ["conv", "max_pool"])
+def test_what_is_not_finite(op: str, layout: str) -> None:
+    graph = _windows(op, layout, 8, (9, 12))
+    inputs = random_inputs(graph)
+    flat = inputs["x"].reshape(-1)
+    flat[[3, 50, 200, 400]] = np.nan, np.inf, -np.inf, -0.0
+    check_native(graph, inputs).close()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("op", ["conv", "max_pool", "average_pool"])
+def test_the_schedule_keeps_the_meaning(op: str, layout: str) -> None:
+    assert check(_windows(op, layout, 8, (6, 8)), {}) == ["windows"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_symbolic_sizes(layout: str) -> None:
+    graph = _windows("conv", layout, 8, (Var("H"), Var("W")), batch=Var("N"))
+    check(graph, {"N": 2, "H": 5, "W": 9})
+
+
+def test_channels_last_make_no_copy() -> None:
+    (kernel,) = scheduled(_windows("conv", "channels_last", 16, (24, 24)))
+    assert "padded" not in {b.name for b in kernel.func.params}
+    assert "alloc conv.padded" not in print_func(kernel.func)
+    assert "cut=1" in print_func(kernel.func)
+
+
+def test_wide_lines_are_computed_in_strips() -> None:
+    """Five lines of 512 channels are far more than the nearest cache holds."""
+    small = NAMED["x86-64-v3"]
+    (kernel,) = scheduled(_windows("conv", "channels_last", 512, (14, 14), (5, 5)), small)
+    loops = next(d for d in kernel.trace.steps if d.name == "split" and len(d.args[1]) == 4)
+    _, panels, vectors, lanes = loops.args[1]
+    strip = panels * vectors * lanes
+    assert 512 % strip == 0
+    assert 5 * 14 * 4 * strip <= small.l1 // 4
+    (narrow,) = scheduled(_windows("conv", "channels_last", 16, (14, 14), (5, 5)), small)
+    assert not any(d.name == "split" and len(d.args[1]) == 4 for d in narrow.trace.steps)
+
+
+def test_strips_compute_the_same() -> None:
+    graph = _windows("conv", "channels_last", 256, (7, 14), (5, 5))
+    check_native(graph, random_inputs(graph), threads=2).close()
+
+
+@pytest.mark.parametrize("op", ["conv", "max_pool"])
+def test_channels_first_copy_one_channel_at_a_time(op: str) -> None:
+    (kernel,) = scheduled(_windows(op, "channels_first", 16, (64, 64)))
+    text = print_func(kernel.func)
+    (loop,) = kinds(kernel.func)["parallel"]
+    assert text.index(f"for {loop}") < text.index(f'block "{op}.padded"')
+
+
+def test_a_copy_that_transposes_stays_one() -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 1, 8, 12, 12))
+    last = g.add("transpose", x, attrs=make_attrs("transpose", {"perm": (0, 2, 3, 1)}))
+    values = {"strides": (2, 2), "pads": (1,) * 4, "dilations": (1, 1), "kernel": (3, 3)}
+    attrs = make_attrs("average_pool", {**values, "layout": "channels_last"})
+    graph = g.graph(g.add("average_pool", last, attrs=attrs))
+    check_native(graph, random_inputs(graph)).close()
+    (kernel,) = scheduled(graph)
+    assert "alloc average_pool.padded" in print_func(kernel.func)
+
+
+def test_a_matrix_product_is_none() -> None:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, 8, 8))
+    w = g.constant(np.zeros((8, 8), np.float32))
+    assert check(g.graph(g.add("matmul", x, w)), {}) == ["tile"]

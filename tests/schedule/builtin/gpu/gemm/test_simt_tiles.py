@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads, the_kernel
+from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
+from tests.schedule.builtin.scheduled import sources
+from tilewright.core.dtypes import F32
+from tilewright.schedule.analysis.blocks import facts_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import product_of
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+
+
+@pytest.mark.slow
+def test_the_depth_is_cut_where_tiles_are_few() -> None:
+    (result,) = scheduled(KERNELS["dense"](128, 768, 3072))
+    assert "rfactor" in str(result.trace)
+    (result,) = scheduled(KERNELS["dense"](2048, 2048, 3072))
+    assert "rfactor" not in str(result.trace)
+    assert check(KERNELS["matmul"](5, 9, 128), {}) == ["product"]
+
+
+def test_the_longest_axis_is_cut() -> None:
+    ((func, constants),) = sources(KERNELS["conv"](20, 64, 16))[:1]
+    result = schedule_for_gpu(func, constants, H200)
+    assert 'rfactor("conv' in str(result.trace)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sides", "parts"),
+    [
+        ((4096, 4096, 4096), (256, 128), 1),
+        ((512, 3072, 768), (64, 128), 2),
+        ((128, 3072, 768), (64, 128), 8),
+        ((128, 768, 768), (32, 64), 8),
+    ],
+)
+def test_what_was_measured_best_is_taken(
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
+) -> None:
+    ((func, _),) = sources(dense(*sizes, F32))
+    tile = product_of(facts_of(func).blocks[0], H200)
+    assert tile is not None
+    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
+
+
+def test_a_product_has_more_than_one_step() -> None:
+    for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
+        ((func, _),) = sources(dense(64, 64, depth, F32))
+        tile = product_of(facts_of(func).blocks[0], H200)
+        assert tile is not None
+        assert -(-depth // tile.depth) == steps
+    func, found = the_kernel(dense(20, 36, 12, F32, "nn"))
+    on_threads(func, found, {})

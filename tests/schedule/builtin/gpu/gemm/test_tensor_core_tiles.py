@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.differential.kernel_graphs import _Maker
+from tests.schedule.builtin.gpu.gemm.test_tensor_core import A100, dense, of_bytes
+from tests.schedule.builtin.gpu.scheduled import H200
+from tests.schedule.builtin.scheduled import sources
+from tilewright.arith.expr import Var, call
+from tilewright.core.dtypes import F16, I8, U8
+from tilewright.ir.loop.nodes import Block, Store
+from tilewright.schedule.analysis.blocks import (
+    TYPICAL_SIZE,
+    facts_of,
+    reductions,
+    value_of,
+)
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
+    MATRIX_TILES,
+    STAYING_TILES,
+    MatrixTile,
+    matrix_tile_of,
+)
+from tilewright.schedule.builtin.inlining import inline_copies
+from tilewright.schedule.intrin.nvidia.mma import BLOCKS
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+
+def chosen(
+    m: int, n: int, k: int, target: GpuTarget = H200, order: str = "nn"
+) -> MatrixTile | None:
+    ((func, _),) = sources(dense(m, n, k, order=order))
+    sch = Schedule(func)
+    inline_copies(sch, facts_of(func), frozenset())
+    facts = facts_of(sch.func)
+    return matrix_tile_of(facts.blocks[0], facts.buffers, target)
+
+
+def test_tiles_are_whole_and_fit() -> None:
+    for tile in (*MATRIX_TILES, *STAYING_TILES):
+        assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
+        for side in (tile.rows, tile.columns):
+            assert side * tile.depth % (tile.threads * 8) == 0
+        assert tile.resident * (tile.shared + 1024) <= H200.shared
+        assert tile.threads * tile.resident <= H200.warps * H200.warp
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sides", "parts", "engine"),
+    [
+        ((4096, 4096, 4096), (128, 256), 1, True),
+        ((1024, 1024, 1024), (64, 128), 1, False),
+        ((512, 3072, 768), (64, 192), 1, False),
+        ((4096, 768, 768), (128, 192), 1, False),
+        ((2048, 2048, 2048), (128, 256), 1, True),
+        ((128, 768, 3072), (64, 64), 4, False),
+        ((16, 64, 64), (16, 64), 1, False),
+    ],
+)
+def test_what_was_measured_best_is_taken(
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, engine: bool
+) -> None:
+    tile = chosen(*sizes)
+    assert tile is not None
+    assert (tile.rows, tile.columns, tile.parts, tile.engine) == (*sides, parts, engine)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "columns", "staying", "shares"),
+    [
+        ((4096, 2304, 768), 192, 1, False),
+        ((4096, 50257, 768), 192, 1, False),
+        ((4096, 768, 3072), 192, 1, False),
+        ((25088, 512, 128), 128, 2, False),
+        ((512, 4096, 14336), 128, 1, False),
+        ((4096, 768, 768), 192, 0, False),
+        ((4096, 4096, 4096), 256, 0, False),
+        ((1152, 4096, 8192), 256, 1, True),
+        ((768, 3328, 8640), 256, 1, True),
+        ((8192, 8192, 8192), 256, 0, False),
+    ],
+)
+def test_blocks_stay_where_that_was_measured_best(
+    sizes: tuple[int, int, int], columns: int, staying: int, shares: bool
+) -> None:
+    tile = chosen(*sizes)
+    assert tile is not None
+    assert (tile.columns, tile.staying, tile.shares) == (columns, staying, shares)
+    while tile.otherwise is not None:
+        assert tile.staying
+        tile = tile.otherwise
+    assert not tile.staying
+
+
+def test_shares_are_of_a_known_number_of_steps() -> None:
+    known, unknown = (
+        matrix_tile_of(facts.blocks[0], facts.buffers, H200)
+        for rows in (1152, Var("N") * (1152 // TYPICAL_SIZE))
+        for facts in (facts_of(sources(dense(rows, 4096, 8192))[0][0]),)
+    )
+    assert known is not None
+    assert known.shares
+    while unknown is not None:
+        assert not unknown.shares
+        unknown = unknown.otherwise
+
+
+def test_columns_that_fill_no_panel_are_for_operands_along_the_depth() -> None:
+    across, along = chosen(2048, 1280, 8192), chosen(2048, 1280, 8192, order="nt")
+    assert across is not None
+    assert along is not None
+    assert along.columns == 160
+    assert across.columns % 64 == 0
+
+
+def test_only_machines_that_have_them_group_warps() -> None:
+    for target, grouped in ((H200, True), (A100, False)):
+        tile = chosen(512, 512, 512, target)
+        assert tile is not None
+        assert tile.grouped == grouped
+
+
+@pytest.mark.parametrize("target", [H200, A100])
+def test_bytes_have_the_same_tiles_twice_as_deep(target: GpuTarget) -> None:
+    def of(turned: bool) -> MatrixTile | None:
+        ((func, _),) = sources(of_bytes(512, 3072, 768, U8, I8, turned))
+        sch = Schedule(func)
+        inline_copies(sch, facts_of(func), frozenset())
+        facts = facts_of(sch.func)
+        product = next(b for b in facts.blocks if reductions(b))
+        return matrix_tile_of(product, facts.buffers, target)
+
+    tile, halves = of(turned=True), chosen(512, 3072, 384, target)
+    assert tile is not None
+    assert halves is not None
+    assert tile == replace(halves.of(1), engine=tile.engine)
+    assert (tile.depth, tile.piece, tile.step) == (128, 16, 128 if tile.grouped else 32)
+    assert of(turned=False) is None  # across the depth
+
+
+def test_too_thin_for_tiles() -> None:
+    assert chosen(512, 512, 4) is None
+    assert chosen(512, 2, 512) is None
+
+
+def _with_gelu(block: Block) -> Block:
+    assert isinstance(block.body, Store)
+    return replace(block, body=replace(block.body, value=call("gelu", value_of(block))))
+
+
+def test_functions_that_follow_want_threads() -> None:
+    ((func, _),) = sources(dense(512, 3072, 768))
+    facts = facts_of(func)
+    product, after = facts.blocks[0], facts.blocks[1:]
+    slow = [_with_gelu(b) for b in after]
+    plain, costly = (matrix_tile_of(product, facts.buffers, H200, x) for x in (after, slow))
+    assert plain is not None
+    assert costly is not None
+    each = [t.rows * t.columns / t.threads for t in (plain, costly)]
+    assert each[1] < each[0]
+
+
+def test_windows_have_a_tile_of_their_own() -> None:
+    b = _Maker("conv")
+    x, w = b.input(32, 56, 56, 64, dtype=F16), b.input(64, 64, 3, 3, dtype=F16)
+    window = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    y = b.add("conv", x, w, **window, layout="channels_last")
+    for func, _ in sources(b.g.graph(y)):
+        facts = facts_of(func)
+        for block in (b for b in facts.blocks if reductions(b)):
+            tile = matrix_tile_of(block, facts.buffers, H200)
+            assert tile is not None
+            assert (tile.rows, tile.columns) == (128, 64)
+    plain = chosen(32 * 56 * 56, 64, 9 * 64)
+    assert plain is not None
+    assert (plain.rows, plain.columns) != (128, 64)

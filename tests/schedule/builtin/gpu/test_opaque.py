@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.builtin.gpu.scheduled import check, scheduled
+from tests.schedule.builtin.scheduled import kinds
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import tensor
+from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.recurrent.cells import StepsAttrs
+
+
+def _lstm(time: object, batch: object, units: int) -> Graph:
+    g = GraphBuilder("f")
+    x = g.input("x", tensor(F32, time, batch, 1, 4, units))
+    r = g.input("r", tensor(F32, units, 4, units))
+    attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
+    return g.graph(*g.add_many("lstm_steps", x, r, attrs=attrs))
+
+
+@pytest.mark.parametrize("batch", [1, 3, Var("B")])
+def test_steps_keep_their_meaning(batch: object) -> None:
+    assert check(_lstm(3, batch, 5), {"B": 2}) == ["general"]
+
+
+def test_steps_run_in_one_block_of_threads() -> None:
+    (result,) = scheduled(_lstm(3, 2, 8))
+    assert "grid" not in kinds(result.func)
+    assert kinds(result.func)["thread"]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.gpu.scheduled import check
+from tilewright.arith.expr import Var
+from tilewright.core.dtypes import I8, I32
+from tilewright.ir.types import tensor
+from tilewright.ops.attrs import make_attrs
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.graph_builder import GraphBuilder
+
+NAMES = ("softmax", "layer_norm", "argmax", "sum_all", "sum_ends", "global_pool")
+
+
+@pytest.mark.parametrize("sizes", [(3, 19, 7), (2, 64, 5), (5, 130, 3)])
+@pytest.mark.parametrize("name", NAMES)
+def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
+    assert "rows" in check(KERNELS[name](*sizes), {}) or min(sizes) < 4
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_symbolic_and_empty_rows(name: str) -> None:
+    for sizes in ((2, 9, 5), (0, 3, 3), (3, 0, 2)):
+        check(KERNELS[name](*map(Var, "MNK")), dict(zip("MNK", sizes, strict=True)))
+
+
+def test_rows_that_one_thread_could_read_at_once() -> None:
+    b = GraphBuilder("sums")
+    wide = b.add("cast", b.input("x", tensor(I8, 5, 16)), attrs=CastAttrs(I32))
+    total = b.add("reduce_sum", wide, attrs=make_attrs("reduce_sum", {"axes": (1,)}))
+    assert check(b.graph(total), {}) == ["rows"]

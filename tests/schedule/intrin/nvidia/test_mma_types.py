@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.schedule.intrin.nvidia.mma_types import (
+    BYTE_KINDS,
+    kind_of,
+    of_sums,
+    operand_bytes,
+    operand_types,
+    product_text,
+    sum_type,
+)
+
+
+def test_a_kind_is_its_operands() -> None:
+    assert list(BYTE_KINDS) == ["i8", "i8u8", "u8i8", "u8"]
+    for kind in ("f16", "f32", *BYTE_KINDS):
+        assert kind_of(*operand_types(kind)) == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "total", "text"),
+    [
+        ("bf16", 2, "f32", "f32(a) * f32(b)"),
+        ("f32", 4, "f32", "a * b"),
+        ("u8i8", 1, "i32", "i32(a) * i32(b)"),
+    ],
+)
+def test_what_is_summed(kind: str, size: int, total: str, text: str) -> None:
+    assert (operand_bytes(kind), sum_type(kind)) == (size, total)
+    assert product_text(kind, "a", "b") == text
+
+
+def test_sums_of_f32_have_the_short_names() -> None:
+    assert [of_sums("turn", total) for total in ("f32", "i32")] == ["turn", "turn_i32"]

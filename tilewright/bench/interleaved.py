@@ -1,0 +1,194 @@
+"""Engines beside each other: they load one after the other, then take turns in rounds.
+
+In every round each engine runs for some seconds while the others are stopped, in a new order each
+round, so that no engine's waiting threads disturb another and drift of the machine meets all alike.
+A turn waits for a quiet machine while patience lasts, and disturbed turns count only where there
+are not two quiet ones.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.bench.engine_process import Worker, WorkerFailed
+from tilewright.bench.wait_idle import QUIET, wait_until_quiet
+
+WORKER = ("-m", "tilewright.bench.worker")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "TVM_NUM_THREADS",
+)
+# Where engines keep what they compiled: a folder of the day, so that compiling is measured.
+_CACHE_VARIABLES = ("TW_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is measured as one row: an engine on a model with given inputs.
+
+    `outputs` is a file for what the model answers, by `output_names`; `expected` one that it is
+    compared with. `worker` is how an interpreter is told to start the engine's process. With the
+    machine's `roofs` (plain data) an engine that tells of its kernels says how near they come.
+    `tuned` is a file of records for our own engine.
+    """
+
+    label: str
+    engine: str
+    model: str
+    inputs: str
+    threads: int
+    expected: str | None = None
+    outputs: str | None = None
+    output_names: tuple[str, ...] = ()
+    dims: Mapping[str, int] = field(default_factory=dict)
+    python: str = sys.executable
+    worker: tuple[str, ...] = WORKER
+    keeps: bool = False
+    roofs: Mapping[str, Any] | None = None
+    tuned: str | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to measure: rounds, seconds of a turn, seconds to wait for quiet and for answers.
+
+    What takes longer than `slow` seconds for one run is run once only.
+    """
+
+    rounds: int = 7
+    seconds: float = 0.4
+    patience: float = 30.0
+    timeout: float = 600.0
+    slow: float = 10.0
+
+
+@dataclass
+class Result:
+    """What was measured of one entry."""
+
+    label: str
+    report: dict[str, Any] = field(default_factory=dict)
+    turns: list[Mapping[str, Any]] = field(default_factory=list)
+    failure: str | None = None
+
+    def counted(self) -> list[Mapping[str, Any]]:
+        """The turns on a quiet machine, or all where there are not two such."""
+        quiet = [turn for turn in self.turns if turn["others"] < QUIET]
+        return quiet if len(quiet) >= 2 else self.turns
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of this row."""
+        if self.failure is not None:
+            return {"engine": self.label, "failure": self.failure}
+        runs = [ms for turn in self.counted() for ms in turn["ms"]]
+        row = {
+            "engine": self.label,
+            "min_ms": min(runs),
+            "median_ms": statistics.median(runs),
+            "runs": len(runs),
+            "cpu_ms": min(turn["cpu_ms"] for turn in self.turns),
+            "others": statistics.mean(turn["others"] for turn in self.counted()),
+            **self.report,
+        }
+        row["run_mb"] = self.turns[-1]["run_mb"]
+        return {key: value for key, value in row.items() if value is not None}
+
+
+def measure(
+    entries: Sequence[Entry], settings: Settings, show: Callable[[str], None] = lambda what: None
+) -> list[Result]:
+    """Load every entry, then let them take turns; one that fails says so and leaves."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-bench-") as folder:
+        field_ = _Field(entries, settings, Path(folder))
+        try:
+            field_.load(show)
+            field_.take_turns(show)
+        finally:
+            field_.close()
+    return [field_.results[entry.label] for entry in entries]
+
+
+class _Field:
+    """The processes of one comparison."""
+
+    def __init__(self, entries: Sequence[Entry], settings: Settings, folder: Path) -> None:
+        self.entries = {entry.label: entry for entry in entries}
+        assert len(self.entries) == len(entries), "labels must differ"
+        self.settings = settings
+        self.folder = folder
+        self.workers: dict[str, Worker] = {}
+        self.results = {label: Result(label) for label in self.entries}
+        self.patience = settings.patience
+
+    def load(self, show: Callable[[str], None]) -> None:
+        """Start and load one entry after the other; one that keeps what it compiles, twice."""
+        for number, (label, entry) in enumerate(self.entries.items()):
+            show(f"load {label}")
+            job = self.folder / f"{number}.json"
+            job.write_text(json.dumps(asdict(entry)))
+            cold = self._start(label, job)
+            if cold is None:
+                continue
+            self.results[label].report = {
+                **cold,
+                "compile_s": cold["load_s"] + cold["first_ms"] / 1e3,
+                "compile_peak_mb": cold["load_peak_mb"],
+            }
+            if entry.keeps:
+                self.workers.pop(label).close()
+                self.results[label].report |= self._start(label, job) or {}
+
+    def _start(self, label: str, job: Path) -> dict[str, Any] | None:
+        entry = self.entries[label]
+        variables = dict.fromkeys(_THREAD_VARIABLES, str(entry.threads))
+        variables |= dict.fromkeys(_CACHE_VARIABLES, str(self.folder / "cache"))
+        command = [entry.python, *entry.worker, entry.engine, str(job)]
+        self.workers[label] = Worker(command, variables)
+        return self._attempt(label, self.workers[label].load, self.settings.timeout)
+
+    def take_turns(self, show: Callable[[str], None]) -> None:
+        """The rounds."""
+        settings = self.settings
+        for number in range(settings.rounds):
+            show(f"round {number + 1} of {settings.rounds}")
+            turning = [label for label in self._alive() if not self._is_slow(label)]
+            for label in random.sample(turning, len(turning)):
+                self.patience = wait_until_quiet(self.patience)
+                turn = self.workers[label].turn
+                answer = self._attempt(label, turn, settings.seconds, settings.timeout)
+                if answer is not None:
+                    self.results[label].turns.append(answer)
+        for label in self._alive():
+            answer = self._attempt(label, self.workers[label].ask, "kernels", settings.timeout)
+            self.results[label].report["kernels"] = (answer or {}).get("kernels") or None
+
+    def _is_slow(self, label: str) -> bool:
+        turns = self.results[label].turns
+        return bool(turns) and min(turns[0]["ms"]) > 1e3 * self.settings.slow
+
+    def _alive(self) -> list[str]:
+        return [label for label, result in self.results.items() if result.failure is None]
+
+    def _attempt(
+        self, label: str, action: Callable[..., dict[str, Any]], *arguments: Any
+    ) -> dict[str, Any] | None:
+        try:
+            return action(*arguments)
+        except WorkerFailed as error:
+            self.results[label].failure = str(error)
+            return None
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers.values():
+            worker.close()

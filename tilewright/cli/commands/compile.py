@@ -1,0 +1,179 @@
+"""`tilewright compile`: a model into a file, or any stage of it as text.
+
+tilewright compile model.onnx -o model.tw
+tilewright compile model.onnx --emit loops -o kernels/     # one file a kernel
+tilewright compile model.onnx --override-loops kernels/    # after editing some of them
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    json_option,
+    model_argument,
+    nearest_option,
+    no_cache_option,
+    overrides_option,
+    precision_option,
+    target_option,
+    tuned_option,
+)
+from tilewright.cli.output import print_json, progress, size_text
+
+if TYPE_CHECKING:
+    from tilewright.driver.compiler import Timings
+
+BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
+"""What is written as one file of bytes, and what that is called unless `-o` says."""
+
+
+@click.command("compile")
+@model_argument
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File, or for texts also a folder."
+)
+@click.option(
+    "--emit",
+    type=click.Choice([*BINARY, "graph", "loops", "llvm", "asm", "ptx"]),
+    default="tw",
+    show_default=True,
+    help="A saved model, a C library, or the text of a stage.",
+)
+@target_option
+@precision_option
+@dims_option
+@overrides_option
+@tuned_option
+@nearest_option
+@click.option("--time-passes", is_flag=True, help="Say how long each stage and pass took.")
+@no_cache_option
+@json_option
+def compile_command(
+    model: Path,
+    output: Path | None,
+    emit: str,
+    target: str,
+    precision: str,
+    dims: Mapping[str, int],
+    overrides: Path | None,
+    tuned: Path | None,
+    nearest: bool,
+    time_passes: bool,
+    no_cache: bool,
+    as_json: bool,
+) -> None:
+    """Compile MODEL (.onnx or .graph)."""
+    from tilewright.cli.source import read_source
+    from tilewright.driver.compiler import Timings
+
+    timings = Timings()
+    options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
+    options |= {"precision": precision, "timings": timings, "tuned": tuned, "nearest": nearest}
+    start = time.perf_counter()
+    with progress() as show:
+        options["progress"] = show
+        source = read_source(model)
+        if emit in BINARY:
+            path = output or Path(BINARY[emit].format(model.stem))
+            report = _write_binary(source, path, emit, not (no_cache or time_passes), options)
+        else:
+            report = _write_text(source, output, emit, options)
+    report["seconds"] = time.perf_counter() - start
+    _report(report, timings, time_passes, as_json)
+
+
+def _write_binary(
+    source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    from tilewright.driver.compile import compile_container
+    from tilewright.frontends.onnx.segments.data_dependent import Waiting
+    from tilewright.runtime.container import write_container
+    from tilewright.runtime.export.shared_library import export_library
+
+    try:
+        container = compile_container(source, cache=cache, **options)
+    except Waiting:
+        return _write_staged(source, path, emit, cache, options)
+    manifest = container.manifest
+    if emit == "library":
+        export_library(container, path)
+    else:
+        write_container(path, manifest, container.objects, [(0, container.weights)])
+    return {
+        "files": [str(path)],
+        "target": manifest["target"]["cpu"],
+        "inputs": manifest["inputs"],
+        "outputs": manifest["outputs"],
+        "counters": manifest["counters"],
+        "weights": container.weights.nbytes,
+    }
+
+
+def _write_staged(
+    source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A model in stages: its file holds the model, each stage is compiled when it is first run."""
+    from tilewright.driver.compile import compile
+    from tilewright.driver.segmented.model import StagedModel
+
+    with compile(source, cache=cache, **options) as model:
+        assert isinstance(model, StagedModel)
+        if emit == "library":
+            model.export_library(path)
+        model.save(path)
+        ports = {
+            key: [{"name": p.name, "type": p.type} for p in some]
+            for key, some in (("inputs", model.inputs), ("outputs", model.outputs))
+        }
+        report = {"files": [str(path)], "staged": str(model.waits)}
+        return {**report, **ports, **model.operators.data()}
+
+
+def _write_text(
+    source: Any, output: Path | None, emit: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    from tilewright.cli.emit_text import emit_graph, emit_texts
+    from tilewright.driver.compiler import lower, lower_to_graph
+    from tilewright.driver.precision import check_precision
+    from tilewright.target.target import resolve_machine
+
+    if emit == "graph":
+        machine = resolve_machine(options["target"])
+        precision = check_precision(options["precision"])
+        graph = lower_to_graph(source, options["dims"], options["timings"], machine, precision)
+        return emit_graph(graph, output)
+    return emit_texts(lower(source, **options), emit, output)
+
+
+def _report(report: dict[str, Any], timings: Timings, time_passes: bool, as_json: bool) -> None:
+    if as_json:
+        if time_passes:
+            report["stages"] = timings.stages
+            report["passes"] = [asdict(record) for record in timings.passes.records]
+        print_json(report)
+        return
+    for text in report.get("texts", {}).values():
+        click.echo(text, nl=False)
+    counters = report.get("counters")
+    if counters is not None:
+        what = ", ".join(f"{value} {name}" for name, value in counters.items())
+        size = size_text(report["weights"])
+        click.echo(f"{report['files'][0]}: {what}, {size} weights, {report['seconds']:.2f} s")
+    elif "staged" in report:
+        host = sum(report["host_operators"].values())
+        click.echo(
+            f"{report['files'][0]}: a model in stages, each compiled when it is first run, because "
+            f"of {report['staged']}; {report['operators']} operators, {host} on the host"
+        )
+    elif report["files"]:
+        click.echo(f"{len(report['files'])} files written, the first {report['files'][0]}")
+    if time_passes:
+        click.echo(timings.table(), err=True)

@@ -1,0 +1,172 @@
+"""`tilewright doctor`: what this machine has, what works, how to get what is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from tilewright.cli.options import json_option
+from tilewright.cli.output import print_json, print_table, size_text
+
+if TYPE_CHECKING:
+    from tilewright.runtime.cpu.executable import Executable
+
+OPTIONAL = {
+    "onnxruntime": "to compare with in `tilewright bench`: pip install onnxruntime",
+    "torch": "to compile PyTorch modules: pip install 'tilewright[torch]'",
+    "jax": "to compile JAX functions: pip install 'tilewright[jax]'",
+    "lightgbm": "for learned cost models: pip install 'tilewright[tune]'",
+    "ray": "to tune on many machines: pip install 'tilewright[cluster]'",
+    "magika": "for the demonstration: pip install 'tilewright[demo]'",
+}
+
+
+class Finding(NamedTuple):
+    """One line of the report: `status` is ok, missing (optional) or failed."""
+
+    what: str
+    status: str
+    detail: str
+
+
+@click.command("doctor")
+@click.option("--roofs", is_flag=True, help="Measure what the machine can do at best, anew.")
+@json_option
+@click.pass_context
+def doctor_command(ctx: click.Context, roofs: bool, as_json: bool) -> None:
+    """Check this machine and this installation."""
+    checks = (_machine, _roofs) if roofs else CHECKS
+    findings = [finding for check in checks for finding in _guarded(check)]
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print_table(["what", "status", "detail"], findings)
+    if any(finding.status == "failed" for finding in findings):
+        ctx.exit(1)
+
+
+def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A check that fails in a way it did not foresee is itself a finding."""
+    try:
+        yield from check()
+    except Exception as error:
+        yield Finding(check.__name__.strip("_"), "failed", f"{type(error).__name__}: {error}")
+
+
+def _versions() -> Iterator[Finding]:
+    import platform
+    from importlib.metadata import version
+
+    from llvmlite import binding
+
+    import tilewright
+
+    yield Finding("tilewright", "ok", tilewright.__version__)
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    yield Finding("llvmlite", "ok", f"{version('llvmlite')}, LLVM {llvm}")
+    for package in ("numpy", "onnx", "ml_dtypes", "islpy"):
+        yield Finding(package, "ok", version(package))
+
+
+def _machine() -> Iterator[Finding]:
+    from tilewright.target.cpu import host
+
+    yield Finding("machine", "ok", host().describe())
+
+
+def _roofs() -> Iterator[Finding]:
+    """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
+    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.target.cpu import host
+
+    for threads in dict.fromkeys((1, host().cores)):
+        found = machine_roofs(threads, again=True)
+        for element, rate in found.flops_per_second.items():
+            what = "multiply-adds" if element == "f32" else "dot products"
+            detail = f"{rate / 1e9:.1f} G operations/s in {what}"
+            yield Finding(f"{element}, {threads} threads", "ok", detail)
+        for level in found.levels:
+            detail = f"{level.bytes_per_second / 1e9:.1f} GB/s read"
+            yield Finding(f"{level.name}, {threads} threads", "ok", detail)
+    yield Finding("clock", "ok", f"{found.clock_ns:.0f} ns to read")
+
+
+def _cache() -> Iterator[Finding]:
+    from tilewright.core.disk_cache import open_cache
+    from tilewright.core.errors import ConfigError
+
+    store = open_cache()
+    if store is None:
+        yield Finding("cache", "missing", "switched off by TW_CACHE")
+        return
+    try:
+        store.put("doctor-check", lambda file: file.write_text("ok")).unlink()
+    except ConfigError as error:
+        yield Finding("cache", "failed", f"{error.message}; set TW_CACHE_DIR, or TW_CACHE=off")
+        return
+    files = [p.stat().st_size for p in (store.root / "objects").rglob("*") if p.is_file()]
+    limit = size_text(store.limit)
+    detail = f"{store.root}: {len(files)} files, {size_text(sum(files))} of {limit}"
+    yield Finding("cache", "ok", detail)
+
+
+def _compiler() -> Iterator[Finding]:
+    import numpy as np
+
+    from tilewright.target.cpu import host
+
+    start = time.perf_counter()
+    with _tiny_model() as model:
+        seconds = time.perf_counter() - start
+        x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+        wanted = np.maximum(x @ x, 0)
+        right = np.allclose(np.asarray(model(x, x)), wanted, atol=1e-4)
+        status = "ok" if right else "failed"
+        yield Finding("compile and run", status, f"a small model in {seconds:.2f} s")
+        model.set_threads(host().cores)
+        results = {np.asarray(model(x, x)).tobytes() for _ in range(20)}
+        model.set_threads(1)
+        results.add(np.asarray(model(x, x)).tobytes())
+        same = f"{host().cores} threads and 1 thread give the same bits"
+        yield Finding("threads", "ok" if len(results) == 1 else "failed", same)
+
+
+def _tiny_model() -> Executable:
+    from tilewright.core.dtypes import F32
+    from tilewright.driver.compile import compile
+    from tilewright.ir.types import tensor
+    from tilewright.ops.graph_builder import GraphBuilder
+    from tilewright.runtime.cpu.executable import Executable
+
+    g = GraphBuilder("doctor")
+    x, y = (g.input(name, tensor(F32, 64, 64)) for name in ("x", "y"))
+    model = compile(g.graph(g.add("relu", g.add("matmul", x, y))), cache=False)
+    assert isinstance(model, Executable)
+    return model
+
+
+def _linker() -> Iterator[Finding]:
+    import shutil
+
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if found is None:
+        yield Finding("C compiler", "missing", "to export libraries: install gcc or clang")
+    else:
+        yield Finding("C compiler", "ok", f"{found}, links exported libraries")
+
+
+def _packages() -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    for package, help in OPTIONAL.items():
+        try:
+            yield Finding(package, "ok", version(package))
+        except PackageNotFoundError:
+            yield Finding(package, "missing", help)
+
+
+CHECKS = (_versions, _machine, _cache, _compiler, _linker, _packages)

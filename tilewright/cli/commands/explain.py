@@ -1,0 +1,154 @@
+"""`tilewright explain`: what the compiler did to a model, as text or as a page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    inputs_option,
+    json_option,
+    model_argument,
+    nearest_option,
+    precision_option,
+    seed_option,
+    target_option,
+    threads_option,
+    tuned_option,
+)
+from tilewright.cli.output import print_json, progress
+
+if TYPE_CHECKING:
+    from tilewright.runtime.roofline.roofline import Roofs
+
+# What is counted of a model in stages, for one that is compiled whole.
+WHOLE = "1 stage, 0 operators on the host"
+
+
+@click.command("explain")
+@model_argument
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
+@inputs_option
+@click.option("--random", is_flag=True, help="Draw inputs, for a model in stages.")
+@seed_option
+@target_option
+@precision_option
+@tuned_option
+@nearest_option
+@threads_option
+@dims_option
+@json_option
+def explain_command(
+    model: Path,
+    html: Path | None,
+    given: Sequence[str],
+    random: bool,
+    seed: int,
+    target: str,
+    precision: str,
+    tuned: Path | None,
+    nearest: bool,
+    threads: int | None,
+    dims: Mapping[str, int],
+    as_json: bool,
+) -> None:
+    """Say what each pass did to MODEL, what was fused and scheduled how, and the memory plan.
+
+    For this machine it also says the least time each kernel can take here, and what bounds it. A
+    model in stages is compiled while it runs: with inputs, given or drawn, it is run first, so that
+    its stages are there to be explained.
+    """
+    from tilewright.cli.source import is_saved
+    from tilewright.core.errors import ConfigError
+    from tilewright.frontends.onnx.segments.data_dependent import Waiting
+
+    if is_saved(model):
+        if html is not None:
+            raise ConfigError(
+                "explain.saved", f"{model} is compiled", help="give the .onnx file for a page"
+            )
+        _explain_saved(model, as_json)
+        return
+    options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
+    options |= {"tuned": tuned, "nearest": nearest}
+    try:
+        _explain_whole(model, options, threads, html, as_json)
+    except Waiting:
+        if html is not None:
+            raise
+        _explain_stages(model, given, random, seed, options, as_json)
+
+
+def _explain_whole(
+    model: Path, options: dict[str, Any], threads: int | None, html: Path | None, as_json: bool
+) -> None:
+    from tilewright.cli.emit_text import write_text
+    from tilewright.cli.source import read_source
+    from tilewright.driver.compiler import Timings, lower
+    from tilewright.driver.report.explain import explain_build
+    from tilewright.driver.report.html import report_data, report_page
+    from tilewright.driver.report.step_rows import step_rows
+
+    timings = Timings()
+    with progress() as show:
+        build = lower(read_source(model), **options, timings=timings, progress=show)
+    roofs = _roofs(threads) if options["target"] == "native" else None
+    rows = step_rows(build, timings.passes.refusals)
+    if html is not None:
+        click.echo(write_text(html, report_page(model.name, build, timings, rows, roofs)))
+    elif as_json:
+        print_json(report_data(build, timings, rows, roofs))
+    else:
+        click.echo(f"{WHOLE}\n\n{explain_build(build, timings.passes, rows, roofs)}")
+
+
+def _roofs(threads: int | None) -> Roofs:
+    """Those of this machine, for the least time that a kernel can take."""
+    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.target.cpu import host
+
+    return machine_roofs(threads or host().cores, show=lambda what: click.echo(what, err=True))
+
+
+def _explain_stages(
+    path: Path,
+    given: Sequence[str],
+    random: bool,
+    seed: int,
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from tilewright.cli.input_files import given_inputs, parse_assignments
+    from tilewright.cli.source import open_model
+    from tilewright.driver.segmented.model import StagedModel
+
+    with open_model(path, **options) as model:
+        assert isinstance(model, StagedModel)
+        if given or random:
+            dims = options["dims"] if random else None
+            model.run(given_inputs(model.inputs, parse_assignments(given), dims, seed))
+        if as_json:
+            about = {
+                "native_stages": model.stages,
+                "waits": str(model.waits),
+                "explain": model.explain(),
+            }
+            print_json({**model.operators.data(), **about})
+        else:
+            click.echo(model.explain())
+
+
+def _explain_saved(model: Path, as_json: bool) -> None:
+    from tilewright.runtime.container import read_container
+
+    manifest = read_container(model).manifest
+    if as_json:
+        keys = ("inputs", "outputs", "kernels", "schedules", "explain")
+        print_json({key: manifest[key] for key in keys if key in manifest})
+    else:
+        whole = [] if "staged" in manifest else [WHOLE]
+        click.echo("\n\n".join([*whole, manifest["explain"]]))

@@ -1,0 +1,1 @@
+"""`tilewright lab`: methods of search compared, and one subcommand a file."""

@@ -1,0 +1,48 @@
+"""`tilewright lab transfer`: what a cost model that has seen other tasks saves on new ones."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+
+from tilewright.cli.commands.lab.leaderboard import show_standings
+from tilewright.cli.commands.lab.options import programs_option, run_options
+from tilewright.cli.options import json_option
+from tilewright.cli.output import progress
+
+
+@click.command("transfer")
+@programs_option
+@click.option("--strategy", default="evolutionary", show_default=True)
+@run_options(trials=128, batch=8, seeds=20)
+@json_option
+def transfer_command(
+    spaces: tuple[str, ...],
+    strategy: str,
+    trials: int,
+    batch: int,
+    seeds: int,
+    seed: int,
+    jobs: int,
+    html: Path | None,
+    png: Path | None,
+    as_json: bool,
+) -> None:
+    """Learn from one half of the spaces, search the other half, and the other way round."""
+    from tilewright.tune.benchmark.compare_methods import Settings
+    from tilewright.tune.benchmark.transfer import saved, transfer
+    from tilewright.tune.space.table import program_spaces
+
+    settings = Settings(trials, batch, seeds, seed, jobs)
+    with progress() as show:
+        standings = transfer(spaces or program_spaces(), strategy, settings, show)
+    show_standings(standings, trials, html, png, as_json)
+    if not as_json:
+        shares = saved(standings)
+        mean = math.exp(sum(map(math.log, shares.values())) / len(shares))
+        click.echo(
+            f"trials to t95 with pre-training, as a share of those without: {mean:.2f} "
+            "(geometric mean over the spaces of means over the seeds)"
+        )

@@ -1,0 +1,113 @@
+"""`tilewright profile`: where the time of a model goes, and how near each kernel is to the roof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilewright.cli.options import (
+    dims_option,
+    inputs_option,
+    json_option,
+    model_argument,
+    no_cache_option,
+    precision_option,
+    seed_option,
+    target_option,
+    threads_option,
+)
+from tilewright.cli.output import print_json
+
+if TYPE_CHECKING:
+    from tilewright.driver.segmented.profile import StageProfile
+    from tilewright.runtime.model import CompiledModel
+    from tilewright.runtime.profile import Profile
+    from tilewright.runtime.roofline.roofline import Roofs
+
+
+@click.command("profile")
+@model_argument
+@inputs_option
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option(
+    "--top", type=click.IntRange(min=0), default=8, show_default=True, help="Kernels to describe."
+)
+@seed_option
+@dims_option
+@threads_option
+@target_option
+@precision_option
+@no_cache_option
+@json_option
+def profile_command(
+    model: Path,
+    given: Sequence[str],
+    runs: int,
+    top: int,
+    seed: int,
+    dims: Mapping[str, int],
+    threads: int | None,
+    target: str,
+    precision: str,
+    no_cache: bool,
+    as_json: bool,
+) -> None:
+    """Time each kernel of MODEL; inputs that are not given are drawn at random.
+
+    Of a model in stages, it times each stage and each operator that runs on the host.
+
+    The share of the roof is the least time that a kernel could take on this machine, of the time
+    it took.
+    """
+    from tilewright.cli.input_files import given_inputs, parse_assignments
+    from tilewright.cli.source import open_model
+    from tilewright.runtime.model import CompiledModel
+
+    files = parse_assignments(given)
+    options = {"target": target, "precision": precision}
+    with open_model(model, threads=threads, dims=dims, cache=not no_cache, **options) as executable:
+        inputs = given_inputs(executable.inputs, files, dims, seed)
+        ordered = [inputs[port.name] for port in executable.inputs]
+        found: Profile | StageProfile
+        if isinstance(executable, CompiledModel):
+            found = executable.profile(*ordered, runs=runs, roofs=_roofs(executable, precision))
+        else:
+            found = executable.profile(*ordered, runs=runs)
+        used = executable.threads
+    if as_json:
+        print_json({"model": str(model), "threads": used, **found.data()})
+        return
+    click.echo(found)
+    for text in descriptions(found.data().get("kernels", [])[:top]):
+        click.echo(text)
+
+
+def _roofs(model: CompiledModel, precision: str) -> Roofs:
+    """What the machine can do at best that the model runs on."""
+    from tilewright.driver.precision import machine_for
+    from tilewright.driver.report.gpu_roofline import gpu_roofs
+    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+
+    about = model.manifest["target"]
+    if about["kind"] == "gpu":
+        machine = machine_for(resolve(f"{PREFIX} -arch={about['cpu']}"), precision)
+        assert isinstance(machine, GpuTarget)
+        return gpu_roofs(machine)
+    return machine_roofs(model.threads, show=lambda what: click.echo(what, err=True))
+
+
+def descriptions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is known of kernels: how they were scheduled, what they compute."""
+    from tilewright.driver.report.explain import place_lines, schedule_line
+
+    texts = []
+    for row in rows:
+        schedule = schedule_line(row) if "rule" in row else ""
+        lines = [f"\n{row['name']}  {schedule}".rstrip()]
+        lines += [f"    {line}" for line in place_lines(row["places"])]
+        texts.append("\n".join(lines))
+    return texts

@@ -1,0 +1,1 @@
+"""What only code for CPUs has: parallel loops."""

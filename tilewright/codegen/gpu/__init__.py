@@ -1,0 +1,1 @@
+"""Kernels as NVPTX: emission, launches, warp specialization, the plan of a model."""

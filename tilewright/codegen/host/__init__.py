@@ -1,0 +1,1 @@
+"""The native program around the kernels: plan, calls, arena, loops, clock."""

@@ -1,0 +1,1 @@
+"""The thread pool of a compiled model, as LLVM IR."""

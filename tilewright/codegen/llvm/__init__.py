@@ -1,0 +1,1 @@
+"""LLVM IR emission for any target: builder, types, expressions, statements."""

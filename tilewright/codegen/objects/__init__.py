@@ -1,0 +1,1 @@
+"""LLVM text to object code, in this process and in workers."""

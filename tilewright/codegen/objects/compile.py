@@ -1,0 +1,92 @@
+"""LLVM text → optimised object code, through llvmlite."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from tilewright.core.errors import CodegenError
+from tilewright.target.target import Machine
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def target_machine(target: Machine, level: int = 2) -> llvm.TargetMachine:
+    """The LLVM back end for a target; code is position independent so that it can be a library."""
+    _initialize()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=",".join(target.features),
+        opt=level,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+def parse(text: str, machine: llvm.TargetMachine, target: Machine) -> llvm.ModuleRef:
+    """Parse and verify a module."""
+    header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    try:
+        module = llvm.parse_assembly(header + text)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError("codegen.llvm", f"LLVM refuses the generated code: {error}") from error
+    return module
+
+
+def optimize(text: str, machine: llvm.TargetMachine, target: Machine) -> llvm.ModuleRef:
+    """Parse, verify and optimise a module.
+
+    LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
+    """
+    module = parse(text, machine, target)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+_compiled_modules = 0
+
+
+def compiled_modules() -> int:
+    """How many modules have been turned into machine code for this process so far."""
+    return _compiled_modules
+
+
+def count_module() -> None:
+    """Count a module that was turned into machine code, here or in a process of ours."""
+    global _compiled_modules
+    _compiled_modules += 1
+
+
+def compile_object(text: str, target: Machine, optimized: bool = True) -> bytes:
+    """A module as an object file, or as the assembly that a driver takes.
+
+    Long code that runs once is not worth optimising: that takes longer than it could ever save.
+    """
+    count_module()
+    machine = target_machine(target, level=2 if optimized else 0)
+    module = (optimize if optimized else parse)(text, machine, target)
+    return (
+        machine.emit_assembly(module).encode() if target.emits_text else machine.emit_object(module)
+    )
+
+
+def compile_assembly(text: str, target: Machine) -> str:
+    """A module as assembly, for people."""
+    machine = target_machine(target)
+    return machine.emit_assembly(optimize(text, machine, target))
+
+
+def optimized_llvm(text: str, target: Machine) -> str:
+    """A module as LLVM sees it after its passes, for people."""
+    return str(optimize(text, target_machine(target), target))

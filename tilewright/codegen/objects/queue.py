@@ -1,0 +1,177 @@
+"""Modules on their way to object code: in processes of their own while the caller goes on.
+
+    with ObjectQueue(target) as queue:
+        queue.add("softmax", text)           # at once after it was emitted
+        ...
+        objects = queue.finish()             # this process helps with what is left
+
+LLVM takes about as long as everything before it, and holds a lock, so that threads would not help.
+A worker process is started only when enough text has come together to be worth it and there is a
+core for it. Whatever a worker fails at, this process does: a worker that cannot be started, dies or
+refuses a module costs time, never the result. The same text gives the same object everywhere, so
+results do not depend on who compiled what.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Condition, Thread
+from types import TracebackType
+from typing import NamedTuple
+
+from tilewright.codegen.objects.compile import compile_object, count_module
+from tilewright.codegen.objects.worker import PROGRAM, read_frame, target_text, write_frame
+from tilewright.target.cpu import usable_cores
+from tilewright.target.target import Machine
+
+# Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
+# process takes to start.
+WORTH_A_WORKER = 400_000
+MOST_WORKERS = 4
+_PACKAGES = Path(__file__).resolve().parents[3]
+
+
+class Module(NamedTuple):
+    """A module that waits for its turn."""
+
+    name: str
+    text: str
+    optimized: bool
+
+
+class ObjectQueue:
+    """Compiles modules in any order; `most_workers` is how many processes it may start."""
+
+    def __init__(self, target: Machine, most_workers: int | None = None) -> None:
+        self.target = target
+        self.most_workers = _spare_cores() if most_workers is None else most_workers
+        self._names: list[str] = []
+        self._waiting: list[Module] = []
+        self._objects: dict[str, bytes] = {}
+        self._complete = False
+        self._changed = Condition()
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> ObjectQueue:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._changed:
+            self._waiting.clear()
+        self._close()
+        for worker in self._workers:
+            worker.stop()
+
+    def add(self, name: str, text: str, optimized: bool = True) -> None:
+        """One more module."""
+        self._names.append(name)
+        with self._changed:
+            self._waiting.append(Module(name, text, optimized))
+            self._changed.notify()
+            waiting = sum(len(m.text) for m in self._waiting)
+        if waiting > WORTH_A_WORKER * (len(self._workers) + 1):
+            self._start_worker()
+
+    def finish(self) -> dict[str, bytes]:
+        """The objects of all modules, in the order in which they were added."""
+        self._close()
+        self._compile_here()
+        for worker in self._workers:
+            worker.thread.join()
+        # What a worker has given back.
+        self._compile_here()
+        return {name: self._objects[name] for name in self._names}
+
+    def take(self) -> Module | None:
+        """The longest module that waits, so that none is left for the end; `None` if none comes."""
+        with self._changed:
+            while not self._waiting and not self._complete:
+                self._changed.wait()
+            if not self._waiting:
+                return None
+            longest = max(range(len(self._waiting)), key=lambda i: len(self._waiting[i].text))
+            return self._waiting.pop(longest)
+
+    def give_back(self, module: Module) -> None:
+        """A module that a worker did not manage."""
+        with self._changed:
+            self._waiting.append(module)
+            self._changed.notify()
+
+    def put(self, module: Module, code: bytes) -> None:
+        """The object of a module."""
+        self._objects[module.name] = code
+
+    def _close(self) -> None:
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+
+    def _compile_here(self) -> None:
+        while (module := self.take()) is not None:
+            self.put(module, compile_object(module.text, self.target, module.optimized))
+
+    def _start_worker(self) -> None:
+        if len(self._workers) >= self.most_workers:
+            return
+        try:
+            self._workers.append(_Worker(self))
+        except OSError:
+            # No process can be started here: all is done in this one.
+            self.most_workers = 0
+
+
+class _Worker:
+    """A process, and the thread that feeds it."""
+
+    def __init__(self, queue: ObjectQueue) -> None:
+        self.queue = queue
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", PROGRAM, str(_PACKAGES), *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.thread = Thread(target=self._feed, daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.thread.join()
+        self.process.communicate()
+
+    def _feed(self) -> None:
+        """Give the process one module after another until there are no more, or it fails."""
+        self._tell(True, target_text(self.queue.target))
+        while (module := self.queue.take()) is not None:
+            self._tell(module.optimized, module.text.encode())
+            assert self.process.stdout is not None
+            answer = read_frame(self.process.stdout)
+            if answer is None or not answer[0]:
+                self.queue.give_back(module)
+                return
+            count_module()
+            self.queue.put(module, answer[1])
+
+    def _tell(self, flag: bool, payload: bytes) -> None:
+        assert self.process.stdin is not None
+        # A process that has ended does not answer either, which is where it is noticed.
+        with suppress(BrokenPipeError):
+            write_frame(self.process.stdin, flag, payload)
+
+
+def _spare_cores() -> int:
+    """How many processes may run beside this one; 0 where Python is part of another program."""
+    name = Path(sys.executable or "").name
+    if not name.startswith("python") or getattr(sys, "frozen", False):
+        return 0
+    return min(usable_cores() - 1, MOST_WORKERS)

@@ -1,0 +1,1 @@
+"""What a saved model holds: manifest, weights, entry point, runtime objects."""

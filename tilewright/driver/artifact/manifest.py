@@ -1,0 +1,84 @@
+"""What a saved model says about itself; `runtime/cpu/executable.py` documents the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.arith.expr import Expr, Var, as_int
+from tilewright.core.errors import UnsupportedError
+from tilewright.driver.artifact.entry_point import frame_data
+from tilewright.driver.build import ModelBuild
+from tilewright.driver.program.linearize import limit
+from tilewright.driver.report.step_rows import StepRow, schedules
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.target.target import kind_of
+
+
+def make_manifest(
+    build: ModelBuild, rows: Sequence[StepRow], explanation: str, counters: dict[str, Any]
+) -> dict[str, Any]:
+    """The manifest of a built model, whose steps have these rows."""
+    graph, target = build.graph, build.target
+    symbols = graph.symbols()
+    inputs, outputs = graph_ports(graph)
+    return {
+        "target": {
+            "kind": kind_of(target),
+            "triple": target.triple,
+            "cpu": target.cpu,
+            "features": list(target.features),
+        },
+        "precision": build.precision,
+        "symbols": list(symbols),
+        "dim_sources": [_source(graph, s) for s in symbols],
+        "inputs": inputs,
+        "outputs": outputs,
+        "kernels": list(rows),
+        "schedules": schedules(build),
+        "explain": explanation,
+        "counters": counters,
+        "threads": 0,
+        **_late(build),
+        **frame_data(build),
+        "errors": {str(status): message for status, message in build.errors.items()},
+    }
+
+
+def _late(build: ModelBuild) -> dict[str, Any]:
+    """Sizes that only a run gives, and how large the outputs can become."""
+    late = build.flat.late
+    if not late:
+        return {}
+    shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
+    limits = [[_dimension(limit(d, build.flat.limits)) for d in shape] for shape in shapes]
+    return {"late": list(late), "output_limits": limits}
+
+
+def graph_ports(graph: Graph) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The inputs and the outputs of a graph: names, element types, shapes."""
+    inputs = [_port(v.name, v.type) for v in graph.inputs]
+    return inputs, [_port(o, graph.types[o]) for o in graph.outputs]
+
+
+def _source(graph: Graph, symbol: str) -> list[int]:
+    """Which input and axis gives the value of a symbolic size."""
+    for number, v in enumerate(graph.inputs):
+        if isinstance(v.type, TensorType) and Var(symbol) in v.type.shape:
+            return [number, v.type.shape.index(Var(symbol))]
+    raise UnsupportedError(
+        "driver.symbol",
+        f"size {symbol} occurs only inside formulas of input dimensions",
+        help=f"give it a value: compile(..., dims={{{symbol!r}: ...}})",
+    )
+
+
+def _port(name: str, type: object) -> dict[str, Any]:
+    assert isinstance(type, TensorType), name
+    return {"name": name, "dtype": type.dtype.name, "shape": [_dimension(d) for d in type.shape]}
+
+
+def _dimension(d: Expr) -> int | str:
+    size = as_int(d)
+    return str(d) if size is None else size

@@ -1,0 +1,193 @@
+"""What is wrong with one kernel: its loops, a step of its schedule, what comes after, its code.
+
+The kernel is taken through all its forms, from the loops that lowering gives to the plain ones that
+code is made of, and the forms are interpreted. Where that would take too long, its schedule is cut
+short and compiled: then a step is named, but what later stages make of the step is not told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.core.errors import Error
+from tilewright.driver.artifact.packed_weights import pack
+from tilewright.driver.bisect.native_runner import Native
+from tilewright.driver.bisect.reference_values import INTERPRETED
+from tilewright.driver.bisect.report import Finding, group_text, model_nodes
+from tilewright.driver.bisect.search import first_wrong
+from tilewright.driver.bisect.tolerance import Tolerance
+from tilewright.driver.extract_node import alone
+from tilewright.driver.kernel.kernels import KernelSource, MakeSchedule, group_source, loops_source
+from tilewright.finalize.cpu.pipeline import steps as finalize_steps
+from tilewright.ir.graph.nodes import Node
+from tilewright.ir.loop.interp.run import run_func
+from tilewright.ir.loop.nodes import Alloc, Buffer, Func
+from tilewright.ir.loop.walk import statements
+from tilewright.ir.scalar_semantics import undefined
+from tilewright.ir.types import Type
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.schedule.primitives.set_scope import set_scope
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace import Trace
+from tilewright.target.cpu import Target
+
+# Bytes that a buffer of a thread may take on its stack.
+STACK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node that is one kernel, what it reads, what it must give, and the sizes of the run."""
+
+    node: Node
+    arrays: Sequence[np.ndarray | None]
+    types: Sequence[Type | None]
+    wanted: Sequence[np.ndarray]
+    sizes: Mapping[str, int]
+    constants: frozenset[str]
+
+    def error(self, found: Sequence[np.ndarray], allowed: Tolerance) -> float:
+        """How far results are off, if that is too far."""
+        pairs = zip(found, self.wanted, strict=True)
+        return max(allowed.excess(a.reshape(b.shape), b) for a, b in pairs)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kernel at one point of its way: what has just been done to it, and its loops."""
+
+    kind: str
+    name: str
+    func: Func
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is wrong with a kernel."""
+
+    kind: str
+    name: str
+    error: float
+    details: dict[str, str] = field(default_factory=dict)
+
+
+def find_in_kernel(case: Case, native: Native, allowed: Tolerance) -> Finding | None:
+    """What is wrong with a kernel; `None` if it is right where it is alone."""
+    n = case.node
+    source = group_source(n.regions[0]) if n.op == "fused" else loops_source(n, case.types)
+    inputs = [p.name for p in source.func.params]
+    given = [name for name in n.inputs if name]
+    packable = frozenset(inputs[i] for i, name in enumerate(given) if name in case.constants)
+    scheduled = schedule_func(source.func, packable, native.target)
+    if evaluate(source.flops, case.sizes) <= INTERPRETED:
+        found = _by_interpreter(case, _forms(source, scheduled, native), native, allowed)
+    else:
+        found = _by_code(case, scheduled, native, allowed)
+    if found is None:
+        return None
+    details = {"kernel": source.func.name, "scheduled by": scheduled.rule, **found.details}
+    names, text = model_nodes([n]), group_text(n)
+    return Finding(found.kind, found.name, n.name, found.error, text, names, details)
+
+
+def _by_interpreter(
+    case: Case, forms: Sequence[Form], native: Native, allowed: Tolerance
+) -> Verdict | None:
+    """The first form that means something else; the code, if it is wrong and no form is."""
+
+    def error(number: int) -> float:
+        return case.error(_interpret(forms[number].func, case), allowed)
+
+    if not error(len(forms) - 1):
+        wrong_code = case.error(_natively(case, native), allowed)
+        return Verdict("code", forms[0].name, wrong_code) if wrong_code else None
+    _, wrong = first_wrong(len(forms), lambda number: bool(error(number)))
+    form = forms[wrong]
+    alike = [number for number, other in enumerate(forms) if other.kind == form.kind]
+    step = {"step": f"{alike.index(wrong) + 1} of {len(alike)}"} if len(alike) > 1 else {}
+    return Verdict(form.kind, form.name, error(wrong), step)
+
+
+def _forms(source: KernelSource, scheduled: ScheduledFunc, native: Native) -> list[Form]:
+    forms = [Form("lowering", source.func.name, source.func)]
+    sch = Schedule(source.func)
+    for step in scheduled.trace:
+        sch.apply(step)
+        forms.append(Form("schedule", str(step), sch.func))
+    func = sch.func
+    for name, run in finalize_steps(native.target):
+        func = run(func)
+        forms.append(Form("finalize", name, func))
+    return forms
+
+
+def _interpret(func: Func, case: Case) -> list[np.ndarray]:
+    """What loops give; constants are packed as they ask for it, workspaces are made."""
+    layouts = dict(func.layouts)
+    given = [x for name, x in zip(case.node.inputs, case.arrays, strict=True) if name]
+    buffers = {}
+    for number, p in enumerate(func.params):
+        data = given[number] if number < len(given) else None
+        if data is not None and p.name in layouts:
+            data = pack(data, layouts[p.name])
+        buffers[p.name] = _buffer(p, data, case.sizes)
+    run_func(func, buffers, case.sizes)
+    return [buffers[name] for name in func.outputs]
+
+
+def _buffer(p: Buffer, data: np.ndarray | None, sizes: Mapping[str, int]) -> np.ndarray:
+    shape = tuple(evaluate(d, sizes) for d in p.shape)
+    return np.full(shape, undefined(p.dtype)) if data is None else np.array(data).reshape(shape)
+
+
+def _by_code(
+    case: Case, scheduled: ScheduledFunc, native: Native, allowed: Tolerance
+) -> Verdict | None:
+    """The first step of the schedule with which the machine code is wrong."""
+    steps = scheduled.trace.steps
+    errors = {len(steps): case.error(_natively(case, native), allowed)}
+    if not errors[len(steps)]:
+        return None
+
+    def is_wrong(count: int) -> bool | None:
+        part = Trace(steps[:count])
+
+        def cut(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+            return ScheduledFunc(_off_the_stack(part.replay(func), case), part, scheduled.rule)
+
+        try:
+            errors[count] = case.error(_natively(case, native, cut), allowed)
+        except (Error, AssertionError):
+            return None  # half a schedule need not be one that code can be made of
+        return bool(errors[count])
+
+    right, wrong = first_wrong(len(steps) + 1, is_wrong)
+    details = {"checked by": "machine code, with the schedule cut short"}
+    if wrong == 0:
+        return Verdict("lowering", scheduled.func.name, errors[0], details)
+    between = steps[max(right, 0) : wrong - 1]
+    if between:
+        details["or"] = "; ".join(map(str, between))
+    details["step"] = f"{wrong} of {len(steps)}"
+    return Verdict("schedule", str(steps[wrong - 1]), errors[wrong], details)
+
+
+def _natively(case: Case, native: Native, schedule: MakeSchedule | None = None) -> list[np.ndarray]:
+    graph, inputs = alone(case.node, case.arrays, case.types, case.sizes, case.constants)
+    return native.run(graph, inputs, schedule=schedule)
+
+
+def _off_the_stack(func: Func, case: Case) -> Func:
+    """`func` with large buffers in the arena: later steps would have made them small."""
+    for _, stmt in statements(func.body):
+        if isinstance(stmt, Alloc) and stmt.buffer.scope != "global":
+            b = stmt.buffer
+            if prod(evaluate(d, case.sizes) for d in b.shape) * b.dtype.bytes > STACK:
+                func = set_scope(func, b.name, "global")
+    return func

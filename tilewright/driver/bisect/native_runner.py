@@ -1,0 +1,63 @@
+"""Machine code made for a bisection: parts of a model, scheduled wholly or in part; counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.driver.compiler import Compiler, Progress
+from tilewright.driver.extract_node import alone
+from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.ir.graph.nodes import Node
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.types import Type
+from tilewright.runtime.cpu.executable import Executable
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.schedule.trace import Trace
+from tilewright.target.cpu import Target
+
+
+@dataclass
+class Native:
+    """Compiles for this machine and runs at once; `compilations` counts."""
+
+    target: Target
+    precision: str = "f32"
+    threads: int | None = None
+    progress: Progress = lambda stage: None
+    compilations: int = 0
+
+    def run(
+        self,
+        source: Any,
+        inputs: Mapping[str, np.ndarray],
+        dims: Mapping[str, int] | None = None,
+        schedule: MakeSchedule | None = None,
+    ) -> list[np.ndarray]:
+        """The outputs of a model, or of a graph whose nodes are kernels already."""
+        self.compilations += 1
+        self.progress(f"compilation {self.compilations}")
+        parts = (source, self.target, dict(dims or {}), self.precision, None, None)
+        container = Compiler(*parts, lambda stage: None, schedule).container()
+        with Executable(container, threads=self.threads) as model:
+            found = model.run({port.name: inputs[port.name] for port in model.inputs})
+        return list(found.values())
+
+    def run_plainly(
+        self,
+        node: Node,
+        arrays: Sequence[np.ndarray | None],
+        types: Sequence[Type | None],
+        sizes: Mapping[str, int],
+    ) -> list[np.ndarray]:
+        """A node without a schedule: for loops that would take too long to interpret."""
+        graph, inputs = alone(node, arrays, types, sizes, frozenset())
+        return self.run(graph, inputs, schedule=unscheduled)
+
+
+def unscheduled(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    """The loops as they are."""
+    return ScheduledFunc(func, Trace(), "opaque")

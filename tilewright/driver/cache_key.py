@@ -1,0 +1,124 @@
+"""The identity of a compilation: the same key means the same result.
+
+It covers the model's bytes (external data included), the target, the options and the compiler's own
+source, so that no version ever uses what another one made.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tilewright
+from tilewright.core.disk_cache import DiskCache, fingerprint, fingerprint_file, open_cache
+from tilewright.core.errors import FrontendError
+from tilewright.target.target import Machine
+
+
+def model_key(
+    source: Any,
+    target: Machine,
+    dims: Mapping[str, int],
+    precision: str,
+    store: DiskCache,
+    tuned: str = "",
+) -> str | None:
+    """The key of a compilation; `None` for sources that have no stable identity.
+
+    `tuned` is the identity of the verdicts by which it is scheduled.
+    """
+    content: str | None
+    if isinstance(source, str | os.PathLike):
+        content = _file_content(Path(source), store)
+    elif hasattr(source, "SerializeToString"):  # an onnx.ModelProto, told without importing onnx
+        content = fingerprint(source.SerializeToString(deterministic=True))
+    elif isinstance(source, bytes):
+        content = fingerprint(source)
+    elif hasattr(source, "nodes"):  # a graph, told without importing the compiler
+        content = _graph_content(source)
+    else:
+        content = None
+    if content is None:
+        return None
+    options = [repr(target), sorted(dims.items()), precision, compiler_fingerprint(), tuned]
+    return fingerprint(content, json.dumps(options))
+
+
+@cache
+def compiler_fingerprint() -> str:
+    """A digest of the compiler's source code, remembered for as long as no file is touched."""
+    root = Path(tilewright.__file__).parent
+    files = sorted(root.rglob("*.py"))
+    store = open_cache()
+    if store is None:
+        return _source_digest(root, files)
+    stats = [f.stat() for f in files]
+    identity = [[str(f), s.st_size, s.st_mtime_ns] for f, s in zip(files, stats, strict=True)]
+    key = fingerprint("compiler", json.dumps(identity))
+    path = store.get(key)
+    if path is None:
+        digest = _source_digest(root, files)
+        path = store.put(key, lambda file: file.write_text(digest))
+    return path.read_text()
+
+
+def _source_digest(root: Path, files: Sequence[Path]) -> str:
+    return fingerprint(
+        *(part for f in files for part in (str(f.relative_to(root)), f.read_bytes()))
+    )
+
+
+def _file_content(path: Path, store: DiskCache) -> str | None:
+    try:
+        main = fingerprint_file(path, store)
+        files = [path.parent / name for name in _external_names(path, main, store)]
+        base = path.parent.resolve()
+        if not all(f.is_file() and f.resolve().is_relative_to(base) for f in files):
+            return None  # whoever reads the model says what is wrong with it
+        return fingerprint(main, *(fingerprint_file(f, store) for f in files))
+    except OSError as error:
+        raise FrontendError(
+            "onnx.unreadable",
+            f"cannot read {path}: {error.strerror or error}",
+            help="give the path of an ONNX model",
+        ) from error
+
+
+def _graph_content(graph: Any) -> str:
+    """The content of a graph: its text, in which large constants are digests."""
+    from tilewright.ir.graph.text import print_graph
+
+    return fingerprint("graph", print_graph(graph))
+
+
+def _external_names(path: Path, content: str, store: DiskCache) -> list[str]:
+    """The files that a model refers to, remembered for its content: finding them reads it all.
+
+    They are remembered as the model spells them: the same model may lie in two folders.
+    """
+    key = fingerprint("external files", content)
+    found = store.get(key)
+    if found is None:
+        names = _find_external(path) if _mentions_external_data(path) else []
+        found = store.put(key, lambda file: file.write_text(json.dumps(names)))
+    return [str(name) for name in json.loads(found.read_text())]
+
+
+def _find_external(path: Path) -> list[str]:
+    # Imported here because onnx takes a while to load.
+    from tilewright.frontends.onnx.model.read import external_locations
+
+    return list(external_locations(path))
+
+
+def _mentions_external_data(path: Path) -> bool:
+    """Whether the file may refer to others; a cheap search, false alarms only cost time."""
+    if path.stat().st_size == 0:
+        return False
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b"\x0a\x08location") >= 0

@@ -1,0 +1,1 @@
+"""One kernel: lower, schedule, finalize, emit; equal ones are made once."""

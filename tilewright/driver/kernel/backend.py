@@ -1,0 +1,65 @@
+"""What there is one of for each kind of machine: how its kernels are scheduled, finalized, emitted.
+
+Everything else in the driver is the same for all machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.codegen.gpu.nvptx import emit_launches
+from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.statements import emit_func
+from tilewright.driver.precision import rounds_natively
+from tilewright.finalize.cpu.pipeline import finalize
+from tilewright.finalize.gpu.pipeline import finalize_gpu
+from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.ir.loop.nodes import Func
+from tilewright.schedule.builtin.cpu.select_rule import schedule_func
+from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.target.cpu import Target
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.target import Machine, kind_of
+
+
+@dataclass(frozen=True)
+class Backend:
+    """How kernels are made for one kind of machine; each function takes such a machine."""
+
+    schedule: Callable[[Func, frozenset[str], Any], ScheduledFunc]
+    finalize: Callable[[Func, Any], Func]
+    # A finalized function that is given these sizes, for a precision, as the text of a module.
+    emit: Callable[[Func, Sequence[str], Any, str], str]
+    # What to note of a function whose parameters all begin on a boundary, if that matters.
+    aligned: tuple[tuple[str, int], ...] = ()
+    # Bytes up to which a value has memory to itself, so that others need not wait for its readers.
+    apart: int = 0
+    # Whether the host tells conditions by inputs that it knows, rather than by a kernel.
+    asks: bool = False
+
+
+def backend_of(machine: Machine) -> Backend:
+    """The backend for a machine."""
+    return BACKENDS[kind_of(machine)]
+
+
+def _emit_for_cpu(func: Func, sizes: Sequence[str], target: Target, precision: str) -> str:
+    native = target.architecture if rounds_natively(target, precision) else ""
+    module = ModuleText(native, target.orders_zeros)
+    emit_func(module, func, sizes)
+    return module.text()
+
+
+def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
+    module = ModuleText(target.architecture)  # every one has the conversion
+    emit_launches(module, func, sizes, target.starts_early)
+    return module.text()
+
+
+BACKENDS = {
+    "cpu": Backend(schedule_func, finalize, _emit_for_cpu),
+    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,), 256 << 10, True),
+}

@@ -1,0 +1,1 @@
+"""The host program: a graph as a sequence of steps."""

@@ -1,0 +1,1 @@
+"""Everything that only reports: explain, dumps, HTML, roofline."""

@@ -1,0 +1,117 @@
+"""What the compiler did to a model, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tilewright.driver.build import ModelBuild
+from tilewright.driver.kernel.kernels import Kernel
+from tilewright.driver.program.inter_op import moments
+from tilewright.driver.report.schedule_summary import schedule_data
+from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
+from tilewright.passes.fuse import Refusal
+from tilewright.passes.manager import PassLog
+from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
+from tilewright.runtime.profile import step_work
+from tilewright.runtime.roofline.roofline import Roofs
+
+
+def explain_build(
+    build: ModelBuild, log: PassLog, rows: Sequence[StepRow], roofs: Roofs | None = None
+) -> str:
+    """What passes changed, what was not fused and why, kernels with their schedules, the memory.
+
+    `rows` are those of the steps. With the roofs of the machine it also says the least time that
+    each kernel can take there.
+    """
+    precision = ["\n".join(["precision", *log.notes])] if log.notes else []
+    kernels = _kernels(build, rows, roofs)
+    refusals = _refusals(log.refusals)
+    beside = _side_by_side(build)
+    return "\n\n".join([_passes(log), *precision, refusals, kernels, *beside, _memory(build)])
+
+
+def _passes(log: PassLog) -> str:
+    changed = [r for r in log.records if r.changed]
+    lines = [f"{r.name:24} {r.nodes_before} -> {r.nodes_after} nodes" for r in changed]
+    return "\n".join([f"{len(log.records)} passes, {len(changed)} changed something", *lines])
+
+
+def _refusals(refusals: Sequence[Refusal]) -> str:
+    """Producers and consumers that fusion left apart, alike ones counted."""
+    counted = Counter(
+        (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in refusals
+    )
+    lines = [f"{n:5} x {a} and {b}: {why}" for (a, b, why), n in counted.most_common()]
+    return "\n".join([f"{len(refusals)} pairs not fused", *lines])
+
+
+def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) -> str:
+    by_kernel = rows_by_kernel(rows)
+    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    tuned = sum(kernel.rule == "tuned" for kernel in kernels.values())
+    counted = f"{len(build.steps)} kernel calls, {len(by_kernel)} distinct kernels"
+    lines = [f"{counted}, {tuned} of them tuned" if tuned else counted]
+    footprint = float(build.weights.size + (build.plan.peak if build.plan else 0))
+    for name, places in by_kernel.items():
+        kernel = kernels[name]
+        lines.append(f"{name}  x{len(places)}  {schedule_line(schedule_data(kernel))}")
+        lines.append(f"    {_work(places[0], roofs, footprint)}")
+        lines += [f"    {line}" for line in place_lines(places)]
+        lines += [f"      {step}" for step in _steps(kernel)]
+    return "\n".join(lines)
+
+
+def _side_by_side(build: ModelBuild) -> list[str]:
+    """The groups of steps that run at once, by number and kernel."""
+    groups: dict[int, list[str]] = {}
+    for first, step in zip(moments(build.flat), build.steps, strict=True):
+        groups.setdefault(first, []).append(step.kernel.name)
+    several = {first: names for first, names in groups.items() if len(names) > 1}
+    if not several:
+        return []
+    lines = [
+        f"from step {first} on: {', '.join(f'{n} x {name}' for name, n in Counter(names).items())}"
+        for first, names in several.items()
+    ]
+    return ["\n".join([f"{len(several)} groups of kernels run side by side", *lines])]
+
+
+def schedule_line(schedule: Mapping[str, Any]) -> str:
+    """The rule, why it was chosen, and what it decided."""
+    why = f": {schedule['why']}" if schedule["why"] else ""
+    return f"[{schedule['rule']}{why}]  {'; '.join(schedule['decisions'])}".rstrip()
+
+
+def place_lines(places: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What a kernel computes, and why its neighbours are kernels of their own."""
+    more = f", and {len(places) - 1} more places" if len(places) > 1 else ""
+    yield f"computes {', '.join(places[0]['nodes'])}{more}"
+    apart = Counter(why for place in places for why in place.get("apart", ()))
+    for why, count in apart.items():
+        yield f"apart: {why}{f' ({count} times)' if count > 1 else ''}"
+
+
+def _work(row: Mapping[str, Any], roofs: Roofs | None, footprint: float) -> str:
+    text = f"flops {row['flops']}, bytes {row['bytes']}, of which weights {row['weights']}"
+    work = step_work(row, {})
+    if work is None or roofs is None:
+        return text
+    bound = roofs.bound(work, footprint)
+    return f"{text}; {bound.seconds * 1e3:.4f} ms at least, by {bound.by}"
+
+
+def _steps(kernel: Kernel) -> list[str]:
+    return kernel.trace.splitlines()
+
+
+def _memory(build: ModelBuild) -> str:
+    plan = build.plan
+    assert plan is not None
+    sizes = f", symbolic sizes taken as {TYPICAL_SIZE}" if plan.placement else ""
+    return (
+        f"arena {plan.peak} bytes{sizes}; lower bound {plan.lower_bound} "
+        f"({plan.overhead:.3f}x); weights {build.weights.size} bytes"
+    )

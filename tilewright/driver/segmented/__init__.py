@@ -1,0 +1,1 @@
+"""Models compiled in segments, with host operators between them."""

@@ -1,0 +1,267 @@
+"""The nodes of a model run in stages, each compiled when what it waits for is known.
+
+A run compiles what the values so far allow (see `frontends.onnx.segments.partition`), runs that,
+runs operators on the host that no loop program can express, and goes on with the rest. Compiled
+stages are kept by the types of the values that they read, and by the values that they were compiled
+for; sizes stay symbolic, so that another size needs no further compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto
+
+from tilewright.arith.expr import Var, const
+from tilewright.core.dtypes import STRING, from_numpy
+from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
+from tilewright.driver.segmented.profile import timed
+from tilewright.driver.segmented.string_table import Texts
+from tilewright.frontends.onnx.context import OnnxNode, identifier
+from tilewright.frontends.onnx.model.read import DOMAINS
+from tilewright.frontends.onnx.segments.host.call import HostCall
+from tilewright.frontends.onnx.segments.partition import (
+    Given,
+    HostValue,
+    Part,
+    Pending,
+    Stage,
+    host_op,
+    import_stage,
+    nested_part,
+    read_constant,
+)
+from tilewright.frontends.onnx.segments.symbolic_ints import Sized, can_be_sizes, carrier
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.runtime.model import CompiledModel
+
+# Plans kept of one part: values that are waited for may be others at every run.
+MOST_PLANS = 64
+
+# What NumPy raises for operands that it cannot take.
+REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+CompileGraph = Callable[[Graph], CompiledModel]
+Values = dict[str, Any]
+
+
+@dataclass(eq=False)
+class _Plan:
+    """One stage, compiled, and the program that goes on behind it."""
+
+    stage: Stage
+    native: CompiledModel | None
+    rest: Program | None
+
+
+@dataclass(eq=False)
+class Program:
+    """Nodes to run, and the plans made for them so far."""
+
+    part: Part
+    compile_graph: CompileGraph
+    pinned: set[str] = field(default_factory=set)
+    sized: set[str] = field(default_factory=set)
+    exact: bool = False
+    plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
+    nested: dict[Pending, Program] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reads = tuple(sorted(self.part.reads()))
+
+    def run(self, values: Values) -> list[Any]:
+        """The outputs, computed from values by name."""
+        program: Program | None = self
+        while program is not None:
+            program = program.step(values)
+        return [self._value(name, values) for name in self.part.outputs]
+
+    def step(self, values: Values) -> Program | None:
+        """Run one stage; its results are then among the values. Gives what is left to run."""
+        plan = self._plan(values)
+        stage = plan.stage
+        if plan.native is not None:
+            with timed(plan.native):
+                values.update(self._run_natively(plan.native, stage, values))
+        for p in stage.hosts:
+            with timed(p):
+                self._run_on_host(p, values)
+        return plan.rest
+
+    def _run_natively(self, native: CompiledModel, stage: Stage, values: Values) -> Values:
+        """The results of a stage, by name; texts go in and out as their numbers in a table."""
+        texts = Texts()
+        known = {**stage.texts, **values}
+        for name, (source, places) in stage.carriers.items():
+            known[name] = carrier(self._value(source, values), places)
+        given = (texts.numbers(self._value(name, known)) for name in stage.inputs)
+        found = native(*given)
+        results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
+        read = (texts.texts(a) if port.dtype == STRING else a for a, port in results)
+        return dict(zip(stage.outputs, read, strict=True))
+
+    def _plan(self, values: Values) -> _Plan:
+        present = [name for name in self.reads if name in values]
+        plan = self.plans.get(self._key(present, values))
+        if plan is None:
+            plan = self._make(present, values)
+            if len(self.plans) >= MOST_PLANS:
+                _close(self.plans.pop(next(iter(self.plans))))
+            self.plans[self._key(present, values)] = plan
+        return plan
+
+    def executables(self) -> Iterator[CompiledModel]:
+        """The stages that are compiled, in the order of a run."""
+        return _executables(self)
+
+    def _key(self, present: Iterable[str], values: Values) -> tuple[Any, ...]:
+        return tuple((name, self._form(name, values[name])) for name in present)
+
+    def _form(self, name: str, value: Any) -> Any:
+        """What a plan depends on: the type of an array up to its sizes, or its content."""
+        if not isinstance(value, np.ndarray):
+            return type(value)
+        if self._is_pinned(name, value):
+            return value.dtype.str, value.shape, value.tobytes()
+        if name in self.sized:
+            return value.dtype.str, value.shape, Sized(value).form()
+        sizes = value.shape if self.exact else (s if s < 2 else -1 for s in value.shape)
+        return value.dtype.str, tuple(sizes)
+
+    def _make(self, present: Sequence[str], values: Values) -> _Plan:
+        try:
+            stage = self._stage(present, values)
+        except (TypeCheckError, UnsupportedError):
+            # what does not fit sizes that may be anything may fit those that are there
+            if self.exact:
+                raise
+            stage = self._exact_stage(present, values)
+        if _is_stuck(stage) and not self.exact:
+            stage = self._exact_stage(present, values)
+        if _is_stuck(stage):
+            raise _stuck(stage)
+        native = None if stage.graph is None else self.compile_graph(stage.graph)
+        rest = Program(stage.rest, self.compile_graph) if stage.rest.nodes else None
+        return _Plan(stage, native, rest)
+
+    def _exact_stage(self, present: Sequence[str], values: Values) -> Stage:
+        """The stage for just these sizes; if it can be made, so are all that follow."""
+        self.exact = True
+        try:
+            return self._stage(present, values)
+        except Error:
+            self.exact = False
+            raise
+
+    def _stage(self, present: Sequence[str], values: Values) -> Stage:
+        """The stage that the values allow; those that it must know are pinned from now on."""
+        while True:
+            given = {name: self._given(name, values[name]) for name in present}
+            stage = import_stage(self.part, given)
+            known = stage.wants & {*present} - self.pinned
+            sizes = stage.sizes & {*present} - self.pinned - self.sized
+            if not known and not sizes:
+                return stage
+            self.pinned |= known
+            self.sized |= sizes
+
+    def _given(self, name: str, value: Any) -> Given:
+        if value is None:
+            return None
+        if not isinstance(value, np.ndarray):
+            return HostValue()
+        if self._is_pinned(name, value):
+            return value
+        if name in self.sized:
+            return Sized(value)
+        return _type(name, value, self.exact)
+
+    def _is_pinned(self, name: str, value: np.ndarray) -> bool:
+        """Whether a stage is made for just this value."""
+        as_size = not self.exact and can_be_sizes(value)
+        return name in self.pinned or (name in self.sized and not as_size)
+
+    def _run_on_host(self, p: Pending, values: Values) -> None:
+        op = host_op(p)
+        assert op is not None, p.loc
+        inputs = [self._value(name, values) for name in p.proto.input]
+        domain = "" if p.proto.domain in DOMAINS else p.proto.domain
+        node = OnnxNode(p.proto, tuple(p.proto.input), p.loc, p.opsets.get(domain, 0))
+
+        def nested(graph: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
+            return self._nested(p, graph, values).run({**values, **given})
+
+        call = HostCall(node, inputs, nested)
+        try:
+            results = op(call)
+        except Error as error:
+            raise error.at(p.loc) from error.__cause__
+        except REFUSALS as error:
+            if any(a.HasField("g") for a in p.proto.attribute):
+                raise  # from a nested graph, in which native code runs
+            raise call.failure(str(error)) from error
+        if any(p.proto.output[len(results) :]):
+            raise call.failure(f"it has {len(p.proto.output)} outputs, and gives {len(results)}")
+        pairs = zip(p.proto.output, results, strict=False)
+        values.update((name, result) for name, result in pairs if name)
+
+    def _value(self, name: str, values: Values) -> Any:
+        if not name:
+            return None
+        return values[name] if name in values else _constant(self.part, name)
+
+    def _nested(self, p: Pending, graph: GraphProto, values: Values) -> Program:
+        found = self.nested.get(p)
+        if found is None:
+            part = nested_part(self.part, graph, p.opsets, set(values))
+            found = self.nested[p] = Program(part, self.compile_graph)
+        return found
+
+
+def _executables(root: Program | _Plan) -> Iterator[CompiledModel]:
+    pending = [root]  # stages may follow one another deeper than functions may call
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Program):
+            pending += reversed([*one.plans.values(), *one.nested.values()])
+            continue
+        if one.native is not None:
+            yield one.native
+        if one.rest is not None:
+            pending.append(one.rest)
+
+
+def _close(plan: _Plan) -> None:
+    for executable in _executables(plan):
+        executable.close()
+
+
+def _constant(part: Part, name: str) -> Any:
+    return read_constant(part.constants[name], part.model.file)
+
+
+def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
+    """The type of an array; unless `exact`, sizes are symbolic but for 0 and 1: they broadcast."""
+    base = identifier(name).replace(".", "_")
+    shape = (
+        const(size) if exact or size < 2 else Var(f"{base}_{axis}")
+        for axis, size in enumerate(value.shape)
+    )
+    return TensorType(from_numpy(value.dtype), tuple(shape))
+
+
+def _is_stuck(stage: Stage) -> bool:
+    """Whether nodes are left, but none that can run."""
+    return stage.graph is None and not stage.hosts and bool(stage.rest.nodes)
+
+
+def _stuck(stage: Stage) -> UnsupportedError:
+    p = stage.rest.nodes[0]
+    wants = ", ".join(sorted(stage.wants | stage.sizes)) or ", ".join(sorted(p.reads))
+    return UnsupportedError(
+        "onnx.waiting", f"{p.proto.op_type} waits for {wants}, which nothing gives", loc=p.loc
+    )

@@ -1,0 +1,135 @@
+"""A whole model before and after tuning: kernels that won alone may still lose together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.core.dtypes import DTYPES
+from tilewright.core.errors import Error
+from tilewright.driver.compiler import Compiler
+from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.driver.random_inputs import random_array
+from tilewright.driver.tuning.apply_records import TunedSchedules
+from tilewright.driver.tuning.paired_comparison import contest
+from tilewright.driver.tuning.task_files import write_arrays
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.runtime.container import read_container
+from tilewright.runtime.cpu.executable import Executable
+from tilewright.runtime.profile import KernelTime
+from tilewright.runtime.roofline.roofline import machine_roofs
+from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
+from tilewright.target.cpu import Target
+from tilewright.tune.measure.job import Job
+from tilewright.tune.measure.measurer import Measures
+from tilewright.tune.measure.significance import Verdict, least_shown
+from tilewright.tune.target_key import target_text
+from tilewright.tune.tuned_schedules import read_verdicts, typical
+
+# Rounding adds up over a model; each kernel was checked by itself.
+ANY_DIFFERENCE: Mapping[str, float] = dict.fromkeys(DTYPES, float("inf"))
+
+
+# Runs whose fastest times say which kernels a search should begin with.
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is tuned: a model and how it is compiled; `sizes` are for those left symbolic."""
+
+    source: Any
+    target: Target
+    dims: Mapping[str, int]
+    precision: str
+    sizes: Mapping[str, int]
+    threads: int
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds of a whole run before and after, and what a contest of both came to.
+
+    A gain of less than the share `least` would not have shown; none where nobody has looked now.
+    """
+
+    before: float
+    after: float
+    result: str
+    least: float | None = None
+
+
+class WholeModel:
+    """A model in files: compiled as it is, and with records; its inputs are drawn at random."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self.model = model
+        self.folder = folder
+        self._plain = folder / "plain.tw"
+        self._job: Job | None = None
+
+    def kernel_times(self) -> dict[str, KernelTime]:
+        """How long all calls of each kernel take in a run, by its name; nothing if none can run."""
+        try:
+            job = self._prepared()
+        except Error:  # not every model takes inputs at random; the comparison tells of it
+            return {}
+        inputs = [np.load(path) for path in job.inputs]
+        with Executable(read_container(self._plain)) as loaded:
+            loaded.set_threads(self.model.threads)
+            profile = loaded.profile(*inputs, runs=RUNS, roofs=machine_roofs(loaded.threads))
+        return {row.name: row for row in profile.by_kernel()}
+
+    def compare(self, records: Path, measurer: Measures) -> Latency:
+        """Time the model as it is without records and with them."""
+        try:
+            job = self._prepared()
+        except Error as error:
+            return Latency(float("nan"), float("nan"), error.message)
+        plain, tuned = self._plain, self.folder / "tuned.tw"
+        self._compile(tuned, TunedSchedules(read_verdicts(records, self.model.target)))
+
+        def meet(plain_first: bool) -> Verdict:
+            return measurer.compare(job, *((plain, tuned) if plain_first else (tuned, plain)))
+
+        outcome = contest(meet)
+        if not outcome.times:
+            return Latency(float("nan"), float("nan"), outcome.result)
+        before, after = outcome.rival_times, outcome.times
+        least = least_shown(after, before)
+        return Latency(typical(before), typical(after), outcome.result, least)
+
+    def _compile(self, path: Path, schedule: MakeSchedule | None) -> Graph:
+        m = self.model
+        parts = (m.source, m.target, m.dims, m.precision, None, None)
+        return Compiler(*parts, lambda stage: None, schedule).write(path).graph
+
+    def _prepared(self) -> Job:
+        """The model compiled, inputs drawn at random, and what it gives for them."""
+        if self._job is None:
+            inputs = _inputs(self._compile(self._plain, None), self.model.sizes)
+            with Executable(read_container(self._plain)) as loaded:
+                result = loaded(*inputs)
+            outputs = result if isinstance(result, tuple) else (result,)
+            given = write_arrays(self.folder, "model-in", inputs)
+            wanted = write_arrays(self.folder, "model-out", outputs)
+            target, threads = target_text(self.model.target), self.model.threads
+            self._job = Job(self.folder, target, given, wanted, threads, tolerance=ANY_DIFFERENCE)
+        return self._job
+
+
+def _inputs(graph: Graph, given: Mapping[str, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    sizes = {**dict.fromkeys(graph.symbols(), TYPICAL_SIZE), **given}
+    inputs = []
+    for value in graph.inputs:
+        assert isinstance(value.type, TensorType)
+        shape = [int(evaluate(d, sizes)) for d in value.type.shape]
+        inputs.append(random_array(value.type.dtype, shape, rng))
+    return inputs

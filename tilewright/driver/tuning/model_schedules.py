@@ -1,0 +1,61 @@
+"""A model with the schedules that its kernels are to get, and the records of its having won so.
+
+In records such a model is a workload of its own, known by its kernels and how often it runs each;
+its trace names the schedules that won alone, its rival the built-in ones. A session that finds the
+same schedules again does not run the model once more: another try might call level by chance what
+was shown to be faster. One that was killed before the model was judged has no such record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.driver.tuning.end_to_end import Latency, Model
+from tilewright.driver.tuning.paired_comparison import WON
+from tilewright.driver.tuning.task_search import Ledger, TaskSearch
+from tilewright.tune.records import Pairs, Record
+from tilewright.tune.tuned_schedules import typical
+from tilewright.tune.workload import model_hash, workload_hash
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """The kernels of a model, and the traces of those that do not get their built-in schedule."""
+
+    model: Model
+    ledger: Ledger
+    searches: Sequence[TaskSearch]
+    traces: Mapping[str, str]
+
+    def latency(self, measure: Callable[[], Latency]) -> Latency:
+        """What it came to when it won, if it has before; else what is measured now."""
+        workload, trace, rival, conditions = self._identity()
+        for record in reversed(self.ledger.records.of(workload, self.ledger.target)):
+            same = (record.trace, record.rival, record.conditions) == (trace, rival, conditions)
+            if same and record.times and record.rival_times:
+                return Latency(typical(record.rival_times), typical(record.times), WON)
+        found = measure()
+        if found.result == WON:
+            about = (workload, self.ledger.target, trace, (found.after,), WON, time.time())
+            rest = (self.ledger.versions, conditions, rival, (found.before,))
+            self.ledger.records.add([Record(*about, *rest)])
+        return found
+
+    def _identity(self) -> tuple[str, str, str, Pairs]:
+        """The workload, the trace, the rival and the conditions of its records."""
+        tasks = [search.task for search in self.searches]
+        sizes = ",".join(f"{name}={size}" for name, size in sorted(self.model.sizes.items()))
+        own = (("precision", self.model.precision), ("sizes", sizes))
+        return (
+            model_hash((task.workload, task.about.weight) for task in tasks),
+            _named(self.traces),
+            _named({task.workload: task.scheduled.builtin for task in tasks}),
+            tuple(sorted((*self.ledger.conditions, *own))),
+        )
+
+
+def _named(traces: Mapping[str, str]) -> str:
+    """A line for each kernel that has one of these schedules."""
+    return "".join(f"{name} {workload_hash(trace)}\n" for name, trace in sorted(traces.items()))

@@ -1,0 +1,1 @@
+"""Finalization for CPUs: loop partitioning, remainders, edge tiles."""

@@ -1,0 +1,237 @@
+"""A loop whose guard holds for all but its last iterations is cut in two, so that the main part
+runs without the guard; so is one whose loads are masked in its first iterations.
+
+    for i.0 in serial((N + 3) // 4) {               for i.0 in serial(N // 4) {
+      for i.1 in vectorize(4) {                       for i.1 in vectorize(4) { A }
+        if i.0 * 4 + i.1 < N { A }             →    }
+      }                                             for i.0.tail in serial((N + 3) // 4 - N // 4) {
+    }                                                 ... guarded, at iteration N // 4 + i.0.tail
+                                                    }
+
+Only guards that depend on a vectorised loop are worth a copy of the code, or on one that is marked
+`cut`: a guard on a scalar costs one predictable branch. Where loops were fused, iterations in need
+of a guard are not the last ones; one that is marked `whole` tests whether it is among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+from typing import TypeGuard
+
+from tilewright.arith.affine import stride_of
+from tilewright.arith.bounds import upper
+from tilewright.arith.expr import (
+    TRUE,
+    Binary,
+    Expr,
+    Select,
+    Var,
+    as_int,
+    const,
+    maximum,
+    minimum,
+)
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import conjuncts, free_vars, loads, rewrite, subexpressions
+from tilewright.core.dtypes import I64
+from tilewright.finalize.cpu.remainder_loops import CUT_AGAIN, cut_again, exact_rest, tile_loops
+from tilewright.ir.loop.nodes import For, Func, If, Stmt
+from tilewright.ir.loop.walk import (
+    map_exprs,
+    map_stmt,
+    own_expressions,
+    rename_loops,
+    rewrite_stmts,
+    seq,
+    statements,
+    substitute_stmt,
+)
+
+Extents = Mapping[str, Expr]
+# The note on a loop whose guards are worth a copy of the code; `CUT_AGAIN`: in copies as well.
+CUT = ("cut", 1)
+# The note on a loop whose iterations test once whether they need any guards.
+WHOLE = ("whole", 1)
+
+
+def partition(func: Func) -> Func:
+    """`func` with the guards of vectorised loops hoisted out of the main iterations."""
+    return replace(func, body=_partition(func.body))
+
+
+def _partition(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind not in ("vectorize", "unroll"):
+        guards = list(_guards(stmt))
+        if guards:
+            guard = _tightest(guards)
+            return _cut(stmt, guard) if guard.grows else _cut_head(stmt, guard)
+        if WHOLE in stmt.annotations:
+            return replace(stmt, body=_tested(stmt))
+    return map_stmt(stmt, _partition)
+
+
+@dataclass(frozen=True)
+class _Guard:
+    """A condition `a < b` that surely holds before iteration `at` if it grows, else from it on."""
+
+    condition: Expr
+    at: Expr
+    grows: bool
+
+
+def _tightest(guards: Sequence[_Guard]) -> _Guard:
+    """The guard behind whose cut others of its kind hold as well, as far as can be told."""
+    alike = [g for g in guards if g.grows == guards[0].grows and as_int(g.at) is not None]
+    if as_int(guards[0].at) is None:
+        return guards[0]
+    return (min if guards[0].grows else max)(alike, key=lambda g: as_int(g.at) or 0)
+
+
+def _guards(loop: For) -> Iterator[_Guard]:
+    """The guards under a loop that are worth a copy of it."""
+    for path, stmt in statements(loop.body):
+        around = [s for s in (*path, stmt) if isinstance(s, For)]
+        vectors = {s.name for s in around if s.kind == "vectorize"}
+        vectors |= {s.name for s in (loop, *around) if {CUT, CUT_AGAIN} & {*s.annotations}}
+        if not vectors:
+            continue
+        inner = {s.name: s.extent for s in around}
+        masks = set(_masks(stmt))
+        for condition in _conditions(stmt):
+            if free_vars(condition) & vectors:
+                guard = _guard(loop, condition, inner)
+                if guard is not None and (guard.grows or condition in masks):
+                    yield guard
+
+
+def _tested(loop: For) -> Stmt:
+    """An iteration without guards where they all hold, else as it was."""
+    bare, holds = loop.body, []
+    for path, stmt in statements(loop.body):
+        inner = {s.name: s.extent for s in (*path, stmt) if isinstance(s, For)}
+        for condition in _conditions(stmt):
+            if _is_index_guard(condition) and free_vars(condition) & {*inner}:
+                greatest = upper(simplify(condition.a - condition.b), inner)
+                if greatest is not None and not free_vars(greatest) & {*inner}:
+                    bare = _without(bare, condition)
+                    holds.append(simplify(greatest < 0))
+    if not holds:
+        return map_stmt(loop.body, _partition)
+    return If(reduce(and_, dict.fromkeys(holds)), bare, rename_loops(loop.body, "rest"))
+
+
+def _conditions(stmt: Stmt) -> Iterator[Expr]:
+    """The conditions under which a statement, or a load or choice in it, does something."""
+    if isinstance(stmt, If):
+        yield from conjuncts(stmt.cond)
+    yield from _masks(stmt)
+    for root in own_expressions(stmt):
+        for e in subexpressions(root):
+            if isinstance(e, Select):
+                yield from conjuncts(e.cond)
+
+
+def _masks(stmt: Stmt) -> Iterator[Expr]:
+    for root in own_expressions(stmt):
+        for load in loads(root):
+            if load.mask is not None:
+                yield from conjuncts(load.mask)
+
+
+def _guard(loop: For, condition: Expr, inner: Extents) -> _Guard | None:
+    """In which iterations `condition` holds whatever the inner loops do, if it can be told."""
+    if not _is_index_guard(condition):
+        return None
+    rest = simplify(condition.a - condition.b)
+    step = stride_of(rest, loop.name)
+    if not step:
+        return None
+    rest = simplify(rest - Var(loop.name) * step)
+    if loop.name in free_vars(rest):
+        return None
+    greatest = upper(rest, inner)
+    # An inner loop that runs differently often in each iteration leaves its mark there.
+    if greatest is None or free_vars(greatest) & {*inner, loop.name}:
+        return None
+    at = (step - 1 - greatest) // step if step > 0 else greatest // -step + 1
+    return _Guard(condition, simplify(at), step > 0)
+
+
+def _is_index_guard(condition: Expr) -> TypeGuard[Binary]:
+    """Whether `condition` is `a < b` of indices, the same whenever it is computed."""
+    if not isinstance(condition, Binary) or condition.op != "lt":
+        return False
+    return condition.a.dtype == I64 and next(loads(condition), None) is None
+
+
+def _cut(loop: For, guard: _Guard) -> Stmt:
+    """The iterations before the guard's end without it, then those that need it."""
+    count = _within(guard.at, loop)
+    body = _without(loop.body, guard.condition)
+    first = For(loop.name, count, loop.kind, body, loop.annotations)
+    rest = simplify(loop.extent - count)
+    if as_int(rest) == 0:
+        return _partition(first)
+    tail = _tail(loop, guard, count, rest, body)
+    if as_int(count) == 0:
+        return map_stmt(tail, _partition)
+    return seq(_partition(first), map_stmt(tail, _partition) if _has_cuts(tail) else tail)
+
+
+def _tail(loop: For, guard: _Guard, count: Expr, rest: Expr, bare: Stmt) -> For:
+    """The last iterations of a loop; of tiles, where `rest` is not known, what there is of them."""
+    assert isinstance(guard.condition, Binary)
+    tile = tile_loops(loop, guard.condition) if as_int(rest) is None else ()
+    if len(tile) == 1:
+        exact = exact_rest(loop, tile[0], guard.condition, count, bare)
+        return _copy(exact, "tail", const(0), exact.extent)
+    return _copy(cut_again(loop, tile[0]) if tile else loop, "tail", count, rest)
+
+
+def _cut_head(loop: For, guard: _Guard) -> Stmt:
+    """The iterations that need the guard, then those behind its begin without it."""
+    count = _within(guard.at, loop)
+    rest = simplify(loop.extent - count)
+    if as_int(rest) == 0:
+        return map_stmt(loop, _partition)
+    body = _without(loop.body, guard.condition)
+    if as_int(count) == 0:
+        return _partition(replace(loop, body=body))
+    head = _copy(loop, "head", const(0), count)
+    moved = substitute_stmt(body, {loop.name: count + Var(loop.name)})
+    main = _partition(replace(loop, extent=rest, body=moved))
+    return seq(map_stmt(head, _partition) if _has_cuts(head) else head, main)
+
+
+def _within(position: Expr, loop: For) -> Expr:
+    """A position in a loop, that of its begin or end if it lies outside."""
+    count = position if prove(const(0) <= position) else maximum(position, const(0))
+    return simplify(count if prove(count <= loop.extent) else minimum(count, loop.extent))
+
+
+def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
+    """Some iterations of a loop, under names of their own."""
+    name = f"{loop.name}.{part}"
+    at = start if prove(count <= 1) else start + Var(name)
+    body = rename_loops(substitute_stmt(loop.body, {loop.name: at}), part)
+    return For(name, count, "serial" if loop.kind == "parallel" else loop.kind, body)
+
+
+def _has_cuts(stmt: Stmt) -> bool:
+    """Whether the first or last iterations hold loops that are worth another copy."""
+    return any(isinstance(s, For) and CUT_AGAIN in s.annotations for _, s in statements(stmt))
+
+
+def _without(stmt: Stmt, condition: Expr) -> Stmt:
+    """`stmt` where `condition` is known to hold."""
+
+    def known(e: Expr) -> Expr:
+        return rewrite(e, lambda x: TRUE if x is condition else None)
+
+    def drop(s: Stmt) -> Stmt | None:
+        return s.then if isinstance(s, If) and s.cond is TRUE else None
+
+    return rewrite_stmts(map_exprs(stmt, known), drop)

@@ -1,0 +1,49 @@
+"""The order of finalization, one literal list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tilewright.finalize.combine_loads import combine_loads
+from tilewright.finalize.compact_buffers import compact
+from tilewright.finalize.cpu.edge_tiles import edge_tiles
+from tilewright.finalize.cpu.loop_partition import partition
+from tilewright.finalize.cpu.shift_inwards import line_tiles
+from tilewright.finalize.cpu.transpose_loads import transpose_loads
+from tilewright.finalize.expand_math import expand_functions
+from tilewright.finalize.expand_tiles import expand_tiles
+from tilewright.finalize.flatten import flatten
+from tilewright.finalize.lower_blocks import lower_blocks
+from tilewright.finalize.unroll import unroll
+from tilewright.finalize.vectorize import vectorize
+from tilewright.ir.loop.nodes import Func
+from tilewright.target.cpu import Target
+
+Step = tuple[str, Callable[[Func], Func]]
+
+STEPS: tuple[Step, ...] = (
+    ("lower-blocks", lower_blocks),
+    ("compact", compact),
+    ("flatten", flatten),
+    ("line-tiles", line_tiles),
+    ("edge-tiles", edge_tiles),
+    ("partition", partition),
+    ("vectorize", vectorize),
+    ("unroll", unroll),
+    ("transpose-loads", transpose_loads),
+    ("expand-math", expand_functions),
+)
+
+
+def steps(target: Target) -> tuple[Step, ...]:
+    """All steps by name; the first and the last know the machine."""
+    first = ("expand-tiles", partial(expand_tiles, target=target))
+    return (first, *STEPS, ("combine-loads", partial(combine_loads, target=target)))
+
+
+def finalize(func: Func, target: Target) -> Func:
+    """Plain loops over flat buffers, ready for the emitter."""
+    for _, step in steps(target):
+        func = step(func)
+    return func

@@ -1,0 +1,160 @@
+"""Steps for which all blocks of threads stay: they count their ends, and pass their state on.
+
+    for t in serial(T) {staying=1} {         for i in grid(1) { P[0, i] = A[i] }
+      for i in grid(1) {                      arrived[0] = 0
+        P[i] = t == 0 ? A[i] : Y[i]           for t in serial(T) {staying=1} {
+      }                                         for b in grid(128) {
+      for b in grid(128) {               →        ... P[t % 2, k] ...
+        ... P[k] ...                              Y[j] = ...
+        Y[j] = ...                                P[(t + 1) % 2, j] = Y[j]
+      }                                           arrived[0] = arrived[0] + 1
+    }                                           }
+                                              }
+
+What a step copies of the one before, element by element, that one writes where nobody reads yet:
+there is room for two. So blocks have to wait for each other once a step and not twice. They do by
+what they have counted; `codegen/gpu/grid_sync.py` emits that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, Load, Select, Var, const
+from tilewright.arith.walk import free_vars, loads, rewrite, substitute
+from tilewright.core.dtypes import I64
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Store
+from tilewright.ir.loop.thread_mapping import GRID, is_staying
+from tilewright.ir.loop.walk import (
+    map_exprs,
+    rewrite_stmts,
+    seq,
+    statements,
+    substitute_stmt,
+    touched_buffers,
+)
+
+# How the place is called at which blocks count that they have ended a step.
+COUNTER = "arrived"
+# Stands for the element of the state that is passed on.
+_PASSED = "passed"
+
+
+def reside(func: Func) -> Func:
+    """`func`, its blocks lowered, with the loop whose blocks of threads stay, if there is one."""
+    loop = next((s for _, s in statements(func.body) if is_staying(s)), None)
+    if not isinstance(loop, For):
+        return func
+    steps = _Steps(loop)
+
+    def rewritten(s: Stmt) -> Stmt | None:
+        if s is loop:
+            return steps.result()
+        if isinstance(s, Alloc) and s.buffer.name in steps.passed:
+            return Alloc(replace(s.buffer, shape=(const(2), *s.buffer.shape)), s.body)
+        return None
+
+    return replace(func, body=Alloc(steps.counter, rewrite_stmts(func.body, rewritten)))
+
+
+class _Steps:
+    """The loop: nests that pass the state on, and all others."""
+
+    def __init__(self, loop: For) -> None:
+        self.loop = loop
+        self.step = Var(loop.name)
+        self.first = self.step.eq(const(0))
+        self.counter = Buffer(f"{loop.name}.{COUNTER}", I64, (const(1),))
+        # For each buffer that passes the state on, what it gets of an element of the source.
+        self.passed: dict[str, Expr] = {}
+        self.source = ""
+        parts = loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+        count = 0
+        while count < len(parts) - 1 and self._passes_on(parts[count], parts[count + 1 :]):
+            count += 1
+        self.copies, self.rest = parts[:count], parts[count:]
+        read = set[str]().union(*(touched_buffers(s)[0] for s in self.rest))
+        self.passed = {name: value for name, value in self.passed.items() if name in read}
+
+    def result(self) -> Stmt:
+        """What comes before the first step, and the loop."""
+        start = Store(self.counter.name, (const(0),), const(0, I64))
+        begun = (self._begun(nest) for nest in self.copies)
+        body = seq(*map(self._nest, self.rest))
+        return seq(start, *begun, replace(self.loop, body=body))
+
+    def _passes_on(self, nest: Stmt, others: tuple[Stmt, ...]) -> bool:
+        """Whether a nest does nothing but copy, formulas of one element, what others write."""
+        written = set[str]().union(*(touched_buffers(s)[1] for s in others))
+        found: dict[str, Expr] = {}
+        sources = {self.source} - {""}
+        for _, store in statements(nest):
+            if not isinstance(store, Store):
+                continue
+            value = self._of_one(store, written, self.passed | found)
+            sources |= {x.buffer for x in loads(self._later(store.value)) if x.buffer in written}
+            if value is None:
+                return False
+            found[store.buffer] = value
+        if len(sources) != 1:
+            return False
+        self.passed |= found
+        (self.source,) = sources
+        return True
+
+    def _of_one(self, store: Store, written: set[str], known: dict[str, Expr]) -> Expr | None:
+        """What is stored in any step but the first, as a formula of one element of the source."""
+
+        def passed(e: Expr) -> Expr | None:
+            if not isinstance(e, Load) or e.indices != store.indices or e.mask is not None:
+                return None
+            return Var(_PASSED, e.dtype) if e.buffer in written else known.get(e.buffer)
+
+        value = rewrite(self._later(store.value), passed)
+        plain = not any(loads(value)) and free_vars(value) <= {_PASSED}
+        return value if plain and store.mask is None else None
+
+    def _later(self, e: Expr) -> Expr:
+        """An expression in a step that is not the first."""
+        return rewrite(e, lambda x: x.b if isinstance(x, Select) and x.cond is self.first else None)
+
+    def _at_first(self, e: Expr) -> Expr:
+        return rewrite(e, lambda x: x.a if isinstance(x, Select) and x.cond is self.first else None)
+
+    def _begun(self, nest: Stmt) -> Stmt:
+        """A nest that copies, before the first step."""
+        nest = self._in_room(map_exprs(nest, self._at_first), const(0))
+
+        def placed(s: Stmt) -> Stmt | None:
+            if not isinstance(s, Store) or s.buffer not in self.passed:
+                return None
+            return replace(s, indices=(const(0), *s.indices))
+
+        return substitute_stmt(rewrite_stmts(nest, placed), {self.loop.name: const(0)})
+
+    def _nest(self, nest: Stmt) -> Stmt:
+        """Another nest: it reads what was passed to it, passes its own on, and counts its end."""
+
+        def passing(s: Stmt) -> Stmt | None:
+            if not isinstance(s, Store) or s.buffer != self.source:
+                return None
+            indices = ((self.step + 1) % 2, *s.indices)
+            given = {_PASSED: s.value}
+            values = {to: substitute(v, given) for to, v in self.passed.items()}
+            return seq(s, *(Store(to, indices, v, s.mask) for to, v in values.items()))
+
+        assert isinstance(nest, For)
+        assert nest.kind == GRID
+        body = rewrite_stmts(self._in_room(nest.body, self.step % 2), passing)
+        count = Load(self.counter.name, (const(0),), I64)
+        return replace(nest, body=seq(body, Store(count.buffer, count.indices, count + 1)))
+
+    def _in_room(self, stmt: Stmt, room: Expr) -> Stmt:
+        """A statement that reads what was passed on from one of both rooms."""
+
+        def load(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer in self.passed:
+                return Load(e.buffer, (room, *e.indices), e.dtype, e.mask)
+            return None
+
+        return map_exprs(stmt, lambda e: rewrite(e, load))

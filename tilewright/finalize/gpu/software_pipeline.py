@@ -1,0 +1,271 @@
+"""Copies to shared memory run ahead of what reads them, by several steps of a loop.
+
+    for k in serial(n) {stages=3} {         T gets room for three steps
+      barrier                               for s in serial(2) { if s < n { copy step s }; commit }
+      copy step k to T                      for k in serial(n) {
+      barrier                       →         await 1
+      multiply from T                         barrier
+    }                                         if k + 2 < n { copy step k + 2 }
+                                              commit
+                                              multiply from T, step k
+                                            }
+
+One barrier a step is enough: behind it, what was copied for this step is there, and all threads are
+done with the step before, whose room the new copy takes. Pieces of 16 or 4 bytes that move as they
+are become copies that a thread starts and does not wait for (`cp.async`).
+
+Instructions that can be left under way are: each step waits for those of the step before, so that
+one starts where another ends, and a step's room is free one barrier later. The copies come behind
+them then, as there is time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import TRUE, Binary, Expr, Load, Var, const
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.vector import Ramp
+from tilewright.arith.walk import rewrite
+from tilewright.core.dtypes import I64
+from tilewright.core.errors import CodegenError
+from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.ir.loop.nodes import (
+    Alloc,
+    Arrived,
+    Await,
+    Barrier,
+    Buffer,
+    Commit,
+    For,
+    Func,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    Tile,
+)
+from tilewright.ir.loop.walk import (
+    map_stmt,
+    rename_loops,
+    rewrite_stmts,
+    seq,
+    statements,
+    substitute_stmt,
+)
+from tilewright.schedule.intrin.nvidia.mma import COPY_ASYNC
+from tilewright.schedule.intrin.nvidia.tma import counter_name
+from tilewright.schedule.intrin.table import INTRINSICS
+
+STAGES = "stages"
+
+
+def overlap_copies(func: Func) -> Func:
+    """`func`, with its barriers, with the loops whose copies run ahead."""
+    known = {p.name for p in func.params} if ALIGNED in func.annotations else set()
+
+    def rewritten(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and (stages := dict(stmt.annotations).get(STAGES)):
+            return _Overlap(stmt, int(stages), known).result()
+        return map_stmt(stmt, rewritten)
+
+    return replace(func, body=rewritten(func.body))
+
+
+class _Overlap:
+    """One loop: its buffers, what copies to them and what reads them."""
+
+    def __init__(self, loop: For, stages: int, aligned: set[str]) -> None:
+        self.loop = loop
+        self.stages = stages
+        self.aligned = aligned
+        self.buffers: dict[str, Buffer] = {}
+        body, private = loop.body, []
+        while isinstance(body, Alloc):
+            if body.buffer.scope == "shared":
+                self.buffers[body.buffer.name] = body.buffer
+            else:
+                private.append(body.buffer)  # made and used up within a step
+            body = body.body
+        parts = list(body.stmts) if isinstance(body, Seq) else [body]
+        parts = parts[1:] if isinstance(parts[0], Barrier) else parts
+        if not any(isinstance(s, Barrier) for s in parts):
+            raise CodegenError("gpu.stages", f"loop {loop.name} does not copy what it reads")
+        middle = next(n for n, s in enumerate(parts) if isinstance(s, Barrier))
+        self.copies = seq(*parts[:middle])
+        self.rest = seq(*parts[middle + 1 :])
+        leaves = [s for _, s in statements(self.copies) if not isinstance(s, For | Seq)]
+        self.bulk = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].box]
+        if self.bulk and (len(self.bulk) < len(leaves) or not aligned):
+            raise CodegenError("gpu.stages", f"loop {loop.name} copies whole tiles and others")
+        self.counter = Buffer(f"{loop.name}.counter", I64, (const(stages),), "shared")
+        for b in reversed(private):
+            self.rest = Alloc(b, self.rest)
+
+    def result(self) -> Stmt:
+        """The copies of the first steps, and the loop."""
+        rest, settle = self._under_way()
+        begin, body = self._by_engine(rest) if self.bulk else self._by_threads(rest, settle)
+        notes = tuple(n for n in self.loop.annotations if n[0] != STAGES)
+        loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
+        made = seq(begin, loop, *settle)
+        for b in reversed(self.buffers.values()):
+            size = simplify(b.shape[0] * self.stages)
+            made = Alloc(replace(b, shape=(size,)), made)
+        return Alloc(self.counter, made) if self.bulk else made
+
+    def _by_threads(self, rest: Stmt, settle: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
+        """What comes before the loop, and its body, where threads copy."""
+        step = Var(self.loop.name)
+        ahead = self.stages - 1 - len(settle)
+        first = f"{self.loop.name}.ahead"
+        begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), Commit()))
+        copies = seq(self._copy(simplify(step + ahead)), Commit())
+        parts = (self._staged(rest, step), copies) if settle else (copies, self._staged(rest, step))
+        return begin, seq(Await(ahead - 1), Barrier(), *parts)
+
+    def _by_engine(self, rest: Stmt) -> tuple[Stmt, Stmt]:
+        """The same where one thread has tiles copied, which a place for each step counts."""
+        step, ahead = Var(self.loop.name), self.stages - 1
+        first, place = f"{self.loop.name}.ahead", f"{self.loop.name}.place"
+        counted = _one(self.counter.name, Var(place))
+        start = Tile("fill", counted, (), counter_name(len(self.bulk)))
+        begin = seq(
+            For(place, const(self.stages), "serial", start),
+            Barrier(),
+            For(first, const(ahead), "serial", self._copy(Var(first))),
+        )
+        here = _one(self.counter.name, step % self.stages)
+        body = seq(
+            Arrived(here, step // self.stages % 2),
+            self._staged(rest, step),
+            Barrier(),
+            self._copy(simplify(step + ahead)),
+        )
+        return begin, body
+
+    def _under_way(self) -> tuple[Stmt, tuple[Stmt, ...]]:
+        """What reads the copies, with instructions that go on behind it, and the wait for them.
+
+        That takes room for one more step, and is done where nothing else reads.
+        """
+        leaves = [s for _, s in statements(self.rest) if not isinstance(s, For | Seq)]
+        rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
+        if self.stages < 3 or len(leaves) != 1 or not any(row.ahead for row in rows):
+            return self.rest, ()
+        (row,) = rows
+
+        def ahead(s: Stmt) -> Stmt | None:
+            return replace(s, intrinsic=row.ahead) if isinstance(s, Tile) else None
+
+        def settle(s: Stmt) -> Stmt | None:
+            return Tile("copy", s.dst, (s.dst,), row.settle) if isinstance(s, Tile) else None
+
+        waits = rename_loops(rewrite_stmts(self.rest, settle), "settle")
+        return rewrite_stmts(self.rest, ahead), (waits,)
+
+    def _copy(self, step: Expr) -> Stmt:
+        """The copies for a step, if there is one."""
+        name = self.loop.name
+        copies = self._staged(self._started(self.copies), Var(name))
+        copies = rename_loops(copies, "ahead") if isinstance(step, Var) else copies
+        return If(step < self.loop.extent, substitute_stmt(copies, {name: step}))
+
+    def _staged(self, stmt: Stmt, step: Expr) -> Stmt:
+        """A statement with its accesses in the room of a step."""
+
+        def moved(buffer: str, index: Expr) -> Expr:
+            start = step % self.stages * self.buffers[buffer].shape[0]
+            if isinstance(index, Ramp):
+                return Ramp(start + index.base, index.stride, index.count)
+            return start + index
+
+        def load(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer in self.buffers:
+                return Load(e.buffer, (moved(e.buffer, e.indices[0]),), e.dtype, e.mask)
+            return None
+
+        def region(r: Region) -> Region:
+            if r.buffer not in self.buffers:
+                return r
+            ((start, row),) = r.ranges
+            return Region(r.buffer, ((moved(r.buffer, start), row),))
+
+        def go(s: Stmt) -> Stmt:
+            s = map_stmt(s, go, lambda e: rewrite(e, load))
+            if isinstance(s, Tile):
+                counted = INTRINSICS[s.intrinsic].box is not None
+                place = (_one(self.counter.name, step % self.stages),) if counted else ()
+                return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *place))
+            if isinstance(s, Store) and s.buffer in self.buffers:
+                return Store(s.buffer, (moved(s.buffer, s.indices[0]),), s.value, s.mask)
+            return s
+
+        return go(stmt)
+
+    def _started(self, stmt: Stmt) -> Stmt:
+        """Copies of 16 or 4 bytes as ones that nobody waits for."""
+        stmt = map_stmt(stmt, self._started)
+        if not isinstance(stmt, Store) or stmt.mask is not None or stmt.buffer not in self.buffers:
+            return stmt
+        (to,), value = stmt.indices, stmt.value
+        if not isinstance(value, Load):
+            return stmt
+        (origin,), width = value.indices, value.dtype.bytes * value.lanes
+        mask = TRUE if value.mask is None else one_for_all(value.mask)
+        known = value.lanes == 1 or value.buffer in self.aligned
+        if width not in COPY_ASYNC or not known or mask is None:
+            return stmt
+        here, there = _piece(stmt.buffer, to), _piece(value.buffer, origin)
+        if here is None or there is None:
+            return stmt
+        copy = Tile("copy", here, (there,), COPY_ASYNC[width])
+        nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
+        return copy if mask is TRUE else If(mask, copy, nothing)
+
+
+def _one(buffer: str, index: Expr) -> Region:
+    """One element."""
+    return Region(buffer, ((index, const(1)),))
+
+
+def _piece(buffer: str, index: Expr) -> Region | None:
+    """The start of neighbours from a multiple of their number on, or one element."""
+    if index.lanes == 1:
+        return Region(buffer, ((index, const(1)),))
+    if not isinstance(index, Ramp) or index.stride != 1 or not _multiple(index.base, index.count):
+        return None
+    return Region(buffer, ((index.base, const(1)),))
+
+
+def _multiple(e: Expr, of: int) -> bool:
+    if isinstance(e, Binary) and e.op == "xor":
+        return _multiple(e.a, of) and _multiple(e.b, of)
+    return prove((e % of).eq(0))
+
+
+def one_for_all(mask: Expr) -> Expr | None:
+    """A condition of lanes as one of all of them, `None` if they may differ."""
+    if mask.lanes == 1:
+        return mask
+    match mask:
+        case Binary("and", a, b):
+            both = one_for_all(a), one_for_all(b)
+            return None if both[0] is None or both[1] is None else both[0] & both[1]
+        case Binary("lt", a, b) if b.lanes == 1 and (first := _first(a)) is not None:
+            whole = _multiple(first, a.lanes) and _multiple(b, a.lanes)
+            return first < b if whole else None
+    return None
+
+
+def _first(e: Expr) -> Expr | None:
+    """The first of consecutive numbers."""
+    match e:
+        case Ramp(base, 1):
+            return base
+        case Binary("add", a, b):
+            one, other = (a, b) if a.lanes > 1 else (b, a)
+            found = None if other.lanes > 1 else _first(one)
+            return None if found is None else simplify(found + other)
+    return None

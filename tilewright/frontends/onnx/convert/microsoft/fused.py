@@ -1,0 +1,158 @@
+"""Operators of com.microsoft that join several of ONNX's: products, activations, normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.arith.expr import Expr, const
+from tilewright.core.dtypes import I32
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.convert.conv import conv
+from tilewright.frontends.onnx.convert.matmul import as_matrices, gemm
+from tilewright.frontends.onnx.convert.norm import layer_norm, rms_norm
+from tilewright.frontends.onnx.convert.sampling import CONVERTERS as SAMPLING
+from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.ir.graph.nodes import Attrs
+from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
+from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.tensor.creation import FullAttrs, RangeAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.tensor.manipulation import TransposeAttrs
+
+DOMAIN = "com.microsoft"
+
+
+def _sum(c: Context, n: OnnxNode, *names: str) -> Formula:
+    """The sum of the values that are there."""
+    first, *rest = (Formula(c, n, name) for name in names if name)
+    for other in rest:
+        first = first + other
+    return first
+
+
+def gelu_of_sum(tanh: bool) -> Converter:
+    """The activation of an input and its bias."""
+
+    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+        return (_sum(c, n, n.required(0), n.input(1)).apply("gelu", attrs=GeluAttrs(tanh)).name,)
+
+    return convert
+
+
+# An activation's attributes, of the list of numbers that a fused operator gives for them.
+_ACTIVATIONS: dict[str, tuple[str, Callable[[tuple[float, ...]], Attrs]]] = {
+    "Relu": ("relu", lambda p: Attrs()),
+    "Tanh": ("tanh", lambda p: Attrs()),
+    "Sigmoid": ("sigmoid", lambda p: Attrs()),
+    "HardSwish": ("hard_swish", lambda p: Attrs()),
+    "LeakyRelu": ("leaky_relu", lambda p: AlphaAttrs(p[0] if p else 0.01)),
+    "HardSigmoid": ("hard_sigmoid", lambda p: HardSigmoidAttrs(*(p or (0.2, 0.5)))),
+}
+
+
+def _activated(x: Formula, name: str, numbers: tuple[float, ...]) -> Formula:
+    if not name:
+        return x
+    if name == "Clip":
+        low, high = numbers
+        return x.apply("clip", low, high)
+    if name not in _ACTIVATIONS:
+        known = ", ".join((*_ACTIVATIONS, "Clip"))
+        raise x.n.unsupported(f"activation {name}", f"supported: {known}")
+    op, attrs = _ACTIVATIONS[name]
+    return x.apply(op, attrs=attrs(numbers))
+
+
+def fused_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A convolution, a tensor added to it, and an activation."""
+    y = _sum(c, n, *conv(c, n), n.input(3))
+    return (
+        _activated(y, n.str_attr("activation", ""), n.floats_attr("activation_params", ())).name,
+    )
+
+
+def fused_gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A product of matrices and an activation."""
+    numbers = [n.float_attr(a) for a in _GEMM_PARAMETERS if n.has_attr(a)]
+    y = Formula(c, n, gemm(c, n)[0])
+    return (_activated(y, n.str_attr("activation", ""), tuple(numbers)).name,)
+
+
+_GEMM_PARAMETERS = ("activation_alpha", "activation_beta", "activation_gamma")
+
+
+def fused_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """`alpha` times a product, operands maybe transposed."""
+    operands = [n.required(0), n.required(1)]
+    for i, side in enumerate("AB"):
+        if n.int_attr(f"transBatch{side}", 0):
+            raise n.unsupported(f"transBatch{side}", "transpose the operand before")
+        rank = c.type(operands[i]).rank
+        if n.int_attr(f"trans{side}", 0) and rank > 1:
+            perm = (*range(rank - 2), rank - 1, rank - 2)
+            operands[i] = c.add(n, "transpose", operands[i], attrs=TransposeAttrs(perm))
+    x, w = operands
+    y = Formula(c, n, as_matrices(c, n, x, w, lambda a, b: c.add(n, "matmul", a, b)))
+    alpha = n.float_attr("alpha", 1.0)
+    return ((y * alpha if alpha != 1 else y).name,)
+
+
+def skip_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A residual and a bias added, then normalised; the fourth output is the sum."""
+    total = _sum(c, n, n.required(0), n.required(1), n.input(4))
+    scale = [n.required(2), *([n.input(3)] if n.has_input(3) else [])]
+    stats = n.wants(1) or n.wants(2)
+    attrs = LayerNormAttrs(-1, n.float_attr("epsilon", 1e-12), stats)
+    found = c.g.add_many("layer_norm", total.name, *scale, attrs=attrs, loc=n.loc)
+    return (*found, *(("", "") if not stats else ()), total.name)
+
+
+def skip_rms_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """A residual and a bias added, then divided by the root of the mean square."""
+    if n.wants(1) or n.wants(2):
+        raise n.unsupported("statistics as outputs", "the result and the sum are supported")
+    total = _sum(c, n, n.required(0), n.required(1), n.input(3))
+    attrs = RmsNormAttrs(-1, n.float_attr("epsilon", 1e-12))
+    y = c.add(n, "rms_norm", total.name, n.required(2), attrs=attrs)
+    return y, "", "", total.name
+
+
+def embed_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    """Embeddings of words, positions and segments added and normalised, and the masks' sums."""
+    ids = n.required(0)
+    batch, length = c.shape(n, ids, 2)
+    positions = n.input(8) or _places(c, n, length)
+    rows = [(n.required(2), ids), (n.required(3), positions), (n.input(4), n.input(1))]
+    found = [c.add(n, "gather", t, i, attrs=GatherAttrs(0)) if t else "" for t, i in rows]
+    total = _sum(c, n, *found)
+    attrs = LayerNormAttrs(-1, n.float_attr("epsilon", 1e-12))
+    y = c.add(n, "layer_norm", total.name, n.required(5), n.required(6), attrs=attrs)
+    if n.has_input(7):
+        kept = c.cast(n, n.input(7), I32)
+        count = c.add(n, "reduce_sum", kept, attrs=ReduceAttrs((1,), keepdims=False))
+    else:
+        count = c.add(n, "full", attrs=FullAttrs((batch,), 0, I32))
+    return y, count, total.name
+
+
+def _places(c: Context, n: OnnxNode, length: Expr) -> str:
+    return c.add(n, "range", attrs=RangeAttrs(const(0), const(1), length))
+
+
+CONVERTERS: dict[str, Converter] = {
+    f"{DOMAIN}::Gelu": gelu_of_sum(tanh=False),
+    f"{DOMAIN}::BiasGelu": gelu_of_sum(tanh=False),
+    f"{DOMAIN}::FastGelu": gelu_of_sum(tanh=True),
+    f"{DOMAIN}::QuickGelu": simple("swish", lambda n: AlphaAttrs(n.float_attr("alpha", 1.702))),
+    f"{DOMAIN}::FusedConv": fused_conv,
+    f"{DOMAIN}::FusedGemm": fused_gemm,
+    f"{DOMAIN}::FusedMatMul": fused_matmul,
+    f"{DOMAIN}::GridSample": SAMPLING["GridSample"],
+    f"{DOMAIN}::LayerNormalization": layer_norm,
+    f"{DOMAIN}::SimplifiedLayerNormalization": simple("rms_norm", rms_norm),
+    "SimplifiedLayerNormalization": simple("rms_norm", rms_norm),
+    f"{DOMAIN}::SkipLayerNormalization": skip_layer_norm,
+    f"{DOMAIN}::SkipSimplifiedLayerNormalization": skip_rms_norm,
+    f"{DOMAIN}::EmbedLayerNormalization": embed_layer_norm,
+}

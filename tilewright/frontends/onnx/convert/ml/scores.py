@@ -1,0 +1,100 @@
+"""What models of ai.onnx.ml make of their scores: transformations and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+
+import numpy as np
+
+from tilewright.arith.expr import const
+from tilewright.core.dtypes import I64
+from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
+from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
+
+ROW = ReduceAttrs((1,), keepdims=True)
+# The constant of Winitzki's approximation of the inverse error function.
+WINITZKI = 0.147
+
+
+def _softmax(x: Formula) -> Formula:
+    return x.apply("softmax", attrs=AxisAttrs(1))
+
+
+def _softmax_zero(x: Formula) -> Formula:
+    """Softmax that leaves zeros what they are."""
+    greatest = x.apply("reduce_max", attrs=ROW)
+    is_zero = x.apply("abs").apply("less_or_equal", 1e-7)
+    share = where(is_zero, x * (-greatest).apply("exp"), (x - greatest).apply("exp"))
+    total = share.apply("reduce_sum", attrs=ROW)
+    return where(total.apply("equal", 0), share * 0 + 0.5, share / total)
+
+
+def _probit(x: Formula) -> Formula:
+    """The inverse of the normal distribution."""
+    v = x * 2 - 1
+    rest = (1 - v) * (v + 1)
+    log = rest.apply("log")
+    half = log * 0.5 + 2 / (pi * WINITZKI)
+    root = ((half * half - log * (1 / WINITZKI)).apply("sqrt") - half).apply("sqrt")
+    return where(rest.apply("equal", 0), x * 0, v.apply("sign") * root * sqrt(2))
+
+
+POST_TRANSFORMS: dict[str, Callable[[Formula], Formula]] = {
+    "NONE": lambda x: x,
+    "LOGISTIC": lambda x: x.apply("sigmoid"),
+    "SOFTMAX": _softmax,
+    "SOFTMAX_ZERO": _softmax_zero,
+    "PROBIT": _probit,
+}
+
+
+def post_transform(n: OnnxNode) -> str:
+    """The name of the transformation, which is one of the table's."""
+    name = n.str_attr("post_transform", "NONE")
+    if name not in POST_TRANSFORMS:
+        raise n.invalid(f"post_transform is {name!r}", f"one of {', '.join(POST_TRANSFORMS)}")
+    return name
+
+
+def transformed(x: Formula) -> Formula:
+    """Scores as the node's `post_transform` wants them."""
+    return POST_TRANSFORMS[post_transform(x.n)](x)
+
+
+def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
+    """The labels of the classes: texts, or the integers of the attribute `numbers`."""
+    texts = n.strs_attr("classlabels_strings", ())
+    labels = np.array(texts, object) if texts else np.array(n.ints_attr(numbers, ()), np.int64)
+    if not labels.size:
+        raise n.invalid("it has no labels", f"give {numbers} or classlabels_strings")
+    return labels
+
+
+def chosen(c: Context, n: OnnxNode, scores: Formula, labels: np.ndarray) -> str:
+    """The label of the greatest score of each row."""
+    place = scores.apply("argmax", attrs=ArgAttrs(1, keepdims=False))
+    return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0))
+
+
+def either(condition: Formula, labels: np.ndarray) -> Formula:
+    """The second label where a condition on columns `[rows, 1]` holds, else the first."""
+    c, n = condition.c, condition.n
+    place = condition.cast(I64).apply("reduce_max", attrs=ReduceAttrs((1,), keepdims=False))
+    return Formula(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0))
+
+
+def beside(first: Formula, second: Formula) -> Formula:
+    """Two columns side by side."""
+    return first.apply("concat", second, attrs=ConcatAttrs(1))
+
+
+def column(x: Formula, index: int) -> Formula:
+    """One column of a matrix, kept as a column."""
+    name = add_slice(x.c, x.name, {1: (const(index), const(index + 1), 1)}, "column")
+    return Formula(x.c, x.n, name)

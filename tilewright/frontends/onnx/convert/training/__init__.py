@@ -1,0 +1,1 @@
+"""Gradients and optimizers of the domain ai.onnx.preview.training."""

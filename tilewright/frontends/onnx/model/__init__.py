@@ -1,0 +1,1 @@
+"""Reading and validating a model file: protobuf, tensors, dimensions."""

@@ -1,0 +1,1 @@
+"""Partition into native segments and host operators between them."""

@@ -1,0 +1,370 @@
+"""Models in stages: what of a model can be compiled now, and what waits until that has run.
+
+A node waits for the *value* of an input that decides about ranks or attributes (axes, a shape, the
+number of repetitions that a model computes), for the *host*, where its operator is no loop program,
+or for another node that waits. Everything else is one graph, a stage. When it has run, the values
+that were waited for are constants, and the next stage can be made:
+
+    stage = import_stage(part, {"x": TensorType(...), "axes": np.array([1])})
+
+Functions of ONNX are written out, and so is the branch of an `If` whose condition is known, so that
+single nodes of them can wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from tilewright.arith.expr import Const, const
+from tilewright.core.dtypes import BOOL, STRING, from_numpy
+from tilewright.core.errors import Error, FrontendError, Loc
+from tilewright.frontends.onnx.context import Context, identifier
+from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
+from tilewright.frontends.onnx.functions import function_body
+from tilewright.frontends.onnx.importer import with_outputs
+from tilewright.frontends.onnx.model.constants import Lazy, graph_constants, model_constants
+from tilewright.frontends.onnx.model.read import DOMAINS, Model
+from tilewright.frontends.onnx.model.toposort import node_name, ordered, reads
+from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.segments.host.call import HostOp
+from tilewright.frontends.onnx.segments.host.table import host_ops, of_values
+from tilewright.frontends.onnx.segments.inline import branch_nodes, function_nodes
+from tilewright.frontends.onnx.segments.symbolic_ints import Sized
+from tilewright.frontends.onnx.table import converters
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.types import TensorType
+from tilewright.ops.graph_builder import GraphBuilder
+
+# Operators of the host whose results are no tensors, so that what reads them runs there as well.
+_GIVE_SEQUENCES = (
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SplitToSequence",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A node that has not run yet, and the versions of the operators where it stands."""
+
+    proto: NodeProto
+    opsets: Mapping[str, int]
+    loc: Loc
+    reads: frozenset[str]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The values it defines."""
+        return tuple(filter(None, self.proto.output))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Nodes of a model that have not run yet, constants they may read, and what they must give."""
+
+    model: Model
+    nodes: tuple[Pending, ...]
+    constants: Mapping[str, Lazy]
+    outputs: tuple[str, ...]
+
+    def reads(self) -> frozenset[str]:
+        """All values that the nodes read, or that are to be given, constants left out."""
+        found = frozenset(self.outputs).union(*(p.reads for p in self.nodes))
+        return found - self.constants.keys()
+
+
+class HostValue:
+    """A value that is no tensor: a sequence, an optional, a map."""
+
+
+Given = TensorType | np.ndarray | Sized | HostValue | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
+
+    `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
+    the rest must know, `sizes` those that they must know as sizes.
+    """
+
+    graph: Graph | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    hosts: tuple[Pending, ...]
+    rest: Part
+    wants: frozenset[str]
+    sizes: frozenset[str]
+    texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
+    carriers: Mapping[str, tuple[str, tuple[int, ...]]]  # inputs whose shapes are numbers of others
+
+
+def model_part(model: Model) -> Part:
+    """The whole of a model."""
+    graph = model.proto.graph
+    constants = model_constants(model)
+    inputs = {v.name for v in graph.input}
+    return _part(model, graph, constants, inputs | constants.keys(), model.opsets)
+
+
+def nested_part(part: Part, graph: GraphProto, opsets: Mapping[str, int], known: set[str]) -> Part:
+    """A nested graph, whose nodes may read the values that are `known` around it."""
+    own = graph_constants(graph, part.model.reader)
+    constants: dict[str, Lazy] = {**part.constants, **own}
+    inputs = {v.name for v in graph.input}
+    return _part(part.model, graph, constants, inputs | known | constants.keys(), opsets)
+
+
+def _part(
+    model: Model,
+    graph: GraphProto,
+    constants: Mapping[str, Lazy],
+    defined: Iterable[str],
+    opsets: Mapping[str, int],
+) -> Part:
+    nodes = ordered(graph.node, set(defined), model.file)
+    pending = tuple(pending_node(proto, opsets, model.file) for proto in nodes)
+    return Part(model, pending, constants, tuple(v.name for v in graph.output))
+
+
+def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> Pending:
+    """A node as one that has not run yet."""
+    return Pending(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
+
+
+def import_stage(part: Part, given: Mapping[str, Given]) -> Stage:
+    """What can be computed from the `given` values: types of tensors, or arrays that are known."""
+    return _StageImport(part, given).stage()
+
+
+@dataclass
+class _StageImport:
+    """One stage being imported: nodes are converted one after another, or wait."""
+
+    part: Part
+    given: Mapping[str, Given]
+    rest: list[Pending] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    wants: set[str] = field(default_factory=set)
+    sizes: set[str] = field(default_factory=set)
+    hosted: set[Pending] = field(default_factory=set)
+    computed: list[str] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    inputs: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, np.ndarray] = field(default_factory=dict)
+    carriers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        model = self.part.model
+        self.constants = dict(self.part.constants)
+        g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
+        nested = partial(nested_graph, model)
+        self.c = Context(
+            g,
+            model.opsets.get("", 0),
+            nested=nested,
+            whole=False,
+            text_input=self._text_input,
+        )
+
+    def stage(self) -> Stage:
+        work = deque(self.part.nodes)
+        while work:
+            p = work.popleft()
+            work.extendleft(reversed(self._take(p)))
+        hosts, rest = self._hosts()
+        needed = set(self.part.outputs).union(*(p.reads for p in self.rest))
+        results = [name for name in self.computed if name in needed]
+        after = replace(self.part, nodes=tuple(rest), constants=self.constants)
+        graph, inputs = self._graph(results)
+        return Stage(
+            graph,
+            inputs,
+            tuple(results),
+            tuple(hosts),
+            after,
+            frozenset(self.wants),
+            frozenset(self.sizes),
+            self.texts,
+            self.carriers,
+        )
+
+    def _take(self, p: Pending) -> list[Pending]:
+        """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
+        made = len(self.c.g.nodes)
+        try:
+            group = self._written_out(p)
+            if group is not None:
+                return group
+            if p.reads & self.blocked or self._is_hosted(p):
+                self._wait(p)
+                return []
+            self._define(p.reads)
+            c = replace(self.c, opset=p.opsets.get("", self.c.opset))
+            convert_node(c, p.proto, p.opsets, p.loc)
+            self.computed += p.writes
+            self.read |= p.reads
+        except Waiting as error:
+            # What it has been converted to so far may read what is no input of this stage.
+            del self.c.g.nodes[made:]
+            if isinstance(error, NeedsValue):
+                (self.sizes if error.sizes else self.wants).add(error.value)
+            elif isinstance(error, RunsOnHost):
+                self.hosted.add(p)
+            self._wait(p)
+        return []
+
+    def _wait(self, p: Pending) -> None:
+        self.rest.append(p)
+        self.blocked.update(p.writes)
+
+    def _is_hosted(self, p: Pending) -> bool:
+        """Whether the host must run a node: for its operator, or for a value that is no tensor."""
+        if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+            return True
+        key = node_key(p)
+        return p in self.hosted or (key in host_ops() and key not in converters())
+
+    def _define(self, names: Iterable[str]) -> None:
+        """Give values that come from before the stage a name in its graph."""
+        for name in sorted(names):
+            if name in self.c.values:
+                continue
+            if name in self.constants:
+                value: Given = read_constant(self.constants[name], self.part.model.file)
+            else:
+                value = self.given[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+                # the number of a text is another one in every run
+                self.texts[name] = value
+                value = TensorType(STRING, tuple(map(const, value.shape)))
+            if isinstance(value, TensorType):
+                self.c.values[name] = self.c.g.input(identifier(name), value)
+                self.inputs[self.c.values[name]] = name
+            elif isinstance(value, np.ndarray):
+                self.c.values[name] = self.c.g.constant(value, identifier(name))
+            elif isinstance(value, Sized):
+                self.c.values[name] = self._sized_input(name, value)
+            else:
+                self.c.values[name] = ""
+
+    def _sized_input(self, name: str, value: Sized) -> str:
+        """A tensor whose elements are numbers and symbols; see `sized`."""
+        g, shape = self.c.g, value.array.shape
+        elements = value.elements(identifier(name).replace(".", "_"))
+        type = TensorType(from_numpy(value.array.dtype), tuple(map(const, shape)))
+        ours = g.input(identifier(name), type)
+        self.inputs[ours] = name
+        g.know_elements(ours, elements, shape)
+        places = value.places()
+        if places:
+            carrier = f"<sizes in {name}>"
+            symbols = (*(elements[i] for i in places), const(0))
+            self.inputs[g.input(identifier(carrier), TensorType(BOOL, symbols))] = carrier
+            self.carriers[carrier] = (name, places)
+            self.read.add(carrier)
+        return ours
+
+    def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
+        """Texts that a node has, as an input of the stage."""
+        if g is not self.c.g:
+            raise Waiting("onnx.texts", "a nested graph has texts of its own")
+        name = f"<texts {len(self.texts)}>"
+        self.texts[name] = texts
+        self.read.add(name)
+        ours = g.input(identifier(name), TensorType(STRING, tuple(map(const, texts.shape))))
+        self.inputs[ours] = name
+        return ours
+
+    def _written_out(self, p: Pending) -> list[Pending] | None:
+        """The nodes of a function, or of the branch that is taken; else `None`."""
+        key = node_key(p)
+        if key == "If":
+            return self._branch(p)
+        if key in converters() or key in host_ops() or p.reads & self.blocked:
+            return None
+        self._define(p.reads)
+        n = onnx_node(self.c, p.proto, p.opsets, p.loc)
+        body = function_body(n, [self.c.type(i) if i else None for i in n.inputs])
+        if body is None:
+            return None
+        opsets = {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
+        nodes = function_nodes(body, p.proto)
+        return [replace(pending_node(node, opsets, ""), loc=p.loc) for node in nodes]
+
+    def _branch(self, p: Pending) -> list[Pending] | None:
+        """The nodes of the branch that an `If` takes, if that is known.
+
+        It must be known where the branches handle values that are no tensors.
+        """
+        condition = p.proto.input[0]
+        if condition in self.blocked:
+            return None
+        self._define([condition])
+        known = self.c.g.known(self.c.values[condition])
+        if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
+            if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+                raise NeedsValue("If", condition, "its condition", p.loc)
+            return None
+        taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
+        branch = next((a.g for a in p.proto.attribute if a.name == taken), None)
+        if branch is None:
+            raise FrontendError("onnx.node", f"If: attribute {taken!r} is missing", loc=p.loc)
+        self.constants.update(graph_constants(branch, self.part.model.reader))
+        file = self.part.model.file
+        return [pending_node(node, p.opsets, file) for node in branch_nodes(branch, p.proto)]
+
+    def _hosts(self) -> tuple[list[Pending], list[Pending]]:
+        """The waiting nodes that the host can run right after this stage, and the others."""
+        known = {*self.given, *self.computed, *self.constants}
+        values = {name for name, v in self.given.items() if isinstance(v, HostValue)}
+        hosts, rest = [], []
+        for p in self.rest:
+            hosted = bool(p.reads & values) or self._is_hosted(p)
+            if p.reads <= known and hosted and host_op(p) is not None:
+                hosts.append(p)
+                known.update(p.writes)
+                if node_key(p) in _GIVE_SEQUENCES or (
+                    node_key(p) == "Identity" and p.reads & values
+                ):
+                    values.update(p.writes)
+            else:
+                rest.append(p)
+        return hosts, rest
+
+    def _graph(self, results: list[str]) -> tuple[Graph | None, tuple[str, ...]]:
+        """The graph that computes `results`, with the inputs that it reads."""
+        if not results:
+            return None, ()
+        graph = with_outputs(self.c, results)
+        # what only nodes that wait would read is no input yet; a size may be all that is read of it
+        inputs = tuple(v for v in graph.inputs if self.inputs[v.name] in self.read)
+        return replace(graph, inputs=inputs), tuple(self.inputs[v.name] for v in inputs)
+
+
+def read_constant(constant: Lazy, file: str) -> np.ndarray:
+    """The data of a constant; no node is at hand to name where it cannot be read."""
+    try:
+        return constant()
+    except Error as error:
+        raise error.at(Loc(file)) from error.__cause__
+
+
+def host_op(p: Pending) -> HostOp | None:
+    """What runs a node on the host, if something can."""
+    key = node_key(p)
+    return host_ops().get(key) or of_values().get(key)
+
+
+def node_key(p: Pending) -> str:
+    """Where the tables have the operator of a node."""
+    domain = p.proto.domain
+    return p.proto.op_type if domain in DOMAINS else f"{domain}::{p.proto.op_type}"

@@ -1,0 +1,88 @@
+"""Tensors made of sizes and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, as_expr, as_int, ceildiv, const
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import I64
+from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value
+from tilewright.frontends.torch.convert.shape import expanded
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.tensor.creation import EyeAttrs, FullAttrs, RangeAttrs
+
+# A few numbers of a program can ask for any table; what is made while compiling must fit in memory.
+MOST_ELEMENTS = 2**28
+
+
+def _filled(c: Context, n: Call, shape: Any, value: Any) -> str:
+    dims = tuple(as_expr(d) for d in shape)
+    if isinstance(value, Value | Expr):
+        return expanded(c, n, c.operand(n, value, n.dtype), dims)
+    return c.add(n, "full", attrs=FullAttrs(dims, n.dtype.numpy.type(value).item(), n.dtype))
+
+
+def full(c: Context, n: Call) -> Result:
+    """One number everywhere."""
+    return _filled(c, n, n["size"], n["fill_value"])
+
+
+def full_like(c: Context, n: Call) -> Result:
+    """One number everywhere, in the shape of a tensor."""
+    return _filled(c, n, c.type(n["self"]).shape, n.get("fill_value", n.get("value", 0)))
+
+
+def number(c: Context, n: Call) -> Result:
+    """A number as a tensor."""
+    return c.operand(n, n["s"], n.dtype)
+
+
+def empty(c: Context, n: Call) -> Result:
+    """Anything will do; zeros are the same every time."""
+    return _filled(c, n, n["size"], 0)
+
+
+def eye(c: Context, n: Call) -> Result:
+    """Ones on the diagonal."""
+    rows = as_expr(n["n"])
+    return c.add(n, "eye_like", attrs=EyeAttrs((rows, as_expr(n.get("m", rows))), 0, n.dtype))
+
+
+def arange(c: Context, n: Call) -> Result:
+    """Numbers at equal distances: whole ones from sizes, others from constants."""
+    start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
+    if any(isinstance(v, float) and not v.is_integer() for v in (start, end, step)):
+        count = (end - start) / step
+        if count > MOST_ELEMENTS:
+            raise n.unsupported(f"{count:.0f} numbers", f"at most {MOST_ELEMENTS}")
+        values = np.arange(start, end, step, dtype=np.float64)
+        return c.constant(values, n.dtype, n.name)
+    first, last, by = (_whole(v) for v in (start, end, step))
+    stride = as_int(by)
+    if stride is None:
+        raise n.unsupported("a step that is not a number", "steps must be numbers")
+    span = last - first if stride > 0 else first - last
+    count = simplify(ceildiv(span, abs(stride)))
+    known = as_int(count)
+    count = count if known is None else const(max(known, 0))
+    dtype = n.dtype if n.dtype.is_integer else I64
+    y = c.add(n, "range", attrs=RangeAttrs(first, const(stride), count, dtype))
+    return y if dtype == n.dtype else c.add(n, "cast", y, attrs=CastAttrs(n.dtype))
+
+
+def _whole(value: Any) -> Expr:
+    return value if isinstance(value, Expr) else const(int(value))
+
+
+CONVERTERS: dict[str, Converter] = {
+    "aten.full": full,
+    "aten.full_like": full_like,
+    "aten.fill": full_like,
+    "aten.scalar_tensor": number,
+    "aten.empty": empty,
+    "aten.eye": eye,
+    "aten.arange": arange,
+}

@@ -1,0 +1,1 @@
+"""The grammar of random graphs: templates of nodes."""

@@ -1,0 +1,1 @@
+"""The loop interpreter: a function as Python code, and its run."""

@@ -1,0 +1,88 @@
+"""Attention as one operator: what `form_attention` makes of two products and a softmax.
+
+    attend(q, k, v, mask, lengths, bias) -> y        y = softmax(scale * q k' + bias + mask) v
+
+Logically the operands are `[batches, queries, size]`, `[batches, keys, size]` and
+`[batches, keys, value size]`, and batches of keys and values broadcast against those of queries.
+Each may be stored in another order of dimensions, and the result be wanted in another: they are
+read and written where they lie, nothing is copied to be turned round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.arith.expr import Expr, const, product
+from tilewright.core.dtypes import BOOL, DType
+from tilewright.ir.loop.nodes import Func
+from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.accumulation import accumulator
+from tilewright.ops.attention.flash_loops import attend_func
+from tilewright.ops.attention.problem import EMPTY, AttendAttrs, Problem, permuted
+from tilewright.ops.attention.split_kv import parts_func
+from tilewright.ops.attention.tiled_loops import tiled_func
+from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
+
+# What a score costs besides its products.
+EXP_FLOPS = 14
+
+
+def _attend_type(attrs: AttendAttrs, ins: Sequence[TensorType | None]) -> TensorType:
+    dtype = same_dtype("attend", [t for t in ins[:3] if t is not None])
+    p = Problem(attrs, tuple(ins), TensorType(dtype, ()))
+    q, k, v = p.q, p.k, p.v
+    if not len(q) == len(k) == len(v) or len(q) < 2 or not dtype.is_float:
+        raise fail("attend", f"{q}, {k} and {v} must be floats of one rank, at least 2")
+    if q[-1] is not k[-1] or k[-2] is not v[-2] or attrs.empty not in EMPTY:
+        raise fail("attend", f"sizes of {q}, {k} and {v} do not fit")
+    batch = broadcast_shapes("attend", q[:-2], k[:-2], v[:-2])
+    if batch != q[:-2]:
+        raise fail("attend", f"batches of {k} and {v} do not broadcast to those of {q}")
+    mask, lengths, bias = (*ins, None, None, None)[3:6]
+    scores = (*batch, q[-2], k[-2])
+    _check_mask("mask", mask, (BOOL, dtype, accumulator(dtype)), scores)
+    _check_mask("bias", bias, (dtype, accumulator(dtype)), scores)
+    if (lengths is None) == attrs.from_end:
+        raise fail("attend", "an offset from the end needs the lengths, and only that does")
+    return TensorType(dtype, permuted((*q[:-1], v[-1]), attrs.y_perm))
+
+
+def _check_mask(name: str, mask: TensorType | None, dtypes: Sequence[DType], scores: Shape) -> None:
+    if mask is None:
+        return
+    if mask.dtype not in dtypes or mask.rank > len(scores):
+        raise fail(
+            "attend", f"{name} {mask} must be {' or '.join(map(str, dtypes))}, and broadcast"
+        )
+    if broadcast_shapes("attend", scores, mask.shape) != scores:
+        raise fail("attend", f"{name} {mask} does not broadcast to {scores}")
+
+
+def _attend_loops(
+    attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
+) -> Func:
+    problem = Problem(attrs, tuple(ins), outs[0])
+    if problem.parts > 1:
+        return parts_func(problem)
+    return tiled_func(problem) if attrs.tile else attend_func(problem)
+
+
+def _attend_flops(
+    attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
+) -> Expr:
+    p = Problem(attrs, tuple(ins), outs[0])
+    scores = product((*p.q[:-1], p.k[-2]))
+    return scores * (p.q[-1] * 2 + p.v[-1] * 2 + const(EXP_FLOPS))
+
+
+OPS = (
+    Op(
+        "attend",
+        _attend_type,
+        "opaque",
+        AttendAttrs,
+        loops=_attend_loops,
+        flops=_attend_flops,
+        doc="Attention in one kernel: products, softmax and products, block by block.",
+    ),
+)

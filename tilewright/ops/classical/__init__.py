@@ -1,0 +1,1 @@
+"""Classical machine learning: tree ensembles, pairwise coupling."""

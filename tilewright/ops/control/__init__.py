@@ -1,0 +1,1 @@
+"""Control flow: conditionals, loops, dimensions bound at run time."""

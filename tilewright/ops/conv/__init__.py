@@ -1,0 +1,1 @@
+"""Convolution, pooling, and what they are made of."""

@@ -1,0 +1,1 @@
+"""Linear algebra: products, einsum, determinants, Fourier transforms."""

@@ -1,0 +1,135 @@
+"""What an operator is: the row type, and the pieces most rows share.
+
+A row's meaning is written once, as exactly one of
+- `te`: tensor expressions, `te(b, attrs, inputs, out_types) -> Tensor | tuple[Tensor, ...]`, where
+  `b` is a `ir.tensor.build.Builder` and an absent optional input is `None`;
+- `decompose`: simpler operators, `decompose(g, attrs, inputs) -> name(s)`, where `g` is a
+  `ops.graph_builder.GraphBuilder` and inputs are value names;
+- `loops`: a loop function for what no closed formula gives (sorting, scattering),
+  `loops(attrs, in_types, out_types) -> Func` with parameters `x0, x1, ..., y0, ...`;
+- nested graphs, for control flow: `region_types(attrs, in_types, graphs) -> types` is then the type
+  rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.expr import Expr, const
+from tilewright.core.dtypes import DType
+from tilewright.core.errors import TypeCheckError
+from tilewright.ir.graph.nodes import Attrs, Graph
+from tilewright.ir.types import Shape, TensorType, Type
+from tilewright.ops.shape.assumptions import same_size
+
+# injective: each output element from one element of each input. reduction: row-wise reductions and
+# what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul,
+# conv, pooling); takes an injective epilogue. view: the same bytes under another shape, some of
+# them, or several values side by side. opaque: fuses with nothing. control: nested graphs, of which
+# it chooses.
+KINDS = ("injective", "reduction", "complex", "view", "opaque", "control")
+
+Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operator; see the module's docstring for `te`, `decompose` and `loops`.
+
+    `infer(attrs, input types) -> type(s)` raises TypeCheckError on operands that do not fit.
+    `value(attrs, known inputs) -> object array` computes integer results symbolically: its inputs
+    and result are NumPy object arrays of index expressions; it makes shape arithmetic disappear.
+    It gives `None` where it cannot tell.
+    `flops` is per output element, or a function of (attrs, input types, output types).
+    `rereads` says of an injective operator that it reads an element of its input many times.
+    """
+
+    name: str
+    infer: Infer
+    kind: str
+    attrs: type[Attrs] = Attrs
+    te: Callable[..., Any] | None = None
+    decompose: Callable[..., Any] | None = None
+    loops: Callable[..., Any] | None = None
+    value: Callable[[Any, Sequence[np.ndarray]], np.ndarray | None] | None = None
+    region_types: Callable[[Any, Sequence[Any], Sequence[Graph]], tuple[Type, ...]] | None = None
+    flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
+    rereads: bool = False
+    doc: str = ""
+
+    def cost(self, attrs: Attrs, ins: Sequence[Any], outs: Sequence[Any]) -> Expr:
+        """The number of arithmetic operations, as an expression over the symbolic sizes."""
+        if callable(self.flops):
+            return self.flops(attrs, ins, outs)
+        elements: Expr = outs[0].elements
+        return elements * const(self.flops)
+
+
+def fail(op: str, message: str, help: str = "") -> TypeCheckError:
+    """The error for operands that do not fit `op`."""
+    return TypeCheckError(f"{op}.operands", f"{op}: {message}", help=help)
+
+
+def same_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
+    """Type rule: the output is like the first input."""
+    return ins[0]
+
+
+def normalize_axis(op: str, axis: int, rank: int) -> int:
+    """`axis` counted from the front, checked against the rank."""
+    if not -rank <= axis < rank:
+        raise fail(op, f"axis {axis} is outside a tensor of rank {rank}")
+    return axis % rank
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """The shape that `shapes` broadcast to, as in NumPy.
+
+    Sizes that are not the number 1 are taken to be equal, see `ops.shape.assumptions`: a symbolic
+    size does not broadcast, even if it turns out to be 1.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    padded = [(const(1),) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_broadcast_dim(op, dims) for dims in zip(*padded, strict=True))
+
+
+def _broadcast_dim(op: str, dims: Sequence[Expr]) -> Expr:
+    distinct = [d for d in dict.fromkeys(dims) if d is not const(1)]
+    result = distinct[0] if distinct else const(1)
+    for other in distinct[1:]:
+        joined = same_size(op, result, other)
+        if joined is None:
+            sizes = ", ".join(map(str, distinct))
+            raise fail(
+                op, f"dimensions {sizes} do not broadcast", help="make them equal, or one of them 1"
+            )
+        result = joined
+    return result
+
+
+def broadcast_index(shape: Shape, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The index into a tensor of `shape` that broadcasts against `indices` (aligned at the end)."""
+    tail = indices[len(indices) - len(shape) :]
+    return tuple(const(0) if d is const(1) else i for d, i in zip(shape, tail, strict=True))
+
+
+def same_dtype(op: str, types: Sequence[TensorType]) -> DType:
+    """The one element type of all operands."""
+    dtypes = dict.fromkeys(t.dtype for t in types)
+    if len(dtypes) != 1:
+        raise fail(
+            op, f"operands have types {', '.join(map(str, dtypes))}", help="cast them to one"
+        )
+    return types[0].dtype
+
+
+def product_dtype(op: str, types: Sequence[TensorType]) -> DType:
+    """The one element type of operands that are multiplied; complex numbers are only moved."""
+    dtype = same_dtype(op, types)
+    if dtype.kind == "complex":
+        raise fail(op, f"is not defined on {dtype}")
+    return dtype

@@ -1,0 +1,188 @@
+"""Softmax, log-softmax and hardmax along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tilewright.arith.dtype_limits import lowest
+from tilewright.arith.expr import Expr, call, cast, const, select
+from tilewright.core.node import node
+from tilewright.ir.graph.nodes import Attrs
+from tilewright.ir.tensor.build import Builder
+from tilewright.ir.tensor.nodes import Tensor
+from tilewright.ir.types import Shape, TensorType
+from tilewright.ops.accumulation import accumulator, widen
+from tilewright.ops.elementwise.define import check_dtype, floats
+from tilewright.ops.op import Op, normalize_axis
+
+
+@node
+class AxisAttrs(Attrs):
+    """The axis that the operator works along."""
+
+    axis: int = -1
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A tensor seen as rows along one axis."""
+
+    shape: Shape
+    axis: int
+
+    @property
+    def rows(self) -> Shape:
+        """The shape of one value a row."""
+        return self.drop(self.shape)
+
+    @property
+    def length(self) -> tuple[Expr]:
+        """The extent of a row."""
+        return (self.shape[self.axis],)
+
+    def drop(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The row that an index lies in."""
+        return (*index[: self.axis], *index[self.axis + 1 :])
+
+    def insert(self, row: Sequence[Expr], k: Expr) -> tuple[Expr, ...]:
+        """The index of element `k` of a row."""
+        return (*row[: self.axis], k, *row[self.axis :])
+
+    def reduce(
+        self, b: Builder, name: str, op: str, term: Callable[[tuple[Expr, ...], Expr], Expr]
+    ) -> Tensor:
+        """The stage that reduces `term(index, position in the row)` along each row."""
+        return b.compute(
+            name,
+            self.rows,
+            lambda *r: b.reduce(op, self.length, lambda k: term(self.insert(r, k), k)),
+        )
+
+
+def _axis_type(op: str, attrs: AxisAttrs, ins: Sequence[TensorType]) -> TensorType:
+    check_dtype(op, floats, ins[0].dtype)
+    normalize_axis(op, attrs.axis, ins[0].rank)
+    return ins[0]
+
+
+def _rows(attrs: AxisAttrs, x: Tensor) -> _Rows:
+    return _Rows(x.shape, attrs.axis % len(x.shape))
+
+
+def _peak(b: Builder, rows: _Rows, x: Tensor) -> Tensor:
+    return rows.reduce(b, "peak", "max", lambda i, _: x.at(*i))
+
+
+def _softmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak = _peak(b, rows, x)
+    e = b.compute(
+        "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
+    )
+    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
+    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
+
+
+def _shares(b: Builder, rows: _Rows, total: Tensor) -> Tensor:
+    """What each exponential of a row counts: one division a row, and a product an element."""
+    one = const(1, total.dtype)
+    return b.compute("share", rows.rows, lambda *r: one / total.at(*r))
+
+
+def _finite_softmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak = _peak(b, rows, x)
+    e = b.compute(
+        "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
+    )
+    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
+
+    # A row with a NaN or +inf in it, or of nothing but -inf, has NaN as its sum; any other row has
+    # a sum from 1 to its length, and numbers throughout.
+    def element(*i: Expr) -> Expr:
+        found = share.at(*rows.drop(i))
+        value = select(found.eq(found), e.at(*i) * found, const(0, found.dtype))
+        return cast(x.dtype, value)
+
+    return b.compute("y", x.shape, element)
+
+
+def _masked_softmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak = _peak(b, rows, x)
+    one, zero = const(1, accumulator(x.dtype)), const(0, accumulator(x.dtype))
+
+    def finite(*r: Expr) -> Expr:
+        found = peak.at(*r)
+        return select(found.eq(lowest(found.dtype)), zero, widen(found))
+
+    floor = b.compute("floor", rows.rows, finite)
+    e = b.compute("e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - floor.at(*rows.drop(i))))
+    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
+    # Only a row of nothing but -inf sums to zero: any other has a term of exp(0).
+    share = b.compute(
+        "share", rows.rows, lambda *r: select(total.at(*r).eq(zero), one, one / total.at(*r))
+    )
+    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
+
+
+def _log_softmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak = _peak(b, rows, x)
+
+    def centred(i: Sequence[Expr]) -> Expr:
+        return widen(x.at(*i)) - widen(peak.at(*rows.drop(i)))
+
+    total = rows.reduce(b, "total", "sum", lambda i, _: call("exp", centred(i)))
+    log = b.compute("log", rows.rows, lambda *r: call("log", total.at(*r)))
+    return b.compute("y", x.shape, lambda *i: cast(x.dtype, centred(i) - log.at(*rows.drop(i))))
+
+
+def _hardmax(
+    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+) -> Tensor:
+    x, rows = ins[0], _rows(attrs, ins[0])
+    peak, length = _peak(b, rows, x), rows.length[0]
+    first = rows.reduce(
+        b,
+        "first",
+        "min",
+        # NaN counts as the greatest, and is equal to nothing
+        lambda i, k: select(
+            x.at(*i).eq(peak.at(*rows.drop(i))) | call("isnan", x.at(*i)), k, length
+        ),
+    )
+    one, zero = const(1, x.dtype), const(0, x.dtype)
+    return b.compute(
+        "y",
+        x.shape,
+        lambda *i: select(first.at(*rows.drop(i)).eq(i[rows.axis]), one, zero),
+    )
+
+
+def _row(name: str, te: Callable[..., Tensor], flops: int, doc: str) -> Op:
+    return Op(name, partial(_axis_type, name), "reduction", AxisAttrs, te=te, flops=flops, doc=doc)
+
+
+OPS = (
+    _row("softmax", _softmax, 14, "Exponentials along an axis, divided by their sum."),
+    _row("masked_softmax", _masked_softmax, 14, "Softmax that gives zeros for a row of -inf only."),
+    _row("finite_softmax", _finite_softmax, 15, "Softmax that gives zeros where that gives NaN."),
+    _row("log_softmax", _log_softmax, 14, "The logarithm of softmax, without overflow."),
+    _row(
+        "hardmax",
+        _hardmax,
+        3,
+        "1 at the first maximum along an axis, 0 elsewhere; NaN is the greatest.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Symbolic shapes: assumptions, equal dimensions, data-dependent dimensions."""

@@ -1,0 +1,32 @@
+"""When sizes are known that only a run gives, and what can be checked then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.arith.walk import free_vars
+from tilewright.ir.graph.nodes import Check, Graph, Node
+from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.conditional import IfAttrs
+from tilewright.ops.control.loop import LoopAttrs
+
+
+def late_sizes(n: Node) -> tuple[str, ...]:
+    """The names of sizes that are known once a node has run."""
+    if isinstance(n.attrs, LearnAttrs):
+        return (n.attrs.name,)
+    if isinstance(n.attrs, LoopAttrs):
+        return (n.attrs.late,) if n.attrs.late else ()
+    return tuple(filter(None, n.attrs.late)) if isinstance(n.attrs, IfAttrs) else ()
+
+
+def checks_in_turn(graph: Graph) -> Iterator[list[Check]]:
+    """The checks that can be made before the nodes run, then those that each node allows."""
+    unknown = {name for n in graph.nodes for name in late_sizes(n)}
+    late = [c for c in graph.checks if not unknown.isdisjoint(free_vars(c.condition))]
+    yield [c for c in graph.checks if c not in late]
+    for n in graph.nodes:
+        unknown -= {*late_sizes(n)}
+        ready = [c for c in late if unknown.isdisjoint(free_vars(c.condition))]
+        late = [c for c in late if c not in ready]
+        yield ready

@@ -1,0 +1,1 @@
+"""Creation, manipulation, slicing, indexing and sorting of tensors."""

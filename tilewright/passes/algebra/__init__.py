@@ -1,0 +1,1 @@
+"""Algebraic rewrites: rules as data, products, lookups."""

@@ -1,0 +1,118 @@
+"""On GPUs: the few queries of heads that share keys and values become the rows of one tile.
+
+    %y = attend(%q, %k, %v)          %q: [b, 8, 4, 1, d]     %k: [b, 8, 1, n, d]
+      →
+    %y = attend(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
+
+Keys and values are then read once for all of them. `share_heads` gives heads that form: it is part
+of this. Queries keep their own tile where a mask tells one of them from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from tilewright.arith.expr import as_int, const
+from tilewright.arith.simplify import prove
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import TensorType
+from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.tensor.manipulation import ReshapeAttrs
+from tilewright.passes.attention.fold_repeat_kv import share_heads
+from tilewright.passes.attention.tile_attention import ROWS, tile_of
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+
+ONE = const(1)
+# Queries are `[batch, heads, group, length, size]`.
+RANK, GROUP, LENGTH = 5, 2, 3
+
+
+def join_heads(graph: Graph, target: GpuTarget | None = None) -> Graph:
+    """Let heads of few queries share the keys and values that they read."""
+    joined = partial(_joined, target or resolve(PREFIX))
+    return rewrite_graph(share_heads(graph), joined, of=("attend",))
+
+
+def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
+    attrs = n.attrs
+    if not isinstance(attrs, AttendAttrs) or not attrs.tile:
+        return None
+    types = tuple(g.type(x) if x else None for x in n.inputs)
+    if g.type(n.inputs[0]).rank != RANK:
+        return None
+    plain = _without_band(Problem(attrs, types, n.type))
+    if plain is None or not _fits(plain):
+        return None
+    mask, lengths, bias = (*n.inputs, "", "", "")[3:6]
+    masks = [_mask(g, x, plain) for x in (mask, bias)]
+    if None in masks:
+        return None
+    q, q_perm = _rows(g, n.inputs[0], attrs.q_perm, plain)
+    k, k_perm = _without(g, n.inputs[1], attrs.k_perm, GROUP)
+    v, v_perm = _without(g, n.inputs[2], attrs.v_perm, GROUP)
+    inputs = [q, k, v, masks[0] or "", lengths, masks[1] or ""]
+    while not inputs[-1]:
+        inputs.pop()
+    y_perm = tuple(d - (d > LENGTH) for d in attrs.y_perm if d != LENGTH)
+    made = replace(plain.attrs, q_perm=q_perm, k_perm=k_perm, v_perm=v_perm, y_perm=y_perm)
+    given = tuple(g.type(x) if x else None for x in inputs)
+    tile = tile_of(target, Problem(made, given, TensorType(n.type.dtype, ())))
+    y = g.add("attend", *inputs, attrs=replace(made, tile=tile or attrs.tile))
+    return g.add("reshape", y, attrs=ReshapeAttrs(n.type.shape))
+
+
+def _fits(p: Problem) -> bool:
+    """Whether the queries of a group are rows that one tile has."""
+    group, queries = as_int(p.q[GROUP]), as_int(p.q[LENGTH])
+    if group is None or queries is None or group * queries > ROWS[0]:
+        return False
+    apart = p.k[GROUP] is not ONE or p.v[GROUP] is not ONE
+    return not apart and (queries == 1 or not (p.attrs.q_perm or p.attrs.y_perm))
+
+
+def _without_band(p: Problem) -> Problem | None:
+    """Attention in which no query sees other keys than the rest, `None` if one does."""
+    attrs = p.attrs
+    if attrs.left < 0 and attrs.right < 0 and not attrs.from_end:
+        return p
+    if attrs.left >= 0 or p.q[LENGTH] is not ONE:
+        return None
+    # A single query: the last one, or one that sees all keys.
+    if not attrs.from_end and not prove(p.k[-2] <= attrs.offset + attrs.right + 1):
+        return None
+    return replace(p, attrs=replace(attrs, right=-1, offset=const(0)))
+
+
+def _mask(g: Rewriter, mask: str, p: Problem) -> str | None:
+    """A mask for queries that are one dimension, `None` if it tells them from each other."""
+    shape = g.type(mask).shape if mask else ()
+    if len(shape) < 2:
+        return mask
+    group, length = (ONE, *shape)[-3:-1]
+    if length is not ONE or (group is not ONE and p.q[LENGTH] is not ONE):
+        return None
+    if len(shape) == 2:
+        return mask
+    return g.add("reshape", mask, attrs=ReshapeAttrs((*shape[:-2], shape[-1])))
+
+
+def _rows(g: Rewriter, value: str, perm: Sequence[int], p: Problem) -> tuple[str, tuple[int, ...]]:
+    """Queries with those of a group in one dimension, and the order that they have then."""
+    if p.q[LENGTH] is ONE:
+        return _without(g, value, perm, LENGTH)
+    batch, heads, group, length, size = p.q
+    shape = (batch, heads, group * length, size)
+    return g.add("reshape", value, attrs=ReshapeAttrs(shape)), ()
+
+
+def _without(
+    g: Rewriter, value: str, perm: Sequence[int], axis: int
+) -> tuple[str, tuple[int, ...]]:
+    """A value without a dimension of size 1, and the order that it has then."""
+    at = perm[axis] if perm else axis
+    shape = g.type(value).shape
+    left = g.add("reshape", value, attrs=ReshapeAttrs((*shape[:at], *shape[at + 1 :])))
+    return left, tuple(d - (d > at) for d in perm if d != at)

@@ -1,0 +1,1 @@
+"""CSE, DCE, folding, decomposition, simpler control flow."""

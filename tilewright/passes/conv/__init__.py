@@ -1,0 +1,1 @@
+"""Rewrites of convolutions: Winograd, padding, groups, separable resizes."""

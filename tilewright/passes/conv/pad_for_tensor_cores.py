@@ -1,0 +1,131 @@
+"""Sums of products that are no whole pieces of 16 bytes get zeros, up to a piece.
+
+    conv[channels_last](x[N, H, W, 3], w)   →   conv[channels_last](pad(x)[N, H, W, 8], padded w)
+    conv(sqrt(x)[N, 129, W], w)             →   conv(pad(sqrt(x))[N, 144, W], padded w)
+    matmul(concat(x[M, 64], y[M, 351]), w)  →   matmul(concat(x, pad(y)[M, 352]), padded w)
+
+Instructions on matrices read pieces of the sum, and a piece is one pixel then. What is multiplied
+besides costs less than moving elements one by one; who makes the image, or the part of what is
+joined, writes it padded. In f32 a few channels more make sums that can be cut into parts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.arith.expr import as_int, const
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Shape
+from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.elementwise.define import is_pointwise
+from tilewright.ops.registry import op_row
+from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+
+PIECE_BYTES = 16
+# Terms of a sum that are worth an instruction on matrices.
+LEAST_TERMS = 32
+# What channels become a multiple of, where they are more than a piece, and how many of them may be
+# added to one that is there: by bits of an element.
+MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
+
+
+def pad_channels(graph: Graph) -> Graph:
+    """Give the first convolution of an image, in 16 bits, as many channels as a piece has.
+
+    Others, and a product of what is joined, get as many more as are whole pieces, where somebody
+    computes them that can write zeros as well.
+    """
+    return rewrite_graph(graph, _rule, of=("conv", "matmul"))
+
+
+def _rule(g: Rewriter, n: Node) -> str | None:
+    return _joined(g, n) if n.op == "matmul" else _image(g, n)
+
+
+def _joined(g: Rewriter, n: Node) -> str | None:
+    """A product with a constant of what is joined of parts, one of which can be written padded."""
+    join, weights = g.producer(n.inputs[0]), g.constant_data(n.inputs[1])
+    if join is None or not isinstance(join.attrs, ConcatAttrs) or weights is None:
+        return None
+    last = g.type(n.inputs[0]).rank - 1
+    if join.attrs.axis not in (-1, last) or weights.ndim != 2 or g.use_count(n.inputs[0]) != 1:
+        return None
+    missing = -len(weights) % (PIECE_BYTES // g.type(n.inputs[0]).dtype.bytes)
+    found = next((i for i, x in enumerate(join.inputs) if _writes_anywhere(g, x)), None)
+    sizes = [as_int(g.type(x).shape[-1]) for x in join.inputs]
+    if not missing or found is None or len(weights) < LEAST_TERMS:
+        return None
+    before = [size for size in sizes[: found + 1] if size is not None]
+    if len(before) <= found:
+        return None
+    none = (const(0),) * last
+    attrs = PadAttrs((*none, const(0)), (*none, const(missing)))
+    parts = list(join.inputs)
+    parts[found] = g.add("pad", parts[found], attrs=attrs)
+    zeros = np.zeros((missing, weights.shape[1]), weights.dtype)
+    padded = np.insert(weights, sum(before), zeros, axis=0)
+    joined = g.add("concat", *parts, attrs=join.attrs)
+    return g.add("matmul", joined, g.constant(padded), attrs=n.attrs)
+
+
+def _writes_anywhere(g: Rewriter, value: str) -> bool:
+    """Whether who makes a value computes its elements one by one, and for no one else."""
+    made = g.producer(value)
+    return made is not None and op_row(made.op).kind == "injective" and g.use_count(value) == 1
+
+
+def _image(g: Rewriter, n: Node) -> str | None:
+    attrs = n.attrs
+    if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
+        return None
+    x, weights = g.type(n.inputs[0]), g.constant_data(n.inputs[1])
+    if attrs.groups != 1 or weights is None or weights[0].size < LEAST_TERMS:
+        return None
+    axis = x.rank - 1 if attrs.layout == "channels_last" else 1
+    missing = _missing(g, n, weights, as_int(x.shape[axis]), attrs)
+    if not missing:
+        return None
+    before, after = [const(0)] * x.rank, [const(0)] * x.rank
+    after[axis] = const(missing)
+    image = g.add("pad", n.inputs[0], attrs=PadAttrs(tuple(before), tuple(after)))
+    width = [(0, missing if axis == 1 else 0) for axis in range(weights.ndim)]
+    return g.add("conv", image, g.constant(np.pad(weights, width)), attrs=attrs)
+
+
+def _missing(
+    g: Rewriter, n: Node, weights: np.ndarray, channels: int | None, attrs: ConvAttrs
+) -> int:
+    """How many channels a convolution is to get besides those that it has."""
+    x = g.type(n.inputs[0])
+    if not channels or x.dtype.bits not in MULTIPLES:
+        return 0
+    piece, last = PIECE_BYTES // x.dtype.bytes, attrs.layout == "channels_last"
+    if channels < piece:
+        fits = x.dtype.bits == 16 and last and not _is_in_pieces(x.shape, weights, attrs, piece)
+        return piece - channels if fits else 0
+    multiple, most = MULTIPLES[x.dtype.bits]
+    missing = -channels % multiple
+    pays = missing <= most * channels and (last or x.dtype.bits == 32)
+    free = _writes_anywhere(g, n.inputs[0]) and _is_apart(g, n.inputs[0])
+    return missing if missing and pays and free else 0
+
+
+def _is_apart(g: Rewriter, value: str) -> bool:
+    """Whether who makes a value is no formula behind a sum, whose kernel would not pad."""
+    made = g.producer(value)
+    if made is None or g.use_count(value) > 1:
+        return True
+    row = op_row(made.op)
+    if row.kind != "injective" or not is_pointwise(row):
+        return row.kind in ("injective", "view")
+    return all(_is_apart(g, i) for i in made.inputs if i)
+
+
+def _is_in_pieces(shape: Shape, weights: np.ndarray, attrs: ConvAttrs, piece: int) -> bool:
+    """Whether a row of each window is whole pieces as it lies, pixel after pixel."""
+    channels = weights.shape[1]
+    runs = (weights.shape[-1], attrs.strides[-1], attrs.pads[attrs.rank - 1])
+    rows = [as_int(shape[-2]) or 1] if attrs.rank > 1 else []
+    return attrs.dilations[-1] == 1 and all(n * channels % piece == 0 for n in (*runs, *rows))

@@ -1,0 +1,64 @@
+"""Convolutions in groups of several channels get the groups as an axis.
+
+    conv[groups](x, w)   →   reshape(group_conv(reshape(x), reshape(w)))
+
+A formula over all channels would find a channel's group by division, and no operand would stay the
+same from one column of a tile to the next. Depthwise convolutions, one channel a group, are fine.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import as_int, const
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Shape
+from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
+from tilewright.ops.conv.sliding_window import WindowAttrs
+from tilewright.ops.tensor.manipulation import ReshapeAttrs, static_sizes
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+
+
+def split_groups(graph: Graph) -> Graph:
+    """Make the groups of channels-last convolutions an axis."""
+    return rewrite_graph(graph, _rule, of=("conv",))
+
+
+def _rule(g: Rewriter, n: Node) -> str | None:
+    attrs = n.attrs
+    if not isinstance(attrs, ConvAttrs) or isinstance(attrs, ConvTransposeAttrs):
+        return None
+    if attrs.groups == 1 or attrs.layout != "channels_last":
+        return None
+    x, w = (g.type(i) for i in n.inputs)
+    inside, filters = as_int(w.shape[1]), as_int(w.shape[0])
+    if inside is None or inside == 1 or filters is None:
+        return None
+    groups = const(attrs.groups)
+    data = (*x.shape[:-1], groups, w.shape[1])
+    weights = (groups, const(filters // attrs.groups), *w.shape[1:])
+    result = g.add(
+        "group_conv",
+        g.add("reshape", n.inputs[0], attrs=ReshapeAttrs(data)),
+        _reshaped(g, n.inputs[1], weights),
+        attrs=_window(attrs),
+    )
+    return g.add("reshape", result, attrs=ReshapeAttrs(n.type.shape))
+
+
+def _reshaped(g: Rewriter, value: str, shape: Shape) -> str:
+    """A value under another shape; a constant stays one, whose layout a kernel may choose."""
+    data = g.constant_data(value)
+    if data is not None:
+        sizes = static_sizes(shape)
+        assert sizes is not None, "a constant's size is known"
+        return g.constant(data.reshape(sizes))
+    return g.add("reshape", value, attrs=ReshapeAttrs(shape))
+
+
+def _window(attrs: ConvAttrs) -> WindowAttrs:
+    """The windows, with the groups as one more axis."""
+    return WindowAttrs(
+        (*attrs.strides, 1),
+        (*attrs.before, 0, *attrs.after, 0),
+        (*attrs.dilations, 1),
+        attrs.layout,
+    )

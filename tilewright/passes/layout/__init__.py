@@ -1,0 +1,1 @@
+"""Layout assignment by minimum cut, and sinking of reshapes and transposes."""

@@ -1,0 +1,92 @@
+"""What a convolution or pooling costs with its channels first and with its channels last.
+
+Costs are in multiply-adds of a busy vector unit, and follow from which axis the vectors run along:
+
+| windows                | channels last                      | channels first                     |
+|------------------------|------------------------------------|------------------------------------|
+| one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
+|                        |                                    | are packed while the model runs    |
+| many taps, all channels| the same, for each tap             | no columns in a piece: far slower  |
+| one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
+| pooling)               |                                    | taken apart where windows step     |
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from tilewright.arith.evaluate import evaluate
+from tilewright.arith.expr import Expr, as_int
+from tilewright.arith.walk import free_vars
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import Shape
+from tilewright.ops.conv.conv import ConvAttrs
+from tilewright.ops.conv.pool import PoolAttrs
+from tilewright.ops.conv.sliding_window import WindowAttrs, channels, spatial
+
+# Taken for a size that is not known before the model runs.
+TYPICAL_SIZE = 32
+# Pixels that are computed together; beyond the last one they are computed for nothing.
+COLUMNS = 8
+# To bring one element into another order.
+TRANSPOSED = 16.0
+# To copy one element, in its order and with gaps.
+PACKED, PICKED = 2.0, 8.0
+# A window of one channel loads for every multiply-add; one that is out of line, several times.
+LOADED, SCATTERED = 2.0, 4.0
+
+
+class LayoutCost(NamedTuple):
+    """The cost of one node in either layout."""
+
+    channels_first: float
+    channels_last: float
+
+
+def window_cost(graph: Graph, n: Node) -> LayoutCost:
+    """What a node with windows costs in either layout, transposes around it not counted."""
+    attrs = n.attrs
+    assert isinstance(attrs, WindowAttrs)
+    out = spatial(attrs.layout, n.type.shape)
+    stepping = max(attrs.strides) > 1
+    if isinstance(attrs, PoolAttrs):
+        return _single_channel(typical(n.type.shape) * prod(attrs.kernel), out, stepping)
+    weights = graph.tensor_type(n.inputs[1]).shape
+    work = float(typical(n.type.shape) * typical(weights[1:]))
+    if type(attrs) is ConvAttrs and typical(weights[1:2]) == 1 < attrs.groups:
+        return _single_channel(work, out, stepping)
+    if type(attrs) is not ConvAttrs or attrs.groups > 1 or typical(weights[2:]) > 1:
+        return LayoutCost(work * SCATTERED, work)
+    x = graph.tensor_type(n.inputs[0]).shape
+    read = typical((x[0], channels(attrs.layout, x), *out))
+    extra = read * (PICKED if stepping else PACKED)
+    return LayoutCost(work * _waste(typical(out)) + extra, work)
+
+
+def transpose_cost(shape: Shape) -> float:
+    """What it costs to move the channels of a value; nothing where there is nothing to move."""
+    if typical(shape[1:2]) == 1 or typical(shape[2:]) == 1:
+        return 0.0
+    return typical(shape) * TRANSPOSED
+
+
+def typical(sizes: Shape) -> int:
+    """The product of sizes, each that is unknown taken to be typical."""
+    return prod(max(1, _size(d)) for d in sizes)
+
+
+def _size(size: Expr) -> int:
+    return int(evaluate(size, dict.fromkeys(free_vars(size), TYPICAL_SIZE)))
+
+
+def _single_channel(work: float, out: Shape, stepping: bool) -> LayoutCost:
+    # Lines can only be cut at their ends where their length is known.
+    scattered = stepping or as_int(out[-1]) is None
+    line = _waste(typical(out[-1:])) * (SCATTERED if scattered else 1.0)
+    return LayoutCost(work * LOADED * line, work * LOADED)
+
+
+def _waste(columns: int) -> float:
+    """By how much rounding up to whole vectors makes the work more."""
+    return -(-columns // COLUMNS) * COLUMNS / columns

@@ -1,0 +1,1 @@
+"""Concatenations without copies, aliased outputs, the memory plan."""

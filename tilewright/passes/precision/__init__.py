@@ -1,0 +1,1 @@
+"""Lower precision: bf16 and f16 computation, packed constants."""

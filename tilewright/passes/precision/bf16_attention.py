@@ -1,0 +1,62 @@
+"""Attention whose products run on a unit for tiles of bf16, where the user allows it.
+
+    attend(q, k, v)   →   attend(q, k, v) {rounded=true}
+
+Queries, keys, values and the weights of values are rounded as they are copied for the unit; scores,
+the softmax and all sums are f32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import F32
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ops.attention.problem import UNIT_TILE, AttendAttrs, Problem
+from tilewright.passes.precision.bf16_matmuls import Decision
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.cpu import Target
+
+# Fewer queries than this leave most of a block of rows empty.
+LEAST_ROWS = UNIT_TILE // 2
+
+
+def round_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision, ...]]:
+    """Let the products of attention run in bf16 where `target` gains by it; what was decided."""
+    decisions: list[Decision] = []
+
+    def rule(g: Rewriter, n: Node) -> str | None:
+        if n.op != "attend":
+            return None
+        assert isinstance(n.attrs, AttendAttrs)
+        types = [g.type(i) if i else None for i in n.inputs]
+        obstacle = _obstacle(Problem(n.attrs, tuple(types), n.type), target)
+        reason = obstacle or "the machine multiplies tiles of bf16, sums in f32"
+        what = " x ".join(f"{t}" for t in types[:3])
+        precision = "f32" if obstacle else "bf16"
+        decisions.append(Decision(n.name, f"attend {what}", precision, reason))
+        if obstacle:
+            return None
+        return g.add("attend", *n.inputs, attrs=replace(n.attrs, rounded=True))
+
+    return rewrite_graph(graph, rule), tuple(decisions)
+
+
+def _obstacle(p: Problem, target: Target) -> str | None:
+    """Why attention stays in f32."""
+    if target.bf16_products != "tiles":
+        return "this machine has no unit for matrices of bf16"
+    if p.out.dtype != F32:
+        return f"its operands are {p.out.dtype}"
+    rows, keys = as_int(p.q[-2]), as_int(p.k[-2])
+    if rows is None or keys is None:
+        return "its lengths are known only when it runs"
+    if rows < LEAST_ROWS or keys < LEAST_ROWS:
+        return f"{rows} queries of {keys} keys leave most of a tile empty"
+    if keys > p.key_block:
+        return f"its {keys} keys are walked in blocks"
+    sizes = as_int(p.q[-1]) or 1, as_int(p.v[-1]) or 1
+    if any(size % UNIT_TILE for size in sizes):
+        return f"heads of {sizes[0]} and {sizes[1]} are not made of whole tiles"
+    return None

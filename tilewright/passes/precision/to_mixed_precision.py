@@ -1,0 +1,197 @@
+"""A model of f32 in f16 or bf16, where the user allows it and the machine computes in that.
+
+    conv(x, w)       →   cast[f32](y')  with  y' = conv(cast[f16](x), w in f16)
+    relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
+
+Products come first; what is computed from their results follows as long as its operator stands in
+`FOLLOWERS`, so that values travel between kernels in f16. Everything else takes and gives f32: what
+has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that nobody
+reads any more are removed later. Operators whose formulas need more than one rounding compute in
+f32 inside. Each product has a line in the report. A processor must have vectors that compute in
+f16; a GPU multiplies matrices of both types and sums in f32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.arith.expr import as_int
+from tilewright.core.dtypes import BF16, F16, F32, DType
+from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.types import TensorType
+from tilewright.ops.accumulation import SHORT_SUM, short_sum
+from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.conv.conv import ConvAttrs
+from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.passes.conv.winograd import is_shorter_in
+from tilewright.passes.precision.bf16_matmuls import RECURRENCES, Decision
+from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.cpu import Target
+from tilewright.target.target import Machine
+
+PRODUCTS = ("matmul", "conv")
+# Elements moved, chosen or compared.
+_MOVED = (
+    *("transpose", "reshape", "expand", "tile", "slice", "concat", "pad", "gather", "reverse"),
+    *("depth_to_space", "space_to_depth", "resize_nearest", "where", "min", "max", "clip", "relu"),
+    *("max_pool", "reduce_max", "reduce_min", "neg", "abs", "trilu", "gather_nd"),
+)
+# One rounding, or computed in f32 and rounded once.
+_COMPUTED = (
+    *("add", "sub", "mul", "div", "leaky_relu", "prelu", "elu", "selu", "celu", "sigmoid", "tanh"),
+    *("softplus", "softsign", "hard_sigmoid", "hard_swish", "gelu", "mish", "swish", "erf"),
+    *("layer_norm", "rms_norm", "softmax", "masked_softmax", "finite_softmax", "log_softmax"),
+    *("average_pool", "reduce_mean", "resize_linear", "rotary_embedding"),
+)
+FOLLOWERS = frozenset((*_MOVED, *_COMPUTED))
+# The least normal number and the greatest.
+LEAST = {F16: 2.0**-14, BF16: 2.0**-126}
+GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
+NAMES = {F16: "fp16", BF16: "bf16"}
+
+
+def lower_to_f16(
+    graph: Graph, target: Machine, dtype: DType = F16
+) -> tuple[Graph, tuple[Decision, ...]]:
+    """Compute in `dtype` from the products on, if `target` can; what was decided for each."""
+    lowering = _Lowering(target, dtype)
+    return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
+
+
+def short_sums(graph: Graph) -> Graph:
+    """Let products of f16 sum a few terms at a time in f16; those that cannot are done in f32."""
+    return rewrite_graph(graph, _shortened)
+
+
+def _shortened(g: Rewriter, n: Node) -> str | None:
+    if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
+        size = as_int(n.type.shape[-1])
+        short = size is not None and size <= SHORT_SUM
+        return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
+    if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
+        return None
+    if short_sum(_terms(g, n)) is not None:
+        return g.add(f"{n.op}_half", *n.inputs, attrs=n.attrs)
+    wide = (g.add("cast", i, attrs=CastAttrs(F32)) for i in n.inputs)
+    return g.add("cast", g.add(n.op, *wide, attrs=n.attrs), attrs=CastAttrs(F16))
+
+
+def _terms(g: Rewriter, n: Node) -> tuple[int, ...]:
+    """The extents of the loops that a product sums over, 0 where not known."""
+    weights = g.type(n.inputs[1]).shape
+    if n.op == "matmul":
+        return (as_int(weights[-2]) or 0,)
+    return tuple(as_int(d) or 0 for d in (*weights[2:], weights[1]))
+
+
+class _Lowering:
+    """One run of the pass: what it decided, and the narrow copies of values."""
+
+    def __init__(self, target: Machine, dtype: DType) -> None:
+        self.target = target
+        self.dtype = dtype
+        self.decisions: list[Decision] = []
+        self.born: dict[str, str] = {}
+        self.copies: dict[str, str] = {}
+
+    def rule(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
+        """The node in the narrow type, or `None` where it stays as it is."""
+        if n.op in PRODUCTS:
+            obstacle = self._obstacle(g, n)
+            what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
+            reason = obstacle or f"the machine computes in {self.dtype}, long sums in f32"
+            chosen = "f32" if obstacle else NAMES[self.dtype]
+            self.decisions.append(Decision(n.name, what, chosen, reason))
+            return None if obstacle else self._halved(g, n)
+        if n.op in RECURRENCES and not isinstance(self.target, Target):
+            return self._recurrence(g, n)
+        return self._halved(g, n) if self._follows(g, n) else None
+
+    def _recurrence(self, g: Rewriter, n: Node) -> tuple[str, ...] | None:
+        """Steps whose weights are narrow, so that the product with the state is."""
+        weights = [name for name in n.inputs[1:3] if name]
+        wide = all(_is_wide(g, name) for name in (n.inputs[0], *weights))
+        obstacle = "" if wide else "its operands are not f32"
+        if any(g.constant_data(name) is None for name in weights):
+            obstacle = "its weights are computed"
+        what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
+        chosen = "f32" if obstacle else NAMES[self.dtype]
+        reason = obstacle or f"the machine multiplies {self.dtype}, states stay in f32"
+        self.decisions.append(Decision(n.name, what, chosen, reason))
+        if obstacle:
+            return None
+        low = [self._half(g, name) if name else name for name in n.inputs[1:3]]
+        return g.add_many(n.op, n.inputs[0], *low, *n.inputs[3:], attrs=n.attrs)
+
+    def _obstacle(self, g: Rewriter, n: Node) -> str | None:
+        """Why a product stays in f32."""
+        if isinstance(self.target, Target) and not self.target.computes_in_f16:
+            return "this machine's vectors do not compute in f16"
+        if g.type(n.inputs[0]).dtype != F32:
+            return f"its operands are {g.type(n.inputs[0]).dtype}"
+        return self._vector_obstacle(g, n) if isinstance(self.target, Target) else None
+
+    def _vector_obstacle(self, g: Rewriter, n: Node) -> str | None:
+        """Why it does on a processor."""
+        assert isinstance(self.target, Target)
+        if isinstance(n.attrs, ConvAttrs) and short_sum(_terms(g, n)) is None:
+            return "its sums cannot be cut into equal parts"
+        weights = replace(g.type(n.inputs[1]), dtype=F16)
+        if g.constant_data(n.inputs[1]) is not None and is_shorter_in(F32, n, weights, self.target):
+            return "in f32 larger tiles of Winograd's method take less time"
+        return None
+
+    def _follows(self, g: Rewriter, n: Node) -> bool:
+        """Whether a node reads f16 and loses nothing but digits by computing in it."""
+        if n.op not in FOLLOWERS or not any(i in self.born for i in n.inputs):
+            return False
+        square = n.op == "mul" and n.inputs[0] == n.inputs[1]
+        return not square and all(self._is_kept(g, i) for i in n.inputs if i)
+
+    def _halved(self, g: Rewriter, n: Node) -> tuple[str, ...]:
+        inputs = (self._half(g, i) if i and _is_wide(g, i) else i for i in n.inputs)
+        halves = g.add_many(n.op, *inputs, attrs=n.attrs)
+        self.born.update(
+            (old, new) for old, new in zip(n.outputs, halves, strict=True) if self._is_half(g, new)
+        )
+        return tuple(
+            g.add("cast", h, attrs=CastAttrs(F32)) if self._is_half(g, h) else h for h in halves
+        )
+
+    def _half(self, g: Rewriter, value: str) -> str:
+        """`value` in the narrow type, converted once."""
+        known = self.born.get(value) or self.copies.get(value)
+        if known is None:
+            data = g.constant_data(value)
+            known = (
+                g.add("cast", value, attrs=CastAttrs(self.dtype))
+                if data is None
+                else g.constant(rounded(data, self.dtype))
+            )
+            self.copies[value] = known
+        return known
+
+    def _is_half(self, g: Rewriter, value: str) -> bool:
+        found = g.types[value]
+        return isinstance(found, TensorType) and found.dtype == self.dtype
+
+    def _is_kept(self, g: Rewriter, value: str) -> bool:
+        """Whether a number that stands alone (a scale, an epsilon) is more than nothing here."""
+        data = g.constant_data(value)
+        if data is None or data.size != 1 or not _is_wide(g, value):
+            return True
+        size = abs(float(data.reshape(-1)[0]))
+        return size == 0 or not size < LEAST[self.dtype]
+
+
+def rounded(data: np.ndarray, dtype: DType = F16) -> np.ndarray:
+    """Constants in the narrow type; what is finite stays so."""
+    most = GREATEST[dtype]
+    return np.where(np.isfinite(data), np.clip(data, -most, most), data).astype(dtype.numpy)
+
+
+def _is_wide(g: Rewriter, value: str) -> bool:
+    found = g.types[value]
+    return isinstance(found, TensorType) and found.dtype == F32

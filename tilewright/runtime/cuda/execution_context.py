@@ -1,0 +1,217 @@
+"""Everything one set of sizes needs on the GPU: the arena, and the graph of all launches.
+
+What comes from and goes to the host passes through memory of its own on both sides, which is there
+once a call has needed it: the host's is pinned, so that the GPU reads and writes it by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.config import config
+from tilewright.runtime.arena_layout import lay_out
+from tilewright.runtime.cuda.cuda_graph import Graph, Notes, stand_ins
+from tilewright.runtime.cuda.dlpack import Borrowed
+from tilewright.runtime.cuda.driver import RUNNING, Driver
+from tilewright.runtime.cuda.plan_executor import Device, Run, Spaces, conditions, is_fixed
+from tilewright.runtime.host_memory import address
+from tilewright.runtime.shape_plan import Plan
+from tilewright.runtime.size_tree import value_of
+
+ALIGNMENT = 256
+# Where kernels expect an input or output to begin: they move so many bytes at once.
+PIECE = 16
+# Outcomes of conditions for which a graph is kept.
+MOST_GRAPHS = 16
+
+Array = np.ndarray | Borrowed
+
+
+class Frame:
+    """The memory of a call on a GPU. Not to be used by two threads at once."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        program: Mapping[str, Any],
+        functions: Mapping[str, int],
+        weights: int,
+        plan: Plan,
+        dtypes: tuple[Sequence[np.dtype], Sequence[np.dtype]],
+        stream: int,
+    ) -> None:
+        self.driver = driver
+        self.program = program
+        self.functions = functions
+        self.plan = plan
+        self.stream = stream
+        self._weights = weights
+        self._dtypes = dtypes[1]
+        self._sizes = dict(zip(program["symbols"], plan.dims, strict=False))
+        offsets, arena = lay_out(program["arena"], self._sizes)
+        self._sizes |= offsets
+        shapes = (*plan.inputs, *plan.outputs)
+        self.bytes = [
+            math.prod(shape) * dtype.itemsize
+            for shape, dtype in zip(shapes, (*dtypes[0], *dtypes[1]), strict=True)
+        ]
+        self._count = len(plan.inputs)
+        self._starts, self._staged = _in_a_row(self.bytes)
+        self._memory = self._pinned = 0
+        self._is_fixed = is_fixed(program["actions"])
+        self._asked = program.get("asked", ())
+        self._conditions = conditions(program["actions"], {name for name, _ in self._asked})
+        self._graphs: dict[tuple[bool, ...], Graph] = {}
+        self._choices: tuple[bool, ...] = ()
+        self.late: dict[str, int] = {}
+        self.arena = driver.allocate(arena)
+
+    def run(self, arrays: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
+        """The status of a run on these arrays, and its results."""
+        places = [*self.put_inputs(arrays), *self.places[self._count :]]
+        status = self.compute(places)
+        if status:
+            return status, []
+        for n in range(self._count, len(self.bytes)):
+            self._move(self.driver.download, self._pinned, self._memory, n)
+        self.driver.synchronize(self.stream, self.doing)
+        return 0, [self._result(n) for n in range(len(self._dtypes))]
+
+    def put_inputs(self, arrays: Sequence[Array]) -> list[int]:
+        """Bring the inputs to the GPU, those that are not there; where each of them lies."""
+        self._ask(arrays)
+        return [self._put(n, array) for n, array in enumerate(arrays)]
+
+    def put_staged(self, arrays: Sequence[Array]) -> None:
+        """Bring the inputs to where those of the host lie on the GPU."""
+        self._ask(arrays)
+        for n, (place, array) in enumerate(zip(self.places, arrays, strict=False)):
+            if not isinstance(array, Borrowed):
+                self._put(n, array)
+            elif self.bytes[n]:
+                self.driver.copy(place, array.address, self.bytes[n], self.stream)
+
+    @property
+    def places(self) -> list[int]:
+        """Where inputs and outputs lie on the GPU that come from and go to the host."""
+        if not self._memory:
+            self._memory = self.driver.allocate(self._staged)
+        if not self._pinned:
+            self._pinned = self.driver.allocate_pinned(self._staged)
+        return [self._memory + start for start in self._starts]
+
+    def compute(self, places: Sequence[int] | None = None) -> int:
+        """Run the kernels on what lies on the GPU, as one graph where that is always the same.
+
+        There is a graph for each way in which conditions that the host can tell have come out.
+        Inputs and outputs lie at `places`, or where those of the host do.
+        """
+        places = self.places if places is None else places
+        if not self._is_fixed or config().gpu_sync:
+            return self.launch_all(places=places)
+        if self._choices not in self._graphs:
+            notes = Notes(self.program["kernels"])
+            status = self._run(notes, stand_ins(len(self.bytes)))
+            if status:
+                return status
+            if notes.copies:
+                return self.launch_all(places=places)
+            if len(self._graphs) >= MOST_GRAPHS:
+                self._graphs.pop(next(iter(self._graphs))).close()
+            self._graphs[self._choices] = Graph(self.driver, notes.launches, places)
+        self._graphs[self._choices].run(places, self.stream)
+        return 0
+
+    def launch_all(
+        self,
+        between: Callable[[int], None] | None = None,
+        places: Sequence[int] | None = None,
+    ) -> int:
+        """Launch kernel after kernel; `between` is called after each step."""
+        return self._run(self.driver, self.places if places is None else places, between)
+
+    @property
+    def doing(self) -> str:
+        """What the GPU is doing, for errors that come to light when it is waited for."""
+        graph = self._graphs.get(self._choices)
+        names = graph.names if graph else []
+        return f"{RUNNING}, kernel {names[0]}" if len(names) == 1 else RUNNING
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for graph in self._graphs.values():
+            graph.close()
+        if self._memory:
+            self.driver.free(self._memory)
+        if self._pinned:
+            self.driver.free_pinned(self._pinned)
+        self.driver.free(self.arena)
+
+    def _run(
+        self,
+        device: Device,
+        places: Sequence[int],
+        between: Callable[[int], None] | None = None,
+    ) -> int:
+        sizes = dict(self._sizes)
+        inputs, outputs = places[: self._count], places[self._count :]
+        spaces = Spaces(inputs, outputs, self.arena, self._weights)
+        kernels, waits = self.program["kernels"], config().gpu_sync
+        run = Run(device, kernels, self.functions, spaces, sizes, self.stream, between, waits)
+        status = run.do(self.program["actions"])
+        self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
+        return status
+
+    def _ask(self, arrays: Sequence[Array]) -> None:
+        """Note the inputs that conditions are told by, and how those come out."""
+        self._sizes |= {name: self._number(arrays[n]) for name, n in self._asked}
+        self._choices = tuple(bool(value_of(c, self._sizes)) for c in self._conditions)
+
+    def _number(self, array: Array) -> int:
+        """The one whole number that an array holds; one on the GPU is waited for."""
+        if not isinstance(array, Borrowed):
+            return int(array.reshape(-1)[0])
+        found = np.empty(1, array.dtype)
+        self.driver.download(address(found), array.address, found.nbytes, self.stream)
+        self.driver.synchronize(self.stream)
+        return int(found[0])
+
+    def _put(self, n: int, array: Array) -> int:
+        """Where an input lies on the GPU: where it is, if it is there and begins as it must."""
+        if isinstance(array, Borrowed):
+            if array.address % PIECE == 0:
+                return array.address
+            place = self.places[n]
+            self.driver.copy(place, array.address, self.bytes[n], self.stream)
+            return place
+        place = self.places[n]
+        ctypes.memmove(self._pinned + self._starts[n], address(array), self.bytes[n])
+        self._move(self.driver.upload, self._memory, self._pinned, n)
+        return place
+
+    def _move(
+        self, copy: Callable[[int, int, int, int], None], to: int, source: int, n: int
+    ) -> None:
+        if self.bytes[n]:
+            start = self._starts[n]
+            copy(to + start, source + start, self.bytes[n], self.stream)
+
+    def _result(self, number: int) -> np.ndarray:
+        n = self._count + number
+        result = np.empty(self.plan.outputs[number], self._dtypes[number])
+        ctypes.memmove(address(result), self._pinned + self._starts[n], self.bytes[n])
+        return result
+
+
+def _in_a_row(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where each part begins, one behind the other, and the size of all."""
+    starts, end = [], 0
+    for size in sizes:
+        starts.append(end)
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return starts, end

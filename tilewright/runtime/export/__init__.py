@@ -1,0 +1,1 @@
+"""A model as a shared library with a C interface."""

@@ -1,0 +1,1 @@
+"""Objects linked into memory in this process."""

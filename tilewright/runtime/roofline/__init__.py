@@ -1,0 +1,1 @@
+"""The roofline model: measured peaks of this machine."""

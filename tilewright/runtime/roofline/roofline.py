@@ -1,0 +1,130 @@
+"""What this machine can do at best: operations a second by type, bytes a second by cache level.
+
+The bound of a kernel is the time its operations take at the arithmetic roof or its bytes at the
+roof of the cache they come from, whichever is longer. What a kernel exchanges with its neighbours
+is in the smallest cache it fits into; the model's weights were last touched a whole run ago, so
+they come from the smallest cache that the whole model fits into.
+
+    roofs = machine_roofs(threads)      # measured once, in about 2 s, then kept on disk
+    roofs.bound(Work(flops=2e9, bytes=6e6, weights=4e6), footprint=1e8)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilewright.core.disk_cache import fingerprint, open_cache
+from tilewright.core.host.identity import machine_identity
+
+COMPUTE = "compute"
+_VERSION = "2"  # of what is measured
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call of a kernel does: operations, bytes moved, how many of those are weights."""
+
+    flops: float
+    bytes: float
+    weights: float = 0.0
+    element: str = "f32"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cache or the memory: what it holds for all threads together, and how fast it is read."""
+
+    name: str
+    bytes: float
+    bytes_per_second: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least time that a kernel can take, and what that is due to: `compute` or a level."""
+
+    seconds: float
+    by: str
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """The roofs at one number of threads, and what reading the clock costs."""
+
+    threads: int
+    flops_per_second: Mapping[str, float]
+    levels: tuple[Level, ...]
+    clock_ns: float = 0.0
+
+    def level(self, size: float) -> Level:
+        """The smallest level that holds `size` bytes."""
+        return next((one for one in self.levels if size <= one.bytes), self.levels[-1])
+
+    def bound(self, work: Work, footprint: float) -> Bound:
+        """The least time of a kernel in a model whose weights and arena take `footprint` bytes."""
+        rate = self.flops_per_second.get(work.element, self.flops_per_second["f32"])
+        compute = work.flops / rate
+        near, far = self.level(work.bytes), self.level(max(footprint, work.bytes))
+        exchanged = (work.bytes - work.weights) / near.bytes_per_second
+        fetched = work.weights / far.bytes_per_second
+        if compute >= exchanged + fetched:
+            return Bound(compute, COMPUTE)
+        return Bound(exchanged + fetched, (far if fetched > exchanged else near).name)
+
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Roofs:
+        """What `data` gave."""
+        levels = tuple(Level(**level) for level in data["levels"])
+        return Roofs(data["threads"], data["flops_per_second"], levels, data["clock_ns"])
+
+    def better(self, other: Roofs | None) -> Roofs:
+        """The higher of each roof: a roof measured too low met another process."""
+        if other is None:
+            return self
+        rates = {
+            element: max(rate, other.flops_per_second.get(element, 0.0))
+            for element, rate in self.flops_per_second.items()
+        }
+        levels = tuple(
+            Level(a.name, a.bytes, max(a.bytes_per_second, b.bytes_per_second))
+            for a, b in zip(self.levels, other.levels, strict=True)
+        )
+        return Roofs(self.threads, rates, levels, min(self.clock_ns, other.clock_ns))
+
+
+def machine_roofs(
+    threads: int,
+    *,
+    again: bool = False,
+    show: Callable[[str], None] = lambda what: None,
+) -> Roofs:
+    """The roofs of this machine, measured where they are not known yet or are wanted `again`."""
+    from tilewright.runtime.roofline.measure import measure_roofs
+
+    known = known_roofs(threads)
+    if known is not None and not again:
+        return known
+    show(f"measuring what this machine can do on {threads} threads, about 2 s")
+    found = measure_roofs(threads).better(known)
+    store = open_cache()
+    if store is not None:
+        store.put(_key(threads), lambda file: file.write_text(json.dumps(found.data())))
+    return found
+
+
+def known_roofs(threads: int) -> Roofs | None:
+    """The roofs of this machine where they have been measured."""
+    store = open_cache()
+    path = store.get(_key(threads)) if store is not None else None
+    return None if path is None else Roofs.from_data(json.loads(path.read_text()))
+
+
+def _key(threads: int) -> str:
+    return fingerprint("roofs", _VERSION, machine_identity() or "unknown", str(threads))

@@ -1,0 +1,117 @@
+"""What follows from the shapes of a call's arguments: sizes, shapes of the results, the arena."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.errors import ExecutionError
+from tilewright.runtime.binding import Binder, Dim, Port
+from tilewright.runtime.size_expr import formula_value
+
+Shapes = tuple[tuple[int, ...], ...]
+
+_PLANS = 64  # kept, for as many combinations of sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is known of a call once the shapes of its inputs are."""
+
+    inputs: Shapes
+    outputs: Shapes
+    dims: ctypes.Array[ctypes.c_int64]
+    arena_size: int
+
+
+class Planner:
+    """Arguments in, arrays and a plan out; plans are kept for calls of the same shapes."""
+
+    def __init__(
+        self,
+        binder: Binder,
+        outputs: Sequence[Port],
+        functions: Mapping[str, Callable[..., Any]],
+        limits: Sequence[Sequence[Dim]] = (),
+        late: int = 0,
+    ) -> None:
+        """`limits` are the outputs' shapes at most, where they have some of the `late` sizes."""
+        self._binder = binder
+        self._limits = tuple(map(tuple, limits))
+        self._late = late
+        self._outputs = tuple(outputs)
+        self._functions = functions
+        self._plans: dict[Shapes, Plan] = {}
+
+    def bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+        """One contiguous array for each input, after every check, and the plan for their shapes."""
+        plan = self._known(args)
+        if plan is not None:
+            return args, plan
+        arrays, sizes = self._binder.bind(args)
+        shapes = tuple([array.shape for array in arrays])
+        plan = self._plans.get(shapes)
+        if plan is None:
+            plan = self._make(shapes, sizes)
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            self._plans[shapes] = plan
+        return arrays, plan
+
+    def _known(self, args: Sequence[Any]) -> Plan | None:
+        """The plan of an earlier call with arrays like these, which need no change and no check."""
+        dtypes = self._binder.dtypes
+        if len(args) != len(dtypes):
+            return None
+        for array, dtype in zip(args, dtypes, strict=True):
+            if type(array) is not np.ndarray or array.dtype is not dtype:
+                return None
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                return None
+        return self._plans.get(tuple([array.shape for array in args]))
+
+    def _make(self, inputs: Shapes, sizes: Sequence[int]) -> Plan:
+        dims = (ctypes.c_int64 * (len(sizes) + self._late))(*sizes)
+        shapes = self._limit_shapes(sizes) if self._late else self.output_shapes(dims)
+        return Plan(inputs, shapes, dims, self._functions["tw_arena_size"](dims))
+
+    def output_shapes(self, dims: ctypes.Array[ctypes.c_int64]) -> Shapes:
+        """The shapes of the outputs; late sizes are those of the run that has been."""
+        found = (ctypes.c_int64 * sum(len(port.shape) for port in self._outputs))()
+        self._functions["tw_output_shapes"](dims, found)
+        shapes, start = [], 0
+        for port in self._outputs:
+            end = start + len(port.shape)
+            shapes.append(tuple(found[start:end]))
+            start = end
+        return self.checked(shapes)
+
+    def checked(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        """The shapes of the outputs, none of which is negative."""
+        for port, shape in zip(self._outputs, shapes, strict=True):
+            if min(shape, default=0) < 0:
+                raise _too_small(port, shape)
+        return tuple(shapes)
+
+    def _limit_shapes(self, sizes: Sequence[int]) -> Shapes:
+        values = dict(zip(self._binder.symbols, sizes, strict=True))
+        return self.checked([tuple(_dimension(d, values) for d in s) for s in self._limits])
+
+
+def _dimension(dim: Dim, sizes: Mapping[str, int]) -> int:
+    size = formula_value(dim, sizes) if isinstance(dim, str) else dim
+    if size is None:
+        raise ExecutionError("run.manifest", f"the size {dim} cannot be computed")
+    return size
+
+
+def _too_small(port: Port, shape: tuple[int, ...]) -> ExecutionError:
+    return ExecutionError(
+        "run.too-small",
+        f"the inputs are too small: output {port.name!r} would have shape {list(shape)}",
+        help=f"its shape is {port}, which must not be negative",
+    )

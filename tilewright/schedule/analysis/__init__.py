@@ -1,0 +1,1 @@
+"""Analysis that schedules start from: blocks, GEMM axes, dataflow, bounds."""

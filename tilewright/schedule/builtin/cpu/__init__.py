@@ -1,0 +1,1 @@
+"""Built-in schedules for CPUs."""

@@ -1,0 +1,362 @@
+"""Attention: nests that share blocks of rows, each block a task of its own.
+
+    parallel (batch, block of rows)
+      for keys
+        x = scores in register tiles, masked as they leave the registers
+        row by row: peak, exponentials, sum
+        o = weighted values in register tiles
+
+Everything between two products stays in a buffer of the thread's own that fits the caches. Copies
+of the operands that products read along columns are laid out in panels of one tile's columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, prod
+
+from tilewright.arith.affine import to_affine
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
+from tilewright.ir.loop.walk import blocks, loops, loops_above
+from tilewright.schedule.analysis.blocks import (
+    facts_of,
+    flat_stride,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    sums_briefly,
+    typical_extent,
+    uses,
+    value_of,
+    work,
+)
+from tilewright.schedule.builtin.cpu.attention_amx import is_unit_product, schedule_unit_product
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
+    RegisterTile,
+    TileProblem,
+    choose_tile,
+)
+from tilewright.schedule.builtin.cpu.injective import UNROLL
+from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.simd_reduction import combine_lanes
+from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# Batches for each core that even out what threads get.
+BATCHES_PER_CORE = 4
+# Vectors of a row that may be computed at once.
+WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """How a copy is read: which axis lies in panels of how many columns, and under which loops.
+
+    In `pairs`, two elements of the other axis are side by side.
+    """
+
+    column: str
+    columns: int
+    loops: frozenset[str]
+    pairs: bool = False
+
+
+def tasks_loop(func: Func) -> For | None:
+    """The loop that holds several nests, sums among them, in iterations independent of each other.
+
+    Independent they are if all that is written is indexed by the loop.
+    """
+    for loop in loops(func.body):
+        if isinstance(loop.body, Seq) and any(reductions(b) for b in blocks(loop)):
+            return loop if all(_is_owned(b, loop) for b in blocks(loop)) else None
+    return None
+
+
+def _is_owned(block: Block, loop: For) -> bool:
+    bound = {it.name for it in spatial(block) if loop.name in free_vars(it.binding)}
+    return all(
+        any(bound & free_vars(start) for start, _ in region.ranges) for region in block.writes
+    )
+
+
+def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
+    """Schedule the nests in the loop `tasks`, and what is copied before it."""
+    inside = list(blocks(tasks))
+    names = {b.name for b in inside}
+    before = [b for b in facts_of(sch.func).blocks if b.name not in names]
+    shared = {loop.name for loop in loops_above(sch.func, inside[0].name)} - _own_loops(inside[0])
+    shared |= {loop.name for loop in loops(tasks) if isinstance(loop.body, Seq)}
+    panels: dict[str, _Panel] = {}
+    done: set[str] = set()
+    for number, block in enumerate(inside):
+        if block.name in done:
+            continue
+        if not reductions(block):
+            _vectorize(sch, block, shared, target)
+        elif _is_product(block):
+            after = _epilogue(inside[number + 1 :], block)
+            panels.update(_schedule_product(sch, block, after, shared, target))
+            done.update(() if after is None else (after.name,))
+        else:
+            _reduce_rows(sch, block, target)
+    around = [loop for loop in loops_above(sch.func, inside[0].name) if loop.name in shared]
+    outer = around[: [loop.name for loop in around].index(tasks.name) + 1]
+    parallel = is_shared(sch, tasks.name, sum(work(b) for b in inside))
+    copies = [(block, panels[block.writes[0].buffer]) for block in before]
+    above = _above_copies(outer[:-1], [panel for _, panel in copies])
+    enough = _enough(above, target)
+    if sch.choose(f"{tasks.name}.copies", enough, lambda: (False, True) if above else (False,)):
+        for block, panel in copies:
+            _copy_at(sch, block, outer[:-1], panel)
+        outer = above
+    else:
+        for block, panel in copies:
+            _copy_all(sch, block, panel)
+    if parallel:
+        share(sch, tasks.name, [loop.name for loop in outer])
+
+
+def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
+    """The loops above all copies, which stand in the last loop that they depend on."""
+    depths = [
+        max((n for n, loop in enumerate(batches) if loop.name in panel.loops), default=0)
+        for panel in copied
+    ]
+    return batches[: min(depths) + 1] if depths else batches
+
+
+def _enough(batches: list[For], target: Target) -> bool:
+    """Whether batches alone keep all cores busy; each is then copied where it is used."""
+    count = prod(as_int(loop.extent) or 1 for loop in batches)
+    return bool(batches) and (count % target.cores == 0 or count >= BATCHES_PER_CORE * target.cores)
+
+
+def _own_loops(block: Block) -> set[str]:
+    """The loops that number a block's own iterators, beside those that it shares with others."""
+    return {f"{block.name}.{it.name}" for it in block.iters}
+
+
+def _own(it: Iter, shared: set[str]) -> str:
+    """The one loop of an iterator that is not shared."""
+    (name,) = free_vars(it.binding) - shared
+    return name
+
+
+def _is_product(block: Block) -> bool:
+    return len({r.buffer for r in reads_of(block)}) > 1
+
+
+def _epilogue(after: list[Block], block: Block) -> Block | None:
+    """The block that takes a product's result over, if only one does."""
+    buffer = block.writes[0].buffer
+    readers = [b for b in after if any(r.buffer == buffer for r in b.reads)]
+    return readers[0] if len(readers) == 1 else None
+
+
+def _step(sch: Schedule, block: Block, loop: str) -> int:
+    """What the number of iterations of a loop is a multiple of."""
+    found = next(f for f in loops_above(sch.func, block.name) if f.name == loop)
+    form = to_affine(found.extent)
+    return gcd(form.gcd(), form.constant)
+
+
+def _schedule_product(
+    sch: Schedule, block: Block, after: Block | None, shared: set[str], target: Target
+) -> dict[str, _Panel]:
+    """One product in register tiles; gives the panels in which it reads an operand."""
+    if sums_briefly(block):
+        sch.narrow_sum(block.name)
+        block = facts_of(sch.func).block(block.name)
+    column = spatial(block)[-1]
+    if after is not None and is_unit_product(block, after, target):
+        operand = schedule_unit_product(sch, block, after, shared)
+        used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
+        return {operand.buffer: _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)}
+    panel = next(r for r in reads_of(block) if uses(r, column.name))
+    facts = facts_of(sch.func)
+    row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
+    steps = _step(sch, block, _own(row, shared)), _step(sch, block, loop_of(column))
+    tile = _choose(sch, block, steps, column, panel, target)
+    found: dict[str, _Panel] = {}
+    if not _is_parameter(sch.func, panel.buffer):
+        _lay_out(sch, panel, block, column, tile)
+        used = {v for it in spatial(block) if uses(panel, it.name) for v in free_vars(it.binding)}
+        found[panel.buffer] = _Panel(column.name, tile.columns, frozenset(used & shared))
+    elif flat_stride(panel, facts.buffers[panel.buffer], column.name) != 1:
+        _dot_products(sch, block, target)
+        return {} if after is None else _leave(sch, after, shared, target)
+    if as_int(simplify(column.extent % tile.columns)) != 0:
+        sch.pad(block.name, column.name, tile.columns)
+    _tile(sch, block, after, (_own(row, shared), loop_of(column)), tile)
+    return found
+
+
+def _leave(sch: Schedule, after: Block, shared: set[str], target: Target) -> dict[str, _Panel]:
+    _vectorize(sch, after, shared, target)
+    return {}
+
+
+def _is_row(it: Iter, shared: set[str], panel: Load, column: Iter) -> bool:
+    free = bool(free_vars(it.binding) - shared)
+    return free and it is not column and not uses(panel, it.name)
+
+
+def _is_parameter(func: Func, buffer: str) -> bool:
+    return any(p.name == buffer for p in func.params)
+
+
+def _choose(
+    sch: Schedule,
+    block: Block,
+    steps: tuple[int, int],
+    column: Iter,
+    panel: Load,
+    target: Target,
+) -> RegisterTile:
+    """A tile whose rows divide the block of rows; so do columns, where they are not padded."""
+    bits = value_of(block).dtype.bits
+    lanes = target.lanes(bits)
+    last = reductions(block)[-1]
+    scalars = [r for r in reads_of(block) if r is not panel]
+    facts = facts_of(sch.func)
+    by_lane = (
+        target.multiplies_by_lane
+        and as_int(simplify(last.extent % lanes)) == 0
+        and all(flat_stride(r, facts.buffers[r.buffer], last.name) == 1 for r in scalars)
+    )
+    problem = TileProblem(
+        rows=steps[0],
+        columns=typical_extent(column.extent),
+        steps=prod(typical_extent(it.extent) for it in reductions(block)),
+        bits=bits,
+        shared=True,
+        by_lane=by_lane,
+    )
+    tile = choose_tile(sch, block.name, problem, target)
+    height = max(n for n in range(1, tile.rows + 1) if steps[0] % n == 0)
+    columns = tile.columns
+    if not all(i is Var(column.name) for i in panel.indices if column.name in free_vars(i)):
+        lanes = gcd(lanes, steps[1])  # blocks of keys may be narrower than a vector
+        columns = max(n for n in range(lanes, columns + 1, lanes) if steps[1] % n == 0)
+    return RegisterTile(height, columns, lanes, by_lane)
+
+
+def _lay_out(sch: Schedule, panel: Load, block: Block, column: Iter, tile: RegisterTile) -> None:
+    """Blocks of columns outermost after the batches, then the reduction, then the columns."""
+    dims = range(len(panel.indices))
+    moving = next(d for d in dims if column.name in free_vars(panel.indices[d]))
+    summed = {it.name for it in reductions(block)}
+    inner = [d for d in dims if d != moving and summed & free_vars(panel.indices[d])]
+    outer = [d for d in dims if d != moving and d not in inner]
+    order = [*((d, 0, 0) for d in outer), (moving, tile.columns, 0), *((d, 0, 0) for d in inner)]
+    sch.transform_layout(panel.buffer, [*order, (moving, tile.columns, 1)])
+
+
+def _tile(
+    sch: Schedule, block: Block, after: Block | None, axes: tuple[str, str], tile: RegisterTile
+) -> None:
+    if after is None:
+        sch.cache_write(block.name, "register")
+    row_tile, row = sch.split(axes[0], [None, tile.rows])
+    panel, columns = sch.split(axes[1], [None, tile.columns])
+    vector, lane = sch.split(columns, [None, tile.lanes])
+    sums = [loop_of(it) for it in reductions(block)]
+    steps: list[str] = []
+    if tile.by_lane:
+        sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
+        steps = [inner]
+    sch.reorder(panel, row_tile, *sums, *steps, row, vector, lane)
+    if after is not None:
+        *rest, last = sch.reverse_compute_at(after.name, row_tile)
+        over, part = sch.split(last, [None, tile.lanes])
+        for loop in (*rest, over):
+            sch.unroll(loop)
+        sch.vectorize(part)
+    for loop in (*steps, row, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    sch.decompose_reduction(block.name, sums[0])
+    sch.set_scope(block.writes[0].buffer, "register")
+
+
+def _dot_products(sch: Schedule, block: Block, target: Target) -> None:
+    """Products along the sum: both operands are read front to back."""
+    _reduce_rows(sch, block, target)
+
+
+def _reduce_rows(sch: Schedule, block: Block, target: Target) -> None:
+    """One partial result a lane, then the lanes, row by row."""
+    lanes = target.lanes(value_of(block).dtype.bits)
+    axis = reductions(block)[-1]
+    extent = _step(sch, block, loop_of(axis))
+    if extent % lanes:
+        sch.decompose_reduction(block.name, loop_of(reductions(block)[0]))
+        return
+    factor = lanes * _vectors(sch, block, extent // lanes)
+    _, inner = sch.split(loop_of(axis), [None, factor])
+    partial = sch.rfactor(block.name, inner)
+    final = [f.name for f in loops_above(sch.func, block.name)]
+    lane, *rest = sch.compute_at(partial, final[-2])
+    sch.reorder(*rest, lane)
+    sch.vectorize(lane)
+    moved = facts_of(sch.func).block(partial)
+    if reductions(moved):
+        sch.decompose_reduction(partial, loop_of(reductions(moved)[0]))
+    combine_lanes(sch, block.name, factor, lanes)
+
+
+def _vectorize(sch: Schedule, block: Block, shared: set[str], target: Target) -> None:
+    """A formula: the last of its own axes in vectors."""
+    own = [it for it in spatial(block) if free_vars(it.binding) - shared]
+    last = _own(own[-1], shared)
+    lanes = target.lanes(value_of(block).dtype.bits)
+    extent = _step(sch, block, last)
+    if extent >= lanes:
+        _, inner = sch.split(last, [None, lanes * _vectors(sch, block, max(1, extent // lanes))])
+        sch.vectorize(inner)
+
+
+def _vectors(sch: Schedule, block: Block, count: int) -> int:
+    """How many vectors of a row of `count` a block takes at once; none is left over."""
+    return sch.choose(
+        f"{block.name}.width", gcd(UNROLL, count), lambda: [n for n in WIDTHS if count % n == 0]
+    )
+
+
+def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> None:
+    """Copy an operand's part for one batch just before it is used."""
+    last = [loop.name for loop in batches if loop.name in panel.loops][-1:]
+    made = sch.compute_at(block.name, *(last or [batches[0].name]))
+    _into_panels(sch, block, dict(zip((it.name for it in block.iters), made, strict=True)), panel)
+
+
+def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
+    """Copy an operand for all batches, in parallel."""
+    outer = _into_panels(sch, block, {it.name: loop_of(it) for it in spatial(block)}, panel)
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
+
+
+def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Panel) -> list[str]:
+    """The columns of a panel innermost; gives the loops over batches and panels.
+
+    In pairs, vectors are what is read side by side: columns, or every second step of the sum.
+    """
+    outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
+    *batches, rest = axes.values()
+    facts = facts_of(sch.func)
+    (read,) = reads_of(facts.block(block.name))
+    if panel.pairs and flat_stride(read, facts.buffers[read.buffer], [*axes][-1]) == 1:
+        steps, lane, pair = sch.split(rest, [None, DEPTH // 2, 2])
+        sch.reorder(*batches, outer, inner, steps, pair, lane)
+        sch.unroll(pair)
+        sch.vectorize(lane)
+        return [*batches, outer]
+    sch.reorder(*batches, outer, rest, inner)
+    sch.vectorize(inner)
+    return [*batches, outer]

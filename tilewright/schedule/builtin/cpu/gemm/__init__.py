@@ -1,0 +1,1 @@
+"""GEMM on CPUs: register, KC and MC blocking, AMX, bf16 dot products."""

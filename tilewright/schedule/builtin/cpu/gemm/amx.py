@@ -1,0 +1,257 @@
+"""Products of bf16 on a matrix unit: blocks of sums that stay in tile registers.
+
+    parallel (batch, panel of columns, block of rows)
+      sums = 0                                            tile registers
+      for k in steps of 32: sums += A[rows, k] * B[k, columns]
+      near = sums                                         the nearest cache
+      out[rows, columns] = epilogue(near)
+
+B must be a constant: it is packed at compile time into panels of one block's columns, two elements
+of K side by side. The unit reads rows of A at any distance, so A stays where it is if its rows are
+whole blocks; otherwise, and where the kernel itself computes A (the windows of a convolution), it
+is packed block by block, for some rows at a time where there are rows enough for all cores.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Binary, Var, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
+from tilewright.core.dtypes import F32
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.bf16_gemm import ProductRoles, product_roles
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    facts_of,
+    loop_of,
+    reads_of,
+    spatial,
+    typical_extent,
+    work,
+)
+from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, is_shared, share
+from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
+from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# Steps of a reduction that the unit takes while vectors take one: a thread is woken for more work.
+SPEEDUP = 8
+# Bytes of packed rows that stay in the cache next to the core, and on a thread's stack.
+PACKED_BYTES = 256 * 1024
+# So many columns a row are many: a core reads less if it has a part of the columns, and all rows.
+MANY_COLUMNS = 2
+# Steps of packing that may be written out one by one.
+WRITTEN_OUT = 48
+
+
+def matrix_roles(
+    block: Block, facts: Facts, constants: frozenset[str], target: Target
+) -> ProductRoles | None:
+    """The roles of a product that the target's matrix unit can compute, `None` if it is none."""
+    row = INTRINSICS[amx_names(ROWS)[1]]
+    if not row.available(target.architecture, target.features):
+        return None
+    roles = product_roles(block, facts, constants)
+    if roles is None or roles.row is None:
+        return None
+    depth = as_int(roles.depth.extent) or 1
+    return roles if depth % DEPTH == 0 else None
+
+
+def schedule_matrix(sch: Schedule, name: str, roles: ProductRoles, target: Target) -> None:
+    """Schedule a product, what computes its left operand, and what reads its result."""
+    _Matrix(sch, name, roles, target).run()
+
+
+class _Matrix:
+    """One kernel being scheduled: `rows` are those of a block of sums.
+
+    `together` blocks of rows are packed at a time, inside the loop over them; 0 if all are packed
+    before, or none.
+    """
+
+    def __init__(self, sch: Schedule, name: str, roles: ProductRoles, target: Target) -> None:
+        assert roles.row is not None
+        self.sch = sch
+        self.name = name
+        self.roles = roles
+        self.row = roles.row
+        self.target = target
+        rows = as_int(roles.row.extent)
+        few = rows is not None and rows <= ROWS
+        self.rows = sch.choose(
+            f"{name}.rows", ROWS if few else 2 * ROWS, lambda: (ROWS, 2 * ROWS)[: 1 if few else 2]
+        )
+        self.busy = is_shared(sch, name, work(self._block()), PARALLEL_WORK * SPEEDUP)
+        self.packing = ""
+        self.together = 0
+
+    def _block(self) -> Block:
+        return facts_of(self.sch.func).block(self.name)
+
+    def run(self) -> None:
+        """All steps."""
+        sch, roles = self.sch, self.roles
+        epilogue = self._epilogue()
+        sums = self._block().writes[0].buffer
+        self._pack_left()
+        self._pack_right()
+        for axis, multiple in ((self.row, self._whole_rows()), (roles.column, COLUMNS)):
+            sch.pad(self.name, axis.name, multiple)
+        near = sch.cache_read(epilogue, sums, "local")
+        depth = sch.split(loop_of(roles.depth), [None, DEPTH // 2, 2])
+        outer, inner = self._split()
+        sch.reorder(*outer, depth[0], *inner, *depth[1:])
+        if self.packing:
+            self._place_packing(outer)
+        sch.reverse_compute_at(near, outer[-1])
+        self._write_out(sch.reverse_compute_at(epilogue, outer[-1]))
+        sch.decompose_reduction(self.name, depth[0])
+        self._use_unit(near, inner[0])
+        sch.set_scope(sums, "local")
+        if self.busy:
+            shared = outer[: len(roles.batch) + 1] if self.together else outer
+            share(sch, self.name, shared)
+
+    def _epilogue(self) -> str:
+        """The block that reads the sums, all others after the product inlined into it."""
+        sch = self.sch
+        blocks = [b.name for b in facts_of(sch.func).blocks]
+        after = blocks[blocks.index(self.name) + 1 :]
+        for name in after[:-1]:
+            sch.inline(name)
+        written: str = after[-1] if after else sch.cache_write(self.name, "local")
+        return written
+
+    def _pack_left(self) -> None:
+        """Have the rows in whole blocks, each step of the reduction side by side."""
+        sch, left = self.sch, self.roles.left
+        facts = facts_of(sch.func)
+        writer = next((b for b in facts.blocks if b.writes[0].buffer == left.buffer), None)
+        if writer is not None:
+            self.packing = writer.name
+        elif as_int(simplify(self.row.extent % self.rows)) != 0:
+            self.packing = sch.cache_read(self.name, left.buffer, "global")
+        if self.packing:
+            row = self._packing_axis(self.row)
+            self.together = self._rows_together()
+            sch.pad(self.packing, row.name, self._whole_rows())
+
+    def _whole_rows(self) -> int:
+        """The number of rows must be a multiple of this."""
+        return self.rows * max(1, self.together)
+
+    def _packing_axis(self, axis: Iter) -> Iter:
+        """The axis of the packing block that is an axis of the product."""
+        block = facts_of(self.sch.func).block(self.packing)
+        return spatial(block)[self._position(axis)]
+
+    def _position(self, axis: Iter) -> int:
+        return self.roles.left.indices.index(Var(axis.name))
+
+    def _rows_together(self) -> int:
+        """How many blocks of rows to pack at a time, if there are enough for every core.
+
+        As many as fit without one core having more to do than the others.
+        """
+        depth = as_int(self.roles.depth.extent)
+        assert depth is not None
+        fitting = PACKED_BYTES // (self.rows * depth * self.roles.left.dtype.bytes)
+        rows = as_int(self.row.extent)
+        if rows is None or self._shares_columns(rows, depth):
+            return 0
+        cores = self.target.cores
+        blocks = -(-typical_extent(self.row.extent) // self.rows)
+        choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
+        best = min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
+        return self.sch.choose(f"{self.name}.together", best, lambda: (0, *choices))
+
+    def _shares_columns(self, rows: int, depth: int) -> bool:
+        """Whether cores share the columns: each then reads a part of the weights, not all of them.
+
+        That is less where columns are many, and weights too much for the cache next to a core.
+        """
+        columns = typical_extent(self.roles.column.extent)
+        weights = columns * depth * self.roles.right.dtype.bytes
+        many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
+        return self.busy and many
+
+    def _pack_right(self) -> None:
+        """Panels of one block's columns, two elements of the reduction side by side."""
+        right = self.roles.right
+        position = {i.name: d for d, i in enumerate(right.indices) if isinstance(i, Var)}
+        depth, column = position[self.roles.depth.name], position[self.roles.column.name]
+        batch = [(position[it.name], 0, 0) for it in self.roles.batch if it.name in position]
+        panel = [(column, COLUMNS, 0), (depth, 2, 0), (column, COLUMNS, 1), (depth, 2, 1)]
+        self.sch.transform_layout(right.buffer, [*batch, *panel])
+
+    def _split(self) -> tuple[list[str], list[str]]:
+        """The loops around a block of sums, and the two over it.
+
+        Of two operands the one with fewer elements is walked again and again.
+        """
+        sch, roles = self.sch, self.roles
+        batch = [loop_of(it) for it in roles.batch]
+        panel, column = sch.split(loop_of(roles.column), [None, COLUMNS])
+        if self.together:
+            some, tile, row = sch.split(loop_of(self.row), [None, self.together, self.rows])
+            return [*batch, some, panel, tile], [row, column]
+        tile, row = sch.split(loop_of(self.row), [None, self.rows])
+        few_rows = typical_extent(self.row.extent) <= typical_extent(roles.column.extent)
+        first = sch.choose(f"{self.name}.panels_first", few_rows, lambda: (False, True))
+        return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
+
+    def _place_packing(self, outer: list[str]) -> None:
+        """Compute the left operand where its rows are used, or all of it before."""
+        sch, packing = self.sch, self.packing
+        row, depth = self._position(self.row), self._position(self.roles.depth)
+        buffer = facts_of(sch.func).block(packing).writes[0].buffer
+        if self.together:
+            loops = list(sch.compute_at(packing, outer[len(self.roles.batch)]))
+        else:
+            loops = [loop_of(it) for it in spatial(facts_of(sch.func).block(packing))]
+        block, axis = facts_of(sch.func).block(packing), self._packing_axis(self.roles.depth)
+        written = _steps_written_out(block, axis)
+        _, some, step = sch.split(loops[depth], [None, written, DEPTH])
+        sch.unroll(some)
+        sch.vectorize(step)
+        if not self.together and self.busy:
+            sch.parallel(loops[row])
+        batch = [(d, 0, 0) for d in range(len(loops)) if d not in (row, depth)]
+        tile = [(row, self.rows, 0), (depth, DEPTH, 0), (row, self.rows, 1), (depth, DEPTH, 1)]
+        sch.transform_layout(buffer, [*batch, *tile])
+
+    def _write_out(self, loops: tuple[str, ...]) -> None:
+        """The epilogue row by row, in vectors."""
+        lanes = self.target.lanes(F32.bits)
+        vector, lane = self.sch.split(loops[-1], [None, lanes])
+        self.sch.unroll(vector)
+        self.sch.vectorize(lane)
+
+    def _use_unit(self, near: str, row: str) -> None:
+        """Make tiles of what starts the sums, adds to them and copies them out."""
+        sch = self.sch
+        zero, step, store = amx_names(self.rows)
+        init = loops_above(sch.func, f"{self.name}.init")[-2].name
+        sch.tensorize(sch.blockize(init), zero)
+        sch.tensorize(sch.blockize(row), step)
+        sch.tensorize(sch.blockize(loops_above(sch.func, near)[-2].name), store)
+
+
+def _steps_written_out(block: Block, axis: Iter) -> int:
+    """How many steps along an axis to write out: after so many, indices divided by it repeat.
+
+    Which pixel of a window an element belongs to is then known when the kernel is compiled.
+    """
+    found = [
+        as_int(e.b) or 0
+        for load in reads_of(block)
+        for index in load.indices
+        for e in subexpressions(index)
+        if isinstance(e, Binary) and e.op in ("floordiv", "mod") and e.a is Var(axis.name)
+    ]
+    extent = as_int(axis.extent) or 0
+    whole = [n // DEPTH for n in found if n and n % DEPTH == 0 and extent % n == 0]
+    return max((n for n in whole if n <= WRITTEN_OUT), default=1)

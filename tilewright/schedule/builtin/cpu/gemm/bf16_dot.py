@@ -1,0 +1,118 @@
+"""Products of bf16 in vectors of pairs: register tiles of sums.
+
+    parallel (batch, panel of columns, tile of rows)
+      sums = 0                                             registers
+      for k in steps of 2: sums[rows, columns] += A[row, k : 2] . B[k : 2, columns]
+      out[rows, columns] = epilogue(sums)
+
+The constant operand B is packed at compile time into panels of one tile's columns, two elements of
+K side by side.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Var, as_int
+from tilewright.core.dtypes import F32
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.bf16_gemm import ProductRoles, product_roles
+from tilewright.schedule.analysis.blocks import Facts, loop_of, typical_extent, work
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
+    RegisterTile,
+    TileProblem,
+    choose_tile,
+)
+from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+
+def pair_roles(
+    block: Block, facts: Facts, constants: frozenset[str], target: Target
+) -> ProductRoles | None:
+    """The roles of a product that the target can compute in pairs, `None` if it is none."""
+    roles = product_roles(block, facts, constants) if pair_instruction(target) else None
+    even = roles is not None and (as_int(roles.depth.extent) or 1) % 2 == 0
+    return roles if even else None
+
+
+def pair_instruction(target: Target) -> str | None:
+    """The instruction that multiplies pairs of bf16 in vectors, if the target has one."""
+    available = (
+        name
+        for name, row in BF16_PAIRS.items()
+        if row.available(target.architecture, target.features)
+    )
+    return next(available, None)
+
+
+def schedule_pairs(
+    sch: Schedule, block: Block, roles: ProductRoles, epilogue: Block, target: Target
+) -> None:
+    """Schedule a product and the block that writes its result out."""
+    instruction = pair_instruction(target)
+    assert instruction is not None
+    tile = _choose(sch, block.name, roles, target)
+    _pack(sch, roles, tile)
+    sch.pad(block.name, roles.column.name, tile.columns)
+    if roles.row is not None:
+        sch.pad(block.name, roles.row.name, tile.rows)
+    panel, vector, lane = sch.split(
+        loop_of(roles.column), [None, tile.columns // tile.lanes, tile.lanes]
+    )
+    pairs, pair = sch.split(loop_of(roles.depth), [None, 2])
+    outer, rows = [*(loop_of(it) for it in roles.batch), panel], []
+    if roles.row is not None:
+        number, row = sch.split(loop_of(roles.row), [None, tile.rows])
+        outer.append(number)
+        rows.append(row)
+    sch.reorder(*outer, pairs, *rows, vector, lane, pair)
+    _write_out(sch, epilogue, outer[-1], tile)
+    sch.decompose_reduction(block.name, pairs)
+    for loop in (*rows, vector):
+        sch.unroll(loop)
+    start_in_vectors(sch, block.name, outer)
+    sch.tensorize(sch.blockize(lane), instruction)
+    sch.set_scope(block.writes[0].buffer, "register")
+    if is_shared(sch, block.name, work(block)):
+        share(sch, block.name, outer)
+
+
+def _choose(sch: Schedule, name: str, roles: ProductRoles, target: Target) -> RegisterTile:
+    problem = TileProblem(
+        rows=1 if roles.row is None else typical_extent(roles.row.extent),
+        columns=typical_extent(roles.column.extent),
+        steps=typical_extent(roles.depth.extent) // 2,
+        bits=F32.bits,
+        shared=True,
+    )
+    return choose_tile(sch, name, problem, target)
+
+
+def _pack(sch: Schedule, roles: ProductRoles, tile: RegisterTile) -> None:
+    """Panels of one tile's columns, two elements of the reduction side by side."""
+    right = roles.right
+    position = {i.name: d for d, i in enumerate(right.indices) if isinstance(i, Var)}
+    depth, column = position[roles.depth.name], position[roles.column.name]
+    batch = [(position[it.name], 0, 0) for it in roles.batch if it.name in position]
+    panel = [(column, tile.columns, 0), (depth, 2, 0), (column, tile.columns, 1), (depth, 2, 1)]
+    sch.transform_layout(right.buffer, [*batch, *panel])
+
+
+def start_in_vectors(sch: Schedule, name: str, outer: list[str]) -> None:
+    """What starts the sums is written out row by row, a vector at a time."""
+    around = [loop.name for loop in loops_above(sch.func, f"{name}.init")]
+    *written, lane = [loop for loop in around if loop not in outer]
+    for loop in written:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+
+
+def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> None:
+    """Compute the epilogue on each finished tile, row by row in vectors."""
+    loops = sch.reverse_compute_at(epilogue.name, at)
+    vector, lane = sch.split(loops[-1], [None, tile.lanes])
+    for loop in (*loops[:-1], vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)

@@ -1,0 +1,208 @@
+"""How large a register tile to compute at once: a micro-performance model of the inner loop.
+
+One step of the reduction on a tile of `rows` by `vectors` vector registers does rows x vectors
+multiply-adds, loads `vectors` vectors of the one operand and `rows` scalars of the other. The tile
+must fit the register file, keep the multiply-add units busy through their latency, and waste little
+where it does not divide the problem. Where the number of rows is not known, rows are dealt out
+evenly to tiles of up to that many, and the tile is the one that is good at any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import gcd, isqrt
+
+from tilewright.schedule.builtin.cpu.parallelize import idleness
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# Multiply-adds in flight that hide their latency: two units, four cycles each.
+PARALLEL_CHAINS = 8
+MAX_ROWS = 16
+SPARE_REGISTERS = 2
+# To find where a row of the tile starts when its rows are not evenly spaced: two divisions.
+CYCLES_PER_ADDRESS = 6
+MAX_VECTORS = 8
+# Numbers of rows to be good at where the number is not known, and what the memory gives a cycle.
+UNKNOWN_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 64, 128, 512)
+BYTES_PER_CYCLE = 8
+# The highest tile then: each height is a copy of the code.
+MAX_UNKNOWN = 8
+# Cycles a vector that a panel costs when it is read once more, by another tile of rows.
+CYCLES_PER_PASS = 0.3
+# Cycles a scalar costs whose line others of the same step have pushed out of the first cache.
+CYCLES_PER_LOST_LINE = 0.35
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """A tile of `rows` by `columns` elements, `lanes` of them in a vector.
+
+    Each element is the sum of `chains` sums, which take turns along the reduction.
+    """
+
+    rows: int
+    columns: int
+    lanes: int
+    by_lane: bool = False
+    chains: int = 1
+
+
+@dataclass(frozen=True)
+class TileProblem:
+    """What is tiled: its rows and columns, and `steps` of the reduction.
+
+    `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
+    multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
+    after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
+    `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are
+    the sums that each element has, taking turns. `unknown` says that `rows` is only the most that a
+    tile may have. `batch` is how many such problems the threads share, 0 if they share nothing.
+    `stride` is how many bytes the scalars of neighbouring rows lie apart, 0 if nobody knows.
+    """
+
+    rows: int
+    columns: int
+    steps: int
+    bits: int
+    shared: bool
+    period: int = 0
+    by_lane: bool = False
+    chains: int = 1
+    unknown: bool = False
+    batch: int = 0
+    stride: int = 0
+
+
+# Rows, and vectors of columns.
+Candidate = tuple[int, int]
+
+
+def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) -> RegisterTile:
+    """A tile for the sums of the block `name`: by default that with the least estimated time."""
+    lanes = target.lanes(problem.bits)
+    most = MAX_UNKNOWN if problem.unknown else MAX_ROWS
+    candidates = [
+        (height, vectors)
+        for vectors in range(1, MAX_VECTORS + 1)
+        for height in range(1, min(most, problem.rows) + 1)
+        if _fits(problem, height, vectors, target)
+        and _exact_enough(problem, vectors * lanes, lanes)
+    ]
+    known = _known(problem, lanes, target)
+    cost = _regret(problem, candidates, lanes) if problem.unknown else known
+
+    def least(found: list[Candidate]) -> Candidate:
+        return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
+
+    height, vectors = least(candidates)
+    taken = sch.choose(f"{name}.vectors", vectors, lambda: sorted({v for _, v in candidates}))
+    if taken != vectors:
+        candidates = [c for c in candidates if c[1] == taken]
+        height, vectors = least(candidates)
+    height = sch.choose(f"{name}.rows", height, lambda: [h for h, v in candidates if v == vectors])
+    return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
+
+
+def _known(problem: TileProblem, lanes: int, target: Target) -> Callable[[Candidate], float]:
+    """The time at the number of rows that there is; threads without a tile wait for the others."""
+
+    def cost(c: Candidate) -> float:
+        tiles = _tiles(problem, *c, lanes)
+        cycles = _cost(problem, *c, lanes) + tiles * _lost(problem, c[0], lanes, target)
+        tasks = problem.batch * tiles
+        return cycles * (idleness(tasks, target.cores) if tasks else 1.0)
+
+    return cost
+
+
+def _lost(problem: TileProblem, height: int, lanes: int, target: Target) -> float:
+    """Cycles of a step of a tile for scalars that the first cache has lost again."""
+    scalars = height / lanes if problem.by_lane else height
+    crowded = problem.shared and is_crowded(height, problem.stride, target)
+    return CYCLES_PER_LOST_LINE * scalars if crowded else 0.0
+
+
+def is_crowded(rows: int, stride: int, target: Target) -> bool:
+    """Whether so many rows, that far apart, push each other's lines out of the first cache.
+
+    Those that lie a multiple of a way's size apart share the few lines of a set; one of these is
+    for the panel, which passes through all sets.
+    """
+    way = target.l1 // target.l1_ways
+    sets = way // gcd(stride, way)
+    return stride > 0 and -(-rows // sets) >= target.l1_ways
+
+
+def _regret(
+    problem: TileProblem, candidates: list[Candidate], lanes: int
+) -> Callable[[Candidate], float]:
+    """How much longer a tile takes than the best one, at many numbers of rows together."""
+    times = {c: [_dealt(problem, n, c, lanes) for n in UNKNOWN_ROWS] for c in candidates}
+    best = [min(row) for row in zip(*times.values(), strict=True)]
+    return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
+
+
+def _dealt(problem: TileProblem, rows: int, c: Candidate, lanes: int) -> float:
+    """Cycles for `rows` rows dealt out evenly; the first pass waits for the memory."""
+    height, vectors = c
+    tiles = -(-rows // height)
+    even = -(-rows // tiles)
+    panels = -(-problem.columns // (vectors * lanes))
+    first, last = (
+        _cost(replace(problem, rows=n), n, vectors, lanes)
+        for n in (even, rows - (tiles - 1) * even)
+    )
+    memory = panels * vectors * lanes * problem.bits / 8 / BYTES_PER_CYCLE
+    again = max(0, tiles - 2) * first + (last if tiles > 1 else 0)
+    return max(first, memory) + again + CYCLES_PER_PASS * panels * vectors * (tiles - 1)
+
+
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of `number` that is not above `most`."""
+    return next(d for d in range(min(number, most), 0, -1) if number % d == 0)
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors of `number` in order."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def nearest_divisor(number: int, wanted: int) -> int:
+    """The divisor of `number` whose ratio to `wanted` is nearest to one."""
+    return min(divisors(number), key=lambda d: max(d / wanted, wanted / d))
+
+
+def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
+    """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
+    # Sums that take turns have a vector each: LLVM loads those of one column in pairs.
+    loaded = max(vectors, problem.chains) if problem.shared else 2
+    # Where rows are evenly spaced, no registers go to finding them.
+    spare = 2 if problem.period else 1
+    # Of 16 bits, only half of the registers can be multiplied by lane.
+    single = SPARE_REGISTERS + (target.multiplies_by_lane and problem.bits == 16)
+    scalars = height + spare if problem.by_lane else single
+    return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
+
+
+def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
+    """Only shared vectors can be padded at no cost: their operand is packed."""
+    return problem.shared or problem.columns % lanes != 0 or problem.columns % columns == 0
+
+
+def _tiles(problem: TileProblem, height: int, vectors: int, lanes: int) -> int:
+    return -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
+
+
+def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
+    """Cycles for the whole problem per reduction step."""
+    tiles = _tiles(problem, height, vectors, lanes)
+    multiply = max(height * vectors, PARALLEL_CHAINS / problem.chains) / 2
+    scalars = height / lanes if problem.by_lane else height
+    loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2
+    jumps = problem.period % height != 0 if problem.period else False
+    addresses = CYCLES_PER_ADDRESS * height if jumps else 0
+    # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
+    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.steps))

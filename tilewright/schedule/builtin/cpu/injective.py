@@ -1,0 +1,171 @@
+"""Nests with no reduction: the innermost axis in vectors, the outermost in parallel."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilewright.arith.affine import factors, to_affine
+from tilewright.arith.expr import Expr, Select, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import free_vars, loads, subexpressions
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.ir.loop.walk import loops as loops_of
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    facts_of,
+    flat_stride,
+    least_extent,
+    loop_of,
+    reads_of,
+    spatial,
+    typical_extent,
+    value_of,
+    work,
+)
+from tilewright.schedule.builtin.cpu.parallelize import is_shared
+from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_transposed
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# Iterations of the parallel loop for each core: evens out what threads get.
+CHUNKS_PER_CORE = 16
+# Sizes that are not known, of which one at least is more than a few.
+SEVERAL = 2
+# Iterations of short axes that may be written out one by one, all together.
+MAX_CHOICES = 16
+# Vectors in one iteration: independent chains hide the latency of long formulas.
+UNROLL = 4
+# How many there may be.
+WIDTHS = (1, 2, 3, 4, 6, 8)
+
+
+def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
+    """Schedule one nest whose loops all number output elements."""
+    axes = spatial(block)
+    if not axes:
+        return
+    loops = [loop_of(it) for it in axes]
+    extents = [typical_extent(it.extent) for it in axes]
+    lanes = target.lanes(value_of(block).dtype.bits)
+    crossing = crossing_axis(block, facts_of(sch.func), target)
+    if crossing is not None and sch.choose(f"{block.name}.squares", True, lambda: (False, True)):
+        loops, extents = schedule_transposed(sch, block, crossing, target)
+    elif extents[-1] >= lanes:
+        factor = lanes * _width(sch, block, axes[-1].extent, lanes)
+        loops[-1], inner = sch.split(loops[-1], [None, factor])
+        sch.vectorize(inner)
+        extents[-1] = -(-extents[-1] // factor)
+        _write_out_choices(sch, block, loops, extents, inner)
+        loops = _shareable(loops, axes[-1].extent, factor)
+    elif (along := _read_along(block, facts_of(sch.func), lanes)) is not None:
+        loops, extents = _interleave(sch, block, along, lanes)
+    elif len(loops) > 1:
+        loops.pop()  # too short for a vector, but a division in each iteration costs more
+    if is_shared(sch, block.name, work(block)):
+        parallelize(sch, block.name, loops, target)
+
+
+def _width(sch: Schedule, block: Block, extent: Expr, lanes: int) -> int:
+    """Vectors of one iteration, of a number that leaves no rest where one does."""
+    vectors = min(UNROLL if _keeps_width(block) else 1, typical_extent(extent) // lanes)
+    exact = [n for n in range(2, vectors + 1) if as_int(simplify(extent % (n * lanes))) == 0]
+    return vectors_together(sch, block.name, max(exact, default=vectors), extent, lanes)
+
+
+def vectors_together(sch: Schedule, name: str, default: int, extent: Expr, lanes: int) -> int:
+    """How many vectors of an axis the block `name` computes in one iteration."""
+    most = typical_extent(extent) // lanes
+    return sch.choose(f"{name}.vectors", default, lambda: [n for n in WIDTHS if n <= most])
+
+
+def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
+    """The loops that threads may share: not a short one with a rest, fused it is all guards."""
+    known = as_int(extent)
+    ragged = known is not None and known % width != 0 and known < width * CHUNKS_PER_CORE
+    return loops[:-1] if ragged and len(loops) > 1 else loops
+
+
+def _read_along(block: Block, facts: Facts, lanes: int) -> Iter | None:
+    """The axis before a last one too short for a vector, if what is read lies along it."""
+    axes = spatial(block)
+    if len(axes) < 2 or not as_int(axes[-1].extent) or lanes < 2:
+        return None
+    along = axes[-2]
+    strides = [flat_stride(r, facts.buffers[r.buffer], along.name) for r in reads_of(block)]
+    whole = typical_extent(along.extent) >= lanes
+    return along if whole and strides and all(s == 1 for s in strides) else None
+
+
+def _interleave(
+    sch: Schedule, block: Block, along: Iter, lanes: int
+) -> tuple[list[str], list[int]]:
+    """Read in vectors, written element by element side by side; the loops left to share."""
+    *outer, _, last = spatial(block)
+    part, lane = sch.split(loop_of(along), [None, lanes])
+    sch.reorder(part, loop_of(last), lane)
+    sch.unroll(loop_of(last))
+    sch.vectorize(lane)
+    extents = [typical_extent(it.extent) for it in outer]
+    return [*map(loop_of, outer), part], [*extents, -(-typical_extent(along.extent) // lanes)]
+
+
+def _keeps_width(block: Block) -> bool:
+    """Whether a vector of results comes from vectors no longer than it."""
+    value = value_of(block)
+    return all(x.dtype.bits <= value.dtype.bits for x in loads(value) if x.dtype.is_float)
+
+
+def _write_out_choices(
+    sch: Schedule, block: Block, loops: list[str], extents: list[int], inner: str
+) -> None:
+    """Short axes that a formula is chosen by are written out innermost: each copy is one formula.
+
+    Takes their loops off the lists, which stay those that are shared among threads.
+    """
+    deciding = {
+        name
+        for e in subexpressions(value_of(block))
+        if isinstance(e, Select)
+        for name in free_vars(e.cond)
+    }
+    chosen, copies = [], 1
+    for it in spatial(block)[:-1]:
+        extent = as_int(it.extent) or MAX_CHOICES + 1
+        if it.name in deciding and copies * extent <= MAX_CHOICES:
+            chosen.append(loop_of(it))
+            copies *= extent
+    if not chosen:
+        return
+    kept = [(loop, n) for loop, n in zip(loops, extents, strict=True) if loop not in chosen]
+    loops[:], extents[:] = [loop for loop, _ in kept], [n for _, n in kept]
+    sch.reorder(*loops, *chosen, inner)
+    for loop in chosen:
+        sch.unroll(loop)
+
+
+def parallelize(sch: Schedule, name: str, loops: list[str], target: Target) -> list[str]:
+    """Share the outermost loops of a block among threads, by default as few as give all enough.
+
+    Gives the loops as they are then. A loop that is fused costs a division in each iteration, so
+    the innermost ones stay apart. A size that is not known may be 1, a batch often is; but where
+    several are multiplied, what is left of little work is not worth a division.
+    """
+    extents = {loop.name: loop.extent for loop in loops_of(sch.func.body)}
+    enough = target.cores * CHUNKS_PER_CORE
+    count, taken, unknown = 1, 0, 0
+    while taken < len(loops) and count < enough:
+        left = prod(as_int(extents[loop]) or enough for loop in loops[taken:])
+        if unknown >= SEVERAL and left < enough:
+            break
+        count *= least_extent(extents[loops[taken]])
+        unknown += _unknown_factors(extents[loops[taken]])
+        taken += 1
+    taken = sch.choose(f"{name}.loops", max(taken, 1), lambda: range(1, len(loops) + 1))
+    shared = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
+    sch.parallel(shared)
+    return [shared, *loops[taken:]]
+
+
+def _unknown_factors(extent: Expr) -> int:
+    """How many sizes that are not known the extent is at least a product of."""
+    return min((len(factors(atom)) for atom in to_affine(extent).coeffs), default=0)

@@ -1,0 +1,253 @@
+"""Recurrences: a loop whose iterations each compute several nests from what the last one left.
+
+The steps run one after another. Within a step every sum is computed in tiles that stay in registers
+until the formulas that follow it have used them:
+
+    for t in serial(T)
+      ...                                         what comes before the first sum
+      parallel (column panel, row tile)
+        C = 0                                     registers, all gates of some columns and rows
+        for k: C[gate, row, columns] += state[row, k] * weights[k, gate, columns]
+        state, outputs = formulas(C)
+
+Constant weights are packed at compile time into panels that are read front to back. Where weights
+and state are bf16 and the machine multiplies pairs of them, a step takes two elements of the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.core.dtypes import BF16
+from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
+from tilewright.ir.loop.walk import blocks, loops, loops_above
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    axis_names,
+    facts_of,
+    flat_stride,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    typical_extent,
+    uses,
+    value_of,
+)
+from tilewright.schedule.builtin.cpu.gemm.bf16_dot import pair_instruction, start_in_vectors
+from tilewright.schedule.builtin.cpu.gemm.edge_tiles import mark_edges
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import SPARE_REGISTERS
+from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import Target
+
+# A step with fewer multiplications than this is over before other threads have begun.
+PARALLEL_PRODUCTS = 200_000
+MAX_ROWS = 4
+# Vectors of columns in a tile.
+WIDTHS = (8, 4, 2, 1)
+# What a tile costs besides its products, in vectors.
+TILE_COST = 0.25
+# Rows where the batch is not known, which is often 1; more where a tile is as wide with them.
+SYMBOLIC_ROWS = 2
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The axes of a sum, and how many rows and columns are computed at once."""
+
+    column: Iter
+    row: Iter
+    gate: Iter
+    rows: int
+    columns: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """The loops over panels and row tiles, and over a tile's rows, vectors and lanes."""
+
+    panel: str
+    outer: str
+    row: str
+    vector: str
+    lane: str
+
+
+def steps_loop(func: Func) -> For | None:
+    """The loop that holds several nests, at least one of them a sum; `None` if there is none."""
+    for loop in loops(func.body):
+        if isinstance(loop.body, Seq) and any(reductions(b) for b in blocks(loop)):
+            return loop
+    return None
+
+
+def schedule_recurrence(
+    sch: Schedule, steps: For, constants: frozenset[str], target: Target
+) -> None:
+    """Schedule every nest in the loop `steps`, which itself stays as it is."""
+    found = list(blocks(steps))
+    starts = [n for n, b in enumerate(found) if reductions(b)]
+    for block in found[: starts[0]]:
+        _schedule_formula(sch, block, target)
+    for first, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
+
+
+def _schedule_formula(sch: Schedule, block: Block, target: Target) -> None:
+    """One nest before any sum: its last axis in vectors."""
+    lanes = target.lanes(value_of(block).dtype.bits)
+    last = spatial(block)[-1]
+    if typical_extent(last.extent) >= lanes:
+        _, lane = sch.split(loop_of(last), [None, lanes])
+        sch.vectorize(lane)
+
+
+def _schedule_sum(
+    sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: Target
+) -> None:
+    """A sum, and the formulas that use it."""
+    facts = facts_of(sch.func)
+    tile = _tile(sch, block, target)
+    instruction = _pair_instruction(block, tile, constants, target)
+    _pack(sch, block, tile, constants, 2 if instruction else 1)
+    for axis, multiple in ((tile.column, tile.columns), (tile.row, tile.rows)):
+        if as_int(simplify(axis.extent % multiple)) != 0:
+            sch.pad(block.name, axis.name, multiple)
+    panel, column = sch.split(loop_of(tile.column), [None, tile.columns])
+    vector, lane = sch.split(column, [None, tile.lanes])
+    outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
+    if instruction:
+        loops = _Loops(panel, outer, row, vector, lane)
+        _sum_pairs(sch, block, after, tile, loops, instruction)
+        return
+    summed = [loop_of(it) for it in reductions(block)]
+    steps = _steps_by_lane(sch, block, facts, tile, target)
+    inner = [*steps[1:], loop_of(tile.gate), row, vector]
+    sums = [*summed[:-1], steps[0]]
+    sch.reorder(panel, outer, *sums, *inner, lane)
+    written = [_write_out(sch, formula, outer, tile) for formula in after]
+    mark_edges(sch, block.name, tile.row, tile.rows, 1, [row, *written])
+    for loop in inner:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    sch.decompose_reduction(block.name, sums[0])
+    _finish(sch, block, panel, outer)
+
+
+def _finish(sch: Schedule, block: Block, panel: str, outer: str) -> None:
+    sch.set_scope(block.writes[0].buffer, "register")
+    if is_shared(sch, block.name, _products(block), PARALLEL_PRODUCTS):
+        share(sch, block.name, [panel, outer])
+
+
+def _pair_instruction(
+    block: Block, tile: _Tile, constants: frozenset[str], target: Target
+) -> str | None:
+    """What multiplies pairs of bf16, where both operands are bf16 and weights can be paired."""
+    reads = reads_of(block)
+    packed = all(r.buffer in constants for r in reads if uses(r, tile.column.name))
+    whole = as_int(simplify(reductions(block)[-1].extent % 2)) == 0
+    narrow = len(reductions(block)) == 1 and all(r.dtype == BF16 for r in reads)
+    return pair_instruction(target) if narrow and packed and whole else None
+
+
+def _sum_pairs(
+    sch: Schedule, block: Block, after: list[Block], tile: _Tile, loops: _Loops, instruction: str
+) -> None:
+    """A sum in pairs of bf16, and the formulas that use it."""
+    pairs, pair = sch.split(loop_of(reductions(block)[0]), [None, 2])
+    written = [loop_of(tile.gate), loops.row, loops.vector]
+    sch.reorder(loops.panel, loops.outer, pairs, *written, loops.lane, pair)
+    for formula in after:
+        _write_out(sch, formula, loops.outer, tile)
+    sch.decompose_reduction(block.name, pairs)
+    for loop in written:
+        sch.unroll(loop)
+    around = [loop.name for loop in loops_above(sch.func, block.name)]
+    start_in_vectors(sch, block.name, around[: around.index(pairs)])
+    sch.tensorize(sch.blockize(loops.lane), instruction)
+    _finish(sch, block, loops.panel, loops.outer)
+
+
+def _tile(sch: Schedule, block: Block, target: Target) -> _Tile:
+    """Rows that share what is loaded of the weights, then as many columns as registers allow."""
+    row, gate, column = spatial(block)[-3:]
+    lanes = target.lanes(value_of(block).dtype.bits)
+    gates = typical_extent(gate.extent)
+    free = target.vector_registers - SPARE_REGISTERS - 2
+    wanted = -(-typical_extent(column.extent) // lanes)
+
+    def fitting(rows: int) -> list[int]:
+        return [n for n in WIDTHS if n * gates * rows <= free] or [1]
+
+    def width(rows: int) -> int:
+        return min(fitting(rows), key=lambda n: -(-wanted // n) * (n + TILE_COST))
+
+    most = max(1, min(MAX_ROWS, free // gates))
+    few = min(SYMBOLIC_ROWS, most)
+    alike = max(n for n in range(few, most + 1) if width(n) == width(few))
+    batch = as_int(row.extent) or alike
+    rows = -(-batch // -(-batch // most))
+    highest = min(most, as_int(row.extent) or most)
+    rows = sch.choose(f"{block.name}.rows", rows, lambda: range(1, highest + 1))
+    vectors = sch.choose(f"{block.name}.vectors", width(rows), lambda: sorted(fitting(rows)))
+    return _Tile(column, row, gate, rows, vectors * lanes, lanes)
+
+
+def _products(block: Block) -> int:
+    total = 1
+    for it in block.iters[1:]:
+        total *= typical_extent(it.extent)
+    return total
+
+
+def _pack(
+    sch: Schedule, block: Block, tile: _Tile, constants: frozenset[str], together: int
+) -> None:
+    """Constant weights in panels: all that a tile needs for one step of the sum side by side.
+
+    A step takes so many elements of the sum `together`, which are innermost.
+    """
+    for load in reads_of(block):
+        position = {i.name: d for d, i in enumerate(load.indices) if isinstance(i, Var)}
+        if load.buffer not in constants or not uses(load, tile.column.name):
+            continue
+        column = position[tile.column.name]
+        outer, inner = (column, tile.columns, 0), (column, tile.columns, 1)
+        gate = (position[tile.gate.name], 0, 0)
+        summed = [position[axis] for axis in axis_names(reductions(block))]
+        if together == 1:
+            parts = [outer, *((d, 0, 0) for d in summed), gate, inner]
+        else:
+            parts = [outer, (summed[0], together, 0), gate, inner, (summed[0], together, 1)]
+        sch.transform_layout(load.buffer, parts)
+
+
+def _steps_by_lane(
+    sch: Schedule, block: Block, facts: Facts, tile: _Tile, target: Target
+) -> list[str]:
+    """The loop over the sum; split by a vector where the state's elements can come as one."""
+    last = reductions(block)[-1]
+    whole = as_int(simplify(last.extent % tile.lanes)) == 0
+    states = [r for r in reads_of(block) if not uses(r, tile.column.name)]
+    if target.multiplies_by_lane and whole and all(_along(r, facts, last) for r in states):
+        return list(sch.split(loop_of(last), [None, tile.lanes]))
+    return [loop_of(last)]
+
+
+def _along(load: Load, facts: Facts, axis: Iter) -> bool:
+    return flat_stride(load, facts.buffers[load.buffer], axis.name) == 1
+
+
+def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> str:
+    """Compute a formula on each finished tile, row by row in vectors; the loop over rows."""
+    *rows, column = sch.reverse_compute_at(formula.name, at)
+    vector, lane = sch.split(column, [None, tile.lanes])
+    for loop in (*rows, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    return str(rows[-1])

@@ -1,0 +1,70 @@
+"""Reductions along a row: one partial result a vector lane, then the lanes in halves and quarters.
+
+    s.rf[16] += x[k * 16 : 16]            for k: independent chains hide the latency of an addition
+    s.rf2[4] += s.rf[k * 4 : 4]           4 vector additions
+    s += s.rf2[k]                         4 scalar ones
+
+A chain of scalars through all lanes would take longer than a short row itself.
+"""
+
+from __future__ import annotations
+
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.blocks import facts_of, loop_of, reductions
+from tilewright.schedule.schedule import Schedule
+
+# So few partial results are combined one by one.
+FEW = 4
+
+
+def reduce_in_lanes(sch: Schedule, name: str, axis: str, factor: int, lanes: int) -> None:
+    """Reduce over `axis` in `factor` lanes, whole vectors of them; 0 is one after the other.
+
+    The loops around the reduction must be those of its row.
+    """
+    if factor:
+        _, inner = sch.split(_loop_over(sch, name, axis), [None, factor])
+        partial = sch.rfactor(name, inner)
+        sch.vectorize(inner)
+        _start_lanes(sch, partial)
+    combine_lanes(sch, name, factor, lanes)
+
+
+def combine_lanes(sch: Schedule, name: str, count: int, lanes: int) -> None:
+    """Combine `count` partial results that a reduction reads, in vectors as long as there are."""
+    while count > FEW:
+        width = lanes if count > lanes else max(FEW, count // FEW)
+        _, inner = sch.split(_reduction_loops(sch, name)[-1], [None, width])
+        partial = sch.rfactor(name, inner)
+        sch.vectorize(inner)
+        _start_lanes(sch, partial)
+        for loop in _reduction_loops(sch, partial):
+            sch.unroll(loop)
+        count = width
+    final = _reduction_loops(sch, name)
+    sch.decompose_reduction(name, final[0])
+    if count:
+        sch.unroll(final[0])
+
+
+def _start_lanes(sch: Schedule, partial: str) -> None:
+    """Start all lanes at once; a guarded reduction has a block for that already."""
+    facts = facts_of(sch.func)
+    if facts.block(partial).init is not None:
+        sch.decompose_reduction(partial, _reduction_loops(sch, partial)[0])
+    elif f"{partial}.init" in {b.name for b in facts.blocks}:
+        sch.vectorize(loops_above(sch.func, f"{partial}.init")[-1].name)
+
+
+def _reduction_loops(sch: Schedule, block: str) -> list[str]:
+    """The loops that a block reduces over, outermost first."""
+    found = facts_of(sch.func).block(block)
+    reduced = {loop_of(it) for it in reductions(found)}
+    return [loop.name for loop in loops_above(sch.func, found) if loop.name in reduced]
+
+
+def _loop_over(sch: Schedule, name: str, axis: str) -> str:
+    """The loop that an axis runs over, inside the row loop."""
+    block: Block = facts_of(sch.func).block(name)
+    return loop_of(next(it for it in block.iters if it.name == axis))

@@ -1,0 +1,104 @@
+"""Nests with no reduction that read along another axis than they write: transpositions.
+
+    for rows in blocks                             parallel
+      for columns in blocks of a cache line
+        for rows of the block in vectors           reads run on, line after line
+          for vectors of the line, rows            written out: squares, transposed in registers
+            out[row, vector] = in[vector, row]
+
+A square of vectors is loaded by rows and transposed by shuffles (`finalize/cpu/transpose_loads`).
+One block of columns fills whole cache lines of what is written and takes as many lines of what is
+read, few enough for the nearest cache whatever the distance between them. Where sizes are not known
+all loops of a square are cut to what there is (`finalize/cpu/remainder_loops`), so short axes cost
+little.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.expr import Select, as_int
+from tilewright.arith.simplify import simplify
+from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.nodes import Block, Iter
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    flat_stride,
+    loop_of,
+    reads_of,
+    spatial,
+    typical_extent,
+    value_of,
+)
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, largest_divisor
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.cpu import LINE_BYTES, Target
+
+# Rows of the output that are written in turn: each is in a page of its own.
+MOST_ROWS = 128
+# Vectors of a row that are written together.
+LINES = (1, 2, 4)
+
+
+def crossing_axis(block: Block, facts: Facts, target: Target) -> Iter | None:
+    """The axis along which an input is contiguous and the output is not, if there is one."""
+    *outer, column = spatial(block)
+    lanes = _side(block, target)
+    if lanes < 2 or typical_extent(column.extent) < lanes or _chooses(block):
+        return None
+    for it in reversed(outer):
+        crossing = any(
+            flat_stride(r, facts.buffers[r.buffer], it.name) == 1
+            and flat_stride(r, facts.buffers[r.buffer], column.name) not in (0, 1)
+            for r in reads_of(block)
+        )
+        if crossing and typical_extent(it.extent) >= lanes:
+            return it
+    return None
+
+
+def _side(block: Block, target: Target) -> int:
+    """The elements of a square's row: a vector of them, if the registers hold two such squares.
+
+    Larger ones are kept in memory meanwhile, and take LLVM a minute.
+    """
+    return min(target.lanes(value_of(block).dtype.bits), target.vector_registers // 2)
+
+
+def _chooses(block: Block) -> bool:
+    return any(isinstance(e, Select) for e in subexpressions(value_of(block)))
+
+
+def schedule_transposed(
+    sch: Schedule, block: Block, rows: Iter, target: Target
+) -> tuple[list[str], list[int]]:
+    """Schedule the nest in squares; the loops that threads may share and their extents."""
+    *outer, column = spatial(block)
+    dtype = value_of(block).dtype
+    lanes = _side(block, target)
+    vectors = max(1, min(LINE_BYTES // dtype.bytes, typical_extent(column.extent)) // lanes)
+    most = typical_extent(column.extent) // lanes
+    vectors = sch.choose(f"{block.name}.line", vectors, lambda: [n for n in LINES if n <= most])
+    blocks = -(-typical_extent(rows.extent) // lanes)
+    even = -(-blocks // -(-blocks * lanes // MOST_ROWS))
+    whole = largest_divisor(blocks, even)
+    squares = whole if 2 * whole >= even else even
+    longest = 2 * MOST_ROWS // lanes
+    squares = sch.choose(
+        f"{block.name}.block", squares, lambda: [n for n in divisors(blocks) if n <= longest]
+    )
+    line, vector, lane = sch.split(loop_of(column), [None, vectors, lanes])
+    chunk, square, row = sch.split(loop_of(rows), [None, squares, lanes])
+    others = [it for it in outer if it is not rows]
+    loops = [*(loop_of(it) for it in others), chunk, line]
+    sch.reorder(*loops, square, vector, row, lane)
+    sch.unroll(vector)
+    sch.unroll(row)
+    for loop in (square, row, vector):
+        sch.annotate(loop, "cut", 2)
+    sch.vectorize(lane)
+    sizes = (rows, squares * lanes), (column, vectors * lanes)
+    extents = [typical_extent(it.extent) for it in others]
+    extents += [-(-typical_extent(it.extent) // n) for it, n in sizes]
+    if as_int(simplify(column.extent % (vectors * lanes))) != 0:
+        loops.pop()  # its last iteration differs: fused with others it could not be told apart
+        extents.pop()
+    return loops, extents

@@ -1,0 +1,1 @@
+"""GEMM on GPUs: tensor cores, SIMT, tile tables."""

@@ -1,0 +1,54 @@
+"""Functions that operators give as loops, and whatever no other rule is for: right before fast.
+
+A nest of its own gets a thread for each point. Nests that share a loop stay in it: its iterations
+are blocks of threads if they are independent, else one block goes through them all; what the nests
+themselves number is dealt out to the threads of the block.
+"""
+
+from __future__ import annotations
+
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Block, For
+from tilewright.ir.loop.walk import blocks, loops_above
+from tilewright.schedule.analysis.blocks import facts_of, spatial
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    THREADS,
+    leading_spatial,
+    own_loops,
+    schedule_points,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+
+def schedule_general(sch: Schedule, target: GpuTarget) -> None:
+    """Schedule every block where it stands."""
+    for block in facts_of(sch.func).blocks:
+        around = loops_above(sch.func, block.name)
+        if len(own_loops(sch, block)) == len(around):
+            schedule_points(sch, block, target)
+        else:
+            _bind_own(sch, block)
+            if around[0].kind == "serial" and _is_independent(around[0]):
+                sch.bind(around[0].name, "grid")
+
+
+def _bind_own(sch: Schedule, block: Block) -> None:
+    loops = leading_spatial(sch, block)
+    if loops:
+        point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+        part, thread = sch.split(point, [None, THREADS])
+        sch.reorder(thread, part)  # a thread has all its points between two barriers
+        sch.bind(thread, "thread")
+
+
+def _is_independent(loop: For) -> bool:
+    """Whether all that is written in a loop is indexed by it."""
+    return all(_is_owned(b, loop) for b in blocks(loop))
+
+
+def _is_owned(block: Block, loop: For) -> bool:
+    bound = {it.name for it in spatial(block) if loop.name in free_vars(it.binding)}
+    return all(
+        any(bound & free_vars(start) for start, _ in region.ranges) for region in block.writes
+    )

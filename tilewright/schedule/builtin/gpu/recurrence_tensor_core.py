@@ -1,0 +1,152 @@
+"""Steps of recurrences in 16 bits, by instructions on matrices: weights stay in shared memory.
+
+grid: 16 rows, all gates of 16 units
+  threads: weights = those of these units               shared, once for all steps
+  threads: state = all units of these rows              shared, 16 bytes at a time
+  warp (part, gate): C = 0                              fragments
+  warp (part, gate): C += state * weights               some of the state, 16 units at a time
+  thread (part, gate, lane): parts = C                  shared
+  thread (row, unit): sums = parts 0 + parts 1 + ...    registers
+                      state, outputs = formulas(sums)
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tilewright.arith.expr import Load, Var, as_int
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.thread_mapping import FRAGMENT
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.blocks import (
+    facts_of,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    uses,
+)
+from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_formulas, read_ahead
+from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
+from tilewright.schedule.intrin.nvidia.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Elements of 128 bytes, of which a row in shared memory must have some whole: see
+# `schedule/intrin/nvidia/mma.py`.
+WIDE = 64
+# Units of a block of threads: two instructions side by side.
+UNITS = 2 * COLUMNS
+# Warps of a block of threads: each sums some of the state for one gate.
+WARPS = 16
+# Rows from which on the instructions, which have 16, are faster than a sum for each.
+LEAST_ROWS = 6
+
+
+def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget) -> bool:
+    """Whether all blocks of threads may stay, with all weights, and multiply by instructions."""
+    row, gate, unit = (as_int(it.extent) for it in spatial(block)[1:])
+    depth = as_int(reductions(block)[0].extent)
+    if row is None or gate is None or unit is None or depth is None or row < LEAST_ROWS:
+        return False
+    kinds = {str(x.dtype) for x in reads_of(block)}
+    known = {s.operands for s in target.matrix_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
+    weights = [x for x in reads_of(block) if uses(x, spatial(block)[-1].name)]
+    steady = all(x.buffer in constants for x in weights) and len(weights) == 1
+    if not (len(kinds) == 1 and kinds <= known and steady) or unit % UNITS or depth % WIDE:
+        return False
+    blocks = -(-row // ROWS) * unit // UNITS
+    sums = ROWS * UNITS * gate * _parts(gate, depth)
+    shared = (UNITS * gate + ROWS) * depth * 2 + sums * 4
+    return blocks <= target.multiprocessors and shared <= target.block_shared
+
+
+def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target: GpuTarget) -> None:
+    """A sum by instructions on matrices, and the formulas that use it; weights are packed."""
+    name = block.name
+    block = facts_of(sch.func).block(name)
+    row, gate, unit = spatial(block)[1:]
+    (weights,) = (x for x in reads_of(block) if uses(x, unit.name))
+    (state,) = (x for x in reads_of(block) if not uses(x, unit.name))
+    copies = [sch.cache_read(name, x.buffer, "shared") for x in (weights, state)]
+    sch.pad(copies[1], f"v{_position(state, row.name)}", ROWS)
+    sch.pad(name, row.name, ROWS)
+    parts = _parts(as_int(gate.extent) or 1, as_int(reductions(block)[0].extent) or DEPTH)
+    outer, m = sch.split(loop_of(row), [None, ROWS])
+    panel, n = sch.split(loop_of(unit), [None, UNITS])
+    part, steps, k = sch.split(loop_of(reductions(block)[0]), [parts, None, DEPTH])
+    warp = loop_of(gate)
+    sch.reorder(outer, panel, part, warp, steps, m, n, k)
+    grid = str(sch.fuse(outer, panel))
+    partial = str(sch.rfactor(name, part))
+    write = sch.cache_write(partial, FRAGMENT)
+    fragment = facts_of(sch.func).block(partial).writes[0].buffer
+    sch.transform_layout(fragment, [(axis, 0, 0) for axis in (0, 1, 3, 2, 4)])
+    sch.bind(grid, "grid")
+    for loop in (part, warp):
+        sch.bind(loop, "warp")
+    sch.unroll(steps)
+    for copy in copies:
+        _copy(sch, copy, grid, parts * (as_int(gate.extent) or 1) * target.warp)
+    init = sch.decompose_reduction(partial, steps)
+    zero, step = mma_names(str(state.dtype), ROWS, UNITS, "nt")
+    sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
+    sch.tensorize(sch.blockize(m), step)
+    _write(sch, write, grid)
+    sch.reverse_compute_at(name, grid)
+    place_formulas(sch, after, grid)
+    _sum_parts(sch, name)
+    read_ahead(sch, after, grid)
+
+
+def _parts(gates: int, depth: int) -> int:
+    """In how many parts a sum is cut, so that all warps have something to do."""
+    most = max(1, WARPS // gates)
+    return gcd(depth // DEPTH, 1 << most.bit_length() - 1)
+
+
+def _sum_parts(sch: Schedule, name: str) -> None:
+    """Add up the parts: where all formulas need them, or for all of them before."""
+    facts = facts_of(sch.func)
+    readers = facts.readers(facts.block(name).writes[0].buffer)
+    inner = loops_above(sch.func, readers[0].name)
+    thread = next(n for n in reversed(inner) if n.kind == "thread").name
+    alone = all(thread in {f.name for f in loops_above(sch.func, b.name)} for b in readers)
+    if alone:
+        sch.compute_at(name, thread)
+    sch.set_scope(facts.block(name).writes[0].buffer, "register" if alone else "shared")
+    step, row, gate, unit, part = own_loops(sch, facts_of(sch.func).block(name))
+    if not alone:
+        sch.reorder(row, unit, step, gate, part)
+        for loop in (row, unit):
+            sch.bind(loop, "thread")
+    for loop in (step, gate, part) if not alone else (step, row, gate, unit, part):
+        sch.unroll(loop)
+
+
+def _copy(sch: Schedule, name: str, grid: str, threads: int) -> None:
+    """Copy an operand to shared memory, neighbouring pieces by neighbouring threads."""
+    axes = sch.compute_at(name, grid)
+    part, thread, piece = sch.split(sch.fuse(*axes), [None, threads, PIECE])
+    sch.reorder(thread, part, piece)
+    sch.bind(thread, "thread")
+    sch.unroll(part)
+    sch.vectorize(piece)
+
+
+def _write(sch: Schedule, name: str, grid: str) -> None:
+    """Sums to shared memory, by the threads that have them in their registers."""
+    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    part, step, rows, gate, units = sch.reverse_compute_at(name, grid)
+    eighth, row = sch.split(rows, [None, ROWS // 2])
+    n, column, pair = sch.split(units, [None, 4, 2])
+    sch.reorder(part, gate, row, column, step, eighth, n, pair)
+    for loop in (part, gate, row, column):
+        sch.bind(loop, "thread")
+    for loop in (step, eighth, n):
+        sch.unroll(loop)
+    sch.vectorize(pair)
+
+
+def _position(load: Load, axis: str) -> int:
+    return next(n for n, i in enumerate(load.indices) if i is Var(axis))

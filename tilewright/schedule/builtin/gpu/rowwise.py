@@ -1,0 +1,172 @@
+"""Row-wise kernels: softmax, norms, sums along the last axis, in one pass over each row.
+
+A group of threads has a row; several groups are a block. What is read of a row and what is computed
+of it stays in the registers of these threads from the first stage to the last, if it fits.
+
+    grid: rows
+      thread (row, lane): x[pieces]                    registers, 16 bytes at once
+      thread (row, lane): peak.rf = max(x[pieces])
+      combine (lanes):    peak = max(peak.rf)          every thread has it
+      thread (row, lane): e[pieces] = exp(x[pieces] - peak)
+      ...
+
+Rows of unknown or great length, or of several axes, are gone through in each stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    facts_of,
+    loop_of,
+    reads_of,
+    reductions,
+    spatial,
+    typical_extent,
+)
+from tilewright.schedule.builtin.gpu.rowwise_plan import (
+    RowPlan,
+    held_arrays,
+    plan_rows,
+    wide_blocks,
+)
+from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+# Rows shorter than this are summed by one thread each.
+SHORT = 16
+
+
+def is_short(facts: Facts) -> bool:
+    """Whether rows are too short to be shared by threads."""
+    sums = [b for b in facts.blocks if reductions(b)]
+    return all(_length(b) < SHORT for b in sums)
+
+
+def _length(block: Block) -> int:
+    total = 1
+    for it in reductions(block):
+        total *= typical_extent(it.extent)
+    return total
+
+
+def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> None:
+    """Schedule the blocks of `facts` row by row."""
+    others = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
+    _inline_row_values(sch, facts, rows)
+    if reductions(facts.blocks[-1]):
+        sch.cache_write(facts.blocks[-1].name, "shared")
+    facts = without(facts_of(sch.func), others)
+    plan = plan_rows(facts, rows, target)
+    if plan.held:
+        _hold(sch, facts, rows)
+        facts = without(facts_of(sch.func), others)
+    outer = _number_blocks(sch, facts, rows, plan)
+    last = facts.blocks[-1]
+    wide = {b.name for b in wide_blocks(facts, rows)}
+    for b in facts.blocks:
+        count = min(rows, 1) if b is last else rows
+        if reductions(b):
+            _sum_rows(sch, b, count, plan, wide)
+        else:
+            _map_rows(sch, b.name, count, plan)
+    sch.bind(outer, "grid")
+
+
+def without(facts: Facts, names: Collection[str]) -> Facts:
+    """The facts of all but some blocks."""
+    return replace(facts, blocks=tuple(b for b in facts.blocks if b.name not in names))
+
+
+def _inline_row_values(sch: Schedule, facts: Facts, rows: int) -> None:
+    """What is computed of a row's sums, every thread computes for itself."""
+    for b in facts.blocks[:-1]:
+        one_a_row = len(spatial(b)) == rows and not reductions(b)
+        if one_a_row and b.writes[0].buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def _hold(sch: Schedule, facts: Facts, rows: int) -> None:
+    """Keep what is read of a row, and what is computed of it, in registers."""
+    made = {b.writes[0].buffer for b in facts.blocks}
+    held = held_arrays(facts, rows)
+    for name in held:
+        if name in made:
+            sch.set_scope(name, "register")
+            continue
+        for b in facts.blocks:
+            if name in {load.buffer for load in reads_of(b)}:
+                sch.cache_read(b.name, name, "register")
+
+
+def _number_blocks(sch: Schedule, facts: Facts, rows: int, plan: RowPlan) -> str:
+    """The loop over blocks of rows, with everything in it."""
+    last = facts.blocks[-1]
+    loops = [loop_of(it) for it in spatial(last)[:rows]]
+    if not loops:
+        return str(sch.enclose(facts.blocks[0].name))
+    loops[-1], _ = sch.split(loops[-1], [None, plan.several])
+    outer = str(sch.fuse(*loops)) if rows > 1 else loops[0]
+    for b in reversed(facts.blocks[:-1]):
+        sch.compute_at(b.name, outer)
+    return outer
+
+
+def _deal_out(sch: Schedule, columns: list[str], plan: RowPlan) -> tuple[str, list[str]]:
+    """Deal out the elements of a row: the loop over threads, and those over a thread's elements."""
+    chunk = str(sch.fuse(*columns)) if len(columns) > 1 else columns[0]
+    inner = []
+    if plan.width > 1:
+        chunk, piece = sch.split(chunk, [None, plan.width])
+        inner = [piece]
+    part, lane = sch.split(chunk, [None, plan.lanes])
+    sch.reorder(lane, part, *inner)  # a thread has all its elements between two barriers
+    return lane, [part, *inner]
+
+
+def _map_rows(sch: Schedule, name: str, rows: int, plan: RowPlan) -> None:
+    """Deal out the elements of each row; the first `rows` loops of a block number rows."""
+    own = own_loops(sch, facts_of(sch.func).block(name))
+    if own[rows:]:
+        lane, (part, *pieces) = _deal_out(sch, own[rows:], plan)
+        sch.bind(lane, "thread")
+        for piece in pieces:
+            sch.vectorize(piece)
+        if plan.held:
+            sch.unroll(part)
+    _bind_all(sch, own[:rows])
+
+
+def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowPlan, wide: set[str]) -> None:
+    """Partial sums, one a thread, which the threads of a row then combine."""
+    name = block.name
+    own = own_loops(sch, facts_of(sch.func).block(name))
+    lane, parts = _deal_out(sch, own[rows:], plan)
+    partial = str(sch.rfactor(name, lane))
+    facts = facts_of(sch.func)
+    sch.set_scope(facts.block(partial).writes[0].buffer, "register")
+    sch.bind(lane, "thread")
+    if facts.block(partial).init is not None:
+        sch.decompose_reduction(partial, parts[0])
+    elif f"{partial}.init" in {b.name for b in facts.blocks}:
+        sch.bind(own_loops(sch, facts.block(f"{partial}.init"))[-1], "thread")
+    if plan.held:
+        for part in parts:
+            sch.unroll(part)
+    _bind_all(sch, own[:rows])
+    summed = block.writes[0].buffer
+    readers = {b.name for b in facts.blocks if summed in {x.buffer for x in reads_of(b)}}
+    sch.set_scope(summed, "register" if readers <= wide | {partial} else "shared")
+    *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
+    sch.bind(left, "combine")
+    _bind_all(sch, numbering)
+
+
+def _bind_all(sch: Schedule, loops: list[str]) -> None:
+    for loop in loops:
+        sch.bind(loop, "thread")

@@ -1,0 +1,292 @@
+"""Which built-in schedule a function gets on a GPU, decided by its structure; see `rules.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tilewright.arith.expr import Const, Expr, Load, Select
+from tilewright.ir.loop.nodes import Block, Func
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.blocks import (
+    Facts,
+    facts_of,
+    is_copy,
+    is_simple,
+    reads_of,
+    reductions,
+    spatial,
+    uses,
+    value_of,
+)
+from tilewright.schedule.analysis.gemm import product_roles
+from tilewright.schedule.builtin.cpu.rowwise import row_axes
+from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
+from tilewright.schedule.builtin.gpu.depthwise import plan_windows, schedule_windows, staged
+from tilewright.schedule.builtin.gpu.gemm.simt import schedule_product
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import Tile, product_of, sums_apart
+from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_matrix
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MatrixTile, matrix_tile_of
+from tilewright.schedule.builtin.gpu.gemm.transpose_operands import turn_operands
+from tilewright.schedule.builtin.gpu.injective import schedule_injective
+from tilewright.schedule.builtin.gpu.opaque import schedule_general
+from tilewright.schedule.builtin.gpu.recurrence import schedule_steps, shared_steps
+from tilewright.schedule.builtin.gpu.rowwise import is_short, schedule_rows, without
+from tilewright.schedule.builtin.gpu.split_reduction import cut_sum, parts_of
+from tilewright.schedule.builtin.gpu.thread_per_element import (
+    has_neighbours,
+    is_near,
+    own_loops,
+    schedule_points,
+    schedule_sum,
+)
+from tilewright.schedule.builtin.gpu.transpose import turned_read
+from tilewright.schedule.builtin.gpu.weight_layout import arrange_weights
+from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
+from tilewright.schedule.builtin.rules import ScheduledFunc
+from tilewright.schedule.schedule import Schedule
+from tilewright.target.gpu import GpuTarget
+
+
+def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -> ScheduledFunc:
+    """Schedule a function; `constants` may get another layout."""
+    sch = Schedule(func)
+    facts = facts_of(func)
+    shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
+    sums = [b for b in facts.blocks if reductions(b)]
+    steps = shared_steps(func)
+    tasks = tiled_tasks(func) if shared else None
+    if tasks is not None:
+        rule = "attention"
+        schedule_tiled_attention(sch, tasks, target)
+    elif steps is not None:
+        rule = "steps"
+        schedule_steps(sch, steps, constants, target)
+    elif shared or not all(map(is_simple, facts.blocks)):
+        rule = "general"
+        schedule_general(sch, target)
+    elif not sums:
+        rule = "injective"
+        inline_into_last(sch, facts)
+        for b in facts_of(sch.func).blocks:
+            schedule_injective(sch, b, target)
+    else:
+        rule = _schedule_copied(sch, sums, constants, target)
+        rule = rule or _schedule_sums(sch, sums, constants, target)
+    return ScheduledFunc(sch.func, sch.trace, f"gpu.{rule}")
+
+
+def _schedule_copied(
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
+) -> str:
+    """Sums that read rearranged or padded copies, made for them; no rule if they need none."""
+    if len(sums) > 1:
+        return "rows" if _schedule_turned_rows(sch, target) else ""
+    return "windows" if _schedule_windows(sch, sums[0].name, constants, target) else ""
+
+
+def _schedule_sums(
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
+) -> str:
+    _inline_padding(sch, facts_of(sch.func))
+    inline_copies(sch, facts_of(sch.func), frozenset())
+    for b in sums:
+        arrange_weights(sch, b.name, constants, target)
+    facts = facts_of(sch.func)
+    done: set[str] = set()
+    if len(facts.outputs) == 1:
+        name = sums[0].name
+        if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
+            return "product"
+        if len(sums) == 1:
+            _inline_before(sch, facts, name)
+            facts = facts_of(sch.func)
+        parts = parts_of(facts.block(name), facts, target) if len(sums) == 1 else 1
+        if parts > 1 and facts.blocks[0].name == name:
+            cut_sum(sch, name, parts, target)
+            done = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
+            facts = without(facts_of(sch.func), done)
+        rows = row_axes(facts)
+        side_by_side = len(sums) == 1 and has_neighbours(facts.block(name), facts, target)
+        if rows is not None and not is_short(facts) and not side_by_side:
+            schedule_rows(sch, facts, rows, target)
+            return "rows"
+        if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=done):
+            return "points"
+    for b in without(facts_of(sch.func), done).blocks:
+        _schedule_alone(sch, b, target)
+    return "nests"
+
+
+def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
+    """Rows that lie across what is read, which is turned first: several sums read it."""
+    trial = Schedule(sch.func)
+    _inline_into_turned(trial)
+    facts = facts_of(trial.func)
+    plain = [b for b in facts.blocks if spatial(b) and not reductions(b)]
+    turned = [b for b in plain if turned_read(b, facts) is not None]
+    rest = without(facts, {b.name for b in turned})
+    if not turned or len(facts.outputs) != 1 or turned[-1] is facts.blocks[-1]:
+        return False
+    rows = row_axes(rest)
+    if rows is None or is_short(rest):
+        return False
+    _inline_into_turned(sch)
+    schedule_rows(sch, rest, rows, target)
+    for b in turned:
+        schedule_injective(sch, b, target)
+    return True
+
+
+def _inline_into_turned(sch: Schedule) -> None:
+    """What is only computed to be rearranged is computed in that order."""
+    for b in reversed(facts_of(sch.func).blocks):
+        if not is_copy(b) or not spatial(b) or _reads_near(facts_of(sch.func), b):
+            continue
+        for made in reversed(facts_of(sch.func).blocks):
+            facts, buffer = facts_of(sch.func), made.writes[0].buffer
+            alone = [r.name for r in facts.readers(buffer)] == [b.name]
+            if alone and not reductions(made) and buffer not in facts.outputs:
+                sch.inline(made.name)
+
+
+def _reads_near(facts: Facts, block: Block) -> bool:
+    """Whether neighbours of what a block makes are near each other in all that it reads."""
+    last = spatial(block)[-1].name
+    reads = [x for x in reads_of(block) if uses(x, last)]
+    return all(is_near(x, facts.buffers[x.buffer], last) for x in reads)
+
+
+def _schedule_windows(
+    sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget
+) -> bool:
+    """One sum over windows that overlap, and what follows it, if that has the same points."""
+    facts = facts_of(sch.func)
+    position = _position(facts, name)
+    if len(facts.outputs) != 1 or not _same_points(facts, position):
+        return False
+    if product_roles(facts.block(name)) is not None:
+        return False
+    arrange_weights(sch, name, constants, target)
+    facts = facts_of(sch.func)
+    plan = plan_windows(facts, name, target)
+    if plan is None:
+        return False
+    held = staged(facts, name, plan.buffer)
+    for b in facts.blocks[:position]:
+        if held is None or b.name != held.name:
+            _inline_or_schedule(sch, b, target)
+    for b in facts.blocks[position + 1 : -1]:
+        sch.inline(b.name)
+    if position == len(facts.blocks) - 1:
+        sch.cache_write(name, "local")
+    schedule_windows(sch, name, plan)
+    return True
+
+
+def _inline_or_schedule(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    """A copy disappears into who reads it, unless its neighbours lie apart in what it reads."""
+    if is_copy(block) and _reads_near(facts_of(sch.func), block):
+        sch.inline(block.name)
+    else:
+        _schedule_alone(sch, block, target)
+
+
+def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:
+    """What only a sum reads is computed where it is summed."""
+    for b in reversed(facts.blocks[: [b.name for b in facts.blocks].index(name)]):
+        buffer = b.writes[0].buffer
+        alone = [r.name for r in facts_of(sch.func).readers(buffer)] == [name]
+        if alone and not reductions(b) and buffer not in facts.outputs:
+            sch.inline(b.name)
+
+
+def _inline_padding(sch: Schedule, facts: Facts) -> None:
+    """Padded copies disappear into who reads them: a test costs less than memory."""
+    for b in facts.blocks:
+        if not reductions(b) and b.writes[0].buffer not in facts.outputs and _pads(value_of(b)):
+            sch.inline(b.name)
+
+
+def _pads(value: Expr) -> bool:
+    match value:
+        case Load():
+            return True
+        case Select(_, Load(), Const()):
+            return True
+    return False
+
+
+def _schedule_one_sum(
+    sch: Schedule,
+    name: str,
+    target: GpuTarget,
+    products: bool = False,
+    done: Collection[str] = (),
+) -> bool:
+    """One sum and what follows it, if that has the same points; what comes before, alone."""
+    facts = without(facts_of(sch.func), done)
+    if not spatial(facts.block(name)) or not _same_points(facts, _position(facts, name)):
+        return False
+    if products:
+        turn_operands(sch, name, target)
+        facts = without(facts_of(sch.func), done)
+    block, position = facts.block(name), _position(facts, name)
+    after = facts.blocks[position + 1 :]
+    matrix = matrix_tile_of(block, facts.buffers, target, after) if products else None
+    found = product_of(block, target) if products and matrix is None else matrix
+    if products and (found is None or _is_better_by_rows(facts, block, found, target)):
+        return False
+    for b in facts.blocks[:position]:
+        _schedule_alone(sch, b, target)
+    for b in facts.blocks[position + 1 : -1]:
+        sch.inline(b.name)
+    if position == len(facts.blocks) - 1:
+        sch.cache_write(name, "local")
+    if found is None:
+        schedule_sum(sch, name, target, parts=bool(done))
+    elif isinstance(found, MatrixTile):
+        schedule_matrix(sch, name, found, target)
+    else:
+        schedule_product(sch, name, found, target)
+    return True
+
+
+def _is_better_by_rows(
+    facts: Facts, block: Block, tile: Tile | MatrixTile, target: GpuTarget
+) -> bool:
+    """Whether sums that a tile would hold few of are computed each by itself, and can be."""
+    if isinstance(tile, MatrixTile) or not sums_apart(block, tile, target):
+        return False
+    return row_axes(facts) is not None and not is_short(facts)
+
+
+def _position(facts: Facts, name: str) -> int:
+    return [b.name for b in facts.blocks].index(name)
+
+
+def _same_points(facts: Facts, position: int) -> bool:
+    """Whether every block behind a sum has its points, each read where it is written."""
+    block = facts.blocks[position]
+    for b in facts.blocks[position + 1 :]:
+        if len(spatial(b)) != len(spatial(block)) or b.predicate is not block.predicate:
+            return False
+        if sorted(str(it.extent) for it in spatial(b)) != sorted(
+            str(it.extent) for it in spatial(block)
+        ):
+            return False
+        for load in reads_of(b):
+            plain = {str(i) for i in load.indices}
+            if load.buffer in _written(facts, position) and plain != {it.name for it in spatial(b)}:
+                return False
+    return True
+
+
+def _written(facts: Facts, position: int) -> set[str]:
+    return {r.buffer for b in facts.blocks[position:] for r in b.writes}
+
+
+def _schedule_alone(sch: Schedule, block: Block, target: GpuTarget) -> None:
+    if reductions(block):
+        schedule_points(sch, block, target)
+    else:
+        schedule_injective(sch, block, target)

@@ -1,0 +1,1 @@
+"""Instructions of CPUs: AMX, bf16 dot products."""

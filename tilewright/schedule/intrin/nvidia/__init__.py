@@ -1,0 +1,1 @@
+"""Instructions of NVIDIA GPUs: mma, wgmma, TMA, shuffles."""

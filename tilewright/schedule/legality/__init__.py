@@ -1,0 +1,1 @@
+"""Dependences, by isl: whether a step or a whole trace is legal."""

@@ -1,0 +1,67 @@
+"""`narrow_sum(block)`: a sum of products that are widened is formed in the products' own type.
+
+    alloc C: f32[M, N]                              alloc C: f16[M, N]
+    block "C" ... init { C[i, j] = 0.0 }      →     block "C" ... init { C[i, j] = 0.0 }
+      { C[i, j] += f32(A[i, k] * B[k, j]) }           { C[i, j] += A[i, k] * B[k, j] }
+    block "y" ... { y[i, j] = C[i, j] }             block "y" ... { y[i, j] = f32(C[i, j]) }
+
+A formula that widens its products, not their factors, allows that for a few terms at a time
+(`tilewright/ops/accumulation.py`): cut a longer reduction with `rfactor` and narrow the parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Cast, Const, Expr, Load, binary, cast, const
+from tilewright.core.dtypes import DType
+from tilewright.ir.loop.nodes import Alloc, Func, Stmt, Store
+from tilewright.ir.loop.walk import buffers
+from tilewright.schedule.analysis.dataflow import allocation, only_buffer
+from tilewright.schedule.analysis.reduction import reduction_of
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
+from tilewright.schedule.tree import block_spine, target_block
+
+
+def narrow_sum(func: Func, block: str) -> Func:
+    """Form a sum in the type of what is widened for it."""
+    found = target_block(block_spine(func, block))
+    buffer = only_buffer(func, found, "narrow-sum")
+    alloc = allocation(func, buffer, "narrow-sum", found)[-1]
+    assert isinstance(alloc, Alloc)
+    reduction = reduction_of(func, found, "narrow-sum")
+    term, start = reduction.term, reduction.start
+    zero = isinstance(start, Const) and start.value == 0
+    if reduction.op != "add" or not zero or not isinstance(term, Cast):
+        message = f'block "{block}" is no sum, from zero, of something that is widened'
+        raise refuse(func, "narrow-sum.sum", message, found)
+    narrow = term.a.dtype
+    known = buffers(func)
+    known[buffer] = replace(alloc.buffer, dtype=narrow)
+    change = _Narrowing(narrow, reduction.target.dtype)
+    return Rebuilder(buffer, known, change.load, change.store).func(func)
+
+
+class _Narrowing:
+    """How accesses to the sums change: what is read is widened, what is added is not."""
+
+    def __init__(self, narrow: DType, wide: DType) -> None:
+        self.narrow = narrow
+        self.wide = wide
+
+    def load(self, load: Load, extents: Extents) -> Expr:
+        """An element, as wide as it was."""
+        return cast(self.wide, replace(load, dtype=self.narrow))
+
+    def store(self, store: Store, extents: Extents) -> Stmt:
+        """The start of a sum, or a step of it."""
+        return replace(store, value=self._narrowed(store.value))
+
+    def _narrowed(self, value: Expr) -> Expr:
+        match value:
+            case Const():
+                return const(value.value, self.narrow)
+            case Cast(_, a) if a.dtype == self.narrow:
+                return a
+        return binary("add", *map(self._narrowed, (value.a, value.b)))  # type: ignore[attr-defined]

@@ -1,0 +1,95 @@
+"""`hold(block, buffer, scope)`: what a block reads of a buffer is read ahead, by loops of its own.
+
+    for i in serial(M) {                        alloc B.held: f32[M] @register
+      block "C" ... {                           for i.B.held in serial(M) {
+        C[v] = A[v] + B[v // 2] }         →       block "B.held" ... { B.held[v] = B[v // 2] }
+    }                                           }
+                                                for i in serial(M) {
+                                                  block "C" ... { C[v] = A[v] + B.held[v] }
+                                                }
+
+What is held has the block's iterators for indices, however the buffer is read. The loops are those
+in which the block stands alone, and of the same kinds: so the same threads have it that need it.
+Reads one after another need not wait for what is written between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.arith.expr import Expr, Load, Var
+from tilewright.arith.walk import loads, rewrite
+from tilewright.ir.loop.access_regions import make_block
+from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
+from tilewright.ir.loop.walk import buffers, rename_loops, rewrite_stmts
+from tilewright.schedule.analysis.dataflow import check_order, written
+from tilewright.schedule.buffer_copy import check_cache
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.tree import (
+    Spine,
+    block_spine,
+    inserted_before,
+    leaves,
+    replaced,
+    target_block,
+)
+
+
+def hold(func: Func, block: str, buffer: str, scope: str) -> Func:
+    """Read what a block needs of a buffer by a nest of its own, before that of the block."""
+    old = target_block(block_spine(func, block))
+    load = _only_load(func, old, buffer)
+    name = hold_name(func, block, buffer, scope)
+    check_cache(func, name, name, scope, 0)
+    known = buffers(func)
+    known[name] = Buffer(name, load.dtype, tuple(it.extent for it in old.iters), scope)
+    place = Load(name, tuple(Var(it.name) for it in old.iters), load.dtype)
+    store = Store(name, place.indices, load)
+    copy = make_block(name, old.iters, store, None, old.predicate, buffers=known)
+
+    def copied(s: Stmt) -> Stmt | None:
+        return copy if s is old else None
+
+    alone = _alone(func, block)
+    after = inserted_before(func, alone, rename_loops(rewrite_stmts(alone[-1], copied), name))
+    after = replaced(after, block_spine(after, block), _reading(old, load, place, known))
+    after = replace(after, body=Alloc(known[name], after.body))
+    check_order(func, after, "hold")
+    return after
+
+
+def _reading(block: Block, load: Load, place: Load, known: dict[str, Buffer]) -> Block:
+    """The block, with what is held in place of what it loaded."""
+
+    def held(e: Expr) -> Expr | None:
+        return place if e is load else None
+
+    assert isinstance(block.body, Store)
+    body = replace(block.body, value=rewrite(block.body.value, held))
+    made = make_block(block.name, block.iters, body, None, block.predicate, buffers=known)
+    return replace(made, annotations=block.annotations)
+
+
+def _only_load(func: Func, block: Block, buffer: str) -> Load:
+    """The one way in which a block, which is a formula at each point, reads a buffer."""
+    body = block.body
+    found = {x for x in loads(body.value) if x.buffer == buffer} if isinstance(body, Store) else ()
+    plain = block.init is None and all(it.kind == "S" for it in block.iters)
+    if len(found) != 1 or not plain or buffer in written(block):
+        message = f'block "{block.name}" does not read {buffer!r} in one way at each point'
+        raise refuse(func, "hold.block", message, block)
+    return next(iter(found))
+
+
+def _alone(func: Func, block: str) -> Spine:
+    """The way to the outermost loop with nothing but the block in it."""
+    spine = block_spine(func, block)
+    for n, s in enumerate(spine):
+        if isinstance(s, For | Block) and list(leaves(s)) == [spine[-1]]:
+            return spine[: n + 1]
+    return spine
+
+
+def hold_name(func: Func, block: str, buffer: str, scope: str) -> str:
+    """The name of what is held: both the block that reads it and its buffer."""
+    return f"{buffer}.held"

@@ -1,0 +1,264 @@
+"""`to_product(block, m, n, k)`: a sum of products becomes a product of two matrices.
+
+    for n, w, o, r, c in serial(...) {              for b, k, i in serial(1, K, M) {
+      block "y" { y[n, w, o] +=                       block "y.left" { y.left[b, k, i] = a[...] }
+        x[n, w + r, c] * a[o, r, c] }               }
+    }                                               for b, k, j in serial(1, K, N) {
+    for n, w, o in serial(...) {                      block "y.right" { y.right[b, k, j] = x[...] }
+      block "z" { z[n, w, o] =               →      }
+        f(y[n, w, o]) }                             for b, i, j, k in serial(1, M, N, K) {
+    }                                                 block "y" { y.sum[b, i, j] +=
+                                                        y.left[b, k, i] * y.right[b, k, j] }
+                                                    }
+                                                    for b, i, j in serial(1, M, N) {
+                                                      block "z" { z[...] = f(y.sum[b, i, j]) }
+                                                    }
+
+The axes that number rows become one, as do those of columns, batches and of the sum; rows, columns
+and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
+have: behind the last row or column, which nothing reads, with whatever they have room for. Then
+tiles of any such product are computed alike: convolutions, too. See `schedule/analysis/gemm.py`.
+The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
+which order the dimensions of the two matrices come. With `swapped` it is the transposed product:
+rows are columns, and the operands change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tilewright.arith.expr import (
+    TRUE,
+    Binary,
+    Cast,
+    Expr,
+    Load,
+    Var,
+    ceildiv,
+    const,
+    product,
+)
+from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.walk import rewrite, substitute
+from tilewright.core.node import node
+from tilewright.ir.loop.access_regions import make_block
+from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
+from tilewright.ir.loop.walk import buffers, seq, substitute_stmt
+from tilewright.schedule.analysis.dataflow import allocation, only_buffer, readers
+from tilewright.schedule.analysis.gemm import (
+    ProductRoles,
+    operand_load,
+    product_roles,
+    swapped_roles,
+)
+from tilewright.schedule.diagnostics import refuse
+from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.tree import block_spine, outermost, replaced, target_block
+
+
+def to_product(
+    func: Func,
+    block: str,
+    m: int,
+    n: int,
+    k: int,
+    left: str = "km",
+    right: str = "kn",
+    swapped: int = 0,
+) -> Func:
+    """Bring a sum of products, and what reads it, into the form of a product of matrices."""
+    spine = block_spine(func, block)
+    old = target_block(spine)
+    roles = product_roles(old, vectors=True)
+    if roles is None:
+        message = f'block "{block}" is not a sum of products of two loads'
+        raise refuse(func, "to-product.block", message, old)
+    roles = swapped_roles(roles) if swapped else roles
+    buffer = only_buffer(func, old, "to-product")
+    allocation(func, buffer, "to-product", old)
+    made = _Product(func, old, roles, buffer, (m, n, k), (left, right))
+    reader = made.reader()
+    after = replaced(func, outermost(spine), made.nests())
+    after = replaced(after, outermost(block_spine(after, reader.name)), made.read(reader))
+    dropped = allocation(after, buffer, "to-product")
+    assert isinstance(dropped[-1], Alloc)
+    after = replaced(after, dropped, dropped[-1].body)
+    body = after.body
+    for b in (made.left, made.right, made.sum):
+        body = Alloc(b, body)
+    return replace(after, body=body)
+
+
+@node
+class _Axis:
+    """One axis made of several: its loop variable, how far it goes and is rounded up."""
+
+    name: str
+    iters: tuple[Iter, ...]
+    extent: Expr
+    padded: Expr
+
+    @property
+    def var(self) -> Var:
+        return Var(f"v.{self.name}")
+
+    @property
+    def inside(self) -> Expr:
+        """The condition under which a number of the rounded axis is one of the axis."""
+        return TRUE if prove(self.padded <= self.extent) else self.var < self.extent
+
+    def values(self) -> dict[str, Expr]:
+        """What the axes that it is made of are at its variable."""
+        found: dict[str, Expr] = {}
+        rest: Expr = self.var
+        for it in reversed(self.iters[1:]):
+            found[it.name] = simplify(rest % it.extent)
+            rest = simplify(rest // it.extent)
+        return {**found, self.iters[0].name: rest} if self.iters else found
+
+
+def _axis(name: str, iters: Sequence[Iter], multiple: int) -> _Axis:
+    extent = simplify(product(tuple(it.extent for it in iters)))
+    padded = simplify(ceildiv(extent, multiple) * multiple)
+    if prove((extent % multiple).eq(0)):
+        padded = extent
+    return _Axis(name, tuple(iters), extent, padded)
+
+
+def _is_room(indices: Sequence[Expr], buffer: Buffer, extents: Mapping[str, Expr]) -> bool:
+    """Whether a buffer has elements at all of some indices."""
+    pairs = zip(indices, buffer.shape, strict=True)
+    return all(prove(index < size, extents) for index, size in pairs)
+
+
+class _Product:
+    """The parts of a product of matrices."""
+
+    def __init__(
+        self,
+        func: Func,
+        block: Block,
+        roles: ProductRoles,
+        buffer: str,
+        multiples: tuple[int, int, int],
+        orders: tuple[str, str],
+    ) -> None:
+        m, n, k = multiples
+        self.func = func
+        self.block = block
+        self.roles = roles
+        self.buffer = buffer
+        self.known = buffers(func)
+        self.b = _axis("b", roles.batch, 1)
+        self.m = _axis("m", roles.rows, m)
+        self.n = _axis("n", roles.columns, n)
+        self.k = _axis("k", roles.depth, k)
+        self.values = {
+            name: value
+            for a in (self.b, self.m, self.n, self.k)
+            for name, value in a.values().items()
+        }
+        axes = {"m": self.m, "n": self.n, "k": self.k}
+        self.left_axes, self.right_axes = (
+            (self.b, *(axes[letter] for letter in order)) for order in orders
+        )
+        self.left = self._operand("left", self.left_axes, roles.left)
+        self.right = self._operand("right", self.right_axes, roles.right)
+        shape = tuple(a.padded for a in (self.b, self.m, self.n))
+        self.sum = Buffer(f"{buffer}.sum", self.known[buffer].dtype, shape)
+        self.known |= {b.name: b for b in (self.left, self.right, self.sum)}
+
+    def _operand(self, word: str, axes: Sequence[_Axis], operand: Expr) -> Buffer:
+        shape = tuple(a.padded for a in axes)
+        return Buffer(f"{self.buffer}.{word}", operand_load(operand).dtype, shape)
+
+    def nests(self) -> Stmt:
+        """Both matrices, and their product."""
+        return seq(
+            self._copied(self.left, self.left_axes, self.roles.left),
+            self._copied(self.right, self.right_axes, self.roles.right),
+            self._summed(),
+        )
+
+    def _copied(self, to: Buffer, axes: Sequence[_Axis], operand: Expr) -> Stmt:
+        load = operand_load(operand)
+        extents = {a.var.name: a.padded for a in axes}
+        indices = tuple(simplify(substitute(i, self.values), extents) for i in load.indices)
+        room = _is_room(indices, self.known[load.buffer], extents)
+        first, second = (TRUE if room and a is not self.k else a.inside for a in axes[1:])
+        mask = first & second
+        if load.mask is not None:
+            mask = mask & simplify(substitute(load.mask, self.values), extents)
+        value = Load(load.buffer, indices, load.dtype, None if mask is TRUE else mask)
+        store = Store(to.name, tuple(a.var for a in axes), value)
+        word = to.name.rpartition(".")[2]
+        return self._nest(f"{self.block.name}.{word}", axes, store)
+
+    def _summed(self) -> Stmt:
+        left, right = (
+            self._factor(operand, Load(to.name, tuple(a.var for a in axes), to.dtype))
+            for operand, to, axes in (
+                (self.roles.left, self.left, self.left_axes),
+                (self.roles.right, self.right, self.right_axes),
+            )
+        )
+        indices = (self.b.var, self.m.var, self.n.var)
+        total = Load(self.sum.name, indices, self.sum.dtype)
+        step = Store(total.buffer, total.indices, total + Binary("mul", left, right))
+        start = Store(total.buffer, total.indices, const(0, self.sum.dtype))
+        return self._nest(self.block.name, (self.b, self.m, self.n, self.k), step, start)
+
+    def _factor(self, operand: Expr, load: Load) -> Expr:
+        return Cast(operand.dtype, load) if isinstance(operand, Cast) else load
+
+    def _nest(self, name: str, axes: Sequence[_Axis], body: Stmt, init: Stmt | None = None) -> Stmt:
+        iters = tuple(
+            Iter(a.var.name, "R" if init is not None and a is self.k else "S", a.padded, loop)
+            for a in axes
+            for loop in (Var(f"{name}.{a.name}"),)
+        )
+        nest: Stmt = make_block(name, iters, body, init, buffers=self.known)
+        for a in reversed(axes):
+            nest = For(f"{name}.{a.name}", a.padded, "serial", nest)
+        return nest
+
+    def reader(self) -> Block:
+        """The one block that reads the sum, each element where it writes one."""
+        found = readers(self.func, self.buffer)
+        leaf = found[0][-1] if len(found) == 1 else None
+        if not isinstance(leaf, Block) or not isinstance(leaf.body, Store) or leaf.init is not None:
+            message = f'what block "{self.block.name}" sums must have one reader, which is no sum'
+            raise refuse(self.func, "to-product.reader", message, self.block)
+        return leaf
+
+    def read(self, reader: Block) -> Stmt:
+        """The reader, over the rows and columns of the product."""
+        axes = (self.b, self.m, self.n)
+        values, extents = self._reader_values(reader), {a.var.name: a.extent for a in axes}
+        total = Load(self.sum.name, tuple(a.var for a in axes), self.sum.dtype)
+
+        def load(e: Expr) -> Expr | None:
+            return total if isinstance(e, Load) and e.buffer == self.buffer else None
+
+        body = substitute_stmt(reader.body, values)
+        assert isinstance(body, Store)
+        indices = tuple(simplify(i, extents) for i in body.indices)
+        value = rewrite(tidy_loads(body.value, extents), load)
+        body = Store(body.buffer, indices, value, body.mask)
+        iters = tuple(Iter(a.var.name, "S", a.extent, Var(f"{reader.name}.{a.name}")) for a in axes)
+        nest: Stmt = make_block(reader.name, iters, body, buffers=self.known)
+        for a in reversed(axes):
+            nest = For(f"{reader.name}.{a.name}", a.extent, "serial", nest)
+        return nest
+
+    def _reader_values(self, reader: Block) -> dict[str, Expr]:
+        """What the reader's axes are at rows and columns: it must read at its axes as they are."""
+        (region,) = (r for r in reader.reads if r.buffer == self.buffer)
+        assert isinstance(self.block.body, Store)
+        pairs = zip(region.ranges, self.block.body.indices, strict=True)
+        values = {str(start): self.values[str(index)] for (start, _), index in pairs}
+        if set(values) != {it.name for it in reader.iters}:
+            message = f'block "{reader.name}" does not read {self.buffer!r} element by element'
+            raise refuse(self.func, "to-product.index", message, reader)
+        return values

@@ -1,0 +1,350 @@
+"""A worker process as the tuner sees it: a request goes in, a reply or a failure comes out.
+
+Requests and replies are lines of JSON (`worker_loop.py` is the other end); the first line of a
+process says that it is ready. One that is killed, ends, runs out of memory or out of time answers
+with a failure that says so, and the next request starts a new one. Nothing here blocks but `wait`,
+so that one thread serves many workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from tilewright.core.config import inherited_environment
+from tilewright.core.errors import TuneError
+
+_ROOT = Path(__file__).resolve().parents[3]
+# Only the end of what a worker printed is kept: the last words say why it ended.
+_LAST_WORDS = 4096
+_LONGEST_REASON = 300
+_CHUNK = 1 << 16
+_GRACE = 1.0  # seconds from the end of a process's output to its own
+_ERROR_LINE = re.compile(r"[\w.]*(Error|ERROR|Exception)\b")
+_NO_MEMORY = ("MemoryError", "out of memory", "bad_alloc", "Cannot allocate memory")
+# Libraries that would start threads beside those of the model.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+START_SECONDS = 60.0
+"""How long a process may take to become ready."""
+
+STARTS = 3
+"""How often one is started that is killed before it is ready: nobody's fault, until it is."""
+
+DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
+"""Failures that what a worker did before may be to blame for."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may use: bytes of memory, bytes of any file that it writes."""
+
+    memory: int = 8 << 30
+    file: int = 4 << 30
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request: the reply, or a failure such as `crashed: SIGSEGV`.
+
+    One that begins with `start` is no fault of the request: there is no worker to answer it.
+    """
+
+    reply: Mapping[str, Any]
+    failure: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The word that a failure begins with."""
+        return self.failure.partition(":")[0]
+
+
+class WorkerProcess:
+    """One process, started when it is needed; `served` counts what it has answered since."""
+
+    def __init__(self, argv: Sequence[str], limits: Limits | None = None) -> None:
+        self.argv = tuple(argv)
+        self.limits = limits or Limits()
+        self.served = 0
+        self.answer: Answer | None = None
+        self.deadline = 0.0
+        self._seconds = 0.0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._request = b""
+        self._outgoing = b""
+        self._incoming = b""
+        self._said = b""
+        self._silent = False
+        self._starting = False
+        self._starts = 0
+        self._kills = 0
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def ask(self, request: Mapping[str, Any], seconds: float) -> Answer:
+        """Send a request and wait for what comes of it."""
+        self.begin(request, seconds)
+        return self.finish()
+
+    def finish(self) -> Answer:
+        """Wait for what comes of the request."""
+        try:
+            wait([self])
+        except BaseException:
+            self.close()  # the answer would be taken for that of the next request
+            raise
+        return self.take()
+
+    def begin(self, request: Mapping[str, Any], seconds: float) -> None:
+        """Send a request that is to be answered within `seconds`; see `wait`."""
+        assert self.answer is None
+        if self._process is not None and self._process.poll() is not None:
+            self.close()  # it went while it had nothing to do, which is nobody's failure
+        self._starts = 0
+        if self._process is None:
+            self._start()
+        while self.served and not self._silent and self._hear():
+            pass  # what it said about an earlier request
+        self._request = json.dumps(request).encode() + b"\n"
+        self._seconds = seconds
+        self._speak()
+
+    def take(self) -> Answer:
+        """What came of the request; the worker is free for the next."""
+        answer, self.answer = self.answer, None
+        assert answer is not None
+        return answer
+
+    def close(self) -> None:
+        """End the process and those it started, whatever they are doing; a request is dropped."""
+        self._stop()
+        self.answer = None
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Listen to the process, and speak if there is something left to say."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        selector.register(self._process.stdout, selectors.EVENT_READ, self)
+        if not self._silent:
+            assert self._process.stderr is not None
+            selector.register(self._process.stderr, selectors.EVENT_READ, self)
+        if self._outgoing:
+            assert self._process.stdin is not None
+            selector.register(self._process.stdin, selectors.EVENT_WRITE, self)
+
+    def advance(self, pipe: Any) -> None:
+        """Read from a pipe that has something, or write to one that can take something."""
+        assert self._process is not None
+        if pipe is self._process.stdin:
+            self._write(self._process.stdin)
+        elif pipe is self._process.stderr:
+            self._hear()
+        else:
+            self._read(self._process.stdout)
+
+    def expire(self) -> None:
+        """Give up: the time is over."""
+        seconds = START_SECONDS if self._starting else self._seconds
+        self._fail(f"timeout: no answer in {seconds:.3g} s")
+
+    def _start(self) -> None:
+        paths = inherited_environment().get("PYTHONPATH", "")
+        variables = {"PYTHONPATH": f"{_ROOT}{os.pathsep}{paths}".rstrip(os.pathsep)}
+        try:
+            process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                # A group of its own: Ctrl-C is for the tuner, and all of a group can be killed.
+                start_new_session=True,
+                env={**inherited_environment(), **_ONE_THREAD, **variables},
+            )
+        except OSError as error:
+            raise TuneError(
+                "measure.start",
+                f"cannot start {self.argv[0]}: {error.strerror}",
+                help="see that it is there and that more processes may be started",
+            ) from error
+        self._process, self.served = process, 0
+        self._starts += 1
+        self._silent, self._starting = False, True
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+        with suppress(ProcessLookupError):
+            # The data of a process, not its address space: reserving addresses costs nothing.
+            _limit(process.pid, resource.RLIMIT_DATA, self.limits.memory)
+            _limit(process.pid, resource.RLIMIT_FSIZE, self.limits.file)
+            _limit(process.pid, resource.RLIMIT_CORE, 0)
+
+    def _speak(self) -> None:
+        """Have the request sent, once the process listens."""
+        self._outgoing = self._request
+        self._incoming = self._said = b""
+        self._kills = _killed_for_memory()
+        seconds = START_SECONDS if self._starting else self._seconds
+        self.deadline = time.monotonic() + seconds
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        try:
+            self._outgoing = self._outgoing[os.write(pipe.fileno(), self._outgoing) :]
+        except BrokenPipeError:
+            self._outgoing = b""  # it has ended, which the other pipes tell
+
+    def _hear(self) -> bool:
+        """Keep the end of what the process prints; whether there may be more."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        try:
+            said = os.read(self._process.stderr.fileno(), _CHUNK)
+        except BlockingIOError:
+            return False
+        self._silent = not said
+        self._said = (self._said + said)[-_LAST_WORDS:]
+        return bool(said)
+
+    def _read(self, pipe: IO[bytes] | None) -> None:
+        assert pipe is not None
+        chunk = os.read(pipe.fileno(), _CHUNK)
+        self._incoming += chunk
+        if not chunk:
+            self._ended()
+        while b"\n" in self._incoming and self.answer is None:
+            line, _, self._incoming = self._incoming.partition(b"\n")
+            self._reply(line)
+
+    def _reply(self, line: bytes) -> None:
+        if self._starting:
+            self._starting = False
+            self.deadline = time.monotonic() + self._seconds
+            return
+        try:
+            reply = json.loads(line)
+            failure = reply.get("failure", "")
+        except (ValueError, AttributeError):
+            self._fail(f"crashed: it answered {line[:80]!r}")
+            return
+        self.served += 1
+        self.answer = Answer({} if failure else reply, failure)
+
+    def _ended(self) -> None:
+        """The process has gone, or closed its output and might as well."""
+        assert self._process is not None
+        try:
+            status = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._fail("crashed: it closed its output")
+            return
+        while self._hear():
+            pass
+        words = self._said.decode(errors="replace")
+        killed = status == -signal.SIGKILL and _killed_for_memory() > self._kills
+        if self._starting and status < 0 and not killed and self._starts < STARTS:
+            self._stop()
+            self._start()
+            self._speak()
+        else:
+            self._fail(_failure(status, words, killed))
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    def _fail(self, failure: str) -> None:
+        self.answer = Answer({}, f"start: {failure}" if self._starting else failure)
+        self._stop()
+
+
+def check_started(answer: Answer) -> None:
+    """Raise if there was no worker to answer: then there is none for other candidates either."""
+    if answer.kind == "start":
+        raise TuneError(
+            "measure.start",
+            f"a worker did not start: {answer.failure.removeprefix('start: ')}",
+            help="see that its interpreter has tilewright and what it needs, and memory enough",
+        )
+
+
+def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
+    """Those of the workers that have an answer, as soon as there is one."""
+    while not (done := [worker for worker in workers if worker.answer is not None]):
+        with selectors.DefaultSelector() as selector:
+            for worker in workers:
+                worker.register(selector)
+            left = min(worker.deadline for worker in workers) - time.monotonic()
+            ready = selector.select(max(0.0, left))
+        for key, _ in ready:
+            if key.data.answer is None and not key.fileobj.closed:  # type: ignore[union-attr]
+                key.data.advance(key.fileobj)
+        now = time.monotonic()
+        for worker in workers:
+            if worker.answer is None and worker.deadline <= now:
+                worker.expire()
+    return done
+
+
+def _limit(process: int, kind: int, most: int) -> None:
+    """Limit what a process may use, further than it is already."""
+    _, hard = resource.prlimit(process, kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.prlimit(process, kind, (most, most))
+
+
+def _failure(status: int, words: str, killed_for_memory: bool) -> str:
+    """What to call the end of a process."""
+    reason = _reason(words)
+    if killed_for_memory or any(mark in words for mark in _NO_MEMORY):
+        return f"memory: {reason or 'killed by the system'}"
+    name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+    return f"crashed: {name}{f': {reason}' if reason else ''}"
+
+
+def _reason(text: str) -> str:
+    """The line of what a process said that tells why it ended: an error's, or the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if _ERROR_LINE.match(line)]
+    return (named or lines or [""])[-1][:_LONGEST_REASON]
+
+
+def _killed_for_memory() -> int:
+    """How often Linux has killed a process for lack of memory; 0 where it does not tell."""
+    with suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

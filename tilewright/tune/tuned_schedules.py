@@ -1,0 +1,137 @@
+"""What the comparisons in records say: which trace a workload gets instead of the built-in one.
+
+A comparison that the trace won has no failure; else that begins with `LEVEL` or `SLOWER`. Of
+several comparisons of a trace under the same conditions the newest counts. A trace is good if it
+won somewhere and was slower nowhere; the best is the one that gained most. All of that holds for
+the rival of the comparison only: a built-in schedule that has changed since was not beaten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from tilewright.core.errors import ConfigError
+from tilewright.core.node import node
+from tilewright.target.cpu import Target
+from tilewright.target.target import Machine
+from tilewright.tune.records import Record, Records
+from tilewright.tune.target_key import is_similar, target_text
+from tilewright.tune.workload import distance, structure
+
+LEVEL = "not faster"
+SLOWER = "slower"
+
+
+@node
+class Verdict:
+    """A trace that is faster than `rival`, how much (1.25: a quarter), and since when."""
+
+    trace: str
+    rival: str
+    gain: float
+    measured_at: float
+    exact: bool = True
+
+
+class Verdicts:
+    """The verdicts of one target, by the hashes of workloads.
+
+    With `texts`, those of all workloads that have verdicts, a workload without its own verdict
+    gets the one of the nearest workload of the same structure.
+    """
+
+    def __init__(self, records: Iterable[Record], texts: Mapping[str, str] | None = None) -> None:
+        self._of: dict[str, list[Verdict]] = {}
+        for workload, found in _by_workload(records).items():
+            good = list(filter(None, (_verdict(one) for one in _by_trace(found).values())))
+            if good:
+                self._of[workload] = sorted(good, key=lambda v: (-v.gain, v.trace))
+        self._alike: dict[str, list[str]] = {}
+        self._texts = texts or {}
+        for workload in sorted(self._of.keys() & self._texts.keys()):
+            self._alike.setdefault(structure(self._texts[workload]), []).append(workload)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @property
+    def identity(self) -> str:
+        """The same text for the same verdicts, whatever else was measured."""
+        verdicts = {
+            workload: [[v.trace, v.rival, v.gain] for v in found]
+            for workload, found in self._of.items()
+        }
+        texts = {
+            workload: self._texts[workload] for found in self._alike.values() for workload in found
+        }
+        content = json.dumps([verdicts, texts], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def of(self, workload: str) -> list[Verdict]:
+        """The verdicts of a workload, against any rival; the best first."""
+        return self._of.get(workload, [])
+
+    def near(self, text: str) -> list[Verdict]:
+        """The best verdicts of workloads of the same structure, the nearest first."""
+        alike = self._alike.get(structure(text), [])
+        ordered = sorted(alike, key=lambda workload: distance(text, self._texts[workload]))
+        return [
+            Verdict(v.trace, v.rival, v.gain, v.measured_at, exact=False)
+            for workload in ordered
+            for v in self._of[workload][:1]
+        ]
+
+
+def read_verdicts(path: Path, target: Machine, nearest: bool = False) -> Verdicts:
+    """The verdicts in a file for a target; for those of the nearest, also of similar machines."""
+    if not isinstance(target, Target):
+        raise ConfigError(
+            "tuned.target",
+            f"records are of processors, not of {target.cpu}",
+            help="compile for it without records",
+        )
+    with Records(path, read_only=True) as records:
+        if not nearest:
+            return Verdicts(records.comparisons(target_text(target)))
+        found = [r for r in records.comparisons() if is_similar(r.target, target)]
+        return Verdicts(found, records.workloads())
+
+
+def typical(times: Sequence[float]) -> float:
+    """A time by which to tell of many: a quarter was faster. Others on the machine only add."""
+    return sorted(times)[len(times) // 4]
+
+
+def _by_workload(records: Iterable[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.workload, []).append(record)
+    return found
+
+
+def _by_trace(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """The newest comparisons of each trace with a rival, one for all equal conditions."""
+    newest: dict[tuple[object, ...], Record] = {}
+    for record in sorted(records, key=lambda r: (r.measured_at, r.id)):
+        newest[record.trace, record.rival, record.target, record.conditions] = record
+    found: dict[tuple[str, str], list[Record]] = {}
+    for record in newest.values():
+        found.setdefault((record.trace, record.rival), []).append(record)
+    return found
+
+
+def _verdict(comparisons: list[Record]) -> Verdict | None:
+    """What comparisons of one trace with one rival come to."""
+    won = [record for record in comparisons if not record.failure]
+    if not won or any(record.failure.startswith(SLOWER) for record in comparisons):
+        return None
+    timed = [r for r in comparisons if r.times and r.rival_times]
+    gains = [math.log(typical(r.rival_times) / typical(r.times)) for r in timed]
+    gain = math.exp(fmean(gains)) if gains else 1.0
+    last = max(record.measured_at for record in comparisons)
+    return Verdict(comparisons[0].trace, comparisons[0].rival, gain, last)
