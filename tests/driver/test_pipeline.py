@@ -33,7 +33,7 @@ def test_what_a_gpu_has_instead():
     assert {p.name for p in own} <= {*names}
     assert "winograd" not in names
     assert all(p.doc.endswith(".") for p in own)
-    assert find_pass("pad-channels") is ON_GPU["winograd"][0]
+    assert find_pass("pad-for-tensor-cores") is ON_GPU["winograd"][0]
 
 
 @pytest.mark.parametrize("precision", ["f32", "fp16", "bf16", "tf32"])

@@ -18,9 +18,9 @@ from tilewright.ops.conv.winograd import WinogradAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.slicing import ConcatAttrs
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
-from tilewright.passes.fuse import MOST_NODES, MOST_READS, Refusal, fuse, fuse_with_report
+from tilewright.passes.fuse import MOST_NODES, MOST_READS, WhyNotFused, fuse, fuse_with_report
 
 
 class _Maker(GraphBuilder):
@@ -38,7 +38,7 @@ def groups(graph: Graph) -> list[tuple[str, list[str]]]:
     ]
 
 
-def reasons(refusals: tuple[Refusal, ...]) -> list[str]:
+def reasons(refusals: tuple[WhyNotFused, ...]) -> list[str]:
     return [r.reason for r in refusals]
 
 
@@ -75,7 +75,7 @@ def unfused(graph: Graph) -> Graph:
 @pytest.mark.parametrize("seed", range(30))
 def test_groups_of_random_models_keep_order_and_meaning(seed: int) -> None:
     """`verify_graph` refuses a value that is read before it is made, so a cycle would show."""
-    before = eliminate_dead(decompose(random_model(seed)))
+    before = dce(decompose(random_model(seed)))
     after = fuse(before)
     verify_graph(after)
     flat = unfused(after)
@@ -89,7 +89,7 @@ def test_groups_of_random_models_keep_order_and_meaning(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_are_in_order(seed: int) -> None:
-    after = fuse(eliminate_dead(decompose(random_graph(seed))))
+    after = fuse(dce(decompose(random_graph(seed))))
     verify_graph(after)
     verify_graph(unfused(after))
 

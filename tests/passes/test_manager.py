@@ -11,11 +11,11 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.canonicalize.cse import merge_equal
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.cse import cse
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.manager import GraphPass, PassLog, run_passes
 
-PASSES = (GraphPass("merge_equal", merge_equal), GraphPass("eliminate_dead", eliminate_dead))
+PASSES = (GraphPass("cse", cse), GraphPass("dce", dce))
 
 
 def _graph() -> Graph:
@@ -30,7 +30,7 @@ def test_each_pass_is_recorded():
     after = run_passes(_graph(), PASSES, log)
     assert [n.op for n in after.nodes] == ["relu"]
     merged, dead = log.records
-    assert (merged.name, merged.changed, merged.nodes_after) == ("merge_equal", False, 2)
+    assert (merged.name, merged.changed, merged.nodes_after) == ("cse", False, 2)
     assert (dead.changed, dead.nodes_before, dead.nodes_after) == (True, 2, 1)
     lines = log.table().splitlines()
     assert "(unchanged)" in lines[0]
@@ -64,11 +64,11 @@ def test_what_is_verified(level, found, wrong):
 
 
 def test_graphs_are_printed_and_dumped(capsys, tmp_path):
-    with override(print_after="eliminate_dead", dump="passes", dump_dir=str(tmp_path)):
+    with override(print_after="dce", dump="passes", dump_dir=str(tmp_path)):
         after = run_passes(_graph(), PASSES)
-    assert capsys.readouterr().out == f"# after eliminate_dead\n{print_graph(after)}\n"
-    assert [p.name for p in (tmp_path / "f").iterdir()] == ["01-eliminate_dead.txt"]
-    assert (tmp_path / "f" / "01-eliminate_dead.txt").read_text() == print_graph(after)
+    assert capsys.readouterr().out == f"# after dce\n{print_graph(after)}\n"
+    assert [p.name for p in (tmp_path / "f").iterdir()] == ["01-dce.txt"]
+    assert (tmp_path / "f" / "01-dce.txt").read_text() == print_graph(after)
 
 
 def test_a_pass_with_nothing_to_do_is_not_run_again_on_the_same_graph():
@@ -83,4 +83,4 @@ def test_a_pass_with_nothing_to_do_is_not_run_again_on_the_same_graph():
     log = PassLog()
     run_passes(_graph(), (looking, looking, PASSES[1], looking, looking), log)
     assert len(runs) == 2
-    assert [r.name for r in log.records] == ["look", "look", "eliminate_dead", "look", "look"]
+    assert [r.name for r in log.records] == ["look", "look", "dce", "look", "look"]

@@ -46,7 +46,7 @@ from tilewright.driver.program.linearize import (
 from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
 from tilewright.ir.types import Shape, TensorType
-from tilewright.passes.memory.plan_memory import Lifetime, MemoryPlan, plan_memory
+from tilewright.passes.memory.plan_memory import LiveRange, MemoryPlan, plan_memory
 from tilewright.target.target import Machine
 
 # The module that calls the kernels one after another.
@@ -61,7 +61,7 @@ class ModelBuild:
     target: Machine
     flat: Flat = field(default_factory=Flat)
     weights: WeightTable = field(default_factory=WeightTable)
-    buffers: list[Lifetime] = field(default_factory=list)
+    buffers: list[LiveRange] = field(default_factory=list)
     plan: MemoryPlan | None = None
     code: ModelCode | None = None
     # What a run that ends with a status other than 0 means.
@@ -152,7 +152,7 @@ class _Placer:
                 last[root] = max(last.get(root, 0), self.moment[number])
         return last
 
-    def lifetimes(self) -> list[Lifetime]:
+    def lifetimes(self) -> list[LiveRange]:
         """The buffers of the arena; an in-place result extends the life of what it overwrites.
 
         The steps of branches count on one after the other, so that what they compute shares bytes;
@@ -178,14 +178,14 @@ class _Placer:
                 born.setdefault(owner, number)
                 ends[owner] = max(ends.get(owner, 0), self.last_use.get(root, 0), number)
         buffers = [
-            Lifetime(name, self._bytes(name), first, ends[name]) for name, first in born.items()
+            LiveRange(name, self._bytes(name), first, ends[name]) for name, first in born.items()
         ]
         for number, step in enumerate(self.build.steps):
             for i, w in enumerate(step.kernel.workspaces):
                 size = simplify(w.shape[0] * w.dtype.bytes)
                 size = limit(size, self.flat.limits)
                 moment = self.moment[number]
-                buffers.append(Lifetime(_workspace(number, i), size, moment, moment))
+                buffers.append(LiveRange(_workspace(number, i), size, moment, moment))
         return buffers
 
     def _in_place(self, number: int, step: Step, output: str, ends: dict[str, int]) -> str | None:

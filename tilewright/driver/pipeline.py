@@ -15,82 +15,82 @@ from itertools import chain
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.core.errors import ConfigError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.passes.algebra.combine_parallel_matmuls import stack_matmuls
-from tilewright.passes.algebra.fold_scale_bias import fold_affine
-from tilewright.passes.algebra.merge_embedding_lookups import join_tables
-from tilewright.passes.algebra.one_hot_matmul_to_gather import look_up_rows
+from tilewright.passes.algebra.combine_parallel_matmuls import combine_parallel_matmuls
+from tilewright.passes.algebra.fold_scale_bias import fold_scale_bias
+from tilewright.passes.algebra.merge_embedding_lookups import merge_embedding_lookups
+from tilewright.passes.algebra.one_hot_matmul_to_gather import one_hot_matmul_to_gather
 from tilewright.passes.algebra.simplify_algebra import simplify_algebra
 from tilewright.passes.algebra.split_matmuls import split_matmuls
-from tilewright.passes.algebra.topk_to_sort import sort_rows
-from tilewright.passes.attention.fold_repeat_kv import share_heads
-from tilewright.passes.attention.fuse_attention import form_attention
-from tilewright.passes.attention.pack_gqa import join_heads
+from tilewright.passes.algebra.topk_to_sort import topk_to_sort
+from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
+from tilewright.passes.attention.fuse_attention import fuse_attention
+from tilewright.passes.attention.pack_gqa import pack_gqa
 from tilewright.passes.attention.tile_attention import tile_attention
-from tilewright.passes.canonicalize.cse import merge_equal
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.cse import cse
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
 from tilewright.passes.canonicalize.eliminate_noop import eliminate_noop
 from tilewright.passes.canonicalize.fold_constants import fold_constants
 from tilewright.passes.canonicalize.infer_types import infer_types
-from tilewright.passes.canonicalize.simplify_conditionals import simplify_control
+from tilewright.passes.canonicalize.simplify_conditionals import simplify_conditionals
 from tilewright.passes.canonicalize.simplify_loops import simplify_loops
-from tilewright.passes.canonicalize.unify_dims import apply_checks
-from tilewright.passes.conv.fold_pad_into_conv import absorb_pads
-from tilewright.passes.conv.pad_for_tensor_cores import pad_channels
+from tilewright.passes.canonicalize.unify_dims import unify_dims
+from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
+from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 from tilewright.passes.conv.separate_resizes import separate_resizes
-from tilewright.passes.conv.split_conv_groups import split_groups
-from tilewright.passes.conv.trim_padding_taps import trim_windows
+from tilewright.passes.conv.split_conv_groups import split_conv_groups
+from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 from tilewright.passes.conv.winograd import winograd
 from tilewright.passes.fuse import fuse, fuse_with_report
 from tilewright.passes.layout.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.layout.sink_reshapes import sink_reshapes
 from tilewright.passes.layout.sink_transposes import sink_transposes
 from tilewright.passes.manager import GraphPass, PassLog
-from tilewright.passes.memory.copy_aliased_outputs import distinct_outputs
-from tilewright.passes.memory.eliminate_concat import place_parts
-from tilewright.passes.memory.factor_concats import nest_concats
-from tilewright.passes.precision.bf16_attention import round_attention
-from tilewright.passes.precision.bf16_matmuls import lower_precision
-from tilewright.passes.precision.pack_subbyte_constants import pack_constants
-from tilewright.passes.precision.to_mixed_precision import lower_to_f16, short_sums
+from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
+from tilewright.passes.memory.eliminate_concat import eliminate_concat
+from tilewright.passes.memory.factor_concats import factor_concats
+from tilewright.passes.precision.bf16_attention import bf16_attention
+from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
+from tilewright.passes.precision.pack_subbyte_constants import pack_subbyte_constants
+from tilewright.passes.precision.to_mixed_precision import f16_accumulation, to_mixed_precision
 from tilewright.target.cpu import Target, host
 from tilewright.target.target import Machine, kind_of
 
 # What is added: before which pass, its name, and itself, which takes a machine and a log as well.
 Lowering = tuple[tuple[str, str, Callable[..., Graph]], ...]
 GRAPH_PASSES: tuple[GraphPass, ...] = (
-    GraphPass("apply_checks", apply_checks, whole=True),
+    GraphPass("unify_dims", unify_dims, whole=True),
     GraphPass("decompose", decompose),
     GraphPass("eliminate_noop", eliminate_noop),
     GraphPass("fold_constants", fold_constants),
-    GraphPass("simplify_control", simplify_control),
+    GraphPass("simplify_conditionals", simplify_conditionals),
     GraphPass("simplify_loops", simplify_loops),
-    GraphPass("merge_equal", merge_equal),
-    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("cse", cse),
+    GraphPass("dce", dce),
     GraphPass("simplify_algebra", simplify_algebra),
-    GraphPass("absorb_pads", absorb_pads),
-    GraphPass("trim_windows", trim_windows),
-    GraphPass("look_up_rows", look_up_rows),
-    GraphPass("eliminate_dead", eliminate_dead),
+    GraphPass("fold_pad_into_conv", fold_pad_into_conv),
+    GraphPass("trim_padding_taps", trim_padding_taps),
+    GraphPass("one_hot_matmul_to_gather", one_hot_matmul_to_gather),
+    GraphPass("dce", dce),
     GraphPass("choose_layouts", choose_layouts),
     GraphPass("sink_reshapes", sink_reshapes),
-    GraphPass("join_tables", join_tables),
+    GraphPass("merge_embedding_lookups", merge_embedding_lookups),
     GraphPass("split_matmuls", split_matmuls),
-    GraphPass("eliminate_dead", eliminate_dead),
-    GraphPass("fold_affine", fold_affine),
-    GraphPass("split_groups", split_groups),
+    GraphPass("dce", dce),
+    GraphPass("fold_scale_bias", fold_scale_bias),
+    GraphPass("split_conv_groups", split_conv_groups),
     GraphPass("winograd", winograd),
     GraphPass("separate_resizes", separate_resizes),
-    GraphPass("sort_rows", sort_rows),
+    GraphPass("topk_to_sort", topk_to_sort),
     GraphPass("sink_reshapes", sink_reshapes),
-    GraphPass("eliminate_dead", eliminate_dead),
-    GraphPass("form_attention", form_attention),
-    GraphPass("share_heads", share_heads),
-    GraphPass("eliminate_dead", eliminate_dead),
-    GraphPass("pack_constants", pack_constants),
-    GraphPass("distinct_outputs", distinct_outputs),
-    GraphPass("nest_concats", nest_concats),
-    GraphPass("place_parts", place_parts),
+    GraphPass("dce", dce),
+    GraphPass("fuse_attention", fuse_attention),
+    GraphPass("fold_repeat_kv", fold_repeat_kv),
+    GraphPass("dce", dce),
+    GraphPass("pack_subbyte_constants", pack_subbyte_constants),
+    GraphPass("copy_aliased_outputs", copy_aliased_outputs),
+    GraphPass("factor_concats", factor_concats),
+    GraphPass("eliminate_concat", eliminate_concat),
     GraphPass("fuse", fuse),
 )
 
@@ -98,11 +98,11 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 # What takes the place of another pass on GPUs.
 ON_GPU: dict[str, tuple[GraphPass, ...]] = {
     "choose_layouts": (GraphPass("layouts_of_halves", layouts_of_halves),),
-    "winograd": (GraphPass("pad_channels", pad_channels),),
-    "form_attention": (GraphPass("tile_attention", tile_attention),),
-    "share_heads": (
-        GraphPass("join_heads", join_heads),
-        GraphPass("stack_matmuls", stack_matmuls),
+    "winograd": (GraphPass("pad_for_tensor_cores", pad_for_tensor_cores),),
+    "fuse_attention": (GraphPass("tile_attention", tile_attention),),
+    "fold_repeat_kv": (
+        GraphPass("pack_gqa", pack_gqa),
+        GraphPass("combine_parallel_matmuls", combine_parallel_matmuls),
     ),
 }
 PASSES: dict[str, tuple[GraphPass, ...]] = {
@@ -111,7 +111,7 @@ PASSES: dict[str, tuple[GraphPass, ...]] = {
 }
 
 # Passes that take the machine as `target`; alone they decide for this one.
-TARGETED = (winograd, tile_attention, join_heads, stack_matmuls)
+TARGETED = (winograd, tile_attention, pack_gqa, combine_parallel_matmuls)
 
 
 def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
@@ -144,48 +144,48 @@ def _fuse(log: PassLog, graph: Graph) -> Graph:
 
 def lower_precision_here(graph: Graph) -> Graph:
     """Compute products in bf16 where this machine gains by it."""
-    return lower_precision(graph, host())[0]
+    return bf16_matmuls(graph, host())[0]
 
 
 def lower_to_f16_here(graph: Graph) -> Graph:
     """Compute in f16 from the first product on, if this machine can."""
-    return lower_to_f16(graph, host())[0]
+    return to_mixed_precision(graph, host())[0]
 
 
 def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Compute products in bf16 where the machine gains by it; only where the user allows it."""
-    result, decisions = lower_precision(graph, target)
+    result, decisions = bf16_matmuls(graph, target)
     log.notes += map(str, decisions)
     return result
 
 
 def _lower_to(dtype: DType, target: Machine, log: PassLog, graph: Graph) -> Graph:
     """Compute in a narrow type where the machine can; only where the user allows it."""
-    result, decisions = lower_to_f16(graph, target, dtype)
+    result, decisions = to_mixed_precision(graph, target, dtype)
     log.notes += map(str, decisions)
     return result
 
 
 def round_attention_here(graph: Graph) -> Graph:
     """Compute the products of attention in bf16 where this machine gains by it."""
-    return round_attention(graph, host())[0]
+    return bf16_attention(graph, host())[0]
 
 
 def _round_attention(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Compute the products of attention in bf16; only where the user allows it."""
-    result, decisions = round_attention(graph, target)
+    result, decisions = bf16_attention(graph, target)
     log.notes += map(str, decisions)
     return result
 
 
 def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Let products of f16 sum a few terms at a time in f16."""
-    return short_sums(graph) if target.computes_in_f16 else graph
+    return f16_accumulation(graph) if target.computes_in_f16 else graph
 
 
 def _eliminate_dead(target: Machine, log: PassLog, graph: Graph) -> Graph:
     """Remove the conversions that nobody reads any more."""
-    return eliminate_dead(graph)
+    return dce(graph)
 
 
 def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
@@ -196,8 +196,8 @@ def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
 def _on_gpu(dtype: DType) -> Lowering:
     return (
         ("sink_reshapes", "choose_layouts", _choose_layouts),
-        ("pad_channels", "lower_to_f16", partial(_lower_to, dtype)),
-        ("pad_channels", "eliminate_dead", _eliminate_dead),
+        ("pad_for_tensor_cores", "to_mixed_precision", partial(_lower_to, dtype)),
+        ("pad_for_tensor_cores", "dce", _eliminate_dead),
     )
 
 
@@ -206,13 +206,13 @@ def _on_gpu(dtype: DType) -> Lowering:
 LOWERING: dict[str, dict[str, Lowering]] = {
     "cpu": {
         "bf16": (
-            ("winograd", "lower_precision", _lower_precision),
-            ("share_heads", "round_attention", _round_attention),
+            ("winograd", "bf16_matmuls", _lower_precision),
+            ("fold_repeat_kv", "bf16_attention", _round_attention),
         ),
         "fp16": (
-            ("winograd", "lower_to_f16", partial(_lower_to, F16)),
-            ("winograd", "eliminate_dead", _eliminate_dead),
-            ("distinct_outputs", "short_sums", _short_sums),
+            ("winograd", "to_mixed_precision", partial(_lower_to, F16)),
+            ("winograd", "dce", _eliminate_dead),
+            ("copy_aliased_outputs", "f16_accumulation", _short_sums),
         ),
     },
     "gpu": {
@@ -224,10 +224,10 @@ LOWERING: dict[str, dict[str, Lowering]] = {
 
 # Passes that tools may run besides.
 OTHER_PASSES: tuple[GraphPass, ...] = (
-    GraphPass("lower_precision", lower_precision_here),
-    GraphPass("round_attention", round_attention_here),
-    GraphPass("lower_to_f16", lower_to_f16_here),
-    GraphPass("short_sums", short_sums),
+    GraphPass("bf16_matmuls", lower_precision_here),
+    GraphPass("bf16_attention", round_attention_here),
+    GraphPass("to_mixed_precision", lower_to_f16_here),
+    GraphPass("f16_accumulation", f16_accumulation),
     GraphPass("infer_types", infer_types),
     GraphPass("sink_transposes", sink_transposes),
     *chain.from_iterable(ON_GPU.values()),

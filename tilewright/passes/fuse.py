@@ -45,7 +45,7 @@ MOST_READS = 32
 
 
 @node
-class Refusal:
+class WhyNotFused:
     """Why a producer and its consumer are not one kernel."""
 
     producer: str
@@ -69,7 +69,7 @@ def fuse(graph: Graph) -> Graph:
     return fuse_with_report(graph)[0]
 
 
-def fuse_with_report(graph: Graph) -> tuple[Graph, tuple[Refusal, ...]]:
+def fuse_with_report(graph: Graph) -> tuple[Graph, tuple[WhyNotFused, ...]]:
     """`fuse`, and the reasons for every producer and consumer left apart."""
     fuser = _Fuser(graph)
     for n in graph.nodes:
@@ -83,7 +83,7 @@ class _Fuser:
         self.groups: dict[int, _Group] = {}
         self.group_of: dict[str, _Group] = {}
         self.order = {id(n): i for i, n in enumerate(graph.nodes)}
-        self.refusals: list[Refusal] = []
+        self.refusals: list[WhyNotFused] = []
 
     def place(self, n: Node) -> None:
         """Add a node to the groups of its producers where the rules allow, else start a group."""
@@ -97,7 +97,7 @@ class _Fuser:
             if reason is None:
                 group = self._merge(group, self.group_of[producer.name])
             else:
-                self.refusals.append(Refusal(_label(producer), _label(n), reason))
+                self.refusals.append(WhyNotFused(_label(producer), _label(n), reason))
         group.nodes.append(n)
         group.members.update(n.outputs)
         group.reads.update(i for i in n.inputs if i and i not in group.members)

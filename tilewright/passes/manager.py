@@ -12,7 +12,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.fuse import Refusal
+from tilewright.passes.fuse import WhyNotFused
 from tilewright.passes.regions import map_regions
 
 
@@ -59,7 +59,7 @@ class PassLog:
 
     records: list[PassRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[WhyNotFused] = field(default_factory=list)
 
     def table(self) -> str:
         """One line a pass: time, node count before and after."""

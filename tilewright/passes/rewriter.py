@@ -8,7 +8,7 @@
 A rule sees each node once, in order, with its inputs already rewritten. It gives the value (or the
 values, one an output) that stand in the node's place, adding nodes to `g` as it likes, or `None` to
 keep the node. What is added is named after the node, and a result takes over the node's own name.
-Nodes that nobody reads any more stay behind: `eliminate_dead` removes them.
+Nodes that nobody reads any more stay behind: `dce` removes them.
 """
 
 from __future__ import annotations

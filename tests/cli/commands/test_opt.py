@@ -24,7 +24,7 @@ def _save(text: str = TEXT) -> Path:
 
 def test_chosen_passes() -> None:
     assert succeed("opt", _save(), "-p", "") == TEXT
-    text = succeed("opt", _save(), "-p", "eliminate-noop,merge_equal,eliminate-dead")
+    text = succeed("opt", _save(), "-p", "eliminate-noop,cse,dce")
     assert text == (
         "graph @small(x: f32[N, 4]) {\n"
         "  %1: f32[N, 4] = exp(%x)\n"
@@ -43,9 +43,7 @@ def test_print_after() -> None:
     assert text.count("graph @small") == 2
     assert "# after eliminate_noop\n" in text
     assert "# after fold_constants (unchanged)\n" in text
-    text = succeed(
-        "opt", _save(), "-p", "eliminate_noop,merge_equal", "--print-after", "eliminate-noop"
-    )
+    text = succeed("opt", _save(), "-p", "eliminate_noop,cse", "--print-after", "eliminate-noop")
     assert text.count("graph @small") == 2
     assert text.count("# after") == 1
 
@@ -59,8 +57,8 @@ def test_the_whole_pipeline_on_a_model(mlp_file: Path) -> None:
 
 
 def test_a_graph_that_is_wrong() -> None:
-    assert "merge_equal" in fail("opt", _save(), "-p", "merge", code="pass.unknown")
-    fail("opt", _save(), "--print-after", "merge", code="pass.unknown")
+    assert "cse" in fail("opt", _save(), "-p", "csee", code="pass.unknown")
+    fail("opt", _save(), "--print-after", "csee", code="pass.unknown")
     assert "small.graph:3:" in fail(
         "opt", _save(TEXT.replace("exp(%0)", "exp(0)")), code="parse.syntax"
     )

@@ -11,11 +11,11 @@ from tilewright.arith.expr import Var
 from tilewright.codegen.host.arena_layout import emit_placement
 from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.objects.compile import compile_object
-from tilewright.passes.memory.plan_memory import Placement, place_in_order
+from tilewright.passes.memory.plan_memory import RuntimePlacement, place_in_order
 from tilewright.target.cpu import host
 
 
-def _native(placement: Placement, sizes: list[int]) -> tuple[list[int], int]:
+def _native(placement: RuntimePlacement, sizes: list[int]) -> tuple[list[int], int]:
     module = ModuleText()
     emit_placement(module, placement)
     text = module.text().replace("define internal i64 @tw_place", "define i64 @tw_place")
@@ -37,7 +37,7 @@ def test_native_placement_is_the_planners() -> None:
         count = rng.randrange(1, 30)
         sizes = [64 * rng.randrange(0, 9) for _ in range(count)]
         conflicts = tuple(tuple(j for j in range(i) if rng.random() < 0.4) for i in range(count))
-        placement = Placement(tuple(Var(f"n{i}") for i in range(count)), conflicts)
+        placement = RuntimePlacement(tuple(Var(f"n{i}") for i in range(count)), conflicts)
         offsets, total = _native(placement, sizes)
         assert offsets == place_in_order(sizes, conflicts)
         assert total == max(o + s for o, s in zip(offsets, sizes, strict=True))
@@ -45,6 +45,6 @@ def test_native_placement_is_the_planners() -> None:
 
 def test_native_placement_in_a_row() -> None:
     sizes = [64, 0, 128, 64]
-    placement = Placement(tuple(Var(f"n{i}") for i in range(4)), None)
+    placement = RuntimePlacement(tuple(Var(f"n{i}") for i in range(4)), None)
     assert _native(placement, sizes) == ([0, 64, 64, 192], 256)
     assert place_in_order(sizes, None) == [0, 64, 64, 192]

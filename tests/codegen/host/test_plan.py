@@ -22,7 +22,7 @@ from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.llvm.statements import emit_func
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.ir.loop.text import parse_func
-from tilewright.passes.memory.plan_memory import Placement
+from tilewright.passes.memory.plan_memory import RuntimePlacement
 from tilewright.target.cpu import host
 
 N = Var("N")
@@ -55,7 +55,7 @@ class _Linked:
 
 def test_kernels_run_in_order_on_their_places() -> None:
     """arena = x * w[0:N]; y = arena * x, with the arena's buffer placed behind another one."""
-    placement = Placement((N * 4, N * 4), ((), (0,)))
+    placement = RuntimePlacement((N * 4, N * 4), ((), (0,)))
     middle = place("arena", placement.offsets[1])
     calls = (
         KernelCall("scale", (place("input", 0), place("weights", 64), middle), (N,)),

@@ -77,7 +77,7 @@ def test_a_pass_that_keeps_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     plant("_identity")
     plant("_glance")
     finding = found(bisect(model, deep_input()))
-    assert (finding.kind, finding.name, finding.node) == ("pass", "merge_equal", "mul_7")
+    assert (finding.kind, finding.name, finding.node) == ("pass", "cse", "mul_7")
 
 
 def test_a_wrong_fusion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tilewright.ir.types import OptionalType, SequenceType, tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.fuse import fuse
 
 N = Var("N")
@@ -39,7 +39,7 @@ def _round_trip(graph: Graph) -> Graph:
 def test_random_graphs_round_trip(seed):
     graph = random_graph(seed)
     check_types(_round_trip(graph))
-    check_types(_round_trip(fuse(eliminate_dead(graph))))
+    check_types(_round_trip(fuse(dce(graph))))
 
 
 def test_the_text(golden):

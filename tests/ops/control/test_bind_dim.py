@@ -15,7 +15,7 @@ from tilewright.ops.control.bind_dim import LearnAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.slicing import SliceAttrs
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 
 N, L = Var("N"), Var("L")
 
@@ -55,7 +55,7 @@ def test_more_than_was_planned_for() -> None:
 
 def test_a_size_stays_though_nobody_reads_its_number() -> None:
     graph = picking()
-    assert [n.op for n in eliminate_dead(graph).nodes][:2] == ["true_positions", "learn"]
+    assert [n.op for n in dce(graph).nodes][:2] == ["true_positions", "learn"]
 
 
 def test_types() -> None:

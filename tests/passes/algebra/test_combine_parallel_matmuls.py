@@ -17,12 +17,12 @@ from tilewright.passes.algebra.combine_parallel_matmuls import (
     MOST_PRODUCTS,
     MOST_TURNS,
     TILE,
-    stack_matmuls,
+    combine_parallel_matmuls,
 )
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.fuse import fuse
-from tilewright.passes.memory.copy_aliased_outputs import distinct_outputs
-from tilewright.passes.memory.eliminate_concat import place_parts
+from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
+from tilewright.passes.memory.eliminate_concat import eliminate_concat
 from tilewright.target.gpu import GpuTarget, resolve, with_tf32
 
 H200 = resolve("cuda -arch=sm_90a")
@@ -64,9 +64,9 @@ def start(*rows: Expr | int, dtype: DType = F32) -> tuple[_Maker, str]:
 
 def stacked(graph: Graph) -> Graph:
     """The graph with its stacks, checked to mean the same."""
-    after = eliminate_dead(stack_matmuls(graph, SMALL))
+    after = dce(combine_parallel_matmuls(graph, SMALL))
     assert_same_results(graph, after, rtol=1e-6)
-    assert stack_matmuls(after, SMALL) is after
+    assert combine_parallel_matmuls(after, SMALL) is after
     return after
 
 
@@ -100,7 +100,7 @@ def test_queries_keys_and_values_are_one_product(biases: tuple[Bias, ...]) -> No
 def test_types(dtype: DType) -> None:
     g, x = start(70, dtype=dtype)
     graph = g.graph(*(g.read(g.layer(x)) for _ in range(2)))
-    after = eliminate_dead(stack_matmuls(graph, SMALL))
+    after = dce(combine_parallel_matmuls(graph, SMALL))
     assert_same_results(graph, after)
     assert ops(after, "add") == [["2", "70", "64"]]
 
@@ -108,7 +108,7 @@ def test_types(dtype: DType) -> None:
 def test_nothing_is_copied() -> None:
     g, x = start(2, 6)
     graph = attention(g, x, (64,), (64,), (64,))
-    after = place_parts(distinct_outputs(stacked(graph)))
+    after = eliminate_concat(copy_aliased_outputs(stacked(graph)))
     assert len(ops(after, "part")) == 3
     assert not ops(after, "slice")
     kernels = [n for n in fuse(after).nodes if n.op == "fused"]
@@ -136,7 +136,7 @@ def test_a_product_that_follows_another_is_in_no_stack_with_it() -> None:
     weights = g.data(64, 64), g.data(64, 64)
     y = g("matmul", g.layer(x), weights[0])
     graph = g.graph(g.read(g("matmul", y, weights[1])))
-    assert stack_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, SMALL) is graph
 
 
 def test_one_epilogue_is_worth_a_launch_and_two_are_not() -> None:
@@ -156,7 +156,7 @@ def test_results_of_the_graph_are_in_no_stack() -> None:
     g, x = start()
     y = g("matmul", x, g.data(DEPTH, 64))
     graph = g.graph(y, g.read(g("add", y, g.data(64))), g.read(g.layer(x)))
-    assert stack_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, SMALL) is graph
 
 
 def test_many_are_cut_into_stacks() -> None:
@@ -188,7 +188,7 @@ def test_many_are_cut_into_stacks() -> None:
 def test_what_pays(rows: Expr | int, dtype: DType, target: GpuTarget, pays: bool) -> None:
     g, x = start(rows, dtype=dtype)
     graph = g.graph(g.read(g.layer(x)), g.read(g.layer(x)))
-    assert (stack_matmuls(graph, target) is not graph) == pays
+    assert (combine_parallel_matmuls(graph, target) is not graph) == pays
 
 
 def _shapes(g: _Maker, x: str) -> tuple[str, str]:
@@ -228,4 +228,4 @@ def _batches(g: _Maker, x: str) -> tuple[str, str]:
 def test_what_is_not_stacked(make) -> None:
     g, x = start()
     graph = g.graph(*(g("softmax", y, axis=-1) for y in make(g, x)))
-    assert stack_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, SMALL) is graph

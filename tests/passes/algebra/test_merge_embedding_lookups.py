@@ -16,8 +16,8 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.algebra.merge_embedding_lookups import join_tables
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.algebra.merge_embedding_lookups import merge_embedding_lookups
+from tilewright.passes.canonicalize.dce import dce
 
 BATCH = const(3)
 
@@ -45,7 +45,7 @@ def _tables(
 
 def _looked_up(graph: Graph, dtype: DType = I64) -> int:
     """How many look-ups are left, after checking that they are the same ones."""
-    after = eliminate_dead(join_tables(graph))
+    after = dce(merge_embedding_lookups(graph))
     verify_graph(after)
     check_types(after)
     i = np.random.default_rng(1).integers(-20, 20, (3, 7))
@@ -76,4 +76,4 @@ def test_parts_that_are_no_neighbours_stay_apart(starts: list[int], left: int) -
 
 def test_rows_that_are_needed_elsewhere_stay() -> None:
     graph = _tables([5, 9], [0, 1], given_back=True)
-    assert join_tables(graph) is graph
+    assert merge_embedding_lookups(graph) is graph

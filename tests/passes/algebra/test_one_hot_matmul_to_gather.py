@@ -13,7 +13,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.algebra.one_hot_matmul_to_gather import look_up_rows
+from tilewright.passes.algebra.one_hot_matmul_to_gather import one_hot_matmul_to_gather
 
 ROWS = 7
 
@@ -33,7 +33,7 @@ def test_rows_are_looked_up(swapped: bool) -> None:
     rows = np.random.default_rng(0).standard_normal((ROWS, 3), dtype=np.float32)
     rows[2, 1] = -0.0
     graph = _one_hot(rows, swapped=swapped)
-    after = look_up_rows(graph)
+    after = one_hot_matmul_to_gather(graph)
     verify_graph(after)
     check_types(after)
     assert "gather" in {n.op for n in after.nodes}
@@ -52,10 +52,10 @@ def test_what_is_not_finite_stays() -> None:
     rows = np.ones((ROWS, 3), np.float32)
     rows[4, 0] = np.inf
     graph = _one_hot(rows)
-    assert look_up_rows(graph) is graph
+    assert one_hot_matmul_to_gather(graph) is graph
 
 
 def test_other_numbers_stay() -> None:
     numbers = np.arange(1, ROWS + 1, dtype=np.int32).reshape(1, 1, -1)
     graph = _one_hot(np.ones((ROWS, 3), np.float32), numbers)
-    assert look_up_rows(graph) is graph
+    assert one_hot_matmul_to_gather(graph) is graph

@@ -19,7 +19,7 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
 from tilewright.passes.algebra.rules import RULES
 from tilewright.passes.algebra.simplify_algebra import simplify_algebra
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.rewriter import rewrite_graph
 
 N = 4  # what the symbolic size is when graphs are run
@@ -240,11 +240,11 @@ def test_each_rule_fires_and_keeps_the_numbers(rule):
     build, tolerance = EXAMPLES[rule.name]
     g = Formula("f")
     before = g.graph(build(g))
-    after = eliminate_dead(rewrite_graph(before, lambda g, n: rule.apply(g, n)))
+    after = dce(rewrite_graph(before, lambda g, n: rule.apply(g, n)))
     assert after is not before
     assert len(after.nodes) <= len(before.nodes) or rule.name.startswith("pow")
     limit = LIMITS.get(rule.name)
     _compare(before, after, tolerance, not tolerance, limit)
-    settled = eliminate_dead(simplify_algebra(before))
+    settled = dce(simplify_algebra(before))
     assert simplify_algebra(settled) is settled
     _compare(before, settled, max(tolerance, 1e-6), False, limit)

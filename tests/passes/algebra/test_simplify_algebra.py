@@ -12,13 +12,13 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.algebra.simplify_algebra import simplify_algebra
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 
 N = Var("N")
 
 
 def _simple(graph: Graph) -> list[str]:
-    after = eliminate_dead(simplify_algebra(graph))
+    after = dce(simplify_algebra(graph))
     assert_same_results(graph, after, rtol=1e-5)
     assert simplify_algebra(after) is after
     return [n.op for n in after.nodes]

@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.attention.causal_masks import band_offset, constant_offset
+from tilewright.passes.attention.causal_masks import causal_offset, constant_offset
 from tilewright.passes.rewriter import Rewriter
 
 N = Var("N")
@@ -32,7 +32,7 @@ class Builder(GraphBuilder):
         g = Rewriter(self.graph(mask))
         for n in g.source.nodes:
             g.visit(n, lambda _, __: None)
-        return band_offset(g, mask)
+        return causal_offset(g, mask)
 
 
 QUERIES, KEYS = (1, 1, N, 1), (1, 1, 1, N)

@@ -12,8 +12,8 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.attention.fold_repeat_kv import share_heads
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
+from tilewright.passes.canonicalize.dce import dce
 
 HEADS, GROUP, SIZE = 2, 3, 4
 ALL = HEADS * GROUP
@@ -56,9 +56,9 @@ def _graph(
 
 
 def _shared(graph: Graph) -> Node:
-    after = eliminate_dead(share_heads(graph))
+    after = dce(fold_repeat_kv(graph))
     assert_same_results(graph, after, rtol=1e-5)
-    assert share_heads(after) is after
+    assert fold_repeat_kv(after) is after
     assert {n.op for n in after.nodes} <= {"attend", "reshape"} | {"transpose"}
     return next(n for n in after.nodes if n.op == "attend")
 
@@ -84,7 +84,7 @@ def test_symbolic_lengths() -> None:
 @pytest.mark.parametrize("lengths", [(5, 7), (1, 33), (40, 70)])
 def test_in_machine_code(lengths: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
-    graph = share_heads(_graph(*lengths))
+    graph = fold_repeat_kv(_graph(*lengths))
     arrays = {
         n: rng.standard_normal((2, lengths[n != "q"], ALL if n == "q" else HEADS, SIZE)).astype(
             "f4"
@@ -97,8 +97,8 @@ def test_in_machine_code(lengths: tuple[int, int]) -> None:
 
 def test_what_is_repeated_otherwise_stays() -> None:
     graph = _graph(interleaved=False)
-    assert share_heads(graph) is graph
+    assert fold_repeat_kv(graph) is graph
     plain = GraphBuilder("f")
     q, k, v = (plain.input(n, tensor(F32, 2, ALL, 5, SIZE)) for n in ("q", "keys", "values"))
     graph = plain.graph(plain.add("attend", q, k, v, attrs=AttendAttrs()))
-    assert share_heads(graph) is graph
+    assert fold_repeat_kv(graph) is graph

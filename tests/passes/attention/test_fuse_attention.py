@@ -15,8 +15,8 @@ from tilewright.ops.attention.attention import AttentionAttrs, MaskAttrs
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.attention.fuse_attention import form_attention
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.attention.fuse_attention import fuse_attention
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
 
 HEADS, SIZE, QUERIES, KEYS = 3, 4, 5, 6
@@ -51,16 +51,16 @@ def _plain() -> Builder:
 
 def _formed(graph: Graph) -> Node:
     """The one node that is left, after checking that it means the same."""
-    after = eliminate_dead(form_attention(graph))
+    after = dce(fuse_attention(graph))
     assert_same_results(graph, after, rtol=1e-5)
-    assert form_attention(after) is after
+    assert fuse_attention(after) is after
     others = [n.op for n in after.nodes if n.op != "attend"]
     assert others in ([], ["not"], ["mul"]), others
     return next(n for n in after.nodes if n.op == "attend")
 
 
 def _refused(graph: Graph) -> None:
-    assert all(n.op != "attend" for n in form_attention(graph).nodes)
+    assert all(n.op != "attend" for n in fuse_attention(graph).nodes)
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -73,8 +73,8 @@ def test_heads_that_share_keys_are_one_attention(flat: bool, mask_heads: int) ->
     if mask_heads:
         given.append(g.input("m", tensor(F32, 2, mask_heads, 5, 5)))
     attrs = AttentionAttrs(6, 3, causal=True)
-    graph = eliminate_dead(decompose(g.graph(g.add("attention", *given, attrs=attrs))))
-    after = eliminate_dead(form_attention(graph))
+    graph = dce(decompose(g.graph(g.add("attention", *given, attrs=attrs))))
+    after = dce(fuse_attention(graph))
     assert_same_results(graph, after, rtol=1e-5)
     assert {n.op for n in after.nodes} == {"attend", "reshape"}
 
@@ -184,7 +184,7 @@ def test_a_computed_mask_of_the_scores_shape_is_told_from_the_scores() -> None:
     shape = (2, HEADS, QUERIES, KEYS)
     mask = g.add("mul", g.input("m", tensor(F32, *shape)), g.input("f", tensor(F32, *shape)))
     graph = g.finished(g.add("add", mask, g.add("matmul", g.q, g.k)))
-    assert any(n.op == "attend" for n in form_attention(graph).nodes)
+    assert any(n.op == "attend" for n in fuse_attention(graph).nodes)
 
 
 @pytest.mark.parametrize("step", ["add", "where"])

@@ -10,8 +10,8 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.attention.pack_gqa import join_heads
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.attention.pack_gqa import pack_gqa
+from tilewright.passes.canonicalize.dce import dce
 
 HEADS, GROUP, SIZE = 2, 3, 8
 ALL = HEADS * GROUP
@@ -45,11 +45,11 @@ def _graph(
 
 
 def _attention(graph: Graph) -> Node:
-    return next(n for n in join_heads(graph).nodes if n.op == "attend")
+    return next(n for n in pack_gqa(graph).nodes if n.op == "attend")
 
 
 def _joined(graph: Graph) -> Node:
-    after = eliminate_dead(join_heads(graph))
+    after = dce(pack_gqa(graph))
     assert_same_results(graph, after, rtol=1e-4)
     return _attention(graph)
 
@@ -94,7 +94,7 @@ def test_bands() -> None:
 
 
 def test_the_tile_is_that_of_the_joined_rows() -> None:
-    (node,) = (n for n in join_heads(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
+    (node,) = (n for n in pack_gqa(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
     assert isinstance(node.attrs, AttendAttrs)
     rows, _, parts = node.attrs.tile
     assert rows == 16

@@ -9,9 +9,9 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.attention.fuse_attention import form_attention
+from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.passes.attention.unbroadcast_masks import one_row
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 
 BATCH, HEADS, QUERIES, KEYS, SIZE = 2, 3, 5, 6, 4
 
@@ -35,7 +35,7 @@ def _mask(g: GraphBuilder, every: np.ndarray, *shape: int) -> str:
 
 def _shapes(graph: Graph) -> list[tuple[int, ...] | None]:
     """The shape of each layer's mask, after checking that all means the same."""
-    after = eliminate_dead(form_attention(graph))
+    after = dce(fuse_attention(graph))
     assert_same_results(graph, after, rtol=1e-5)
     types = after.types
     return [types[n.inputs[3]].static_shape for n in after.nodes if n.op == "attend"]
@@ -47,7 +47,7 @@ def test_a_mask_of_keys_is_one_row() -> None:
     mask = _mask(g, every, BATCH, 1, 1, KEYS)
     graph = _attended(g, mask, mask)
     assert _shapes(graph) == [(BATCH, 1, 1, KEYS)] * 2
-    after = eliminate_dead(form_attention(graph))
+    after = dce(fuse_attention(graph))
     assert [n.op for n in after.nodes] == ["and", "where", "attend", "attend"]
 
 

@@ -8,16 +8,16 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.canonicalize.cse import HASHED_BYTES, merge_equal
+from tilewright.passes.canonicalize.cse import HASHED_BYTES, cse
 from tilewright.passes.fuse import fuse
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    after = merge_equal(graph)
+    after = cse(graph)
     assert_same_results(graph, after)
-    assert merge_equal(after) is after
+    assert cse(after) is after
 
 
 def test_equal_nodes_merge_through_their_operands():
@@ -25,7 +25,7 @@ def test_equal_nodes_merge_through_their_operands():
     x = g.input("x", tensor(F32, 2, 2))
     a, b = (g.add("exp", g.add("relu", x)) for _ in range(2))
     t, u = (g.add("softmax", x, attrs=make_attrs("softmax", {"axis": d})) for d in (0, 1))
-    after = merge_equal(g.graph(a, b, t, u))
+    after = cse(g.graph(a, b, t, u))
     assert [n.op for n in after.nodes] == ["relu", "exp", "softmax", "softmax"]
     assert after.outputs[0] == after.outputs[1]
     assert after.outputs[2] != after.outputs[3]
@@ -34,7 +34,7 @@ def test_equal_nodes_merge_through_their_operands():
 def _constants(*arrays: np.ndarray) -> int:
     g = GraphBuilder("f")
     names = [g.constant(a) for a in arrays]
-    return len(merge_equal(g.graph(*names)).constants)
+    return len(cse(g.graph(*names)).constants)
 
 
 def test_constants_merge_by_content():
@@ -56,4 +56,4 @@ def test_groups_are_left_alone():
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, 2))
     graph = fuse(g.graph(g.add("exp", x), g.add("exp", x)))
-    assert merge_equal(graph) is graph
+    assert cse(graph) is graph

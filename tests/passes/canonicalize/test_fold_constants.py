@@ -10,13 +10,13 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.fold_constants import fold_constants
 
 
 def _folded(graph: Graph) -> list[np.ndarray] | None:
     """The outputs' values if all are constants after folding."""
-    after = eliminate_dead(fold_constants(graph))
+    after = dce(fold_constants(graph))
     if after.nodes:
         return None
     return [after.constant_by_name[o].data for o in after.outputs]
@@ -43,7 +43,7 @@ def test_chains_of_constants_are_computed():
     a, b = (g.constant(np.random.default_rng(i).random((8, 8), np.float32)) for i in (0, 1))
     w = g.add("add", g.add("matmul", a, b), a, name="w")
     graph = g.graph(g.add("matmul", x, w))
-    after = eliminate_dead(fold_constants(graph))
+    after = dce(fold_constants(graph))
     assert [n.op for n in after.nodes] == ["matmul"]
     assert [c.name for c in after.constants] == ["w"]
 
@@ -138,7 +138,7 @@ def test_symbolic_integers_become_one_node():
     y = g.add("mul", g.add("add", shape, shape), shape)
     z = g.add("cast", y, attrs=make_attrs("cast", {"to": I32}))
     graph = g.graph(z, g.add("relu", x))
-    after = eliminate_dead(fold_constants(graph))
+    after = dce(fold_constants(graph))
     assert sorted(n.op for n in after.nodes) == ["cast", "dims", "relu"]
     assert fold_constants(after) is after
     assert_same_results(graph, after)

@@ -10,12 +10,12 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.fuse import fuse
-from tilewright.passes.memory.copy_aliased_outputs import distinct_outputs
+from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
-    graph = distinct_outputs(random_graph(seed))
+    graph = copy_aliased_outputs(random_graph(seed))
     names = [f"out{i}" for i in range(len(graph.outputs))]
     after = name_outputs(graph, names)
     assert_same_results(graph, after)
@@ -47,7 +47,7 @@ def test_an_input_keeps_its_name():
 def test_a_name_is_given_once():
     g = GraphBuilder("f")
     y = g.add("relu", g.input("x", tensor(F32, 2)), name="y")
-    graph = distinct_outputs(g.graph(y, y))
+    graph = copy_aliased_outputs(g.graph(y, y))
     after = name_outputs(graph, ["y", "y"])
     verify_graph(after)
     assert after.outputs[0] == "y"

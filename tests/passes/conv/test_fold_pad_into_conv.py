@@ -13,8 +13,8 @@ from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.padding import PadAttrs
-from tilewright.passes.canonicalize.dce import eliminate_dead
-from tilewright.passes.conv.fold_pad_into_conv import absorb_pads
+from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.conv.fold_pad_into_conv import fold_pad_into_conv
 
 FIRST, LAST = "channels_first", "channels_last"
 
@@ -22,7 +22,7 @@ FIRST, LAST = "channels_first", "channels_last"
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    assert_same_results(graph, absorb_pads(graph))
+    assert_same_results(graph, fold_pad_into_conv(graph))
 
 
 def _exprs(amounts: tuple[Expr | int, ...]) -> tuple[Expr, ...]:
@@ -60,7 +60,7 @@ def _padded(
     ],
 )
 def test_the_convolution_pads(graph: Graph, pads: tuple[int, ...]) -> None:
-    after = eliminate_dead(absorb_pads(graph))
+    after = dce(fold_pad_into_conv(graph))
     (node,) = after.nodes
     assert isinstance(node.attrs, ConvAttrs)
     assert node.attrs.pads == pads
@@ -80,7 +80,7 @@ def test_the_convolution_pads(graph: Graph, pads: tuple[int, ...]) -> None:
     ],
 )
 def test_other_pads_stay(graph: Graph) -> None:
-    assert [n.op for n in absorb_pads(graph).nodes] == ["pad", "conv"]
+    assert [n.op for n in fold_pad_into_conv(graph).nodes] == ["pad", "conv"]
 
 
 def test_what_others_read_stays() -> None:
@@ -91,7 +91,7 @@ def test_what_others_read_stays() -> None:
     weights = g.constant(np.ones((2, 2, 2, 2), np.float32))
     values = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     graph = g.graph(g.add("conv", y, weights, attrs=make_attrs("conv", values)), y)
-    assert_same_results(graph, absorb_pads(graph))
+    assert_same_results(graph, fold_pad_into_conv(graph))
 
 
 def test_other_operators_stay() -> None:
@@ -105,6 +105,6 @@ def test_other_operators_stay() -> None:
     spread = make_attrs("conv_transpose", {**values, "output_padding": (0,)})
     wide = g.add("conv_transpose", y, weights, attrs=spread)
     graph = g.graph(g.add("conv", wide, weights, attrs=make_attrs("conv", values)))
-    after = absorb_pads(graph)
+    after = fold_pad_into_conv(graph)
     assert [n.op for n in after.nodes] == ["full", "pad", "conv_transpose", "conv"]
     assert_same_results(graph, after)

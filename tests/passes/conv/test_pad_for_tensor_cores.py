@@ -13,7 +13,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.conv.pad_for_tensor_cores import pad_channels
+from tilewright.passes.conv.pad_for_tensor_cores import pad_for_tensor_cores
 
 
 def _conv(channels: int, kernel: int, dtype: DType = F16, layout: str = "channels_last") -> Graph:
@@ -28,10 +28,10 @@ def _conv(channels: int, kernel: int, dtype: DType = F16, layout: str = "channel
 
 def _padded(graph: Graph) -> Graph:
     """The graph after the pass, which means the same and has nothing left to do."""
-    after = pad_channels(graph)
+    after = pad_for_tensor_cores(graph)
     verify_graph(after)
     check_types(after)
-    assert pad_channels(after) is after
+    assert pad_for_tensor_cores(after) is after
     inputs = random_inputs(graph)
     found, right = run_graph(after, inputs), run_graph(graph, inputs)
     for new, old in zip(after.outputs, graph.outputs, strict=True):
@@ -51,7 +51,7 @@ def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
     [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
 )
 def test_others_stay(graph: Graph) -> None:
-    assert pad_channels(graph) is graph
+    assert pad_for_tensor_cores(graph) is graph
 
 
 def _made(
@@ -97,7 +97,7 @@ def test_who_computes_channels_writes_some_more(
     ],
 )
 def test_channels_that_stay(graph: Graph) -> None:
-    assert pad_channels(graph) is graph
+    assert pad_for_tensor_cores(graph) is graph
 
 
 def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int = -1) -> Graph:
@@ -126,4 +126,4 @@ def test_what_is_joined_becomes_whole_pieces(
     [_product((20, 20), F16), _product((7, 6), F16), _product((20, 17), F16, "softmax")],
 )
 def test_other_products_stay(graph: Graph) -> None:
-    assert pad_channels(graph) is graph
+    assert pad_for_tensor_cores(graph) is graph

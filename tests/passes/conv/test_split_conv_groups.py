@@ -9,7 +9,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.conv.split_conv_groups import split_groups
+from tilewright.passes.conv.split_conv_groups import split_conv_groups
 
 RNG = np.random.default_rng(12)
 
@@ -28,7 +28,7 @@ def _graph(groups: int, inside: int, layout: str, constant: bool = True) -> Grap
 @pytest.mark.parametrize("constant", [True, False])
 def test_groups_become_an_axis(constant):
     graph = _graph(3, 2, "channels_last", constant)
-    after = split_groups(graph)
+    after = split_conv_groups(graph)
     assert "group_conv" in [n.op for n in after.nodes]
     assert "conv" not in [n.op for n in after.nodes]
     assert_same_results(graph, after, rtol=1e-6)
@@ -40,4 +40,4 @@ def test_groups_become_an_axis(constant):
 )
 def test_others_are_left_alone(groups, inside, layout):
     graph = _graph(groups, inside, layout)
-    assert split_groups(graph) is graph
+    assert split_conv_groups(graph) is graph

@@ -14,13 +14,13 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.conv.trim_padding_taps import trim_windows
+from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    assert_same_results(graph, trim_windows(graph))
+    assert_same_results(graph, trim_padding_taps(graph))
 
 
 def _conv(
@@ -60,13 +60,13 @@ def _conv(
 def test_weights_that_meet_padding_alone_go(
     graph: Graph, kernel: tuple[int, ...], pads: tuple[int, ...]
 ) -> None:
-    after = trim_windows(graph)
+    after = trim_padding_taps(graph)
     verify_graph(after)
     check_types(after)
     (n,) = after.nodes
     assert after.constant_by_name[n.inputs[1]].data.shape[2:] == kernel
     assert n.attrs.pads == pads
-    assert trim_windows(after) is after
+    assert trim_padding_taps(after) is after
     inputs = random_inputs(graph)
     (found,), (right,) = ([run_graph(g, inputs)[o] for o in g.outputs] for g in (after, graph))
     np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
@@ -82,4 +82,4 @@ def test_weights_that_meet_padding_alone_go(
     ],
 )
 def test_others_stay(graph: Graph) -> None:
-    assert trim_windows(graph) is graph
+    assert trim_padding_taps(graph) is graph

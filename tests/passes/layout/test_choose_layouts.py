@@ -13,7 +13,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.layout.choose_layouts import choose_layouts, layouts_of_halves
 from tilewright.passes.layout.sink_transposes import sink_transposes
 
@@ -101,7 +101,7 @@ def test_neighbours_share_a_layout_and_what_lies_between_follows() -> None:
     z = g("add", y, g.conv(g("relu", g.conv(y, 32)), 16))
     after = _check(g.graph(g.conv(z, 16, 3)))
     assert _layouts(after) == ["channels_last"] * 4
-    sunk = eliminate_dead(sink_transposes(after))
+    sunk = dce(sink_transposes(after))
     assert [n.op for n in sunk.nodes].count("transpose") == 2
 
 
@@ -112,7 +112,7 @@ def test_the_models_own_transposes_count() -> None:
     y = g.conv(g("transpose", x, perm=(0, 3, 1, 2)), 16, 3, depthwise=True)
     after = _check(g.graph(g("transpose", y, perm=(0, 2, 3, 1))))
     assert _layouts(after) == ["channels_last"]
-    sunk = eliminate_dead(sink_transposes(after))
+    sunk = dce(sink_transposes(after))
     assert [n.op for n in sunk.nodes] == ["conv"]
     alone = _Maker("g")
     x = alone.input("x", tensor(F32, 1, 16, 8, 8))
@@ -159,7 +159,7 @@ def test_parts_of_either_layout_are_joined_with_the_channels_last() -> None:
     other = g("reshape", g.input("y", tensor(F32, 1, 8, 576)), shape=(1, 8, 24, 24))
     joined = g("concat", g.conv(x, 16, 3), other, axis=1)
     graph = g.graph(g.conv(joined, 16, 3))
-    after = eliminate_dead(sink_transposes(choose_layouts(graph)))
+    after = dce(sink_transposes(choose_layouts(graph)))
     verify_graph(after)
     check_types(after)
     (concat,) = [n for n in after.nodes if n.op == "concat"]

@@ -10,7 +10,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.layout.sink_reshapes import _runs, sink_reshapes
 
 N = Var("N")
@@ -35,7 +35,7 @@ def _ops(graph: Graph) -> list[str]:
 
 
 def _sunk(graph: Graph, rtol: float = 0.0) -> Graph:
-    after = eliminate_dead(sink_reshapes(graph))
+    after = dce(sink_reshapes(graph))
     assert_same_results(graph, after, rtol)
     assert sink_reshapes(after) is after
     return after

@@ -14,7 +14,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.layout.choose_layouts import choose_layouts
 from tilewright.passes.layout.sink_transposes import sink_transposes, sinks_through
 
@@ -25,7 +25,7 @@ class _Maker(GraphBuilder):
 
 
 def _sunk(graph: Graph, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
-    after = eliminate_dead(sink_transposes(graph))
+    after = dce(sink_transposes(graph))
     verify_graph(after)
     check_types(after)
     inputs = random_inputs(graph) if inputs is None else inputs

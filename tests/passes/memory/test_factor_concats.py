@@ -4,17 +4,17 @@ import pytest
 
 from tests.passes.memory.test_eliminate_concat import ops, start
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
-from tilewright.passes.canonicalize.dce import eliminate_dead
-from tilewright.passes.memory.eliminate_concat import place_parts
-from tilewright.passes.memory.factor_concats import MOST_PARTS, nest_concats
+from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.memory.eliminate_concat import eliminate_concat
+from tilewright.passes.memory.factor_concats import MOST_PARTS, factor_concats
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    after = nest_concats(graph)
+    after = factor_concats(graph)
     assert_same_results(graph, after)
-    assert nest_concats(after) is after
+    assert factor_concats(after) is after
 
 
 def test_layers_that_read_all_before_them_share_one_tensor() -> None:
@@ -24,9 +24,9 @@ def test_layers_that_read_all_before_them_share_one_tensor() -> None:
     third = g.layer(two, 16)
     three = g("concat", first, second, third, axis=1)
     graph = g.graph(g.layer(three))
-    nested = nest_concats(graph)
+    nested = factor_concats(graph)
     assert nested.producer[three].inputs == (two, third)
-    after = place_parts(nested)
+    after = eliminate_concat(nested)
     assert ops(after) == ["matmul", "matmul", "join", "matmul", "join", "matmul"]
     assert_same_results(graph, after)
 
@@ -38,7 +38,7 @@ def test_the_longest_run_is_taken_and_other_axes_are_not() -> None:
     rows = g("concat", x, a, b, axis=0)
     all_of_them = g("concat", x, a, b, c, axis=1)
     graph = g.graph(short, long, rows, all_of_them)
-    after = nest_concats(graph)
+    after = factor_concats(graph)
     assert after.producer[long].inputs == (a, short)
     assert after.producer[rows].inputs == (x, a, b)
     assert after.producer[all_of_them].inputs == (x, long)
@@ -50,7 +50,7 @@ def test_many_parts_are_joined_in_pieces(count: int) -> None:
     g, x = start(2)
     parts = [g("mul", x, x) for _ in range(count)]
     graph = g.graph(g("concat", *parts, axis=1))
-    after = eliminate_dead(nest_concats(graph))
+    after = dce(factor_concats(graph))
     assert all(len(n.inputs) <= MOST_PARTS for n in after.nodes)
     assert ops(after).count("concat") >= 2
     assert_same_results(graph, after)

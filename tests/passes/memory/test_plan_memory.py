@@ -12,7 +12,7 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.passes.memory.plan_memory import (
     ALIGNMENT,
     CROWDED,
-    Lifetime,
+    LiveRange,
     place_in_order,
     plan_memory,
 )
@@ -20,18 +20,20 @@ from tilewright.passes.memory.plan_memory import (
 N, M = Var("N"), Var("M")
 
 
-def _lives(seed: int, sizes: list[Expr], count: int) -> list[Lifetime]:
+def _lives(seed: int, sizes: list[Expr], count: int) -> list[LiveRange]:
     rng = random.Random(seed)
     lives = []
     for i in range(count):
         first = rng.randrange(12)
         lives.append(
-            Lifetime(f"b{i}", rng.choice(sizes), first, first + rng.choice((0, 1, 1, 2, 7)))
+            LiveRange(f"b{i}", rng.choice(sizes), first, first + rng.choice((0, 1, 1, 2, 7)))
         )
     return lives
 
 
-def _check(lives: list[Lifetime], places: dict[str, int], sizes: dict[str, int], peak: int) -> None:
+def _check(
+    lives: list[LiveRange], places: dict[str, int], sizes: dict[str, int], peak: int
+) -> None:
     """Buffers that live together do not overlap; all are aligned and lie within the arena."""
     for b in lives:
         assert places[b.name] % ALIGNMENT == 0
@@ -74,7 +76,7 @@ def test_symbolic_sizes_at_every_value(seed: int) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 8), st.integers(0, 3)), max_size=15))
 def test_any_lives(rows: list[tuple[int, int, int]]) -> None:
-    lives = [Lifetime(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
+    lives = [LiveRange(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
     plan = plan_memory(lives)
     places = {name: as_int(offset) for name, offset in plan.offsets.items()}
     _check(lives, places, {b.name: as_int(b.size) for b in lives}, plan.peak)
@@ -85,23 +87,26 @@ def test_any_lives(rows: list[tuple[int, int, int]]) -> None:
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 8), st.integers(0, 3)), max_size=15),
     st.integers(0, 300),
 )
-def test_small_ones_share_with_none(rows: list[tuple[int, int, int]], apart: int) -> None:
-    lives = [Lifetime(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
-    plan = plan_memory(lives, apart)
+def test_small_ones_share_with_none(rows: list[tuple[int, int, int]], no_reuse_up_to: int) -> None:
+    lives = [LiveRange(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
+    plan = plan_memory(lives, no_reuse_up_to)
     places = {name: as_int(offset) for name, offset in plan.offsets.items()}
     sizes = {b.name: as_int(b.size) for b in lives}
-    always = [Lifetime(b.name, b.size, 0, 99) if 0 < sizes[b.name] <= apart else b for b in lives]
+    always = [
+        LiveRange(b.name, b.size, 0, 99) if 0 < sizes[b.name] <= no_reuse_up_to else b
+        for b in lives
+    ]
     _check(always, places, sizes, plan.peak)
     assert plan.peak >= plan.lower_bound == plan_memory(lives).lower_bound
 
 
 def test_symbolic_sizes_take_turns_whatever_is_small() -> None:
-    lives = [Lifetime("a", const(8), 0, 1), Lifetime("b", N, 0, 1)]
+    lives = [LiveRange("a", const(8), 0, 1), LiveRange("b", N, 0, 1)]
     assert plan_memory(lives, 64) == plan_memory(lives)
 
 
 def test_a_chain_needs_two_buffers() -> None:
-    lives = [Lifetime(f"b{i}", const(1000), i, i + 1) for i in range(50)]
+    lives = [LiveRange(f"b{i}", const(1000), i, i + 1) for i in range(50)]
     plan = plan_memory(lives)
     assert plan.peak == plan.lower_bound == 2 * 1024
 
@@ -109,8 +114,8 @@ def test_a_chain_needs_two_buffers() -> None:
 @pytest.mark.parametrize("sizes", [[const(0), const(64), const(65)], [N * 4, N * M * 4, const(9)]])
 def test_too_many_at_once_to_list_all_pairs(sizes: list[Expr]) -> None:
     count = 4 * CROWDED
-    lives = [Lifetime(f"b{i}", sizes[i % 3], i, count) for i in range(count)]
-    lives += [Lifetime(f"c{i}", sizes[i % 3], count + i, count + i) for i in range(count)]
+    lives = [LiveRange(f"b{i}", sizes[i % 3], i, count) for i in range(count)]
+    lives += [LiveRange(f"c{i}", sizes[i % 3], count + i, count + i) for i in range(count)]
     plan = plan_memory(lives)
     values = {"N": 100, "M": 3}
     found = list(plan.offsets.values())

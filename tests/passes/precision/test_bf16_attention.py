@@ -14,7 +14,7 @@ from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.passes.fuse import fuse
-from tilewright.passes.precision.bf16_attention import round_attention
+from tilewright.passes.precision.bf16_attention import bf16_attention
 from tilewright.target.cpu import NAMED
 
 AMX = NAMED["sapphirerapids"]
@@ -41,7 +41,7 @@ def _by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, right: int) -> np.nda
 )
 def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) -> None:
     graph = _attention(queries, keys, 32, right, heads)
-    after, (decision,) = round_attention(graph, AMX)
+    after, (decision,) = bf16_attention(graph, AMX)
     verify_graph(after)
     assert decision.precision == "bf16"
     inputs = random_inputs(graph, {})
@@ -65,7 +65,7 @@ def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) 
     ],
 )
 def test_what_stays_has_a_reason(graph: Graph, machine: str, reason: str) -> None:
-    after, (decision,) = round_attention(graph, NAMED[machine])
+    after, (decision,) = bf16_attention(graph, NAMED[machine])
     assert after is graph
     assert decision.precision == "f32"
     assert reason in decision.reason

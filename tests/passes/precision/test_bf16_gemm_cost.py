@@ -5,7 +5,7 @@ import pytest
 from tilewright.passes.precision.bf16_gemm_cost import (
     AMX,
     ProductShape,
-    pays,
+    is_profitable,
     unit_cycles,
     vector_cycles,
 )
@@ -26,12 +26,12 @@ MACHINE = NAMED["sapphirerapids"]
     ],
 )
 def test_what_fills_tiles_pays(rows: int, columns: int, depth: int, expected: bool) -> None:
-    assert pays(ProductShape(rows, columns, depth, False), MACHINE) == expected
+    assert is_profitable(ProductShape(rows, columns, depth, False), MACHINE) == expected
 
 
 def test_weights_from_memory_are_read_in_half_the_time() -> None:
     shape = ProductShape(1, 3072, 768, True)
-    assert pays(shape, MACHINE)
+    assert is_profitable(shape, MACHINE)
     assert unit_cycles(shape, AMX) < 0.6 * vector_cycles(shape, MACHINE)
 
 

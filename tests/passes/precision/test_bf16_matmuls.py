@@ -18,9 +18,9 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.recurrent.cells import StepsAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.fuse import fuse
-from tilewright.passes.precision.bf16_matmuls import lower_precision
+from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
 from tilewright.target.cpu import NAMED
 
 AMX = NAMED["sapphirerapids"]
@@ -61,7 +61,7 @@ def _conv(channels: int = 32, kernel: int = 3, size: int = 8, **attrs: object) -
 
 def _check(graph: Graph, **sizes: int) -> Graph:
     """Lowered, it is well-formed and gives what the graph gives, to the precision of bf16."""
-    after, decisions = lower_precision(graph, AMX)
+    after, decisions = bf16_matmuls(graph, AMX)
     verify_graph(after)
     check_types(after)
     assert {d.precision for d in decisions} == {"bf16"}
@@ -137,13 +137,13 @@ def test_weights_are_rounded_when_compiled_and_values_once() -> None:
     g = GraphBuilder("shared")
     x = g.input("x", tensor(F32, 64, 96))
     a, b = (g.add("matmul", x, g.constant(_random(96, 64) * n)) for n in (1, 2))
-    after, _ = lower_precision(g.graph(a, b), AMX)
+    after, _ = bf16_matmuls(g.graph(a, b), AMX)
     assert [n.op for n in after.nodes].count("cast") == 1
     assert {c.type.dtype for c in after.constants if c.data.ndim == 2} >= {BF16}
 
 
 def test_activations_travel_in_bf16_where_only_products_read_them() -> None:
-    after, _ = lower_precision(_mlp(), AMX)
+    after, _ = bf16_matmuls(_mlp(), AMX)
     first, second = (n for n in fuse(after).nodes if "matmul_wide" in {m.op for m in _group(n)})
     assert first.type.dtype == BF16
     assert second.type.dtype == F32
@@ -157,16 +157,16 @@ def test_a_change_of_shape_comes_after_the_rounding() -> None:
     g = GraphBuilder("reshaped")
     x = g.input("x", tensor(F32, 64, 2, 48))
     flat = g.add("reshape", g.add("relu", x), attrs=ReshapeAttrs(tensor(F32, 64, 96).shape))
-    after, _ = lower_precision(g.graph(g.add("matmul", flat, g.constant(_random(96, 64)))), AMX)
+    after, _ = bf16_matmuls(g.graph(g.add("matmul", flat, g.constant(_random(96, 64)))), AMX)
     ops = [n.op for n in after.nodes]
     assert ops.index("cast") < len(ops) - ops[::-1].index("reshape") - 1
-    kernels = [n for n in fuse(eliminate_dead(after)).nodes if n.op == "fused"]
+    kernels = [n for n in fuse(dce(after)).nodes if n.op == "fused"]
     rounded = [n for n in kernels if n.type.dtype == BF16]
     assert [m.op for m in _group(rounded[0])] == ["relu", "cast"]
 
 
 def _reasons(graph: Graph, machine: str = "sapphirerapids") -> list[str]:
-    after, decisions = lower_precision(graph, NAMED[machine])
+    after, decisions = bf16_matmuls(graph, NAMED[machine])
     stayed = [d for d in decisions if d.precision == "f32"]
     assert (after is graph) == (len(stayed) == len(decisions))
     return [d.reason for d in stayed]
@@ -198,6 +198,6 @@ def test_computed_operands_stay() -> None:
 
 def test_one_row_gains_where_its_weights_come_from_memory() -> None:
     small = replace(NAMED["aarch64"], l3=1024)
-    _, decisions = lower_precision(_mlp(1, 512, 512), small)
+    _, decisions = bf16_matmuls(_mlp(1, 512, 512), small)
     assert {d.precision for d in decisions} == {"bf16"}
     assert "half the size" in str(decisions[0])

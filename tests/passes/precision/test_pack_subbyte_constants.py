@@ -14,8 +14,8 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
-from tilewright.passes.precision.pack_subbyte_constants import pack_constants, packed_rows
+from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.precision.pack_subbyte_constants import pack_subbyte_constants, packed_rows
 
 
 def _graph(dtype: DType, to: DType, *shape: int) -> tuple[Graph, np.ndarray]:
@@ -31,7 +31,7 @@ def _graph(dtype: DType, to: DType, *shape: int) -> tuple[Graph, np.ndarray]:
 @pytest.mark.parametrize("to", [F32, I8], ids=str)
 def test_packed(dtype: DType, to: DType) -> None:
     graph, data = _graph(dtype, to, 3, 11, 128)
-    found = eliminate_dead(pack_constants(graph))
+    found = dce(pack_subbyte_constants(graph))
     verify_graph(found)
     check_types(found)
     bytes_ = [c for c in found.constants if c.data.size > 1]
@@ -50,12 +50,12 @@ def test_packed(dtype: DType, to: DType) -> None:
 def test_left_as_it_is(dtype: DType, shape: tuple[int, ...]) -> None:
     """Few elements, rows that end within a byte, and what fills its bytes."""
     graph, _ = _graph(dtype, F32, *shape)
-    assert pack_constants(graph) is graph
+    assert pack_subbyte_constants(graph) is graph
 
 
 def test_six_bits_are_not_packed() -> None:
     graph, _ = _graph(F6E2M3, F32, 99, 128)
-    assert pack_constants(graph) is graph
+    assert pack_subbyte_constants(graph) is graph
 
 
 def test_bytes() -> None:

@@ -15,8 +15,12 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.recurrent.cells import StepsAttrs
 from tilewright.ops.reduction.norm import LayerNormAttrs
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.canonicalize.dce import eliminate_dead
-from tilewright.passes.precision.to_mixed_precision import lower_to_f16, rounded, short_sums
+from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.precision.to_mixed_precision import (
+    f16_accumulation,
+    rounded,
+    to_mixed_precision,
+)
 from tilewright.target.cpu import NAMED
 from tilewright.target.gpu import resolve
 
@@ -30,8 +34,8 @@ def _random(*shape: int) -> np.ndarray:
 
 def _check(graph: Graph, **sizes: int) -> Graph:
     """Lowered, it is well-formed, keeps its types, and gives what the graph gives."""
-    after, decisions = lower_to_f16(graph, HALF)
-    after = short_sums(eliminate_dead(after))
+    after, decisions = to_mixed_precision(graph, HALF)
+    after = f16_accumulation(dce(after))
     verify_graph(after)
     check_types(after)
     assert {d.precision for d in decisions} == {"fp16"}
@@ -91,7 +95,7 @@ def test_what_no_product_feeds_is_untouched() -> None:
 
 
 def _check_indices(graph: Graph) -> Graph:
-    after, _ = lower_to_f16(graph, HALF)
+    after, _ = to_mixed_precision(graph, HALF)
     verify_graph(after)
     return after
 
@@ -106,7 +110,7 @@ def test_sums_that_cannot_be_cut_are_formed_in_f32() -> None:
 @pytest.mark.parametrize("target", ["aarch64", "x86-64-v4"])
 def test_other_machines_say_so(target: str) -> None:
     graph = _mlp()
-    after, decisions = lower_to_f16(graph, NAMED[target])
+    after, decisions = to_mixed_precision(graph, NAMED[target])
     assert after is graph
     assert {d.reason for d in decisions} == {"this machine's vectors do not compute in f16"}
 
@@ -123,7 +127,7 @@ def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: boo
     x = g.input("x", tensor(F32, 1, 256, 512, 1))
     w = g.constant(_random(512, 256, taps, 1))
     attrs = make_attrs("conv", {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)})
-    _, (decision,) = lower_to_f16(g.graph(g.add("conv", x, w, attrs=attrs)), HALF)
+    _, (decision,) = to_mixed_precision(g.graph(g.add("conv", x, w, attrs=attrs)), HALF)
     assert ("Winograd" in decision.reason) == wide
     assert decision.precision == ("f32" if wide else "fp16")
 
@@ -135,8 +139,8 @@ def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
     y = g.add("matmul", x, g.constant(_random(24, 7)))
     y = g.add("relu", g.add("add", y, g.constant(_random(1, 7))))
     graph = g.graph(g.add("matmul", y, g.constant(_random(7, 9))))
-    after, decisions = lower_to_f16(graph, resolve("cuda"), dtype)
-    after = eliminate_dead(after)
+    after, decisions = to_mixed_precision(graph, resolve("cuda"), dtype)
+    after = dce(after)
     verify_graph(after)
     check_types(after)
     assert {d.precision for d in decisions} == {"fp16" if dtype == F16 else "bf16"}
@@ -161,7 +165,7 @@ def test_recurrences_multiply_in_it_on_a_gpu_and_keep_their_states(
     attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
     y, *_ = g.add_many("lstm_steps", x, g.constant(_random(32, 4, 32)), attrs=attrs)
     graph = g.graph(y)
-    after, decisions = lower_to_f16(graph, resolve("cuda"), dtype)
+    after, decisions = to_mixed_precision(graph, resolve("cuda"), dtype)
     check_types(after)
     (steps,) = after.nodes
     assert [after.types[i].dtype for i in steps.inputs[:2]] == [F32, dtype]
@@ -170,7 +174,7 @@ def test_recurrences_multiply_in_it_on_a_gpu_and_keep_their_states(
     expected = run_graph(graph, inputs, {})[graph.outputs[0]]
     found = run_graph(after, inputs, {})[after.outputs[0]]
     np.testing.assert_allclose(found, expected, rtol=near, atol=near)
-    assert lower_to_f16(graph, HALF, dtype)[0] == graph
+    assert to_mixed_precision(graph, HALF, dtype)[0] == graph
 
 
 def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
@@ -179,6 +183,6 @@ def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
     w = g.input("w", tensor(F32, 32, 1, 32))
     y, *_ = g.add_many("rnn_steps", x, w, attrs=StepsAttrs(("tanh",), (0.0,), (0.0,)))
     graph = g.graph(y)
-    after, decisions = lower_to_f16(graph, resolve("cuda"))
+    after, decisions = to_mixed_precision(graph, resolve("cuda"))
     assert after == graph
     assert [d.reason for d in decisions] == ["its weights are computed"]

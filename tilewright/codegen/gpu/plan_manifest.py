@@ -29,7 +29,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer
 from tilewright.ir.types import Shape
-from tilewright.passes.memory.plan_memory import Placement
+from tilewright.passes.memory.plan_memory import RuntimePlacement
 from tilewright.runtime.size_tree import OPERATIONS, Formula
 from tilewright.target.gpu import GpuTarget
 
@@ -88,7 +88,7 @@ def formula(e: Expr) -> Formula:
     raise CodegenError("gpu.formula", f"the host cannot compute the size {e}")
 
 
-def _placement(placement: Placement) -> Data:
+def _placement(placement: RuntimePlacement) -> Data:
     conflicts = placement.conflicts
     return {
         "sizes": [formula(s) for s in placement.sizes],

@@ -12,10 +12,10 @@ from itertools import accumulate
 from string import Template
 
 from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.passes.memory.plan_memory import Placement
+from tilewright.passes.memory.plan_memory import RuntimePlacement
 
 
-def emit_placement(module: ModuleText, placement: Placement) -> None:
+def emit_placement(module: ModuleText, placement: RuntimePlacement) -> None:
     """Define `tw_place` for a placement."""
     count = len(placement.sizes)
     if placement.conflicts is None:

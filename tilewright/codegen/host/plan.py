@@ -25,7 +25,7 @@ from tilewright.codegen.llvm.builder import FunctionText, ModuleText
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
-from tilewright.passes.memory.plan_memory import Placement
+from tilewright.passes.memory.plan_memory import RuntimePlacement
 
 MAIN_PARAMS = (
     ("%inputs", "ptr"),
@@ -148,7 +148,7 @@ class ModelCode:
     actions: tuple[Action, ...]
     output_shapes: tuple[Shape, ...]
     arena_size: int = 0
-    placement: Placement | None = None
+    placement: RuntimePlacement | None = None
     late: tuple[str, ...] = ()
     asked: tuple[tuple[str, int], ...] = ()
 
@@ -351,7 +351,7 @@ class _Main:
         self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
 
 
-def _place(em: ExprEmitter, placement: Placement) -> str:
+def _place(em: ExprEmitter, placement: RuntimePlacement) -> str:
     """Lay out the arena for this run's sizes; gives the register with its total size."""
     count = len(placement.sizes)
     sizes = em.fn.at_entry(f"alloca [{count} x i64], align 8", "sizes")

@@ -11,7 +11,7 @@ from tilewright.driver.kernel.kernels import Kernel
 from tilewright.driver.program.inter_op import moments
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
-from tilewright.passes.fuse import Refusal
+from tilewright.passes.fuse import WhyNotFused
 from tilewright.passes.manager import PassLog
 from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
 from tilewright.runtime.profile import step_work
@@ -39,7 +39,7 @@ def _passes(log: PassLog) -> str:
     return "\n".join([f"{len(log.records)} passes, {len(changed)} changed something", *lines])
 
 
-def _refusals(refusals: Sequence[Refusal]) -> str:
+def _refusals(refusals: Sequence[WhyNotFused]) -> str:
     """Producers and consumers that fusion left apart, alike ones counted."""
     counted = Counter(
         (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in refusals

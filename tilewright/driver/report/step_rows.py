@@ -14,7 +14,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.program.linearize import Flat, Step
 from tilewright.driver.report.schedule_summary import schedule_data
-from tilewright.passes.fuse import Refusal
+from tilewright.passes.fuse import WhyNotFused
 
 # Types whose products have instructions of their own.
 _NARROW = ("i8", "u8", "bf16", "f16")
@@ -23,7 +23,7 @@ StepRow = dict[str, Any]
 _VIEW = " is view"  # the end of a reason that costs nothing: a view is no kernel
 
 
-def step_rows(build: ModelBuild, refusals: Sequence[Refusal]) -> list[StepRow]:
+def step_rows(build: ModelBuild, refusals: Sequence[WhyNotFused]) -> list[StepRow]:
     """One row a step, with those of the `refusals` that speak of what it computes."""
     reasons = _reasons(refusals)
     return [_row(build.flat, step, reasons) for step in build.steps]
@@ -78,7 +78,7 @@ def _weights(flat: Flat, step: Step) -> Expr:
     return simplify(total)
 
 
-def _reasons(refusals: Sequence[Refusal]) -> dict[str, list[str]]:
+def _reasons(refusals: Sequence[WhyNotFused]) -> dict[str, list[str]]:
     """Why the value of a node did not become part of the kernel that reads it."""
     found: dict[str, list[str]] = {}
     for refusal in refusals:

@@ -1,4 +1,4 @@
-"""Attention as one operator: what `form_attention` makes of two products and a softmax.
+"""Attention as one operator: what `fuse_attention` makes of two products and a softmax.
 
     attend(q, k, v, mask, lengths, bias) -> y        y = softmax(scale * q k' + bias + mask) v
 

@@ -6,7 +6,7 @@
 
 Queries, keys and values are such products. Launches that need not wait for each other run side by
 side anyway; as one they have larger tiles, and read or turn their left operand once. Each lies in
-one piece, so that `place_parts` makes the slices views. Constants that are added to the products
+one piece, so that `eliminate_concat` makes the slices views. Constants that are added to the products
 are stacked as well.
 
 All of them depend on the same value and on constants, never on each other, so that they can be
@@ -45,9 +45,9 @@ MOST_PRODUCTS = 4
 WHOLE_COLUMNS = 64
 
 
-def stack_matmuls(graph: Graph, target: GpuTarget | None = None) -> Graph:
+def combine_parallel_matmuls(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Compute products of one value with constant weights of one shape together."""
-    stacks = [s for s in _stacks(graph) if _pays(graph, s, target or resolve(PREFIX))]
+    stacks = [s for s in _stacks(graph) if _is_profitable(graph, s, target or resolve(PREFIX))]
     if not stacks:
         return graph
     return rewrite_graph(graph, _Stacker(stacks).replaced)
@@ -111,7 +111,7 @@ def _added(graph: Graph, n: Node) -> tuple[str, np.ndarray] | None:
     return (reader.name, bias.data) if one_for_each else None
 
 
-def _pays(graph: Graph, products: tuple[_Product, ...], target: GpuTarget) -> bool:
+def _is_profitable(graph: Graph, products: tuple[_Product, ...], target: GpuTarget) -> bool:
     """Whether products take less time together than side by side, by what was measured."""
     columns, dtype = products[0].weights.shape[1], products[0].node.type.dtype
     rows = as_int(_rows(products[0].node))

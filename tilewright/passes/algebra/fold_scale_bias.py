@@ -28,7 +28,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 LAYOUT = ("transpose", "reshape", "expand")
 
 
-def fold_affine(graph: Graph) -> Graph:
+def fold_scale_bias(graph: Graph) -> Graph:
     """Fold constant scales and offsets into constant weights and biases."""
     return rewrite_graph(graph, _fold)
 

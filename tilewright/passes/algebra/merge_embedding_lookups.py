@@ -24,7 +24,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def join_tables(graph: Graph) -> Graph:
+def merge_embedding_lookups(graph: Graph) -> Graph:
     """Look rows of several tables up in one, where they are joined."""
     return rewrite_graph(graph, _joined, of=("gather",))
 

@@ -21,7 +21,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 ONE = const(1)
 
 
-def look_up_rows(graph: Graph) -> Graph:
+def one_hot_matmul_to_gather(graph: Graph) -> Graph:
     """Read rows of a matrix instead of multiplying by ones and zeros."""
     return rewrite_graph(graph, _rule, of=("equal",))
 

@@ -28,7 +28,7 @@ MERGE_STEP = 6.0
 USUAL_ROW = 16
 
 
-def sort_rows(graph: Graph) -> Graph:
+def topk_to_sort(graph: Graph) -> Graph:
     """Sort where that is cheaper than to keep a list of the best."""
     return rewrite_graph(graph, _rule, of=("topk",))
 

@@ -33,7 +33,7 @@ COMPARISONS = {
 }
 
 
-def band_offset(g: Rewriter, mask: str) -> Expr | None:
+def causal_offset(g: Rewriter, mask: str) -> Expr | None:
     """`n` if adding the mask lets query `i` see just the keys up to `i + n`, at least one."""
     data = g.constant_data(mask)
     if data is not None:

@@ -26,7 +26,7 @@ ONE = const(1)
 RANK, HEADS = 4, 1
 
 
-def share_heads(graph: Graph) -> Graph:
+def fold_repeat_kv(graph: Graph) -> Graph:
     """Let `attend` read keys and values where they lie once, not where they were repeated."""
     return rewrite_graph(graph, _shared, of=("attend",))
 

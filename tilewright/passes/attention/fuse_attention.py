@@ -28,7 +28,7 @@ from tilewright.ops.attention.problem import AttendAttrs, Problem
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
-from tilewright.passes.attention.causal_masks import band_offset
+from tilewright.passes.attention.causal_masks import causal_offset
 from tilewright.passes.attention.unbroadcast_masks import Masks
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -41,7 +41,7 @@ ONE = const(1)
 TileOf = Callable[[Problem], tuple[int, ...]]
 
 
-def form_attention(graph: Graph, tile_of: TileOf | None = None) -> Graph:
+def fuse_attention(graph: Graph, tile_of: TileOf | None = None) -> Graph:
     """Find attention, whatever its spelling; given `tile_of`, only what has a tile."""
     if not any(n.op in SOFTMAX for n in graph.nodes):
         return graph
@@ -182,7 +182,7 @@ class _Attention:
         hard = data is not None and data.min() == -np.inf
         if self._has_band or self.attrs.scale <= 0 or (self.mask and not hard):
             return None
-        offset = band_offset(self.g, mask)
+        offset = causal_offset(self.g, mask)
         if offset is not None and not hard:
             self.soft_band = mask
         return offset

@@ -4,7 +4,7 @@
       →
     %y = attend(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
 
-Keys and values are then read once for all of them. `share_heads` gives heads that form: it is part
+Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form: it is part
 of this. Queries keep their own tile where a mask tells one of them from another.
 """
 
@@ -20,7 +20,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.attention.problem import AttendAttrs, Problem
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
-from tilewright.passes.attention.fold_repeat_kv import share_heads
+from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
 from tilewright.passes.attention.tile_attention import ROWS, tile_of
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import PREFIX, GpuTarget, resolve
@@ -30,10 +30,10 @@ ONE = const(1)
 RANK, GROUP, LENGTH = 5, 2, 3
 
 
-def join_heads(graph: Graph, target: GpuTarget | None = None) -> Graph:
+def pack_gqa(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Let heads of few queries share the keys and values that they read."""
     joined = partial(_joined, target or resolve(PREFIX))
-    return rewrite_graph(share_heads(graph), joined, of=("attend",))
+    return rewrite_graph(fold_repeat_kv(graph), joined, of=("attend",))
 
 
 def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:

@@ -14,7 +14,7 @@ from tilewright.core.dtypes import BF16, F16
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import WIDTHS
-from tilewright.passes.attention.fuse_attention import form_attention
+from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.target.gpu import PREFIX, GpuTarget, resolve
 
 # Rows that a block of threads may have, and the keys of a step: more where there are many steps,
@@ -41,7 +41,7 @@ PIECE = 8
 
 def tile_attention(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Find attention that instructions on matrices compute, tile by tile."""
-    return form_attention(graph, partial(tile_of, target or resolve(PREFIX)))
+    return fuse_attention(graph, partial(tile_of, target or resolve(PREFIX)))
 
 
 def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:

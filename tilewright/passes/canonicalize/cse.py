@@ -21,7 +21,7 @@ from tilewright.passes.rewriter import renamed_inputs
 HASHED_BYTES = 1 << 16
 
 
-def merge_equal(graph: Graph) -> Graph:
+def cse(graph: Graph) -> Graph:
     """Compute what several nodes compute alike once, and keep equal constants once."""
     names: dict[str, str] = {}
     constants = _merge_constants(graph, names)

@@ -16,7 +16,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.shape.data_dependent import late_sizes
 
 
-def eliminate_dead(graph: Graph) -> Graph:
+def dce(graph: Graph) -> Graph:
     """Remove nodes and constants that no output depends on."""
     used = set(graph.outputs)
     kept: list[Node] = []

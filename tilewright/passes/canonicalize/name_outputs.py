@@ -15,7 +15,7 @@ def name_outputs(graph: Graph, names: Sequence[str]) -> Graph:
     """Rename the outputs to `names`, in order; a name that an input has is not given away.
 
     Of several outputs that are to have one name, the first one gets it. Every output must be
-    computed by a node, as `distinct_outputs` makes sure.
+    computed by a node, as `copy_aliased_outputs` makes sure.
     """
     taken = {v.name for v in graph.inputs}
     wanted: dict[str, str] = {}

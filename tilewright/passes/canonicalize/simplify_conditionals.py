@@ -17,7 +17,7 @@ from tilewright.passes.regions import inline_region, is_read, with_inputs
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
-def simplify_control(graph: Graph) -> Graph:
+def simplify_conditionals(graph: Graph) -> Graph:
     """Keep one branch where the condition is known, and give branches their constants."""
     return rewrite_until_stable(graph, _rule, of=("if",))
 

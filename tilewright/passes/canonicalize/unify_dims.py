@@ -22,7 +22,7 @@ from tilewright.ops.shape.dim_equalities import Equalities
 from tilewright.passes.canonicalize.infer_types import infer_types, substitute_sizes
 
 
-def apply_checks(graph: Graph) -> Graph:
+def unify_dims(graph: Graph) -> Graph:
     """Spell sizes that the checks make equal in one way."""
     return _respelt(_renamed(graph))
 

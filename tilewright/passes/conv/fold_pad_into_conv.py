@@ -20,7 +20,7 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def absorb_pads(graph: Graph) -> Graph:
+def fold_pad_into_conv(graph: Graph) -> Graph:
     """Let convolutions pad their images themselves."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

@@ -31,7 +31,7 @@ LEAST_TERMS = 32
 MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
 
 
-def pad_channels(graph: Graph) -> Graph:
+def pad_for_tensor_cores(graph: Graph) -> Graph:
     """Give the first convolution of an image, in 16 bits, as many channels as a piece has.
 
     Others, and a product of what is joined, get as many more as are whole pieces, where somebody

@@ -17,7 +17,7 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs, static_sizes
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def split_groups(graph: Graph) -> Graph:
+def split_conv_groups(graph: Graph) -> Graph:
     """Make the groups of channels-last convolutions an axis."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

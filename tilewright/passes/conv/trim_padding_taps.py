@@ -18,7 +18,7 @@ from tilewright.ops.conv.sliding_window import spatial
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def trim_windows(graph: Graph) -> Graph:
+def trim_padding_taps(graph: Graph) -> Graph:
     """Leave out weights at the edges of windows that no window has inside of the image."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

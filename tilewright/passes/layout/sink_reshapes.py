@@ -34,7 +34,7 @@ from tilewright.ops.tensor.manipulation import (
     common_runs,
     static_sizes,
 )
-from tilewright.passes.canonicalize.dce import eliminate_dead
+from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.layout.sink_transposes import sink_transpose
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -54,7 +54,7 @@ def sink_reshapes(graph: Graph) -> Graph:
         if result is graph:
             break
         # What is left behind after each walk would count as a reader in the next.
-        graph = eliminate_dead(result)
+        graph = dce(result)
     return graph
 
 

@@ -26,7 +26,7 @@ from tilewright.ops.registry import op_table
 from tilewright.ops.shape.data_dependent import late_sizes
 
 
-def distinct_outputs(graph: Graph) -> Graph:
+def copy_aliased_outputs(graph: Graph) -> Graph:
     """Copy each output that has no kernel of its own to write it."""
     late = {size for n in graph.nodes for size in late_sizes(n)}
     taken = {v.name for v in graph.inputs} | {c.name for c in graph.constants}

@@ -32,7 +32,7 @@ from tilewright.passes.fuse import FUSABLE
 LEAST_BYTES = 64
 
 
-def place_parts(graph: Graph) -> Graph:
+def eliminate_concat(graph: Graph) -> Graph:
     """Compute the parts of a concatenation inside it, and read slices where they lie."""
     if not any(n.op in ("concat", "slice") for n in graph.nodes):
         return graph
@@ -129,7 +129,7 @@ class _Places:
         assert isinstance(n.attrs, ConcatAttrs)
         axis = normalize_axis(n.op, n.attrs.axis, n.type.rank)
         fits = {i for i, name in enumerate(n.inputs) if self._fits(n, axis, name)}
-        if not self._pays(n, [n.inputs[i] for i in sorted(fits)]):
+        if not self._is_profitable(n, [n.inputs[i] for i in sorted(fits)]):
             return
         if any(self._gap(n, axis, name) is None for name in n.inputs) or not self._is_early(n):
             return
@@ -219,7 +219,7 @@ class _Places:
             name = n.inputs[0]
         return name
 
-    def _pays(self, n: Node, fitting: Sequence[str]) -> bool:
+    def _is_profitable(self, n: Node, fitting: Sequence[str]) -> bool:
         """Whether joining saves a copy: of what is stored anyway any part, else all of them."""
         if self._is_stored(n.name):
             return any(name in self.computed for name in fitting)

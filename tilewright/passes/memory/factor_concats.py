@@ -5,7 +5,7 @@
 
 Layers that read all layers before them then share one tensor, each reading more of it. A kernel
 that chooses among its parts becomes slow to compile with their number: beyond a few they are joined
-in pieces first, and `place_parts` sees to it that a piece is not copied again.
+in pieces first, and `eliminate_concat` sees to it that a piece is not copied again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_PARTS = 16
 Parts = tuple[str, ...]
 
 
-def nest_concats(graph: Graph) -> Graph:
+def factor_concats(graph: Graph) -> Graph:
     """Join what is joined already, and many parts piece by piece."""
     return rewrite_graph(graph, _Nester().nested, of=("concat",))
 

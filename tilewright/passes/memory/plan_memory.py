@@ -32,7 +32,7 @@ CROWDED = 64
 
 
 @node
-class Lifetime:
+class LiveRange:
     """A buffer to be placed: its size in bytes and the first and last step at which it is alive."""
 
     name: str
@@ -45,7 +45,7 @@ Conflicts = tuple[tuple[int, ...], ...] | None
 
 
 @node
-class Placement:
+class RuntimePlacement:
     """Buffers to be placed at run time, in order: their sizes, and the earlier ones to keep off.
 
     Without conflicts each keeps off all others: they lie one behind the other.
@@ -70,7 +70,7 @@ class MemoryPlan:
     offsets: Mapping[str, Expr]
     peak: int
     lower_bound: int
-    placement: Placement | None = None
+    placement: RuntimePlacement | None = None
 
     @property
     def overhead(self) -> float:
@@ -78,12 +78,12 @@ class MemoryPlan:
         return self.peak / self.lower_bound if self.lower_bound else 1.0
 
 
-def plan_memory(buffers: Sequence[Lifetime], apart: int = 0) -> MemoryPlan:
-    """Place every buffer; one that is known to have at most `apart` bytes shares them with none.
+def plan_memory(buffers: Sequence[LiveRange], no_reuse_up_to: int = 0) -> MemoryPlan:
+    """Place every buffer; one that is known to have at most `no_reuse_up_to` bytes shares them with none.
 
     What shares no bytes may be computed in another order, and at the same time.
     """
-    small = [b for b in buffers if 0 < (as_int(b.size) or 0) <= apart]
+    small = [b for b in buffers if 0 < (as_int(b.size) or 0) <= no_reuse_up_to]
     if not small or any(free_vars(b.size) for b in buffers):
         return _plan(buffers)
     names = {b.name for b in small}
@@ -94,8 +94,8 @@ def plan_memory(buffers: Sequence[Lifetime], apart: int = 0) -> MemoryPlan:
     return MemoryPlan({**plan.offsets, **offsets}, starts[-1], _lower_bound(buffers, sizes))
 
 
-def _plan(buffers: Sequence[Lifetime]) -> MemoryPlan:
-    aligned = [Lifetime(b.name, _align(b.size), b.first, b.last) for b in buffers]
+def _plan(buffers: Sequence[LiveRange]) -> MemoryPlan:
+    aligned = [LiveRange(b.name, _align(b.size), b.first, b.last) for b in buffers]
     symbols = {s for b in aligned for s in free_vars(b.size)}
     typical = dict.fromkeys(symbols, TYPICAL_SIZE)
     sizes = {b.name: evaluate(b.size, typical) for b in aligned}
@@ -103,7 +103,7 @@ def _plan(buffers: Sequence[Lifetime]) -> MemoryPlan:
     conflicts = _conflicts(ordered)
     slots = range(len(ordered)) if conflicts is not None else _slots(ordered)
     taken = {slot: b.size for slot, b in zip(slots, ordered, strict=True)}
-    placement = Placement(tuple(taken[i] for i in range(len(taken))), conflicts)
+    placement = RuntimePlacement(tuple(taken[i] for i in range(len(taken))), conflicts)
     values = [evaluate(size, typical) for size in placement.sizes]
     places = place_in_order(values, conflicts)
     peak = max((p + size for p, size in zip(places, values, strict=True)), default=0)
@@ -137,7 +137,7 @@ def _align(size: Expr) -> Expr:
     return simplify((size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT)
 
 
-def _conflicts(ordered: Sequence[Lifetime]) -> Conflicts:
+def _conflicts(ordered: Sequence[LiveRange]) -> Conflicts:
     """For each buffer the earlier ones that live at the same time, `None` if they are too many.
 
     One walk over the steps: few buffers are alive at once, however many there are in all.
@@ -156,7 +156,7 @@ def _conflicts(ordered: Sequence[Lifetime]) -> Conflicts:
     return tuple(tuple(sorted(others)) for others in found)
 
 
-def _slots(buffers: Sequence[Lifetime]) -> list[int]:
+def _slots(buffers: Sequence[LiveRange]) -> list[int]:
     """A slot for each buffer, which others of its size have before and after it."""
     slots = [0] * len(buffers)
     count = 0
@@ -175,7 +175,7 @@ def _slots(buffers: Sequence[Lifetime]) -> list[int]:
     return slots
 
 
-def _lower_bound(buffers: Sequence[Lifetime], sizes: Mapping[str, int]) -> int:
+def _lower_bound(buffers: Sequence[LiveRange], sizes: Mapping[str, int]) -> int:
     """The most bytes alive at one step."""
     change: dict[int, int] = {}
     for b in buffers:

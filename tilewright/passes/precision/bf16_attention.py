@@ -14,7 +14,7 @@ from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.problem import UNIT_TILE, AttendAttrs, Problem
-from tilewright.passes.precision.bf16_matmuls import Decision
+from tilewright.passes.precision.bf16_matmuls import PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import Target
 
@@ -22,9 +22,9 @@ from tilewright.target.cpu import Target
 LEAST_ROWS = UNIT_TILE // 2
 
 
-def round_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision, ...]]:
+def bf16_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Let the products of attention run in bf16 where `target` gains by it; what was decided."""
-    decisions: list[Decision] = []
+    decisions: list[PrecisionNote] = []
 
     def rule(g: Rewriter, n: Node) -> str | None:
         if n.op != "attend":
@@ -35,7 +35,7 @@ def round_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision
         reason = obstacle or "the machine multiplies tiles of bf16, sums in f32"
         what = " x ".join(f"{t}" for t in types[:3])
         precision = "f32" if obstacle else "bf16"
-        decisions.append(Decision(n.name, f"attend {what}", precision, reason))
+        decisions.append(PrecisionNote(n.name, f"attend {what}", precision, reason))
         if obstacle:
             return None
         return g.add("attend", *n.inputs, attrs=replace(n.attrs, rounded=True))

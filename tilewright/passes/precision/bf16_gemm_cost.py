@@ -53,7 +53,7 @@ class ProductShape:
     windows: bool = False
 
 
-def pays(shape: ProductShape, target: Target, unit: TileUnit = AMX) -> bool:
+def is_profitable(shape: ProductShape, target: Target, unit: TileUnit = AMX) -> bool:
     """Whether the product is faster on the unit than in vectors of f32."""
     return unit_cycles(shape, unit) * LEAST_GAIN < vector_cycles(shape, target)
 

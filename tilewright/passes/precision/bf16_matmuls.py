@@ -29,7 +29,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.registry import op_row
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
-from tilewright.passes.precision.bf16_gemm_cost import ProductShape, pays
+from tilewright.passes.precision.bf16_gemm_cost import ProductShape, is_profitable
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import Target
 
@@ -43,7 +43,7 @@ TYPICAL_ROWS = 64
 
 
 @node
-class Decision:
+class PrecisionNote:
     """In which precision one product runs, and why."""
 
     name: str
@@ -55,7 +55,7 @@ class Decision:
         return f"{self.precision:5} {self.what}  {self.name}: {self.reason}"
 
 
-def lower_precision(graph: Graph, target: Target) -> tuple[Graph, tuple[Decision, ...]]:
+def bf16_matmuls(graph: Graph, target: Target) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Let products run in bf16 where `target` gains by it; what was decided for each."""
     lowering = _Lowering(graph, target)
     return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
@@ -67,7 +67,7 @@ class _Lowering:
     def __init__(self, graph: Graph, target: Target) -> None:
         self.graph = graph
         self.target = target
-        self.decisions: list[Decision] = []
+        self.decisions: list[PrecisionNote] = []
         # One row waits for its weights: if they come from memory, their bytes count.
         self.streams = sum(c.data.nbytes for c in graph.constants) > target.l3
         # What is not known of a model's first sizes is how many samples there are: often one.
@@ -86,7 +86,7 @@ class _Lowering:
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         reason = obstacle or f"{self._gain()}, sums in f32"
         precision = "f32" if obstacle else "bf16"
-        self.decisions.append(Decision(n.name, what, precision, reason))
+        self.decisions.append(PrecisionNote(n.name, what, precision, reason))
         if obstacle:
             return None
         return self._matmul(g, n) if n.op == "matmul" else self._conv(g, n)
@@ -122,7 +122,7 @@ class _Lowering:
                 return None  # in pairs
             windows = attrs is not None and not _reads_pixels(attrs, kernel)
             shape = ProductShape(rows, columns, depth, self.streams, windows)
-            return None if pays(shape, self.target) else "vectors of f32 take no longer"
+            return None if is_profitable(shape, self.target) else "vectors of f32 take no longer"
         if isinstance(n.attrs, ConvAttrs) and not _reads_pixels(n.attrs, kernel):
             return "this machine has no unit for matrices of bf16"
         if self.target.bf16_products:
@@ -143,7 +143,7 @@ class _Lowering:
             obstacle = "this machine multiplies f32 as fast"
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         reason = obstacle or "weights of half the size are read in half the time"
-        self.decisions.append(Decision(n.name, what, "f32" if obstacle else "bf16", reason))
+        self.decisions.append(PrecisionNote(n.name, what, "f32" if obstacle else "bf16", reason))
         if obstacle:
             return None
         named = zip(n.inputs[1:3], weights, strict=True)

@@ -27,7 +27,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 MIN_ELEMENTS = 1 << 12
 
 
-def pack_constants(graph: Graph) -> Graph:
+def pack_subbyte_constants(graph: Graph) -> Graph:
     """Store constants of 4 and 2 bits packed, and unpack them where they are converted."""
     return rewrite_graph(graph, _pack, ("cast",))
 

@@ -4,7 +4,7 @@
     relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
 
 Products come first; what is computed from their results follows as long as its operator stands in
-`FOLLOWERS`, so that values travel between kernels in f16. Everything else takes and gives f32: what
+`FOLLOW_LIST`, so that values travel between kernels in f16. Everything else takes and gives f32: what
 has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that nobody
 reads any more are removed later. Operators whose formulas need more than one rounding compute in
 f32 inside. Each product has a line in the report. A processor must have vectors that compute in
@@ -26,7 +26,7 @@ from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.passes.conv.winograd import is_shorter_in
-from tilewright.passes.precision.bf16_matmuls import RECURRENCES, Decision
+from tilewright.passes.precision.bf16_matmuls import RECURRENCES, PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import Target
 from tilewright.target.target import Machine
@@ -45,22 +45,22 @@ _COMPUTED = (
     *("layer_norm", "rms_norm", "softmax", "masked_softmax", "finite_softmax", "log_softmax"),
     *("average_pool", "reduce_mean", "resize_linear", "rotary_embedding"),
 )
-FOLLOWERS = frozenset((*_MOVED, *_COMPUTED))
+FOLLOW_LIST = frozenset((*_MOVED, *_COMPUTED))
 # The least normal number and the greatest.
 LEAST = {F16: 2.0**-14, BF16: 2.0**-126}
 GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
 NAMES = {F16: "fp16", BF16: "bf16"}
 
 
-def lower_to_f16(
+def to_mixed_precision(
     graph: Graph, target: Machine, dtype: DType = F16
-) -> tuple[Graph, tuple[Decision, ...]]:
+) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Compute in `dtype` from the products on, if `target` can; what was decided for each."""
     lowering = _Lowering(target, dtype)
     return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
 
 
-def short_sums(graph: Graph) -> Graph:
+def f16_accumulation(graph: Graph) -> Graph:
     """Let products of f16 sum a few terms at a time in f16; those that cannot are done in f32."""
     return rewrite_graph(graph, _shortened)
 
@@ -92,7 +92,7 @@ class _Lowering:
     def __init__(self, target: Machine, dtype: DType) -> None:
         self.target = target
         self.dtype = dtype
-        self.decisions: list[Decision] = []
+        self.decisions: list[PrecisionNote] = []
         self.born: dict[str, str] = {}
         self.copies: dict[str, str] = {}
 
@@ -103,7 +103,7 @@ class _Lowering:
             what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
             reason = obstacle or f"the machine computes in {self.dtype}, long sums in f32"
             chosen = "f32" if obstacle else NAMES[self.dtype]
-            self.decisions.append(Decision(n.name, what, chosen, reason))
+            self.decisions.append(PrecisionNote(n.name, what, chosen, reason))
             return None if obstacle else self._halved(g, n)
         if n.op in RECURRENCES and not isinstance(self.target, Target):
             return self._recurrence(g, n)
@@ -119,7 +119,7 @@ class _Lowering:
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         chosen = "f32" if obstacle else NAMES[self.dtype]
         reason = obstacle or f"the machine multiplies {self.dtype}, states stay in f32"
-        self.decisions.append(Decision(n.name, what, chosen, reason))
+        self.decisions.append(PrecisionNote(n.name, what, chosen, reason))
         if obstacle:
             return None
         low = [self._half(g, name) if name else name for name in n.inputs[1:3]]
@@ -145,7 +145,7 @@ class _Lowering:
 
     def _follows(self, g: Rewriter, n: Node) -> bool:
         """Whether a node reads f16 and loses nothing but digits by computing in it."""
-        if n.op not in FOLLOWERS or not any(i in self.born for i in n.inputs):
+        if n.op not in FOLLOW_LIST or not any(i in self.born for i in n.inputs):
             return False
         square = n.op == "mul" and n.inputs[0] == n.inputs[1]
         return not square and all(self._is_kept(g, i) for i in n.inputs if i)
