@@ -71,7 +71,6 @@ def _transform(sch: Schedule, rng: Random) -> None:
 
 STEPS: tuple[Callable[[Schedule, Random], object], ...] = (
     lambda s, r: s.split(_loop(s, r), [None, *r.choices([1, 2, 3, 4, 8], k=r.randint(1, 2))]),
-    lambda s, r: s.split(_loop(s, r), s.sample_tile(_loop(s, r), 2, 4)),
     _reorder,
     _reorder,
     _fuse,
@@ -96,7 +95,7 @@ STEPS: tuple[Callable[[Schedule, Random], object], ...] = (
 
 def random_schedule(func: Func, rng: Random, tries: int) -> Schedule:
     """A schedule of those random steps that are accepted."""
-    sch = Schedule(func, seed=rng.randrange(1000))
+    sch = Schedule(func)
     for _ in range(tries):
         try:
             rng.choice(STEPS)(sch, rng)

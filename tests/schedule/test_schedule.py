@@ -70,7 +70,7 @@ def test_errors_name_step_and_place() -> None:
 
 def test_unknown_names() -> None:
     sch = Schedule(matmul())
-    with pytest.raises(AttributeError, match="no primitive named 'spilt'"):
+    with pytest.raises(AttributeError, match="spilt"):
         sch.spilt("y.i0")
     with pytest.raises(ScheduleError) as caught:
         Trace((Step("spilt", ("y.i0",)),)).replay(matmul())

@@ -1,21 +1,15 @@
 """Traces: a schedule as a text, one step a line, that gives the same program when replayed.
 
-    split("mm.i0", [?, 8])                       `?`: the part that is left over
-    v0 = sample_tile("mm.i1", 2, 32) -> [?, 16]  a decision; `-> ?` while it is open
-    split("mm.i1", v0)
-    reorder("mm.i0.0", "mm.i1.0", "mm.i0.1", "mm.i1.1")
-
-A decision can be changed without touching the steps that use it, which is what search does.
+split("mm.i0", [?, 8])                       `?`: the factor that is left over
+reorder("mm.i0.0", "mm.i1", "mm.i0.1")
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tilewright.core.errors import ScheduleError
 from tilewright.core.node import node
 from tilewright.core.text import Cursor
 
@@ -23,43 +17,18 @@ if TYPE_CHECKING:
     from tilewright.ir.loop.nodes import Func
 
 
-@node
-class Ref:
-    """A use of the decision called `name`."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@node
-class Open:
-    """A decision not made yet."""
-
-    def __str__(self) -> str:
-        return "?"
-
-
-OPEN = Open()
-Arg: TypeAlias = "str | int | Ref | tuple[Arg, ...] | None"
+Arg: TypeAlias = "str | int | tuple[Arg, ...] | None"
 
 
 @node
 class Step:
-    """One step: a primitive or a sampling, its arguments, and for a sampling name and decision."""
+    """One step: a primitive and its arguments."""
 
     name: str
     args: tuple[Arg, ...]
-    result: str = ""
-    decision: Arg | Open = OPEN
 
     def __str__(self) -> str:
-        call = f"{self.name}({', '.join(map(print_arg, self.args))})"
-        if not self.result:
-            return call
-        decided = "?" if self.decision is OPEN else print_arg(self.decision)
-        return f"{self.result} = {call} -> {decided}"
+        return f"{self.name}({', '.join(map(print_arg, self.args))})"
 
 
 @node
@@ -77,30 +46,14 @@ class Trace:
     def __str__(self) -> str:
         return "".join(f"{step}\n" for step in self.steps)
 
-    def replay(self, func: Func, seed: int | None = None, legality: bool = False) -> Func:
-        """The program that these steps make of `func`; open decisions are drawn with `seed`."""
+    def replay(self, func: Func, legality: bool = False) -> Func:
+        """The program that these steps make of `func`."""
         from tilewright.schedule.schedule import Schedule
 
-        sch = Schedule(func, legality=legality, seed=seed)
+        sch = Schedule(func, legality=legality)
         for step in self.steps:
             sch.apply(step)
         return sch.func
-
-    @property
-    def decisions(self) -> dict[str, Arg | Open]:
-        """The decisions by name, in order."""
-        return {s.result: s.decision for s in self.steps if s.result}
-
-    def decide(self, name: str, decision: Arg | Open) -> Trace:
-        """This trace with one decision changed (`OPEN` to draw it anew)."""
-        if name not in self.decisions:
-            known = ", ".join(self.decisions) or "none"
-            raise ScheduleError(
-                "trace.decision", f"no decision named {name!r}", help=f"there is {known}"
-            )
-        return Trace(
-            tuple(replace(s, decision=decision) if s.result == name else s for s in self.steps)
-        )
 
 
 def print_arg(arg: object) -> str:
@@ -125,17 +78,9 @@ def parse_trace(source: str, file: str = "") -> Trace:
 
 
 def _step(cursor: Cursor) -> Step:
-    name, result = cursor.take("name"), ""
-    if cursor.accept("="):
-        result, name = name, cursor.take("name")
+    name = cursor.take("name")
     cursor.expect("(")
-    args = _args(cursor, ")")
-    if not result:
-        return Step(name, args)
-    cursor.expect("->")
-    if cursor.accept("?"):
-        return Step(name, args, result)
-    return Step(name, args, result, _arg(cursor))
+    return Step(name, _args(cursor, ")"))
 
 
 def _args(cursor: Cursor, closing: str) -> tuple[Arg, ...]:
@@ -156,7 +101,5 @@ def _arg(cursor: Cursor) -> Arg:
     if cursor.now.kind == "string":
         text: str = json.loads(cursor.take("string"))
         return text
-    if cursor.now.kind == "name":
-        return Ref(cursor.take("name"))
     sign = -1 if cursor.accept("-") else 1
     return sign * int(cursor.take("int"))

@@ -10,29 +10,21 @@ import numpy as np
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.trace import OPEN, Step, Trace, parse_trace
+from tilewright.schedule.trace import Trace, parse_trace
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.space.space import Choose, Illegal, Site, Space, contains, follow
 from tilewright.tune.space.variation import crossover, enumerate_all, mutate, sample
 
+# Templates of traces: what is in braces is a decision with these options.
+OPTIONS = {"rows": (1, 2, 4), "columns": (1, 2, 4), "width": (2, 4, 0)}
 SKETCHES = (
-    """
-    v0 = sample_categorical([1, 2, 4]) -> ?
-    split("y.i0", [?, v0])
-    v1 = sample_categorical([1, 2, 4]) -> ?
-    split("y.i1", [?, v1])
-    vectorize("y.i1.1")
-    """,
-    """
-    v0 = sample_categorical([2, 4, 0]) -> ?
-    split("y.i1", [?, v0])
-    unroll("y.i1.1")
-    """,
+    (("rows", "columns"), 'split("y.i0", [?, {rows}]); split("y.i1", [?, {columns}])'),
+    (("width",), 'split("y.i1", [?, {width}]); unroll("y.i1.1")'),
 )
 
 
 class TraceSpace(Space):
-    """Traces with open decisions for a matrix product; which one to take is a decision too."""
+    """Traces with decisions left open for a GEMM; which trace to take is a decision too."""
 
     name = "matmul"
 
@@ -40,20 +32,15 @@ class TraceSpace(Space):
         self._schedule(choose)
 
     def _schedule(self, choose: Choose) -> Trace:
-        sketch = parse_trace(SKETCHES[choose(Site("sketch", tuple(range(len(SKETCHES)))))])
+        names, sketch = SKETCHES[choose(Site("sketch", tuple(range(len(SKETCHES)))))]
+        decided = {name: choose(Site(name, OPTIONS[name])) for name in names}
         sch = Schedule(matmul())
         try:
-            for step in sketch:
-                sch.apply(self._decided(step, choose))
+            for step in parse_trace(sketch.format(**decided)):
+                sch.apply(step)
         except ScheduleError as error:
             raise Illegal(error.code) from error
         return sch.trace
-
-    def _decided(self, step: Step, choose: Choose) -> Step:
-        if not step.result or step.decision is not OPEN:
-            return step
-        value = choose(Site(step.result, step.args[0]))
-        return Step(step.name, step.args, step.result, value)
 
     def features(self, candidates: Sequence[Candidate]) -> np.ndarray:
         return np.array([[len(self.text(c))] for c in candidates], dtype=float)
@@ -72,7 +59,6 @@ def test_every_candidate_is_a_trace_that_replays() -> None:
     texts = {space.text(candidate) for candidate in found}
     assert len(texts) == len(found)
     for text in texts:
-        assert "?\n" not in text
         parse_trace(text).replay(matmul())
 
 

@@ -26,7 +26,7 @@ LEVELS = ("grid", "thread", "warp", "combine")
 
 
 def bind(func: Func, loop: str, level: str) -> Func:
-    """Run the iterations of a loop by blocks of threads, or by the threads or warps of a block."""
+    """Run the iterations of a loop on thread blocks, or on the threads or warps of a block."""
     spine = loop_spine(func, loop)
     if level not in LEVELS:
         message = f"no level {level!r}"

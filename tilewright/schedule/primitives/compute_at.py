@@ -50,7 +50,7 @@ from tilewright.schedule.tree import (
 
 
 def compute_at(func: Func, block: str, loop: str) -> Func:
-    """Compute a block inside a loop of all its readers, just what they need in one iteration."""
+    """Compute a block inside a loop of its consumers: what they need in one iteration."""
     spine = block_spine(func, block)
     producer = target_block(spine)
     buffer = only_buffer(func, producer, "compute-at")

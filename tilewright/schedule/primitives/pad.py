@@ -28,7 +28,7 @@ from tilewright.schedule.tree import Spine, block_spine, leaves, replaced, targe
 
 
 def pad(func: Func, block: str, iterator: str, multiple: int) -> Func:
-    """Round a spatial iterator's domain, its loop and the buffer it indexes up to a multiple."""
+    """Round a spatial iterator, its loop and the buffer that it indexes up to a multiple."""
     spine = block_spine(func, block)
     old = target_block(spine)
     if multiple < 1:

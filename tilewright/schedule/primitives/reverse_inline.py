@@ -34,7 +34,7 @@ from tilewright.schedule.tree import block_spine, leaves, replaced, target_block
 
 
 def reverse_inline(func: Func, block: str) -> Func:
-    """Merge a block into the producer of the one allocation that it reads element by element."""
+    """Merge an elementwise block into the producer of the allocation that it reads."""
     consumer = target_block(block_spine(func, block))
     store = single_store(func, consumer, "reverse-inline")
     only_buffer(func, consumer, "reverse-inline")

@@ -60,7 +60,7 @@ from tilewright.schedule.tree import (
 
 
 def rfactor(func: Func, block: str, loop: str) -> Func:
-    """Reduce into as many partial results as a reduction loop has iterations, then over those."""
+    """Reduce into one partial result per iteration of a loop, then over the partial results."""
     spine = block_spine(func, block)
     old = target_block(spine)
     buffer = only_buffer(func, old, "rfactor")

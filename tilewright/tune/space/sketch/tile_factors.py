@@ -7,11 +7,12 @@ from functools import partial
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Iter
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, nearest_divisor
-from tilewright.schedule.sample import POWERS
 from tilewright.schedule.schedule import Schedule
 
 # The most iterations of an inner level.
 MOST = 64
+# The sizes of one level of a loop with symbolic extent.
+POWERS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def choose_factors(
