@@ -1,8 +1,8 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
-# make conformance   ONNX's own backend tests: the table of what passes, in docs/conformance.md
-# make bench   measure beside the other engines, write the tables of the README and docs/speed.md
+# make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
+# make bench   measure beside the other engines, write the tables of the README and docs/results/speed.md
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
 #              on the same day is kept
 # make kernels-diff    which kernels a change of the compiler changes, and how
@@ -44,7 +44,7 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
 conformance: $(VENV)/.stamp-dev
-	$(BIN)/python -m tests.conformance.onnx_cases --write docs/conformance.md
+	$(BIN)/python -m tests.conformance.onnx_cases --write docs/results/conformance.md
 
 bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/zoo.py --missing $(MODELS) $(DYNAMIC:=_dynamic)
@@ -70,7 +70,7 @@ kernels-update: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.kernels.diff --update $(MODEL) > /dev/null
 
 docs: $(VENV)/.stamp-dev
-	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/scripts/generate.py
 
 clean:
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

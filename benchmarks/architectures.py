@@ -2,7 +2,7 @@
 
     python benchmarks/architectures.py                  # all of them
     python benchmarks/architectures.py bert mixtral     # some
-    python benchmarks/architectures.py --json FILE --page docs/architectures.md
+    python benchmarks/architectures.py --json FILE --page docs/results/architectures.md
 
 Each is exported to ONNX by torch, answered by us and by ONNX Runtime, and the answers are compared;
 a model that torch cannot export or ONNX Runtime cannot load is told apart from one that we answer

@@ -1,4 +1,4 @@
-"""Measured figures → the README's table, the page `docs/speed.md`, and the day's record.
+"""Measured figures → the README's table, the page `docs/results/speed.md`, and the day's record.
 
     python benchmarks/report.py build/bench/models.json build/bench/kernels.json \\
         [--dynamic dynamic.json] [--compile compile.json] [--calls calls.json]
@@ -243,7 +243,9 @@ def readme_text(report: Mapping[str, Any]) -> str:
     narrow = narrow_table(whole)
     parts += [details("In a lower precision, where the user allows it", narrow)] if narrow else []
     parts += [details("Single kernels", summary_table(kernels), means(kernels))] if kernels else []
-    parts.append("All engines, with medians and memory: [docs/speed.md](docs/speed.md).")
+    parts.append(
+        "All engines, with medians and memory: [docs/results/speed.md](docs/results/speed.md)."
+    )
     return "\n\n".join(parts)
 
 
@@ -338,7 +340,7 @@ def main() -> None:
     parser.add_argument("--calls", type=Path, help="what calls.py wrote")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="records' folder")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "speed.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "speed.md")
     args = parser.parse_args()
     old = args.readme.read_text()
     if BEGIN not in old or END not in old:

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu/all.py [PART ...] [--json benchmarks/results/gpu.json]
     python benchmarks/gpu/all.py models --seconds 500 --missing    # what earlier calls left
-    python benchmarks/gpu/all.py page            # docs/gpu.md from the figures, without a GPU
+    python benchmarks/gpu/all.py page     # docs/results/gpu.md from the figures, without a GPU
 
 Every part is a process with a limit of time. What it has written is in the file a few seconds
 later, whatever happens to this process, and what earlier calls have measured of other parts stays
@@ -189,7 +189,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, page; all if none")
     parser.add_argument("--json", type=Path, default=ROOT / "benchmarks" / "results" / "gpu.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "gpu.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "gpu.md")
     parser.add_argument("--logs", type=Path, default=None)
     parser.add_argument("--models", default="", help="only these, comma separated")
     parser.add_argument("--precisions", default="fp16,f32", help="of models")

@@ -1,6 +1,6 @@
 """ONNX's own backend tests on our compiled code: the cases by kind, and a table of what passes.
 
-python -m tests.conformance.onnx_cases [PATTERN] [--jobs 2] [--write docs/conformance.md]
+python -m tests.conformance.onnx_cases [PATTERN] [--jobs 2] [--write docs/results/conformance.md]
 """
 
 from __future__ import annotations

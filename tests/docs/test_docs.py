@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 
 
 def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -35,7 +35,7 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", generate.examples(), ids=_name)
 def test_examples_print_what_the_page_shows(path: Path) -> None:
-    command = [sys.executable, str(DOCS / "blocks.py"), "--check", str(path)]
+    command = [sys.executable, str(DOCS / "scripts" / "blocks.py"), "--check", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

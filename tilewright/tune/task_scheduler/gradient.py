@@ -7,8 +7,8 @@ The gain of a batch for task i, with weight w and best time g after t batches, i
 The first term is how it went lately, the second how it might go: no program is faster than the
 roofs of the machine allow, which is r; where what is left to gain falls as 1/t, the next batch
 gains as 1/t², and tasks get batches as the roots of what they might gain. `ansor.py` hopes for
-more; docs/design/0042 has how both do. Trials of long kernels take longer, so the gain counts for
-each second that batches of a task have taken.
+more; docs/log/2026-11-16-tuning-gains.md compares both. Trials of long kernels take longer, so the
+gain counts for each second that batches of a task have taken.
 """
 
 from __future__ import annotations
