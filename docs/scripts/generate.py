@@ -35,8 +35,8 @@ TITLES = {
 INTRODUCTIONS = {
     "ops": "What a graph is made of. `kind` says how one fuses: see `tilewright/ops/op.py`.",
     "onnx": "Operators with a converter of their own; those that ONNX defines by others need none. "
-    "`native` is compiled; `host` runs as a Python function between native stages, because no loop "
-    "program can express it; with both, the host has what concerns texts.",
+    "`native` is compiled; `host` runs as a Python function between native segments, because no "
+    "loop program can express it; with both, the host has what concerns texts.",
     "passes": "In the order in which they first run; `runs` is how often the pipeline runs each.",
     "primitives": "The steps of a schedule. The module of each shows the program before and after.",
     "targets": "Names for `tw.compile(..., target=...)` and `--target`.",

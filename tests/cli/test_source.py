@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.cli.invoke import succeed
-from tests.frontends.onnx.segments.staged_models import AXES
+from tests.frontends.onnx.segments.segmented_models import AXES
 from tilewright.cli.source import is_saved, model_ports, open_model, read_source
 from tilewright.core.dtypes import F32
 from tilewright.driver.graph_file import write_graph
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -29,7 +29,7 @@ def test_a_model_that_is_compiled_while_it_runs(tmp_path: Path) -> None:
     path = tmp_path / "axes.onnx"
     path.write_bytes(AXES.SerializeToString())
     with open_model(path, cache=False) as model:
-        assert isinstance(model, StagedModel)
+        assert isinstance(model, SegmentedModel)
         assert [port.shape for port in model_ports(path, {"n": 2})[0]] == [(2, "m"), ("k",)]
         saved = model.save(tmp_path / "axes.tw")
     assert [str(port) for port in model_ports(saved, {})[1]] == ["y: f32[...]"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -85,7 +85,7 @@ def tilewright(job: Job, **options: Any) -> Session:
     from tilewright.runtime.roofline.roofline import Roofs
 
     path = str(job.model)
-    model: Executable | StagedModel
+    model: Executable | SegmentedModel
     if path.endswith(".tw"):
         model = tw.load(path)
         model.set_threads(job.threads)
@@ -97,7 +97,7 @@ def tilewright(job: Job, **options: Any) -> Session:
 
     def kernels() -> list[dict[str, Any]]:
         roofs = None if job.roofs is None else Roofs.from_data(job.roofs)
-        if not isinstance(model, Executable):  # a model in stages tells of stages only
+        if not isinstance(model, Executable):  # a model in segments tells of segments only
             return []
         rows: list[dict[str, Any]] = model.profile(*ordered, runs=5, roofs=roofs).data()["kernels"]
         return rows

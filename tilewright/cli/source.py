@@ -10,7 +10,7 @@ from tilewright.cli.output import progress
 from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.model import StagedModel, ValuePort
+    from tilewright.driver.segmented.model import SegmentedModel, ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
     from tilewright.runtime.model import CompiledModel
@@ -38,7 +38,7 @@ def open_model(
     dims: Mapping[str, int] | None = None,
     cache: bool = True,
     **options: Any,
-) -> CompiledModel | StagedModel:
+) -> CompiledModel | SegmentedModel:
     """A model ready to run: loaded if it was saved, else compiled with `dims` and `options`."""
     if is_saved(path):
         from tilewright.driver.load import load
@@ -69,7 +69,7 @@ def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     source = read_source(path)
     try:
         inputs, outputs = graph_ports(import_graph(source, dims))
-    except Waiting:  # nothing is compiled before a model in stages runs
+    except Waiting:  # nothing is compiled before a model in segments runs
         with compile(source, dims=dims) as staged:
             return staged.inputs, staged.outputs
     return list(map(Port.from_manifest, inputs)), list(map(Port.from_manifest, outputs))
@@ -81,7 +81,7 @@ def _saved_ports(path: Path) -> Ports:
     from tilewright.runtime.container import read_container
 
     manifest = read_container(path).manifest
-    if "staged" in manifest:
+    if "segmented" in manifest:
         with load(path) as model:
             return model.inputs, model.outputs
     return (

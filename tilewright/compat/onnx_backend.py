@@ -13,14 +13,14 @@ from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
 
 from tilewright.driver.compile import compile as compile_model
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.runtime.model import CompiledModel
 
 
 class PreparedModel(BackendRep):
     """A compiled model that takes its inputs in the order in which ONNX declares them."""
 
-    def __init__(self, model: CompiledModel | StagedModel, inputs: Sequence[str]) -> None:
+    def __init__(self, model: CompiledModel | SegmentedModel, inputs: Sequence[str]) -> None:
         self._model = model
         self._inputs = inputs
         self._taken = {port.name for port in model.inputs}

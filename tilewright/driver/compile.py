@@ -21,7 +21,7 @@ from tilewright.target.target import resolve_machine
 
 if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
     from tilewright.ir.graph.nodes import Graph
     from tilewright.target.target import Machine
     from tilewright.tune.tuned_schedules import Verdicts
@@ -43,7 +43,7 @@ def compile(
     nearest: bool = False,
     timings: Timings | None = None,
     progress: Progress = lambda stage: None,
-) -> CompiledModel | StagedModel:
+) -> CompiledModel | SegmentedModel:
     """Compile a model: a path, an `onnx.ModelProto`, a `torch.nn.Module` or a `Graph`.
 
     A module of torch is compiled for example `inputs`, a tuple or a mapping by name; a program of
@@ -61,7 +61,7 @@ def compile(
     it: kernels for which it has a faster schedule than the built-in one are scheduled by it; with
     `nearest`, also those for which it has one of other sizes, faster there.
 
-    A model in which something is known only when it runs is compiled in stages, while it runs.
+    A model in which something is known only when it runs is compiled in segments, while it runs.
     """
     source = read_source(source, inputs)
     options: dict[str, Any] = {
@@ -81,50 +81,51 @@ def compile(
 
         if not isinstance(error, Waiting):
             raise
-        return compile_in_stages(
-            source, threads=threads, dims=dims, waits=(error.message, error.loc.node), **options
-        )
+        reason = (error.message, error.loc.node)
+        return compile_segmented(source, threads=threads, dims=dims, break_reason=reason, **options)
     return open_model(container, threads=threads)
 
 
-def compile_in_stages(
+def compile_segmented(
     source: Any,
     *,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
-    waits: tuple[str, str] | None = None,
+    break_reason: tuple[str, str] | None = None,
     **options: Any,
-) -> StagedModel:
+) -> SegmentedModel:
     """A model that is compiled while it runs, for what it is given; `options` as of `compile`.
 
-    `waits` says why it is not compiled as a whole: a message, and the node that it is about.
+    `break_reason` says why it is not compiled as a whole: a message, and the node that it is about.
     """
-    from tilewright.driver.segmented.model import StagedModel, Waits
-    from tilewright.driver.segmented.segment_cache import StageLibrary
+    from tilewright.driver.segmented.model import BreakReason, SegmentedModel
+    from tilewright.driver.segmented.segment_cache import SegmentCache
 
     def compile_graph(graph: Graph) -> Container:
         return compile_container(graph, **options)
 
     chosen = {key: options[key] for key in ("target", "precision") if key in options}
-    library = StageLibrary(compile_graph, threads=threads, **chosen)
-    return StagedModel(source, library, dims, waits=Waits(*waits) if waits else None)
+    library = SegmentCache(compile_graph, threads=threads, **chosen)
+    reason = BreakReason(*break_reason) if break_reason else None
+    return SegmentedModel(source, library, dims, reason)
 
 
-def open_staged(container: Container) -> StagedModel:
-    """A model in stages from its file; what is not in it is compiled as it was meant to be."""
-    from tilewright.driver.segmented.file import saved_model, saved_stages
-    from tilewright.driver.segmented.model import StagedModel, Waits
-    from tilewright.driver.segmented.segment_cache import StageLibrary
+def open_segmented(container: Container) -> SegmentedModel:
+    """A model in segments from its file; what is not in it is compiled as it was meant to be."""
+    from tilewright.driver.segmented.file import saved_model, saved_segments
+    from tilewright.driver.segmented.model import BreakReason, SegmentedModel
+    from tilewright.driver.segmented.segment_cache import SegmentCache
 
-    about = container.manifest["staged"]
+    about = container.manifest["segmented"]
     options = {"target": about["target"], "precision": about["precision"]}
 
     def compile_graph(graph: Graph) -> Container:
         return compile_container(graph, **options)
 
-    library = StageLibrary(compile_graph, **options, saved=saved_stages(container))
+    library = SegmentCache(compile_graph, **options, saved=saved_segments(container))
     model = saved_model(container)
-    return StagedModel(model, library, about["dims"], waits=Waits(*about["waits"]))
+    reason = BreakReason(*about["break_reason"])
+    return SegmentedModel(model, library, about["dims"], reason)
 
 
 def compile_container(

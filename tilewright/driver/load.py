@@ -1,4 +1,4 @@
-"""`tw.load`: a saved model, whole or in stages."""
+"""`tw.load`: a saved model, whole or in segments."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
 
-def load(path: str | os.PathLike[str]) -> CompiledModel | StagedModel:
+def load(path: str | os.PathLike[str]) -> CompiledModel | SegmentedModel:
     """The model saved at `path`, ready to be called. Its weights are mapped, not read.
 
-    No compiler is imported, unless the model is one in stages: what of it is not compiled yet is
+    No compiler is imported, unless the model is one in segments: what of it is not compiled yet is
     compiled when it is run.
     """
     container = read_container(path)
-    if "staged" not in container.manifest:
+    if "segmented" not in container.manifest:
         return open_model(container)
-    from tilewright.driver.compile import open_staged
+    from tilewright.driver.compile import open_segmented
 
-    return open_staged(container)
+    return open_segmented(container)

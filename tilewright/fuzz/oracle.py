@@ -18,7 +18,7 @@ import onnx
 from tilewright.core.dtypes import from_numpy
 from tilewright.core.errors import Error
 from tilewright.driver.artifact.manifest import graph_ports
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.fuzz.random_values import is_float
@@ -41,7 +41,7 @@ def interpreter(model: onnx.ModelProto) -> Interpreter:
     try:
         graph = import_onnx(model)
     except Waiting:
-        return lambda inputs, step: _run_staged(model, inputs, step)
+        return lambda inputs, step: _run_segmented(model, inputs, step)
     return lambda inputs, step: _run(graph, inputs, step)
 
 
@@ -50,13 +50,13 @@ def _run(graph: Graph, inputs: Mapping[str, np.ndarray], step: Step) -> Outputs:
         return list(run_outputs(graph, inputs, step=step))
 
 
-def _run_staged(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], step: Step) -> Outputs:
-    """A model that is compiled while it runs, its stages interpreted."""
+def _run_segmented(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], step: Step) -> Outputs:
+    """A model that is compiled while it runs, its segments interpreted."""
 
     def interpreted(graph: Graph) -> Executable:
         return cast(Executable, _Interpreted(graph, step))
 
-    return list(StagedModel(model, interpreted).run(inputs).values())
+    return list(SegmentedModel(model, interpreted).run(inputs).values())
 
 
 class _Interpreted:

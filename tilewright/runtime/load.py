@@ -1,4 +1,4 @@
-"""Loading a saved model without the compiler; `tw.load` also knows models in stages."""
+"""Loading a saved model without the compiler; `tw.load` also knows models in segments."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tilewright.runtime.open import open_model
 def load(path: str | os.PathLike[str]) -> CompiledModel:
     """The model saved at `path`, ready to be called. Its weights are mapped, not read."""
     container = read_container(path)
-    if "staged" in container.manifest:
+    if "segmented" in container.manifest:
         raise ExecutionError(
-            "container.staged",
-            f"{path} is a model in stages: what is not compiled yet needs the compiler",
+            "container.segmented",
+            f"{path} is a model in segments: what is not compiled yet needs the compiler",
             help="load it with tw.load",
         )
     return open_model(container)

@@ -1,4 +1,4 @@
-"""Which form of a model runs: compiled once, in stages where sizes are not what they seem."""
+"""Which form of a model runs: compiled once, in segments where sizes are not what they seem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tilewright.compat.onnxruntime as ours
 from tests.compat.onnxruntime.both import affine, assert_alike, model, tensor
 from tilewright.compat.onnxruntime import model_variants
 from tilewright.core.config import override
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -22,7 +22,7 @@ def test_new_sizes_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(model_variants, "compile", refuse)
-    monkeypatch.setattr(model_variants, "compile_in_stages", refuse)
+    monkeypatch.setattr(model_variants, "compile_segmented", refuse)
     for batch in (1, 2, 7, 33):
         x = np.ones((batch, 3), np.float32)
         np.testing.assert_array_equal(session.run(["z"], {"x": x, "y": x})[0], 2 * x)
@@ -34,9 +34,9 @@ def test_sizes_of_one_name_that_differ_are_compiled_once() -> None:
         y = np.ones((batch, 3), np.float32)
         outputs = session.run(["z"], {"x": X[:1], "y": y})
         np.testing.assert_array_equal(outputs[0], X[:1] + y)
-    staged = session._engine._form._in_stages
+    staged = session._engine._form._segmented
     assert staged is not None
-    assert staged.explain().startswith("1 stages")
+    assert staged.explain().startswith("1 segments")
 
 
 def test_a_size_that_broadcasts() -> None:
@@ -58,7 +58,7 @@ def test_a_model_that_waits_for_values_runs_in_stages() -> None:
         [tensor("x", ["a", 3]), tensor("shape", [None], 7)],
         [tensor("z", None)],
     ).SerializeToString()
-    assert isinstance(ours.InferenceSession(data)._engine.direct, StagedModel)
+    assert isinstance(ours.InferenceSession(data)._engine.direct, SegmentedModel)
     for shape in ([6], [3, 2], [1, -1, 1]):
         feed = {"x": X, "shape": np.array(shape, np.int64)}
         assert_alike(lambda e, feed=feed: e.InferenceSession(data).run(None, feed))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.driver.bisect.deep_model import LAYERS, deep_input, deep_model, width
-from tests.frontends.onnx.segments.staged_models import RESHAPED
+from tests.frontends.onnx.segments.segmented_models import RESHAPED
 from tilewright.driver.bisect import kernel_stages
 from tilewright.driver.bisect.bisect import bisect
 from tilewright.driver.bisect.report import Finding, Report
@@ -156,7 +156,7 @@ def test_a_stage_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = {"x": np.ones(12, np.float32), "parts": np.array([3, 1])}
     finding = found(bisect(RESHAPED, inputs))
     assert (finding.kind, finding.name, finding.op) == ("pass", "simplify_algebra", "neg")
-    assert finding.details["stage"] == "2"
+    assert finding.details["segment"] == "2"
 
 
 def test_a_model_that_gives_nan_itself() -> None:

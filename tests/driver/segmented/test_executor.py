@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.segments.staged_models import AXES, RESHAPED, ROWS, parsed
+from tests.frontends.onnx.segments.segmented_models import AXES, RESHAPED, ROWS, parsed
 from tilewright.core.errors import Error, ExecutionError
 from tilewright.driver.compile import compile
-from tilewright.driver.segmented.executor import Program
+from tilewright.driver.segmented.executor import SegmentExecutor
 from tilewright.frontends.onnx.model.read import read_model
-from tilewright.frontends.onnx.segments.partition import model_part
+from tilewright.frontends.onnx.segments.partition import remaining_graph
 from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.cpu.executable import Executable
 
@@ -30,13 +30,13 @@ class Counting:
 
 def test_a_stage_serves_all_sizes() -> None:
     compiled = Counting()
-    program = Program(model_part(read_model(RESHAPED)), compiled)
+    program = SegmentExecutor(remaining_graph(read_model(RESHAPED)), compiled)
     for parts in ([1, 1], [1, 2], [1, 2], [2, 1]):
         shape = 2 * np.array(parts)
         x = np.ones(shape.prod(), np.float32)
         (y,) = program.run({"x": x, "parts": np.array(parts)})
         assert y.shape == tuple(shape)
-    assert compiled.count == 2, "one for each stage"
+    assert compiled.count == 2, "one for each segment"
 
 
 def test_numbers_of_elements_are_sizes() -> None:
@@ -50,7 +50,7 @@ def test_numbers_of_elements_are_sizes() -> None:
         }
     """)
     compiled = Counting()
-    program = Program(model_part(read_model(m)), compiled)
+    program = SegmentExecutor(remaining_graph(read_model(m)), compiled)
     x = np.arange(12, dtype=np.float32)
     for shape, count in (([3, 4], 1), ([2, 6], 1), ([1, 12], 2), ([2, 2, 3], 3), ([6, 2], 3)):
         given = {"x": x, "shape": np.array(shape), "last": np.array(sum(shape))}
@@ -68,14 +68,14 @@ def test_sizes_are_exact_where_symbols_do_not_do() -> None:
             y = OneHot (i, depth, values)
         }
     """)
-    program = Program(model_part(read_model(m)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(m)), Counting())
     (y,) = program.run({"i": np.array([0, 2]), "values": np.array([0, 5], np.float32)})
     np.testing.assert_array_equal(y, [[5, 0, 0], [0, 0, 5]])
     assert program.exact
 
 
 def test_values_that_do_not_fit_leave_sizes_symbolic() -> None:
-    program = Program(model_part(read_model(RESHAPED)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(RESHAPED)), Counting())
     rest = None
     for parts, size in (([1, 1], 5), ([1, 1], 4)):
         given = {"x": np.ones(size, np.float32), "parts": np.array(parts)}
@@ -89,7 +89,7 @@ def test_values_that_do_not_fit_leave_sizes_symbolic() -> None:
 
 def test_only_some_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.driver.segmented.executor.MOST_PLANS", 2)
-    program = Program(model_part(read_model(AXES)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(AXES)), Counting())
     x = np.ones((2, 3), np.float32)
     for axes in ([0], [1], [0, 1], [0]):
         (y,) = program.run({"x": x, "axes": np.array(axes)})
@@ -98,7 +98,7 @@ def test_only_some_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_plan_for_all_numbers_of_steps() -> None:
-    program = Program(model_part(read_model(ROWS)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(ROWS)), Counting())
     x = np.arange(3, dtype=np.float32)
     for n in (2, 7, 30, 1, 0):
         (y,) = program.run({"n": np.array(n), "x": x})
@@ -113,7 +113,7 @@ def test_what_numpy_refuses_on_the_host_is_an_error_of_the_node() -> None:
             y = SplitToSequence <axis = 7> (x)
             z = ConcatFromSequence <axis = 5> (s)
         }""")
-    program = Program(model_part(read_model(m)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(m)), Counting())
     with pytest.raises(ExecutionError, match=r"host.SplitToSequence.*\n.*SplitToSequence\(y\)"):
         program.run({"x": np.ones((3, 4), np.float32), "s": [np.ones(2, np.float32)]})
 
@@ -123,6 +123,6 @@ def test_a_host_operator_that_gives_fewer_results_than_the_node_names() -> None:
         g (seq(float[n]) s) => (seq(float[n]) y) {
             y, z = SequenceMap (s) <body = b (float[n] a) => (float[n] c) { c = Neg (a) }>
         }""")
-    program = Program(model_part(read_model(m)), Counting())
+    program = SegmentExecutor(remaining_graph(read_model(m)), Counting())
     with pytest.raises(ExecutionError, match="it has 2 outputs, and gives 1"):
         program.run({"s": [np.ones(2, np.float32)]})

@@ -1,4 +1,4 @@
-"""Saved models in stages: everything is inside the file, compiled stages are used again."""
+"""Saved models in segments: everything is inside the file, compiled segments are used again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
-from tests.frontends.onnx.segments.staged_models import AXES, BRANCHES, SEQUENCE, TEXTS
+from tests.frontends.onnx.segments.segmented_models import AXES, BRANCHES, SEQUENCE, TEXTS
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.load import load
 from tilewright.driver.segmented.file import portable, saved_model
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.model.read import read_model
 from tilewright.runtime.container import Container
 from tilewright.runtime.load import load as load_without_compiler
@@ -31,20 +31,20 @@ CASES = {
 }
 
 
-def staged(source: Any, **options: Any) -> StagedModel:
+def staged(source: Any, **options: Any) -> SegmentedModel:
     made = tw.compile(source, threads=1, cache=False, **options)
-    assert isinstance(made, StagedModel)
+    assert isinstance(made, SegmentedModel)
     return made
 
 
-def loaded(path: Path) -> StagedModel:
+def loaded(path: Path) -> SegmentedModel:
     made = load(path)
-    assert isinstance(made, StagedModel)
+    assert isinstance(made, SegmentedModel)
     made.set_threads(1)
     return made
 
 
-def without_compiler(model: StagedModel) -> StagedModel:
+def without_compiler(model: SegmentedModel) -> SegmentedModel:
     def refuse(graph: object) -> Container:
         raise AssertionError("compiled again")
 
@@ -70,15 +70,15 @@ def test_stages_that_have_run_are_in_the_file(name: str, tmp_path: Path) -> None
 def test_what_has_not_run_is_compiled_when_it_does(tmp_path: Path) -> None:
     path = staged(AXES, dims={"m": 4}).save(tmp_path / "model.tw")
     with loaded(path) as model:
-        assert model.stages == 0
+        assert model.segments == 0
         np.testing.assert_array_equal(model(X, np.array([0])), np.maximum(X.sum(0), 0))
-        assert model.stages == 1
+        assert model.segments == 1
         with pytest.raises(ExecutionError, match="input x is"):
             model(X.T, np.array([0]))
 
 
 def with_weights(folder: Path, external: bool) -> Path:
-    """A model in stages with a long weight, and one in a nested graph."""
+    """A model in segments with a long weight, and one in a nested graph."""
     w = np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32)
     inner = helper.make_graph(
         [helper.make_node("MatMul", ["x", "v"], ["a"])],
@@ -139,7 +139,7 @@ def test_damage_and_the_compiler_are_told(tmp_path: Path) -> None:
     path = staged(AXES).save(tmp_path / "model.tw")
     with pytest.raises(ExecutionError, match="needs the compiler"):
         load_without_compiler(path)
-    about = {"staged": {"file": "f", "raw": []}}
+    about = {"segmented": {"file": "f", "raw": []}}
     with pytest.raises(ExecutionError, match="no model in it"):
         saved_model(Container(about, {}, np.empty(0, np.uint8)))
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import tilewright as tw
-from tests.frontends.onnx.segments.staged_models import (
+from tests.frontends.onnx.segments.segmented_models import (
     AXES,
     BRANCHES,
     GROWING,
@@ -19,18 +19,18 @@ from tests.frontends.onnx.segments.staged_models import (
     parsed,
 )
 from tilewright.core.errors import ExecutionError, UnsupportedError
-from tilewright.driver.segmented.model import StagedModel, checked, type_text
+from tilewright.driver.segmented.model import SegmentedModel, checked, type_text
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 
 
-def staged(model: onnx.ModelProto) -> StagedModel:
+def staged(model: onnx.ModelProto) -> SegmentedModel:
     made = tw.compile(model, threads=1, cache=False)
-    assert isinstance(made, StagedModel)
+    assert isinstance(made, SegmentedModel)
     return made
 
 
-def compilations(model: StagedModel) -> int:
+def compilations(model: SegmentedModel) -> int:
     return int(model.explain().split(" ", 1)[0])
 
 
@@ -40,7 +40,7 @@ def test_axes_that_are_an_input() -> None:
             expected = np.maximum(X.sum(axis=tuple(axes)), 0)
             np.testing.assert_allclose(model(X, np.array(axes)), expected, rtol=1e-6)
         np.testing.assert_allclose(model(X.T, np.array([0])), np.maximum(X.T.sum(0), 0))
-        assert compilations(model) == 4, "another size needs no further stage"
+        assert compilations(model) == 4, "another size needs no further segment"
 
 
 def test_a_shape_that_is_computed() -> None:
@@ -159,7 +159,7 @@ def test_types_as_text() -> None:
 
 
 def test_how_it_shows_itself() -> None:
-    assert repr(staged(AXES)).startswith("<StagedModel (x: f32[n, m], axes: i64[k]) -> (y: f32")
+    assert repr(staged(AXES)).startswith("<SegmentedModel (x: f32[n, m], axes: i64[k]) -> (y: f32")
 
 
 def test_an_input_without_a_type() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from tilewright.driver.segmented.profile import Clock, stage_profile, timed
+from tilewright.driver.segmented.profile import Clock, segment_profile, timed
 
 
 def run() -> None:
@@ -23,11 +23,11 @@ def test_what_is_inside_counts_for_itself_alone() -> None:
 
 def test_profile() -> None:
     clocks = [Clock({"a": [3_000_000, 1_000_000], "b": [12_000_000]}), Clock({"a": [6_000_000]})]
-    rows = stage_profile(clocks, {"a": "stage 1", "b": "host B"}).data()["parts"]
+    rows = segment_profile(clocks, {"a": "segment 1", "b": "host B"}).data()["parts"]
     assert [(r["name"], r["calls"], r["min_ms"]) for r in rows] == [
-        ("stage 1", 2, 4),
+        ("segment 1", 2, 4),
         ("host B", 1, 0),
     ]
-    text = str(stage_profile(clocks[:1], {"a": "stage 1", "b": "host B"}))
+    text = str(segment_profile(clocks[:1], {"a": "segment 1", "b": "host B"}))
     assert "25.0%" in text
     assert "75.0%" in text

@@ -5,7 +5,7 @@ import numpy as np
 from tests.driver.bisect.deep_model import deep_input, deep_model
 from tilewright.driver.compile import compile_container
 from tilewright.driver.compiler import import_graph
-from tilewright.driver.segmented.segment_cache import StageLibrary
+from tilewright.driver.segmented.segment_cache import SegmentCache
 
 
 def test_what_is_saved_is_not_compiled_again() -> None:
@@ -16,11 +16,11 @@ def test_what_is_saved_is_not_compiled_again() -> None:
         return compile_container(graph, cache=False)
 
     graph = import_graph(deep_model(1, "N"))
-    library = StageLibrary(compiled, threads=1)  # type: ignore[arg-type]
+    library = SegmentCache(compiled, threads=1)  # type: ignore[arg-type]
     with library(graph) as first:
         wanted = first.run(deep_input())["y"]
         saved = {library.key_of(first): first.container}
-        again = StageLibrary(compiled, threads=1, saved=saved)  # type: ignore[arg-type]
+        again = SegmentCache(compiled, threads=1, saved=saved)  # type: ignore[arg-type]
         with again(import_graph(deep_model(1, "N"))) as second:
             np.testing.assert_array_equal(second.run(deep_input())["y"], wanted)
     assert made == [graph]
@@ -31,9 +31,9 @@ def test_keys_tell_graphs_weights_and_options_apart() -> None:
     model = deep_model(1)
     weight = model.graph.initializer[0]
     weight.raw_data = bytes(len(weight.raw_data))
-    library = StageLibrary(compile_container)
+    library = SegmentCache(compile_container)
     keys = {library.key(g) for g in (graph, other, import_graph(model))}
-    keys |= {StageLibrary(compile_container, precision="bf16").key(graph)}
-    keys |= {StageLibrary(compile_container, target="x86-64-v3").key(graph)}
+    keys |= {SegmentCache(compile_container, precision="bf16").key(graph)}
+    keys |= {SegmentCache(compile_container, target="x86-64-v3").key(graph)}
     assert len(keys) == 5
     assert library.key(import_graph(deep_model(1))) in keys

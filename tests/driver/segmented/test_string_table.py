@@ -1,14 +1,14 @@
-"""Texts as numbers."""
+"""Strings as indices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.driver.segmented.string_table import Texts
+from tilewright.driver.segmented.string_table import StringTable
 
 
 def test_there_and_back() -> None:
-    table = Texts()
+    table = StringTable()
     words = np.array([["b", "a"], ["b", ""]], object)
     numbers = table.numbers(words)
     assert numbers.dtype == np.int64
@@ -20,4 +20,4 @@ def test_there_and_back() -> None:
 
 def test_other_arrays_stay() -> None:
     array = np.arange(3)
-    assert Texts().numbers(array) is array
+    assert StringTable().numbers(array) is array

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.frontends.onnx.segments.staged_models import AXES
+from tests.frontends.onnx.segments.segmented_models import AXES
 from tests.models import mlp, random_inputs, reference
 from tilewright.core.config import override
 from tilewright.core.errors import TuneError

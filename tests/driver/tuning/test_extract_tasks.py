@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from tests.frontends.onnx.segments.staged_models import AXES
+from tests.frontends.onnx.segments.segmented_models import AXES
 from tests.models import convnet, mlp, transformer
 from tilewright.core.errors import TuneError
 from tilewright.driver.compiler import lower
@@ -69,4 +69,4 @@ def test_inputs_are_drawn_by_their_seed_and_constants_are_the_models() -> None:
 def test_a_model_in_stages_is_refused() -> None:
     with pytest.raises(TuneError) as caught:
         extract_tasks(AXES, host())
-    assert caught.value.code == "tune.stages"
+    assert caught.value.code == "tune.segmented"

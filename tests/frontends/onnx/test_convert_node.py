@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from onnx import helper
 
-from tests.frontends.onnx.segments.staged_models import BRANCHES, parsed
+from tests.frontends.onnx.segments.segmented_models import BRANCHES, parsed
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError

@@ -38,7 +38,7 @@ LOSSES = ("NegativeLogLikelihoodLoss",)
 # Cases that are left out although their operators are supported: a pattern, and why.
 EXCLUDED = {
     r"test_bernoulli.*": "random numbers",
-    r"test_range_.*_delta_expanded": "the model computes the number of steps: it runs in stages",
+    r"test_range_.*_delta_expanded": "the model computes the number of steps: it runs in segments",
 }
 
 # Cases whose expected results are themselves rounded worse than their tolerance: a pattern, and the

@@ -101,7 +101,7 @@ def _write_binary(
     try:
         container = compile_container(source, cache=cache, **options)
     except Waiting:
-        return _write_staged(source, path, emit, cache, options)
+        return _write_segmented(source, path, emit, cache, options)
     manifest = container.manifest
     if emit == "library":
         export_library(container, path)
@@ -117,15 +117,15 @@ def _write_binary(
     }
 
 
-def _write_staged(
+def _write_segmented(
     source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A model in stages: its file holds the model, each stage is compiled when it is first run."""
+    """Write a segmented model: each segment is compiled when it is first run."""
     from tilewright.driver.compile import compile
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
     with compile(source, cache=cache, **options) as model:
-        assert isinstance(model, StagedModel)
+        assert isinstance(model, SegmentedModel)
         if emit == "library":
             model.export_library(path)
         model.save(path)
@@ -133,7 +133,7 @@ def _write_staged(
             key: [{"name": p.name, "type": p.type} for p in some]
             for key, some in (("inputs", model.inputs), ("outputs", model.outputs))
         }
-        report = {"files": [str(path)], "staged": str(model.waits)}
+        report = {"files": [str(path)], "segmented": str(model.break_reason)}
         return {**report, **ports, **model.operators.data()}
 
 
@@ -167,11 +167,11 @@ def _report(report: dict[str, Any], timings: Timings, time_passes: bool, as_json
         what = ", ".join(f"{value} {name}" for name, value in counters.items())
         size = size_text(report["weights"])
         click.echo(f"{report['files'][0]}: {what}, {size} weights, {report['seconds']:.2f} s")
-    elif "staged" in report:
+    elif "segmented" in report:
         host = sum(report["host_operators"].values())
         click.echo(
-            f"{report['files'][0]}: a model in stages, each compiled when it is first run, because "
-            f"of {report['staged']}; {report['operators']} operators, {host} on the host"
+            f"{report['files'][0]}: a model in segments, each compiled when it is first run, "
+            f"because of {report['segmented']}; {report['operators']} operators, {host} on the host"
         )
     elif report["files"]:
         click.echo(f"{len(report['files'])} files written, the first {report['files'][0]}")

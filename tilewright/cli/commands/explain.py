@@ -25,15 +25,15 @@ from tilewright.cli.output import print_json, progress
 if TYPE_CHECKING:
     from tilewright.runtime.roofline.roofline import Roofs
 
-# What is counted of a model in stages, for one that is compiled whole.
-WHOLE = "1 stage, 0 operators on the host"
+# What is counted of a model in segments, for one that is compiled whole.
+WHOLE = "1 segment, 0 operators on the host"
 
 
 @click.command("explain")
 @model_argument
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
 @inputs_option
-@click.option("--random", is_flag=True, help="Draw inputs, for a model in stages.")
+@click.option("--random", is_flag=True, help="Draw inputs, for a model in segments.")
 @seed_option
 @target_option
 @precision_option
@@ -59,8 +59,8 @@ def explain_command(
     """Say what each pass did to MODEL, what was fused and scheduled how, and the memory plan.
 
     For this machine it also says the least time each kernel can take here, and what bounds it. A
-    model in stages is compiled while it runs: with inputs, given or drawn, it is run first, so that
-    its stages are there to be explained.
+    segmented model is compiled while it runs: with inputs, given or drawn, it is run first, so that
+    its segments are there to be explained.
     """
     from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
@@ -124,17 +124,17 @@ def _explain_stages(
 ) -> None:
     from tilewright.cli.input_files import given_inputs, parse_assignments
     from tilewright.cli.source import open_model
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
     with open_model(path, **options) as model:
-        assert isinstance(model, StagedModel)
+        assert isinstance(model, SegmentedModel)
         if given or random:
             dims = options["dims"] if random else None
             model.run(given_inputs(model.inputs, parse_assignments(given), dims, seed))
         if as_json:
             about = {
-                "native_stages": model.stages,
-                "waits": str(model.waits),
+                "native_segments": model.segments,
+                "break_reason": str(model.break_reason),
                 "explain": model.explain(),
             }
             print_json({**model.operators.data(), **about})
@@ -150,5 +150,5 @@ def _explain_saved(model: Path, as_json: bool) -> None:
         keys = ("inputs", "outputs", "kernels", "schedules", "explain")
         print_json({key: manifest[key] for key in keys if key in manifest})
     else:
-        whole = [] if "staged" in manifest else [WHOLE]
+        whole = [] if "segmented" in manifest else [WHOLE]
         click.echo("\n\n".join([*whole, manifest["explain"]]))

@@ -22,7 +22,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.profile import StageProfile
+    from tilewright.driver.segmented.profile import SegmentProfile
     from tilewright.runtime.model import CompiledModel
     from tilewright.runtime.profile import Profile
     from tilewright.runtime.roofline.roofline import Roofs
@@ -57,7 +57,7 @@ def profile_command(
 ) -> None:
     """Time each kernel of MODEL; inputs that are not given are drawn at random.
 
-    Of a model in stages, it times each stage and each operator that runs on the host.
+    Of a model in segments, it times each segment and each operator that runs on the host.
 
     The share of the roof is the least time that a kernel could take on this machine, of the time
     it took.
@@ -71,7 +71,7 @@ def profile_command(
     with open_model(model, threads=threads, dims=dims, cache=not no_cache, **options) as executable:
         inputs = given_inputs(executable.inputs, files, dims, seed)
         ordered = [inputs[port.name] for port in executable.inputs]
-        found: Profile | StageProfile
+        found: Profile | SegmentProfile
         if isinstance(executable, CompiledModel):
             found = executable.profile(*ordered, runs=runs, roofs=_roofs(executable, precision))
         else:

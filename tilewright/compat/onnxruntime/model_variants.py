@@ -2,8 +2,8 @@
 
 A model is compiled once, its varying sizes symbolic. ONNX Runtime takes equally named sizes that
 differ, sizes that only broadcast, and values for initializers; what the compiled model refuses for
-such a reason runs in stages compiled for what is given (see `driver.segmented.model`), so that the
-answer is the same.
+such a reason runs in segments compiled for the given inputs (see `driver.segmented.model`), with
+the same result.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from tilewright.compat.onnxruntime.model import OpenedModel
 from tilewright.compat.onnxruntime.status import InvalidGraph, error, translated
 from tilewright.compat.onnxruntime.types import Declared
 from tilewright.core.errors import Error, ExecutionError, TypeCheckError, UnsupportedError
-from tilewright.driver.compile import compile, compile_in_stages
+from tilewright.driver.compile import compile, compile_segmented
 from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
     # Imported when a model needs it: what is in the cache is ready without the compiler.
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
 # The refusals that another form of the model may not share.
 _OF_SHAPES = ("run.symbol", "run.check", "run.shape")
 
 
 class _Form:
-    """A model whose inputs are fixed: compiled as a whole, and in stages where that refuses."""
+    """A model whose inputs are fixed: compiled as a whole, and in segments where that refuses."""
 
     def __init__(self, source: Any, model: OpenedModel, threads: int | None) -> None:
         self._source = source
         self._options: dict[str, Any] = {"threads": threads, "dims": model.dims}
         self._lock = threading.Lock()
-        self._in_stages: StagedModel | None = None
+        self._segmented: SegmentedModel | None = None
         self.whole = self._compile(model)
 
     def run(self, args: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
@@ -47,24 +47,24 @@ class _Form:
             if refusal.code not in _OF_SHAPES or not isinstance(self.whole, CompiledModel):
                 raise
             try:
-                return as_sequence(self._stages()(*args))
+                return as_sequence(self._segmented_model()(*args))
             except Error:
                 # what the model as a whole says is clearer
                 raise refusal from None
 
-    def _compile(self, model: OpenedModel) -> CompiledModel | StagedModel:
+    def _compile(self, model: OpenedModel) -> CompiledModel | SegmentedModel:
         try:
             return compile(self._source, **self._options)
         except (TypeCheckError, UnsupportedError) as refusal:
             if refusal.code == "onnx.operator" or not _varies(model.inputs):
                 raise
-            return self._stages()  # what does not fit any size may fit those that come
+            return self._segmented_model()  # what does not fit any size may fit those that come
 
-    def _stages(self) -> StagedModel:
+    def _segmented_model(self) -> SegmentedModel:
         with self._lock:
-            if self._in_stages is None:
-                self._in_stages = compile_in_stages(self._source, **self._options)
-            return self._in_stages
+            if self._segmented is None:
+                self._segmented = compile_segmented(self._source, **self._options)
+            return self._segmented
 
 
 class Engine:

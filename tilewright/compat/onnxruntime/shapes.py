@@ -11,13 +11,13 @@ from tilewright.core.dtypes import STRING
 from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.model import StagedModel
+    from tilewright.driver.segmented.model import SegmentedModel
 
 Dim = int | str | None
 
 
 def known_output(
-    declared: Declared, model: OpenedModel, compiled: CompiledModel | StagedModel
+    declared: Declared, model: OpenedModel, compiled: CompiledModel | SegmentedModel
 ) -> NodeArg:
     """An output; what the model leaves open is taken from the compiled model.
 

@@ -4,8 +4,8 @@
     report.finding                      # None, if the results are right
 
 What is right is what the imported graph means, by the interpreter. First the passes over the graph
-are looked at, then the kernels, then the memory that they share. A model in stages is run on what
-is right, and each stage is looked at as it comes.
+are looked at, then the kernels, then the memory that they share. A model in segments is run on what
+is right, and each segment is looked at as it comes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
 from tilewright.driver.compiler import Progress, import_graph
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
@@ -57,7 +57,7 @@ def bisect(
     try:
         graph = import_graph(source, dims)
     except Waiting:
-        StagedModel(source, search.stage, dims).run(inputs)
+        SegmentedModel(source, search.segment, dims).run(inputs)
     else:
         search.look(source, graph, inputs, dims)
     return Report(
@@ -74,7 +74,7 @@ class _Search:
     errors: dict[str, float] = field(default_factory=dict)
     finding: Finding | None = None
     notes: list[str] = field(default_factory=list)
-    stages: int = 0
+    segments: int = 0
 
     def look(
         self,
@@ -101,15 +101,15 @@ class _Search:
             self.finding = _find(graph, meanings, self.native, self.allowed)
         return wanted
 
-    def stage(self, graph: Graph) -> Any:
-        """What a model in stages takes for the machine code of a stage."""
-        self.stages += 1
-        return _Stage(self, graph, self.stages)
+    def segment(self, graph: Graph) -> Any:
+        """What a model in segments takes for the machine code of a segment."""
+        self.segments += 1
+        return _Segment(self, graph, self.segments)
 
 
 @dataclass
-class _Stage:
-    """Is called as machine code is: looks at the stage and gives what is right."""
+class _Segment:
+    """Is called as machine code is: looks at the segment and gives what is right."""
 
     search: _Search
     graph: Graph
@@ -117,17 +117,17 @@ class _Stage:
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The outputs of the stage."""
+        """The outputs of the segment."""
         return tuple(map(Port.from_manifest, graph_ports(self.graph)[1]))
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         inputs = {v.name: np.asarray(x) for v, x in zip(self.graph.inputs, args, strict=True)}
         before = self.search.finding
-        where = f"stage {self.number}"
+        where = f"segment {self.number}"
         found = self.search.look(self.graph, self.graph, inputs, prefix=f"{where}, ")
         finding = self.search.finding
         if finding is not None and finding is not before:
-            finding.details["stage"] = str(self.number)
+            finding.details["segment"] = str(self.number)
         return tuple(found)
 
 

@@ -44,7 +44,7 @@ def report_data(
     footprint = float(build.weights.size + plan.peak)
     return {
         "target": build.target.describe(),
-        "native_stages": 1,
+        "native_segments": 1,
         "host_operators": {},
         "stages": timings.stages,
         "passes": [asdict(record) for record in timings.passes.records],

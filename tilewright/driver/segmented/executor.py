@@ -1,9 +1,9 @@
-"""The nodes of a model run in stages, each compiled when what it waits for is known.
+"""The nodes of a model run in segments, each compiled when what it waits for is known.
 
 A run compiles what the values so far allow (see `frontends.onnx.segments.partition`), runs that,
 runs operators on the host that no loop program can express, and goes on with the rest. Compiled
-stages are kept by the types of the values that they read, and by the values that they were compiled
-for; sizes stay symbolic, so that another size needs no further compilation.
+segments are kept by the types of the values that they read, and by the values that they were
+compiled for; sizes stay symbolic, so that another size needs no further compilation.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import STRING, from_numpy
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.driver.segmented.profile import timed
-from tilewright.driver.segmented.string_table import Texts
+from tilewright.driver.segmented.string_table import StringTable
 from tilewright.frontends.onnx.context import OnnxNode, identifier
 from tilewright.frontends.onnx.model.read import DOMAINS
 from tilewright.frontends.onnx.segments.host.call import HostCall
 from tilewright.frontends.onnx.segments.partition import (
     Given,
-    HostValue,
-    Part,
-    Pending,
-    Stage,
+    NonTensor,
+    PendingNode,
+    RemainingGraph,
+    Segment,
     host_op,
-    import_stage,
-    nested_part,
+    import_segment,
+    nested_remaining_graph,
     read_constant,
 )
 from tilewright.frontends.onnx.segments.symbolic_ints import Sized, can_be_sizes, carrier
@@ -51,58 +51,58 @@ Values = dict[str, Any]
 
 @dataclass(eq=False)
 class _Plan:
-    """One stage, compiled, and the program that goes on behind it."""
+    """One segment, compiled, and the program that goes on behind it."""
 
-    stage: Stage
+    segment: Segment
     native: CompiledModel | None
-    rest: Program | None
+    rest: SegmentExecutor | None
 
 
 @dataclass(eq=False)
-class Program:
+class SegmentExecutor:
     """Nodes to run, and the plans made for them so far."""
 
-    part: Part
+    remaining: RemainingGraph
     compile_graph: CompileGraph
     pinned: set[str] = field(default_factory=set)
     sized: set[str] = field(default_factory=set)
     exact: bool = False
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
-    nested: dict[Pending, Program] = field(default_factory=dict)
+    nested: dict[PendingNode, SegmentExecutor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.reads = tuple(sorted(self.part.reads()))
+        self.reads = tuple(sorted(self.remaining.reads()))
 
     def run(self, values: Values) -> list[Any]:
         """The outputs, computed from values by name."""
-        program: Program | None = self
+        program: SegmentExecutor | None = self
         while program is not None:
             program = program.step(values)
-        return [self._value(name, values) for name in self.part.outputs]
+        return [self._value(name, values) for name in self.remaining.outputs]
 
-    def step(self, values: Values) -> Program | None:
-        """Run one stage; its results are then among the values. Gives what is left to run."""
+    def step(self, values: Values) -> SegmentExecutor | None:
+        """Run one segment; its results are then among the values. Gives what is left to run."""
         plan = self._plan(values)
-        stage = plan.stage
+        segment = plan.segment
         if plan.native is not None:
             with timed(plan.native):
-                values.update(self._run_natively(plan.native, stage, values))
-        for p in stage.hosts:
+                values.update(self._run_natively(plan.native, segment, values))
+        for p in segment.hosts:
             with timed(p):
                 self._run_on_host(p, values)
         return plan.rest
 
-    def _run_natively(self, native: CompiledModel, stage: Stage, values: Values) -> Values:
-        """The results of a stage, by name; texts go in and out as their numbers in a table."""
-        texts = Texts()
-        known = {**stage.texts, **values}
-        for name, (source, places) in stage.carriers.items():
+    def _run_natively(self, native: CompiledModel, segment: Segment, values: Values) -> Values:
+        """The results of a segment, by name; texts go in and out as their numbers in a table."""
+        texts = StringTable()
+        known = {**segment.texts, **values}
+        for name, (source, places) in segment.carriers.items():
             known[name] = carrier(self._value(source, values), places)
-        given = (texts.numbers(self._value(name, known)) for name in stage.inputs)
+        given = (texts.numbers(self._value(name, known)) for name in segment.inputs)
         found = native(*given)
         results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
         read = (texts.texts(a) if port.dtype == STRING else a for a, port in results)
-        return dict(zip(stage.outputs, read, strict=True))
+        return dict(zip(segment.outputs, read, strict=True))
 
     def _plan(self, values: Values) -> _Plan:
         present = [name for name in self.reads if name in values]
@@ -115,7 +115,7 @@ class Program:
         return plan
 
     def executables(self) -> Iterator[CompiledModel]:
-        """The stages that are compiled, in the order of a run."""
+        """The segments that are compiled, in the order of a run."""
         return _executables(self)
 
     def _key(self, present: Iterable[str], values: Values) -> tuple[Any, ...]:
@@ -134,38 +134,38 @@ class Program:
 
     def _make(self, present: Sequence[str], values: Values) -> _Plan:
         try:
-            stage = self._stage(present, values)
+            segment = self._segment(present, values)
         except (TypeCheckError, UnsupportedError):
             # what does not fit sizes that may be anything may fit those that are there
             if self.exact:
                 raise
-            stage = self._exact_stage(present, values)
-        if _is_stuck(stage) and not self.exact:
-            stage = self._exact_stage(present, values)
-        if _is_stuck(stage):
-            raise _stuck(stage)
-        native = None if stage.graph is None else self.compile_graph(stage.graph)
-        rest = Program(stage.rest, self.compile_graph) if stage.rest.nodes else None
-        return _Plan(stage, native, rest)
+            segment = self._exact_segment(present, values)
+        if _is_stuck(segment) and not self.exact:
+            segment = self._exact_segment(present, values)
+        if _is_stuck(segment):
+            raise _stuck(segment)
+        native = None if segment.graph is None else self.compile_graph(segment.graph)
+        rest = SegmentExecutor(segment.rest, self.compile_graph) if segment.rest.nodes else None
+        return _Plan(segment, native, rest)
 
-    def _exact_stage(self, present: Sequence[str], values: Values) -> Stage:
-        """The stage for just these sizes; if it can be made, so are all that follow."""
+    def _exact_segment(self, present: Sequence[str], values: Values) -> Segment:
+        """The segment for just these sizes; if it can be made, so are all that follow."""
         self.exact = True
         try:
-            return self._stage(present, values)
+            return self._segment(present, values)
         except Error:
             self.exact = False
             raise
 
-    def _stage(self, present: Sequence[str], values: Values) -> Stage:
-        """The stage that the values allow; those that it must know are pinned from now on."""
+    def _segment(self, present: Sequence[str], values: Values) -> Segment:
+        """The segment that the values allow; those that it must know are pinned from now on."""
         while True:
             given = {name: self._given(name, values[name]) for name in present}
-            stage = import_stage(self.part, given)
-            known = stage.wants & {*present} - self.pinned
-            sizes = stage.sizes & {*present} - self.pinned - self.sized
+            segment = import_segment(self.remaining, given)
+            known = segment.wants & {*present} - self.pinned
+            sizes = segment.sizes & {*present} - self.pinned - self.sized
             if not known and not sizes:
-                return stage
+                return segment
             self.pinned |= known
             self.sized |= sizes
 
@@ -173,7 +173,7 @@ class Program:
         if value is None:
             return None
         if not isinstance(value, np.ndarray):
-            return HostValue()
+            return NonTensor()
         if self._is_pinned(name, value):
             return value
         if name in self.sized:
@@ -181,11 +181,11 @@ class Program:
         return _type(name, value, self.exact)
 
     def _is_pinned(self, name: str, value: np.ndarray) -> bool:
-        """Whether a stage is made for just this value."""
+        """Whether a segment is made for just this value."""
         as_size = not self.exact and can_be_sizes(value)
         return name in self.pinned or (name in self.sized and not as_size)
 
-    def _run_on_host(self, p: Pending, values: Values) -> None:
+    def _run_on_host(self, p: PendingNode, values: Values) -> None:
         op = host_op(p)
         assert op is not None, p.loc
         inputs = [self._value(name, values) for name in p.proto.input]
@@ -212,21 +212,21 @@ class Program:
     def _value(self, name: str, values: Values) -> Any:
         if not name:
             return None
-        return values[name] if name in values else _constant(self.part, name)
+        return values[name] if name in values else _constant(self.remaining, name)
 
-    def _nested(self, p: Pending, graph: GraphProto, values: Values) -> Program:
+    def _nested(self, p: PendingNode, graph: GraphProto, values: Values) -> SegmentExecutor:
         found = self.nested.get(p)
         if found is None:
-            part = nested_part(self.part, graph, p.opsets, set(values))
-            found = self.nested[p] = Program(part, self.compile_graph)
+            remaining = nested_remaining_graph(self.remaining, graph, p.opsets, set(values))
+            found = self.nested[p] = SegmentExecutor(remaining, self.compile_graph)
         return found
 
 
-def _executables(root: Program | _Plan) -> Iterator[CompiledModel]:
-    pending = [root]  # stages may follow one another deeper than functions may call
+def _executables(root: SegmentExecutor | _Plan) -> Iterator[CompiledModel]:
+    pending = [root]  # segments may follow one another deeper than functions may call
     while pending:
         one = pending.pop()
-        if isinstance(one, Program):
+        if isinstance(one, SegmentExecutor):
             pending += reversed([*one.plans.values(), *one.nested.values()])
             continue
         if one.native is not None:
@@ -240,8 +240,8 @@ def _close(plan: _Plan) -> None:
         executable.close()
 
 
-def _constant(part: Part, name: str) -> Any:
-    return read_constant(part.constants[name], part.model.file)
+def _constant(remaining: RemainingGraph, name: str) -> Any:
+    return read_constant(remaining.constants[name], remaining.model.file)
 
 
 def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
@@ -254,14 +254,14 @@ def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
     return TensorType(from_numpy(value.dtype), tuple(shape))
 
 
-def _is_stuck(stage: Stage) -> bool:
+def _is_stuck(segment: Segment) -> bool:
     """Whether nodes are left, but none that can run."""
-    return stage.graph is None and not stage.hosts and bool(stage.rest.nodes)
+    return segment.graph is None and not segment.hosts and bool(segment.rest.nodes)
 
 
-def _stuck(stage: Stage) -> UnsupportedError:
-    p = stage.rest.nodes[0]
-    wants = ", ".join(sorted(stage.wants | stage.sizes)) or ", ".join(sorted(p.reads))
+def _stuck(segment: Segment) -> UnsupportedError:
+    p = segment.rest.nodes[0]
+    wants = ", ".join(sorted(segment.wants | segment.sizes)) or ", ".join(sorted(p.reads))
     return UnsupportedError(
         "onnx.waiting", f"{p.proto.op_type} waits for {wants}, which nothing gives", loc=p.loc
     )

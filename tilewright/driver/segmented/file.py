@@ -1,14 +1,14 @@
-"""A model in stages as one file: the model itself, and the stages that are compiled so far.
+"""A model in segments as one file: the model itself, and the segments that are compiled so far.
 
 The file is a container (see `runtime.container`). Its objects are the ONNX model without long
-weights and the code of each compiled stage; its weights are those of the model, then those of each
-stage. The manifest's entry `staged` says which is which:
+weights and the code of each compiled segment; its weights are those of the model, then those of
+each segment. The manifest's entry `segmented` says which is which:
 
-    file, dims, waits, target, precision    how the model was compiled, and why not as a whole
+    file, dims, break_reason, target, precision   how the model was compiled, and why in segments
     raw      [[initializer, offset, bytes]], the model's weights
-    parts    [{"key", "manifest", "objects", "weights": [offset, bytes]}], the compiled stages
+    parts    [{"key", "manifest", "objects", "weights": [offset, bytes]}], the compiled segments
 
-Reading it needs the compiler: a stage that is not in the file is compiled when it is first run.
+Reading it needs the compiler: a segment that is not in the file is compiled when it is first run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from tilewright.core.errors import ExecutionError
-from tilewright.driver.segmented.segment_cache import StageLibrary
+from tilewright.driver.segmented.segment_cache import SegmentCache
 from tilewright.frontends.onnx.model.read import Model
 from tilewright.frontends.onnx.model.tensors import TensorReader
 from tilewright.runtime.container import Container, write_container
 from tilewright.runtime.model import CompiledModel
 
 MODEL = "model.onnx"
-# Where the weights of each stage begin: as they do in a file of their own.
+# Where the weights of each segment begin: as they do in a file of their own.
 ALIGNMENT = 4096
 
 
@@ -50,25 +50,25 @@ class _Weights:
         return place, data.nbytes
 
 
-def save_staged(
+def save_segmented(
     path: str | os.PathLike[str],
     model: Model,
-    library: StageLibrary,
-    stages: Iterable[CompiledModel],
+    library: SegmentCache,
+    segments: Iterable[CompiledModel],
     about: dict[str, Any],
 ) -> Path:
-    """Write a model in stages; `about` is what else the manifest says."""
+    """Write a model in segments; `about` is what else the manifest says."""
     weights = _Weights()
     proto, raw = portable(model)
     objects = {MODEL: proto.SerializeToString()}
     places = [[number, *weights.add(data)] for number, data in raw.items()]
     parts = []
-    for number, stage in enumerate(stages):
-        container = stage.container
+    for number, segment in enumerate(segments):
+        container = segment.container
         objects |= {f"{number}/{name}": data for name, data in container.objects.items()}
         parts.append(
             {
-                "key": library.key_of(stage),
+                "key": library.key_of(segment),
                 "manifest": container.manifest,
                 "objects": list(container.objects),
                 "weights": weights.add(container.weights),
@@ -76,18 +76,18 @@ def save_staged(
         )
     staged = {"file": model.file, "raw": places, "parts": parts}
     staged |= {"target": library.target, "precision": library.precision}
-    manifest = {**about, "staged": {**staged, **about["staged"]}}
+    manifest = {**about, "segmented": {**staged, **about["segmented"]}}
     return write_container(path, manifest, objects, weights.items)
 
 
 def saved_model(container: Container) -> Model:
     """The ONNX model in a file; its weights stay mapped."""
-    staged = container.manifest["staged"]
+    staged = container.manifest["segmented"]
     try:
         proto = ModelProto.FromString(container.objects[MODEL])
     except (KeyError, DecodeError) as error:
         raise ExecutionError(
-            "container.staged", f"{container.path} has no model in it", help="save it again"
+            "container.segmented", f"{container.path} has no model in it", help="save it again"
         ) from error
     raw = {
         number: container.weights[offset : offset + size].data
@@ -96,10 +96,10 @@ def saved_model(container: Container) -> Model:
     return Model(proto, staged["file"], TensorReader(None), raw)
 
 
-def saved_stages(container: Container) -> dict[str, Container]:
-    """The compiled stages in a file, by their keys."""
+def saved_segments(container: Container) -> dict[str, Container]:
+    """The compiled segments in a file, by their keys."""
     found = {}
-    for number, part in enumerate(container.manifest["staged"]["parts"]):
+    for number, part in enumerate(container.manifest["segmented"]["parts"]):
         objects = {name: container.objects[f"{number}/{name}"] for name in part["objects"]}
         offset, size = part["weights"]
         weights = container.weights[offset : offset + size]

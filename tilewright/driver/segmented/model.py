@@ -1,8 +1,8 @@
-"""A model in the user's hands that is compiled in stages, each when what it waits for is known.
+"""A model in the user's hands that is compiled in segments, each when what it waits for is known.
 
-    model = tw.compile("model.onnx")      # a StagedModel, where the model cannot be compiled whole
+    model = tw.compile("model.onnx")      # a SegmentedModel if it has graph breaks
     y = model(x)
-    model.save("model.tw")                # with the stages that this run has compiled
+    model.save("model.tw")                # with the segments that this run has compiled
 
 Values are arrays; sequences are lists, maps dictionaries, an optional that is empty is `None`.
 """
@@ -22,15 +22,15 @@ from onnx import TypeProto, ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING, DType
 from tilewright.core.errors import ConfigError, Error, ExecutionError, Loc, UnsupportedError
-from tilewright.driver.segmented.executor import CompileGraph, Program
-from tilewright.driver.segmented.file import save_staged
-from tilewright.driver.segmented.profile import Clock, StageProfile, stage_profile
-from tilewright.driver.segmented.segment_cache import StageLibrary
+from tilewright.driver.segmented.executor import CompileGraph, SegmentExecutor
+from tilewright.driver.segmented.file import save_segmented
+from tilewright.driver.segmented.profile import Clock, SegmentProfile, segment_profile
+from tilewright.driver.segmented.segment_cache import SegmentCache
 from tilewright.frontends.onnx.model.constants import model_constants
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.frontends.onnx.model.read import Model, Source, read_model
 from tilewright.frontends.onnx.segments.operator_counts import OperatorCounts, operator_counts
-from tilewright.frontends.onnx.segments.partition import Pending, model_part
+from tilewright.frontends.onnx.segments.partition import PendingNode, remaining_graph
 from tilewright.runtime.cpu.executable import Executable
 
 
@@ -51,7 +51,7 @@ class ValuePort:
 
 
 @dataclass(frozen=True)
-class Waits:
+class BreakReason:
     """Why a model is not compiled as a whole: what the first node that waits said, and its name."""
 
     message: str = "something is known only when the model runs"
@@ -61,15 +61,15 @@ class Waits:
         return f"{self.message}{f' (node {self.node})' if self.node else ''}"
 
 
-class StagedModel:
-    """A model that runs in stages; it is called as an `Executable` is."""
+class SegmentedModel:
+    """A model that runs in segments; it is called as an `Executable` is."""
 
     def __init__(
         self,
         source: Source | Model,
         compile_graph: CompileGraph,
         dims: Mapping[str, int] | None = None,
-        waits: Waits | None = None,
+        break_reason: BreakReason | None = None,
     ) -> None:
         """`dims` are sizes that inputs must have, by the names of their dimensions."""
         model = source if isinstance(source, Model) else read_model(source)
@@ -77,10 +77,10 @@ class StagedModel:
             model.proto = inliner.inline_local_functions(model.proto)
         self._lock = threading.Lock()
         self._model, self._compile_graph = model, compile_graph
-        self._dims, self.waits = dict(dims or {}), waits or Waits()
+        self._dims, self.break_reason = dict(dims or {}), break_reason or BreakReason()
         try:
             self._declare(model, dims or {})
-            self._program = Program(model_part(model), compile_graph)
+            self._program = SegmentExecutor(remaining_graph(model), compile_graph)
         except Error as error:
             raise error.at(Loc(model.file)) from error.__cause__
 
@@ -110,15 +110,15 @@ class StagedModel:
         return dict(zip((port.name for port in self.outputs), self._run(inputs), strict=True))
 
     def explain(self) -> str:
-        """What the compiler did in each stage that it has compiled so far."""
-        stages = [stage.explain() for stage in self._program.executables()]
-        head = [f"{len(stages)} stages compiled so far", str(self.operators)]
-        head.append(f"compiled in stages because of {self.waits}")
-        return "\n\n".join(["\n".join(head), *stages])
+        """What the compiler did in each segment that it has compiled so far."""
+        segments = [segment.explain() for segment in self._program.executables()]
+        head = [f"{len(segments)} segments compiled so far", str(self.operators)]
+        head.append(f"compiled in segments because of {self.break_reason}")
+        return "\n\n".join(["\n".join(head), *segments])
 
     @property
-    def stages(self) -> int:
-        """How many stages are compiled so far."""
+    def segments(self) -> int:
+        """How many segments are compiled so far."""
         return len(list(self._program.executables()))
 
     @property
@@ -126,8 +126,8 @@ class StagedModel:
         """How many operators the model has, and how many of them run on the host."""
         return operator_counts(self._model.proto.graph.node)
 
-    def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> StageProfile:
-        """Run the model once to compile its stages, then `runs` times with a clock."""
+    def profile(self, /, *args: Any, runs: int = 10, **named: Any) -> SegmentProfile:
+        """Run the model once to compile its segments, then `runs` times with a clock."""
         self(*args, **named)
         clocks = []
         for _ in range(runs):
@@ -137,55 +137,61 @@ class StagedModel:
         numbers = count(1)
         parts = dict.fromkeys(what for clock in clocks for what in clock.times)
         names = {what: _part_name(what, numbers) for what in parts}
-        return stage_profile(clocks, names)
+        return segment_profile(clocks, names)
 
     @property
     def threads(self) -> int:
-        """How many threads run each stage; 0 for one a processor."""
+        """How many threads run each segment; 0 for one a processor."""
         library = self._compile_graph
-        return (library.threads or 0) if isinstance(library, StageLibrary) else 0
+        return (library.threads or 0) if isinstance(library, SegmentCache) else 0
 
     def set_threads(self, threads: int) -> None:
-        """Use `threads` threads for every stage; 0 means one for each processor."""
-        if isinstance(self._compile_graph, StageLibrary):
+        """Use `threads` threads for every segment; 0 means one for each processor."""
+        if isinstance(self._compile_graph, SegmentCache):
             self._compile_graph.threads = threads
-        for stage in self._program.executables():
-            stage.set_threads(threads)
+        for segment in self._program.executables():
+            segment.set_threads(threads)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model to `path` as one file, with the stages that are compiled so far.
+        """Write the model to `path` as one file, with the segments that are compiled so far.
 
-        `tw.load` reads it. A stage that is not in the file is compiled when it is first run, so
-        that a model in stages needs the compiler where it is loaded.
+        `tw.load` reads it. A segment that is not in the file is compiled when it is first run, so
+        that a model in segments needs the compiler where it is loaded.
         """
         library = self._compile_graph
-        assert isinstance(library, StageLibrary), "stages that were made elsewhere have no key"
+        assert isinstance(library, SegmentCache), "segments that were made elsewhere have no key"
         with self._lock:
-            stages = list(self._program.executables())
-            staged = {"dims": self._dims, "waits": [self.waits.message, self.waits.node]}
+            segments = list(self._program.executables())
+            reason = [self.break_reason.message, self.break_reason.node]
+            segmented = {"dims": self._dims, "break_reason": reason}
             inputs, outputs = (
                 [{"name": p.name, "type": p.type} for p in ports]
                 for ports in (self.inputs, self.outputs)
             )
-            about = {"inputs": inputs, "outputs": outputs, "explain": self.explain()}
-            return save_staged(path, self._model, library, stages, {**about, "staged": staged})
+            about: dict[str, Any] = {
+                "inputs": inputs,
+                "outputs": outputs,
+                "explain": self.explain(),
+            }
+            about |= {"segmented": segmented}
+            return save_segmented(path, self._model, library, segments, about)
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
-        """Refused: a library cannot hold the compiler that the stages wait for."""
+        """Refused: a library cannot hold the compiler that the segments wait for."""
         raise UnsupportedError(
-            "export.staged",
-            f"{Path(path).name} cannot be made: the model is compiled in stages, because of "
-            f"{self.waits.message}",
-            loc=Loc(self._model.file, self.waits.node),
+            "export.segmented",
+            f"{Path(path).name} cannot be made: the model is compiled in segments, because of "
+            f"{self.break_reason.message}",
+            loc=Loc(self._model.file, self.break_reason.node),
             help="make what is waited for constant; model.save() keeps the model as it is",
         )
 
     def close(self) -> None:
-        """End the threads of all stages and free their code and memory."""
-        for stage in self._program.executables():
-            stage.close()
+        """End the threads of all segments and free their code and memory."""
+        for segment in self._program.executables():
+            segment.close()
 
-    def __enter__(self) -> StagedModel:
+    def __enter__(self) -> SegmentedModel:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -193,7 +199,7 @@ class StagedModel:
 
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<StagedModel ({takes}) -> ({gives})>"
+        return f"<SegmentedModel ({takes}) -> ({gives})>"
 
     def _run(self, given: Mapping[str, Any]) -> Sequence[Any]:
         unknown = [name for name in given if name not in self._declared]
@@ -206,18 +212,18 @@ class StagedModel:
                     help=f"the model takes ({', '.join(map(str, self.inputs))})",
                 )
         values = {name: checked(name, value, self._declared[name]) for name, value in given.items()}
-        # stages are made while others run; one run at a time keeps that simple
+        # segments are made while others run; one run at a time keeps that simple
         with self._lock:
             return self._program.run(values)
 
 
-def _part_name(what: Executable | Pending, numbers: Iterator[int]) -> str:
-    """What a profile calls a stage, or an operator on the host."""
-    if isinstance(what, Pending):
+def _part_name(what: Executable | PendingNode, numbers: Iterator[int]) -> str:
+    """What a profile calls a segment, or an operator on the host."""
+    if isinstance(what, PendingNode):
         op, node = what.proto.op_type, what.loc.node
         return f"host {node if op in node else f'{op} {node}'}".rstrip()
     kernels = what.counters.get("kernels", 0)
-    return f"stage {next(numbers)} ({kernels} kernel{'' if kernels == 1 else 's'})"
+    return f"segment {next(numbers)} ({kernels} kernel{'' if kernels == 1 else 's'})"
 
 
 def value_port(name: str, declared: TypeProto) -> ValuePort:

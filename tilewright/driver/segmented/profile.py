@@ -1,4 +1,4 @@
-"""Where the time of a model in stages goes: its stages, and the operators on the host.
+"""Where the time of a model in segments goes: its segments, and the operators on the host.
 
 with Clock() as clock:
     program.run(values)              # measures what it does with `timed`
@@ -62,7 +62,7 @@ def timed(what: Any) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Part:
-    """A stage or an operator on the host: how often a run has it, and its time in each run."""
+    """A segment or an operator on the host: how often a run has it, and its time in each run."""
 
     name: str
     calls: int
@@ -70,8 +70,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class StageProfile:
-    """The times of a model in stages."""
+class SegmentProfile:
+    """The times of a model in segments."""
 
     parts: tuple[Part, ...]
 
@@ -101,10 +101,10 @@ class StageProfile:
         return "\n".join(lines)
 
 
-def stage_profile(clocks: Sequence[Clock], names: Mapping[Any, str]) -> StageProfile:
+def segment_profile(clocks: Sequence[Clock], names: Mapping[Any, str]) -> SegmentProfile:
     """The profile of several runs on the same inputs; `names` are those of what was run."""
     parts = []
     for what in clocks[0].times:
         each = [clock.times.get(what, [0]) for clock in clocks]
         parts.append(Part(names[what], len(each[0]), tuple(map(sum, each))))
-    return StageProfile(tuple(parts))
+    return SegmentProfile(tuple(parts))

@@ -1,4 +1,4 @@
-"""The compiled stages of a model: made when they are asked for, or found in the model's file."""
+"""The compiled segments of a model: made when they are asked for, or found in the model's file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilewright.target.target import resolve_machine
 
 
 @dataclass
-class StageLibrary:
+class SegmentCache:
     """Compiles graphs; those that are among the `saved` ones need no compilation.
 
     Graphs have the same key if they compute the same and are compiled alike.
@@ -31,7 +31,7 @@ class StageLibrary:
     _keys: WeakKeyDictionary[CompiledModel, str] = field(default_factory=WeakKeyDictionary)
 
     def __call__(self, graph: Graph) -> CompiledModel:
-        """The stage that computes `graph`."""
+        """The segment that computes `graph`."""
         key = self.key(graph)
         container = self.saved.get(key) or self.compile_container(graph)
         made = open_model(container, threads=self.threads)
@@ -39,10 +39,10 @@ class StageLibrary:
         return made
 
     def key(self, graph: Graph) -> str:
-        """What tells a compiled stage from others."""
+        """What tells a compiled segment from others."""
         machine = repr(resolve_machine(self.target))
         return fingerprint(print_graph(graph), machine, self.precision, compiler_fingerprint())
 
     def key_of(self, made: CompiledModel) -> str:
-        """The key of a stage that was made here."""
+        """The key of a segment that was made here."""
         return self._keys[made]

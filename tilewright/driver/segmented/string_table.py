@@ -1,11 +1,11 @@
-"""Texts in native code: each is its number in a table that lives as long as a stage runs."""
+"""Strings in native code: each is its index in a table that lives as long as a segment runs."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-class Texts:
+class StringTable:
     """A table of texts; equal texts have one number."""
 
     def __init__(self) -> None:

@@ -90,8 +90,8 @@ def extract_tasks(
         build, seen = _built(source, target, dict(dims or {}), precision)
     except Waiting as error:
         raise TuneError(
-            "tune.stages",
-            f"the model is compiled in stages, because of {error.message}",
+            "tune.segmented",
+            f"the model is compiled in segments, because of {error.message}",
             loc=error.loc,
             help="make constant what it waits for, for example by --dim",
         ) from error

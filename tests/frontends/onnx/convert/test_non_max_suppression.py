@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tests.frontends.onnx.convert.run_node import check_node
-from tests.frontends.onnx.segments.staged_models import parsed
+from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.runtime.cpu.executable import Executable
 
 RNG = np.random.default_rng(4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.frontends.onnx.segments.staged_models import parsed
+from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.cpu.executable import Executable
 

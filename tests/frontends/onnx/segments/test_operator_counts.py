@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.frontends.onnx.segments.staged_models import AXES, GROWING, TEXTS
+from tests.frontends.onnx.segments.segmented_models import AXES, GROWING, TEXTS
 from tilewright.frontends.onnx.segments.operator_counts import operator_counts
 
 

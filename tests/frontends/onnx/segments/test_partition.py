@@ -1,4 +1,4 @@
-"""What of a model makes one stage, and what waits for what."""
+"""What of a model makes one segment, and what waits for what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.frontends.onnx.segments.staged_models import (
+from tests.frontends.onnx.segments.segmented_models import (
     AXES,
     BRANCHES,
     RESHAPED,
@@ -20,14 +20,14 @@ from tilewright.core.dtypes import BOOL, F32, I64, STRING
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model.read import read_model
 from tilewright.frontends.onnx.segments.partition import (
-    HostValue,
-    Stage,
+    NonTensor,
+    Segment,
     host_op,
-    import_stage,
-    model_part,
-    nested_part,
+    import_segment,
+    nested_remaining_graph,
     pending_node,
     read_constant,
+    remaining_graph,
 )
 from tilewright.frontends.onnx.segments.symbolic_ints import Sized
 from tilewright.ir.types import tensor
@@ -35,23 +35,23 @@ from tilewright.ir.types import tensor
 N, M, K = Var("n"), Var("m"), Var("k")
 
 
-def operators(stage: Stage) -> list[str]:
-    assert stage.graph is not None
-    return [n.op for n in stage.graph.nodes]
+def operators(segment: Segment) -> list[str]:
+    assert segment.graph is not None
+    return [n.op for n in segment.graph.nodes]
 
 
-def waiting(stage: Stage) -> list[str]:
-    return [p.proto.op_type for p in stage.rest.nodes]
+def waiting(segment: Segment) -> list[str]:
+    return [p.proto.op_type for p in segment.rest.nodes]
 
 
 def test_a_value_that_decides_about_ranks_is_waited_for() -> None:
-    part = model_part(read_model(AXES))
+    remaining = remaining_graph(read_model(AXES))
     types = {"x": tensor(F32, N, M), "axes": tensor(I64, K)}
-    stage = import_stage(part, types)
-    assert stage.graph is None
-    assert waiting(stage) == ["ReduceSum", "Relu"]
-    assert stage.sizes == {"axes"}
-    known = import_stage(part, {**types, "axes": np.array([1])})
+    segment = import_segment(remaining, types)
+    assert segment.graph is None
+    assert waiting(segment) == ["ReduceSum", "Relu"]
+    assert segment.sizes == {"axes"}
+    known = import_segment(remaining, {**types, "axes": np.array([1])})
     assert known.graph is not None
     assert known.graph.tensor_type("y").shape == (N,)
     assert known.inputs == ("x",)
@@ -60,19 +60,19 @@ def test_a_value_that_decides_about_ranks_is_waited_for() -> None:
 
 
 def test_what_can_run_before_is_one_stage() -> None:
-    part = model_part(read_model(RESHAPED))
-    first = import_stage(part, {"x": tensor(F32, N), "parts": tensor(I64, K)})
+    remaining = remaining_graph(read_model(RESHAPED))
+    first = import_segment(remaining, {"x": tensor(F32, N), "parts": tensor(I64, K)})
     assert set(first.outputs) == {"shape", "e"}
     assert waiting(first) == ["Reshape", "Neg"]
     assert first.sizes == {"shape"}
-    second = import_stage(first.rest, {"e": tensor(F32, N), "shape": np.array([2, 4])})
+    second = import_segment(first.rest, {"e": tensor(F32, N), "shape": np.array([2, 4])})
     assert second.outputs == ("y",)
     assert "neg" in operators(second)
 
 
 def test_host_operators_follow_what_they_read() -> None:
-    part = model_part(read_model(SEQUENCE))
-    first = import_stage(part, {"x": tensor(F32, N, 4)})
+    remaining = remaining_graph(read_model(SEQUENCE))
+    first = import_segment(remaining, {"x": tensor(F32, N, 4)})
     assert first.outputs == ("e",)
     names = [p.proto.op_type for p in first.hosts]
     assert names == ["SplitToSequence", "SequenceLength", "ConcatFromSequence"]
@@ -81,44 +81,44 @@ def test_host_operators_follow_what_they_read() -> None:
 
 def test_a_node_on_a_value_that_is_no_tensor_waits_for_the_host() -> None:
     m = parsed("g (seq(float[n]) s) => (seq(float[n]) t) { t = Identity (s) }")
-    stage = import_stage(model_part(read_model(m)), {"s": HostValue()})
-    assert [p.proto.op_type for p in stage.hosts] == ["Identity"]
-    assert stage.graph is None
+    segment = import_segment(remaining_graph(read_model(m)), {"s": NonTensor()})
+    assert [p.proto.op_type for p in segment.hosts] == ["Identity"]
+    assert segment.graph is None
 
 
 def test_a_known_branch_is_written_out() -> None:
-    part = model_part(read_model(BRANCHES))
+    remaining = remaining_graph(read_model(BRANCHES))
     types = {"which": tensor(BOOL), "x": tensor(F32, N, M)}
-    assert import_stage(part, types).wants == {"which"}
+    assert import_segment(remaining, types).wants == {"which"}
     for which, rank in ((True, 0), (False, 2)):
-        stage = import_stage(part, {**types, "which": np.array(which)})
-        assert stage.graph is not None
-        assert stage.graph.tensor_type("y").rank == rank
+        segment = import_segment(remaining, {**types, "which": np.array(which)})
+        assert segment.graph is not None
+        assert segment.graph.tensor_type("y").rank == rank
 
 
 def test_texts_are_inputs_even_if_they_are_constants() -> None:
-    stage = import_stage(
-        model_part(read_model(TEXTS)),
+    segment = import_segment(
+        remaining_graph(read_model(TEXTS)),
         {"a": tensor(STRING, N), "b": tensor(STRING, N), "rows": tensor(I64, K)},
     )
-    assert stage.outputs == ("same",)
-    assert [p.proto.op_type for p in stage.hosts] == ["StringConcat"]
-    assert waiting(stage) == ["Gather"]
+    assert segment.outputs == ("same",)
+    assert [p.proto.op_type for p in segment.hosts] == ["StringConcat"]
+    assert waiting(segment) == ["Gather"]
 
 
 def test_an_absent_optional_is_an_absent_input() -> None:
     m = parsed("g (float[n] x, optional(float) top) => (float[n] y) { y = Clip (x, , top) }")
-    stage = import_stage(model_part(read_model(m)), {"x": tensor(F32, N), "top": None})
-    assert stage.graph is not None
-    assert stage.inputs == ("x",)
+    segment = import_segment(remaining_graph(read_model(m)), {"x": tensor(F32, N), "top": None})
+    assert segment.graph is not None
+    assert segment.inputs == ("x",)
 
 
 def test_a_number_of_steps_is_a_size() -> None:
-    part = model_part(read_model(ROWS))
+    remaining = remaining_graph(read_model(ROWS))
     types = {"n": tensor(I64), "x": tensor(F32, M)}
-    stage = import_stage(part, types)
-    assert (stage.wants, stage.sizes) == (set(), {"n"})
-    known = import_stage(part, {**types, "n": Sized(np.array(5))})
+    segment = import_segment(remaining, types)
+    assert (segment.wants, segment.sizes) == (set(), {"n"})
+    known = import_segment(remaining, {**types, "n": Sized(np.array(5))})
     assert known.graph is not None
     assert known.inputs == ("n", "<sizes in n>", "x")
     assert known.carriers == {"<sizes in n>": ("n", (0,))}
@@ -127,9 +127,9 @@ def test_a_number_of_steps_is_a_size() -> None:
 
 def test_nested_graphs_read_what_is_around_them() -> None:
     model = read_model(BRANCHES)
-    part = model_part(model)
+    remaining = remaining_graph(model)
     graph = model.proto.graph.node[0].attribute[1].g
-    inner = nested_part(part, graph, model.opsets, {"x"})
+    inner = nested_remaining_graph(remaining, graph, model.opsets, {"x"})
     assert inner.reads() == {"x", graph.output[0].name}
 
 

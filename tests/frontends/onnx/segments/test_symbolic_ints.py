@@ -1,4 +1,4 @@
-"""Numbers that a stage takes for sizes."""
+"""Numbers that a segment takes for sizes."""
 
 from __future__ import annotations
 

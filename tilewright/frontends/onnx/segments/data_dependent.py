@@ -1,6 +1,6 @@
 """Why a model cannot be compiled as a whole: something in it is known only when it runs.
 
-Raised while importing. The driver then compiles the model in stages: see `stages`.
+Raised while importing. The driver then compiles the model in segments: see `partition`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class RunsOnHost(Waiting):
     """A node that no loop program can express; `host` has a function for it."""
 
     def __init__(self, op: str, loc: Loc = NOWHERE) -> None:
-        super().__init__("onnx.host", f"{op} runs on the host, between native stages", loc=loc)
+        super().__init__("onnx.host", f"{op} runs on the host, between native segments", loc=loc)
 
 
 class NeedsValue(Waiting):
@@ -33,7 +33,7 @@ class NeedsValue(Waiting):
             "onnx.data-dependent",
             f"{op}: {what} ({value}) is known only when the model runs",
             loc=loc,
-            help="compile the model with tw.compile, which does so in stages, or make it constant",
+            help="compile the model with tw.compile, which makes segments, or make it constant",
         )
         self.value = value
         self.sizes = sizes

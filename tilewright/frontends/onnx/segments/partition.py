@@ -1,11 +1,11 @@
-"""Models in stages: what of a model can be compiled now, and what waits until that has run.
+"""Models in segments: what of a model can be compiled now, and what waits until that has run.
 
 A node waits for the *value* of an input that decides about ranks or attributes (axes, a shape, the
 number of repetitions that a model computes), for the *host*, where its operator is no loop program,
-or for another node that waits. Everything else is one graph, a stage. When it has run, the values
-that were waited for are constants, and the next stage can be made:
+or for another node that waits. Everything else is one graph, a segment. When it has run, the values
+that were waited for are constants, and the next segment can be made:
 
-    stage = import_stage(part, {"x": TensorType(...), "axes": np.array([1])})
+    segment = import_segment(remaining, {"x": TensorType(...), "axes": np.array([1])})
 
 Functions of ONNX are written out, and so is the branch of an `If` whose condition is known, so that
 single nodes of them can wait.
@@ -52,7 +52,7 @@ _GIVE_SEQUENCES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pending:
+class PendingNode:
     """A node that has not run yet, and the versions of the operators where it stands."""
 
     proto: NodeProto
@@ -67,11 +67,11 @@ class Pending:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RemainingGraph:
     """Nodes of a model that have not run yet, constants they may read, and what they must give."""
 
     model: Model
-    nodes: tuple[Pending, ...]
+    nodes: tuple[PendingNode, ...]
     constants: Mapping[str, Lazy]
     outputs: tuple[str, ...]
 
@@ -81,15 +81,15 @@ class Part:
         return found - self.constants.keys()
 
 
-class HostValue:
+class NonTensor:
     """A value that is no tensor: a sequence, an optional, a map."""
 
 
-Given = TensorType | np.ndarray | Sized | HostValue | None
+Given = TensorType | np.ndarray | Sized | NonTensor | None
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class Segment:
     """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
 
     `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
@@ -99,63 +99,67 @@ class Stage:
     graph: Graph | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    hosts: tuple[Pending, ...]
-    rest: Part
+    hosts: tuple[PendingNode, ...]
+    rest: RemainingGraph
     wants: frozenset[str]
     sizes: frozenset[str]
     texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
     carriers: Mapping[str, tuple[str, tuple[int, ...]]]  # inputs whose shapes are numbers of others
 
 
-def model_part(model: Model) -> Part:
+def remaining_graph(model: Model) -> RemainingGraph:
     """The whole of a model."""
     graph = model.proto.graph
     constants = model_constants(model)
     inputs = {v.name for v in graph.input}
-    return _part(model, graph, constants, inputs | constants.keys(), model.opsets)
+    return _remaining_graph(model, graph, constants, inputs | constants.keys(), model.opsets)
 
 
-def nested_part(part: Part, graph: GraphProto, opsets: Mapping[str, int], known: set[str]) -> Part:
+def nested_remaining_graph(
+    remaining: RemainingGraph, graph: GraphProto, opsets: Mapping[str, int], known: set[str]
+) -> RemainingGraph:
     """A nested graph, whose nodes may read the values that are `known` around it."""
-    own = graph_constants(graph, part.model.reader)
-    constants: dict[str, Lazy] = {**part.constants, **own}
+    own = graph_constants(graph, remaining.model.reader)
+    constants: dict[str, Lazy] = {**remaining.constants, **own}
     inputs = {v.name for v in graph.input}
-    return _part(part.model, graph, constants, inputs | known | constants.keys(), opsets)
+    return _remaining_graph(
+        remaining.model, graph, constants, inputs | known | constants.keys(), opsets
+    )
 
 
-def _part(
+def _remaining_graph(
     model: Model,
     graph: GraphProto,
     constants: Mapping[str, Lazy],
     defined: Iterable[str],
     opsets: Mapping[str, int],
-) -> Part:
+) -> RemainingGraph:
     nodes = ordered(graph.node, set(defined), model.file)
     pending = tuple(pending_node(proto, opsets, model.file) for proto in nodes)
-    return Part(model, pending, constants, tuple(v.name for v in graph.output))
+    return RemainingGraph(model, pending, constants, tuple(v.name for v in graph.output))
 
 
-def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> Pending:
+def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> PendingNode:
     """A node as one that has not run yet."""
-    return Pending(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
+    return PendingNode(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
 
 
-def import_stage(part: Part, given: Mapping[str, Given]) -> Stage:
+def import_segment(remaining: RemainingGraph, given: Mapping[str, Given]) -> Segment:
     """What can be computed from the `given` values: types of tensors, or arrays that are known."""
-    return _StageImport(part, given).stage()
+    return _SegmentImport(remaining, given).segment()
 
 
 @dataclass
-class _StageImport:
-    """One stage being imported: nodes are converted one after another, or wait."""
+class _SegmentImport:
+    """One segment being imported: nodes are converted one after another, or wait."""
 
-    part: Part
+    remaining: RemainingGraph
     given: Mapping[str, Given]
-    rest: list[Pending] = field(default_factory=list)
+    rest: list[PendingNode] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
     wants: set[str] = field(default_factory=set)
     sizes: set[str] = field(default_factory=set)
-    hosted: set[Pending] = field(default_factory=set)
+    hosted: set[PendingNode] = field(default_factory=set)
     computed: list[str] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
@@ -163,8 +167,8 @@ class _StageImport:
     carriers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        model = self.part.model
-        self.constants = dict(self.part.constants)
+        model = self.remaining.model
+        self.constants = dict(self.remaining.constants)
         g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
         nested = partial(nested_graph, model)
         self.c = Context(
@@ -175,17 +179,17 @@ class _StageImport:
             text_input=self._text_input,
         )
 
-    def stage(self) -> Stage:
-        work = deque(self.part.nodes)
+    def segment(self) -> Segment:
+        work = deque(self.remaining.nodes)
         while work:
             p = work.popleft()
             work.extendleft(reversed(self._take(p)))
         hosts, rest = self._hosts()
-        needed = set(self.part.outputs).union(*(p.reads for p in self.rest))
+        needed = set(self.remaining.outputs).union(*(p.reads for p in self.rest))
         results = [name for name in self.computed if name in needed]
-        after = replace(self.part, nodes=tuple(rest), constants=self.constants)
+        after = replace(self.remaining, nodes=tuple(rest), constants=self.constants)
         graph, inputs = self._graph(results)
-        return Stage(
+        return Segment(
             graph,
             inputs,
             tuple(results),
@@ -197,7 +201,7 @@ class _StageImport:
             self.carriers,
         )
 
-    def _take(self, p: Pending) -> list[Pending]:
+    def _take(self, p: PendingNode) -> list[PendingNode]:
         """Convert a node, or let it wait; gives the nodes that it is made of, if it is a group."""
         made = len(self.c.g.nodes)
         try:
@@ -213,7 +217,7 @@ class _StageImport:
             self.computed += p.writes
             self.read |= p.reads
         except Waiting as error:
-            # What it has been converted to so far may read what is no input of this stage.
+            # What it has been converted to so far may read what is no input of this segment.
             del self.c.g.nodes[made:]
             if isinstance(error, NeedsValue):
                 (self.sizes if error.sizes else self.wants).add(error.value)
@@ -222,24 +226,24 @@ class _StageImport:
             self._wait(p)
         return []
 
-    def _wait(self, p: Pending) -> None:
+    def _wait(self, p: PendingNode) -> None:
         self.rest.append(p)
         self.blocked.update(p.writes)
 
-    def _is_hosted(self, p: Pending) -> bool:
+    def _is_hosted(self, p: PendingNode) -> bool:
         """Whether the host must run a node: for its operator, or for a value that is no tensor."""
-        if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+        if any(isinstance(self.given.get(name), NonTensor) for name in p.reads):
             return True
         key = node_key(p)
         return p in self.hosted or (key in host_ops() and key not in converters())
 
     def _define(self, names: Iterable[str]) -> None:
-        """Give values that come from before the stage a name in its graph."""
+        """Give values that come from before the segment a name in its graph."""
         for name in sorted(names):
             if name in self.c.values:
                 continue
             if name in self.constants:
-                value: Given = read_constant(self.constants[name], self.part.model.file)
+                value: Given = read_constant(self.constants[name], self.remaining.model.file)
             else:
                 value = self.given[name]
             if isinstance(value, np.ndarray) and value.dtype.kind == "O":
@@ -274,7 +278,7 @@ class _StageImport:
         return ours
 
     def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
-        """Texts that a node has, as an input of the stage."""
+        """Strings that a node has, as an input of the segment."""
         if g is not self.c.g:
             raise Waiting("onnx.texts", "a nested graph has texts of its own")
         name = f"<texts {len(self.texts)}>"
@@ -284,7 +288,7 @@ class _StageImport:
         self.inputs[ours] = name
         return ours
 
-    def _written_out(self, p: Pending) -> list[Pending] | None:
+    def _written_out(self, p: PendingNode) -> list[PendingNode] | None:
         """The nodes of a function, or of the branch that is taken; else `None`."""
         key = node_key(p)
         if key == "If":
@@ -300,7 +304,7 @@ class _StageImport:
         nodes = function_nodes(body, p.proto)
         return [replace(pending_node(node, opsets, ""), loc=p.loc) for node in nodes]
 
-    def _branch(self, p: Pending) -> list[Pending] | None:
+    def _branch(self, p: PendingNode) -> list[PendingNode] | None:
         """The nodes of the branch that an `If` takes, if that is known.
 
         It must be known where the branches handle values that are no tensors.
@@ -311,21 +315,21 @@ class _StageImport:
         self._define([condition])
         known = self.c.g.known(self.c.values[condition])
         if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
-            if any(isinstance(self.given.get(name), HostValue) for name in p.reads):
+            if any(isinstance(self.given.get(name), NonTensor) for name in p.reads):
                 raise NeedsValue("If", condition, "its condition", p.loc)
             return None
         taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
         branch = next((a.g for a in p.proto.attribute if a.name == taken), None)
         if branch is None:
             raise FrontendError("onnx.node", f"If: attribute {taken!r} is missing", loc=p.loc)
-        self.constants.update(graph_constants(branch, self.part.model.reader))
-        file = self.part.model.file
+        self.constants.update(graph_constants(branch, self.remaining.model.reader))
+        file = self.remaining.model.file
         return [pending_node(node, p.opsets, file) for node in branch_nodes(branch, p.proto)]
 
-    def _hosts(self) -> tuple[list[Pending], list[Pending]]:
-        """The waiting nodes that the host can run right after this stage, and the others."""
+    def _hosts(self) -> tuple[list[PendingNode], list[PendingNode]]:
+        """The waiting nodes that the host can run right after this segment, and the others."""
         known = {*self.given, *self.computed, *self.constants}
-        values = {name for name, v in self.given.items() if isinstance(v, HostValue)}
+        values = {name for name, v in self.given.items() if isinstance(v, NonTensor)}
         hosts, rest = [], []
         for p in self.rest:
             hosted = bool(p.reads & values) or self._is_hosted(p)
@@ -358,13 +362,13 @@ def read_constant(constant: Lazy, file: str) -> np.ndarray:
         raise error.at(Loc(file)) from error.__cause__
 
 
-def host_op(p: Pending) -> HostOp | None:
+def host_op(p: PendingNode) -> HostOp | None:
     """What runs a node on the host, if something can."""
     key = node_key(p)
     return host_ops().get(key) or of_values().get(key)
 
 
-def node_key(p: Pending) -> str:
+def node_key(p: PendingNode) -> str:
     """Where the tables have the operator of a node."""
     domain = p.proto.domain
     return p.proto.op_type if domain in DOMAINS else f"{domain}::{p.proto.op_type}"

@@ -1,4 +1,4 @@
-"""Values that a stage needs as sizes: known numbers, but no others than a stage must be made for.
+"""Values that a segment needs as sizes: it is compiled for their symbols, not for their numbers.
 
 A shape, the end of a range, a number of repetitions: what is made of them has a size that is a
 symbol, and another number needs no other code. 0 and 1 are taken as they are, since they broadcast,
@@ -42,7 +42,7 @@ class Sized:
 
 
 def can_be_sizes(array: np.ndarray) -> bool:
-    """Whether a value is a tensor of which a stage can take the elements for sizes."""
+    """Whether a value is a tensor of which a segment can take the elements for sizes."""
     if array.dtype.kind not in "iu" or array.size > MOST_NUMBERS:
         return False
     return len(Sized(array).places()) <= MOST_SYMBOLS

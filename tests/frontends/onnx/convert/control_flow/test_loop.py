@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.frontends.onnx.segments.staged_models import parsed
+from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import FrontendError
 from tilewright.driver.compile import compile
-from tilewright.driver.segmented.model import StagedModel
+from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.runtime.cpu.executable import Executable
@@ -36,7 +36,7 @@ def check(
 ) -> None:
     """Compare with a function of the inputs that gives the outputs."""
     with compile(model, cache=False) as compiled:
-        assert isinstance(compiled, Executable if native else StagedModel)
+        assert isinstance(compiled, Executable if native else SegmentedModel)
         for given in runs:
             found = compiled.run(given)
             names = [v.name for v in model.graph.output]
@@ -112,7 +112,7 @@ def test_one_plan_serves_all_counts() -> None:
         y, rows = Loop <body = {BODY}> (twice, , x)
     }}""")
     with compile(model, cache=False) as compiled:
-        assert isinstance(compiled, StagedModel)
+        assert isinstance(compiled, SegmentedModel)
         for n in (2, 3, 50):
             found = compiled.run({"n": np.array(n), "x": x()})
             np.testing.assert_allclose(found["rows"], sums(2 * n, x())[1], rtol=1e-5)

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 from tests.frontends.onnx.convert.control_flow.test_loop import check
-from tests.frontends.onnx.segments.staged_models import parsed
+from tests.frontends.onnx.segments.segmented_models import parsed
 from tilewright.core.errors import ExecutionError, FrontendError
 from tilewright.driver.compile import compile
 from tilewright.frontends.onnx.importer import import_onnx

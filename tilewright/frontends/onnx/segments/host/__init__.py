@@ -1,1 +1,1 @@
-"""Operators that run on the host, between native stages: what no loop program can express."""
+"""Operators that run on the host, between native segments: what no loop program can express."""

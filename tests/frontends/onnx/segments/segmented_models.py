@@ -1,4 +1,4 @@
-"""Models in ONNX's text form, for tests of stages."""
+"""Models in ONNX's text form, for tests of segments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ g (float[n, m] x, int64[k] axes) => (float[] y) {
 }
 """)
 
-# The shape is computed from data: the second stage waits for the first.
+# The shape is computed from data: the second segment waits for the first.
 RESHAPED = parsed("""
 g (float[n] x, int64[k] parts) => (float[] y) {
     two = Constant <value = int64[1] {2}> ()
@@ -79,7 +79,7 @@ g (bool which, float[n, m] x) => (float[] y) {
 }
 """)
 
-# Texts: moved and compared by native code, joined by the host.
+# Strings: moved and compared by native code, joined by the host.
 TEXTS = parsed("""
 g (string[n] a, string[n] b, int64[k] rows) => (string[] picked, bool[] same) {
     joined = StringConcat (a, b)

@@ -1,4 +1,4 @@
-"""The commands on models that are compiled in stages."""
+"""The commands on models that are compiled in segments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.cli.invoke import fail, succeed, succeed_json
-from tests.frontends.onnx.segments.staged_models import AXES, RESHAPED, SEQUENCE, TEXTS, parsed
+from tests.frontends.onnx.segments.segmented_models import AXES, RESHAPED, SEQUENCE, TEXTS, parsed
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_texts_and_sequences() -> None:
 
 def test_profile_tells_of_stages_and_of_the_host(sequence: str) -> None:
     text = succeed("profile", sequence, "--dim", "n=3", "--runs", 2, "--threads", 1)
-    assert "stage 1 (1 kernel)" in text
+    assert "segment 1 (1 kernel)" in text
     assert "host SplitToSequence" in text
     parts = succeed_json("profile", sequence, "--dim", "n=3", "--runs", 2)["parts"]
     assert sum(p["share"] for p in parts) == pytest.approx(1)
@@ -74,27 +74,27 @@ def test_profile_tells_of_stages_and_of_the_host(sequence: str) -> None:
 
 def test_explain_counts(sequence: str, mlp_file: Path) -> None:
     text = succeed("explain", sequence)
-    assert text.startswith("0 stages compiled so far\n5 operators, 3 on the host: ")
+    assert text.startswith("0 segments compiled so far\n5 operators, 3 on the host: ")
     assert "because of SplitToSequence runs on the host" in text
     report = succeed_json("explain", sequence, "--random", "--dim", "n=3")
-    assert report["native_stages"] == 2
+    assert report["native_segments"] == 2
     assert report["host_operators"]["SequenceLength"] == 1
     assert report["operators"] == 5
     fail("explain", sequence, "--html", "page.html", code="onnx.host")
-    assert "1 stage, 0 operators on the host" in succeed("explain", mlp_file)
+    assert "1 segment, 0 operators on the host" in succeed("explain", mlp_file)
     assert succeed_json("explain", mlp_file)["host_operators"] == {}
 
 
 def test_compile_and_run_the_file(axes: str) -> None:
     text = succeed("compile", axes)
-    assert text.startswith("axes.tw: a model in stages")
+    assert text.startswith("axes.tw: a model in segments")
     np.save("x.npy", np.ones((3, 4), np.float32))
     given = ("-i", "x=x.npy", "-i", "axes=axes.npy")
     assert succeed_json("run", "axes.tw", *given, "--threads", 1)["outputs"][0]["shape"] == [3]
-    assert "0 stages compiled so far" in succeed("explain", "axes.tw")
+    assert "0 segments compiled so far" in succeed("explain", "axes.tw")
     assert succeed_json("explain", "axes.tw")["inputs"][1] == {"name": "axes", "type": "i64[k]"}
     assert succeed_json("compile", axes)["host_operators"] == {}
-    message = fail("compile", axes, "--emit", "library", code="export.staged")
+    message = fail("compile", axes, "--emit", "library", code="export.segmented")
     assert "node ReduceSum" in message
     fail("compile", axes, "--emit", "loops", code="onnx.data-dependent")
 
@@ -113,4 +113,4 @@ def test_bisect_looks_at_each_stage(
     given = ("-i", "parts=parts.npy", "--dim", "n=12")
     report = succeed_json("bisect", "reshaped.onnx", *given)
     assert report["finding"] is None
-    assert {name.partition(",")[0] for name in report["outputs"]} == {"stage 1", "stage 2"}
+    assert {name.partition(",")[0] for name in report["outputs"]} == {"segment 1", "segment 2"}
