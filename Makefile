@@ -2,7 +2,7 @@
 # make test    everything CI checks: format, lint, types, layers, tests
 # make lint    the same without the tests
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
-# make bench   measure beside the other engines, write the tables of the README and docs/results/speed.md
+# make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
 #              on the same day is kept
 # make kernels-diff    which kernels a change of the compiler changes, and how
@@ -62,6 +62,7 @@ bench: $(BENCH)/.stamp
 	$(BENCH)/bin/python benchmarks/report.py $(FIGURES)/models.json $(FIGURES)/kernels.json \
 	  --dynamic $(FIGURES)/dynamic.json --compile $(FIGURES)/compile.json \
 	  --calls $(FIGURES)/calls.json
+	$(BENCH)/bin/python benchmarks/readme.py
 
 kernels-diff: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.kernels.diff $(MODEL)

@@ -154,10 +154,14 @@ def page(answers: list[Answer]) -> str:
     lines = [head, "", "| family | architecture | nodes | outcome | largest relative error |"]
     lines += ["|---|---|---|---|---|"]
     ordered = sorted(answers, key=lambda a: (a.family, a.name))
-    return "\n".join(
-        lines
-        + [f"| {a.family} | {a.name} | {a.nodes} | {a.outcome} | {a.error:.0e} |" for a in ordered]
-    )
+    return "\n".join(lines + [f"| {a.family} | {a.name} | {_figures(a)} |" for a in ordered])
+
+
+def _figures(a: Answer) -> str:
+    """Nodes, outcome and error; what was not compared has none."""
+    compared = a.outcome in ("same", "differs")
+    nodes, error = a.nodes or "–", f"{a.error:.0e}" if compared else "–"
+    return f"{nodes} | {a.outcome} | {error}"
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""Measured figures → the README's table, the page `docs/results/speed.md`, and the day's record.
+"""Measured figures → the day's record and the page `docs/results/speed.md`; READMEs: `readme.py`.
 
     python benchmarks/report.py build/bench/models.json build/bench/kernels.json \\
         [--dynamic dynamic.json] [--compile compile.json] [--calls calls.json]
 
 Tables are generated, never typed: a figure in them comes from the files given. All of it is kept in
-`benchmarks/results/<date>-<cpu>.json`.
+`benchmarks/results/<date>-<cpu>.json`. `report.py --record FILE` writes the page of a record again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from tables import cell, details, markdown, milliseconds
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 OURS = "tilewright"
 LABELS = {
     OURS: "Tilewright",
@@ -42,10 +41,10 @@ NARROW = {
 }
 """Engines that need not work in f32: shown, but no part of the ratio."""
 EXPLAINED = {
-    "kernels": "The roof is the least time that arithmetic and memory allow, as measured on this "
-    "machine.",
-    "compile_s": "Compiling is from an empty cache, loading from what it left.",
-    "run_mb": "Memory is what the process has resident while running.",
+    "kernels": "Of roof: the least time that the measured peak arithmetic and bandwidth allow, "
+    "divided by the time taken.",
+    "compile_s": "Compile time is from an empty cache, load time from a filled one.",
+    "run_mb": "Memory is the resident size of the process while it runs the model.",
 }
 """What a figure means, said where there are such figures."""
 MEMORY = (
@@ -56,6 +55,8 @@ MEMORY = (
 DIGITS = 5
 # Of an answer that is no answer to the question; narrow types are off by a few hundredths.
 WRONG = 0.2
+# Other engines that must have run a model for it to count in the mean.
+FEWEST_PEERS = 2
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Mapping[str, Row]]
@@ -82,8 +83,12 @@ def by_model(results: Iterable[Row]) -> dict[str, dict[str, Row]]:
 
 def best_peer(engines: Mapping[str, Row]) -> str | None:
     """The fastest engine in f32 that is not ours."""
-    others = [name for name in engines if name in LABELS and name != OURS]
-    return min(others, key=lambda name: engines[name]["min_ms"], default=None)
+    return min(peers(engines), key=lambda name: engines[name]["min_ms"], default=None)
+
+
+def peers(engines: Mapping[str, Row]) -> list[str]:
+    """The other engines in f32."""
+    return [name for name in engines if name in LABELS and name != OURS]
 
 
 def best_ratio(results: Iterable[Row]) -> dict[str, float]:
@@ -195,22 +200,36 @@ def spread_table(models: Rows) -> str:
 
 
 def failures(results: Iterable[Row]) -> str:
-    """What did not run, and why."""
+    """What did not run or answered something else, and why."""
     lines = [
-        [row["model"].rpartition("/")[2], row["engine"], row["failure"]]
+        [row["model"].rpartition("/")[2], row["engine"], row["failure"].replace("|", "\\|")]
         for row in results
         if "failure" in row
+    ]
+    lines += [
+        [row["model"].rpartition("/")[2], row["engine"], f"wrong: error {row['error']:.0e}"]
+        for row in results
+        if row.get("error", 0.0) > WRONG
     ]
     return markdown(["", "engine", "reason"], lines, left=3) if lines else ""
 
 
+def counted(models: Rows) -> dict[str, float]:
+    """The ratios of models that enough other engines ran."""
+    ratios = best_ratio(row for engines in models.values() for row in engines.values())
+    return {name: r for name, r in ratios.items() if len(peers(models[name])) >= FEWEST_PEERS}
+
+
 def means(models: Rows) -> str:
     """The geometric mean of the ratios."""
-    ratios = best_ratio(row for engines in models.values() for row in engines.values())
+    ratios = counted(models)
     if not ratios:
         return ""
     slower = sorted(name.rpartition("/")[2] for name, ratio in ratios.items() if ratio < 1)
     text = f"Geometric mean of the ratios: {geometric_mean(ratios.values()):.2f} over {len(ratios)}"
+    alone = sorted(name.rpartition("/")[2] for name in models if name not in ratios)
+    if alone:
+        text += f" (not counted, with fewer than {FEWEST_PEERS} other engines: {', '.join(alone)})"
     return f"{text}; slower than the best other: {', '.join(slower) or 'none'}."
 
 
@@ -233,22 +252,6 @@ def introduction(report: Mapping[str, Any]) -> str:
     return " ".join(sentences)
 
 
-def readme_text(report: Mapping[str, Any]) -> str:
-    """What stands between the marks of the README."""
-    models = by_model(report["results"])
-    whole = {name: rows for name, rows in models.items() if "/" not in name}
-    kernels = {name: rows for name, rows in models.items() if "/" in name}
-    parts = [introduction(report)]
-    parts += [summary_table(whole), means(whole)] if whole else []
-    narrow = narrow_table(whole)
-    parts += [details("In a lower precision, where the user allows it", narrow)] if narrow else []
-    parts += [details("Single kernels", summary_table(kernels), means(kernels))] if kernels else []
-    parts.append(
-        "All engines, with medians and memory: [docs/results/speed.md](docs/results/speed.md)."
-    )
-    return "\n\n".join(parts)
-
-
 def page_text(report: Mapping[str, Any]) -> str:
     """The page with everything."""
     models = by_model(report["results"])
@@ -260,11 +263,14 @@ def page_text(report: Mapping[str, Any]) -> str:
     for title, inside in (("Models", False), ("Kernels", True)):
         some = {name: rows for name, rows in models.items() if ("/" in name) == inside}
         if some:
-            parts += [f"## {title}", latency_table(some, LABELS | NARROW), means(some)]
+            parts += [f"## {title}", summary_table(some), means(some)]
+            parts += [f"### {title}, all engines", latency_table(some, LABELS | NARROW)]
             parts.append(details("Median, compiling, memory, error", MEMORY, spread_table(some)))
+            narrow = narrow_table(some)
+            parts += [f"### {title}, in a lower precision", narrow] if narrow else []
     parts += list(extra_sections(report))
     missing = failures(report["results"])
-    parts += ["## What did not run", missing] if missing else []
+    parts += ["## What did not run, or not right", missing] if missing else []
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -331,27 +337,28 @@ def results_in(path: Path | None) -> list[Any]:
     return json.loads(path.read_text())["results"] if path is not None and path.exists() else []
 
 
-def main() -> None:
-    """Write the record, the README's table and the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("latency", type=Path, nargs="+", help="what latency.py wrote")
-    parser.add_argument("--dynamic", type=Path, help="what dynamic.py wrote")
-    parser.add_argument("--compile", type=Path, help="what compile_cost.py wrote")
-    parser.add_argument("--calls", type=Path, help="what calls.py wrote")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="records' folder")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "speed.md")
-    args = parser.parse_args()
-    old = args.readme.read_text()
-    if BEGIN not in old or END not in old:
-        sys.exit(f"{args.readme} has no {BEGIN} ... {END}")
+def measured(args: argparse.Namespace) -> Path:
+    """The record of what was measured."""
     report = merge([json.loads(path.read_text()) for path in args.latency if path.exists()])
     for key in ("dynamic", "compile", "calls"):
         report[key] = results_in(getattr(args, key))
-    print(record(report, args.results))
-    head, _, rest = old.partition(BEGIN)
-    args.readme.write_text(f"{head}{BEGIN}\n{readme_text(report)}\n{END}{rest.partition(END)[2]}")
-    args.page.write_text(page_text(report))
+    return record(report, args.results)
+
+
+def main() -> None:
+    """Write the record and the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("latency", type=Path, nargs="*", help="what latency.py wrote")
+    parser.add_argument("--dynamic", type=Path, help="what dynamic.py wrote")
+    parser.add_argument("--compile", type=Path, help="what compile_cost.py wrote")
+    parser.add_argument("--calls", type=Path, help="what calls.py wrote")
+    parser.add_argument("--record", type=Path, help="a record, in place of measured figures")
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="records' folder")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "speed.md")
+    args = parser.parse_args()
+    path = args.record or measured(args)
+    print(path)
+    args.page.write_text(page_text(json.loads(path.read_text())))
 
 
 if __name__ == "__main__":

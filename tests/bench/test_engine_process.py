@@ -48,6 +48,5 @@ def test_silence() -> None:
 def test_reason() -> None:
     assert reason("") == "no message"
     assert reason("a\nb\n\n") == "b"
-    assert (
-        reason("Traceback\nfoo.BarError: it broke\n  note: see above") == "foo.BarError: it broke"
-    )
+    whole = "Traceback\n  File x\nfoo.BarError: it broke at core.cpp:84:\n  no such operator\n"
+    assert reason(whole) == "foo.BarError: it broke at core.cpp:84: no such operator"

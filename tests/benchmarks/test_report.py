@@ -1,7 +1,8 @@
-"""The tables of the README and the page are made of nothing but the figures."""
+"""The page is made of nothing but the figures."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -67,12 +68,22 @@ def test_the_share_of_the_roof_weighs_kernels_by_time(report: ModuleType) -> Non
     assert report.of_roof({}) is None
 
 
-def test_readme_and_page(report: ModuleType) -> None:
-    text = report.readme_text(_figures())
-    assert "| net | 2.00 | 3.00 (ONNX Runtime) | 1.50 | 80% | 3.0 / 0.10 | 50 / – | 1e-06 |" in text
-    assert "| net | 0.5 (fp16) | 1.00 | 2.00 | 1e-03 | 1e-02 |" in text
-    assert "<summary>Single kernels</summary>" in text
-    assert "slower than the best other: add." in text
+def test_a_model_counts_only_beside_two_other_engines(report: ModuleType) -> None:
+    models = report.by_model(_figures()["results"])
+    assert report.counted(models) == {}
+    models["net"]["openvino"] = _row("net", "openvino", 4.0)
+    assert report.counted(models) == {"net": 1.5}
+    assert report.means(models) == (
+        "Geometric mean of the ratios: 1.50 over 1 (not counted, with fewer than 2 other engines: "
+        "add); slower than the best other: none."
+    )
+
+
+def test_wrong_answers_are_listed(report: ModuleType) -> None:
+    assert "| net | jax | wrong: error inf |" in report.failures(_figures()["results"])
+
+
+def test_page(report: ModuleType) -> None:
     figures = _figures()
     figures["dynamic"] = [{"model": "net", "engine": "e", "static_ms": 2.0, "dynamic_ms": 3.0}]
     figures["calls"] = [{"how": "from C", "min_us": 0.5, "median_us": 0.6}]
@@ -81,6 +92,8 @@ def test_readme_and_page(report: ModuleType) -> None:
         | {"model": "net", "kernels": 3, "steps": 4}
     ]
     page = report.page_text(figures)
+    assert "| net | 2.00 | 3.00 (ONNX Runtime) | 1.50 | 80% | 3.0 / 0.10 | 50 / – | 1e-06 |" in page
+    assert "| net | 0.5 (fp16) | 1.00 | 2.00 | 1e-03 | 1e-02 |" in page
     assert "| net | iree | RuntimeError: no |" in page
     assert "| net | e | 2.00 | 3.00 | 1.50 |" in page
     assert "| from C | 0.50 | 0.60 |" in page
@@ -100,6 +113,12 @@ def test_runs_are_merged_and_kept(report: ModuleType, tmp_path: Path) -> None:
     later["machine"] = {"cpu": "6502"}
     with pytest.raises(SystemExit, match="different machines"):
         report.merge([_figures(), later])
+
+
+def test_the_page_is_that_of_the_newest_record(report: ModuleType) -> None:
+    newest = max((BENCHMARKS / "results").glob("20*.json"))
+    page = BENCHMARKS.parent / "docs" / "results" / "speed.md"
+    assert page.read_text() == report.page_text(json.loads(newest.read_text()))
 
 
 def test_nothing_is_left_on_the_path() -> None:

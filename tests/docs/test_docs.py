@@ -26,7 +26,7 @@ def _load(name: str) -> ModuleType:
 
 generate = _load("generate")
 blocks = _load("blocks")
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def _name(path: Path) -> str:

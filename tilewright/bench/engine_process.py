@@ -24,10 +24,11 @@ class WorkerFailed(Exception):
 
 
 def reason(text: str) -> str:
-    """The line of a program's last words that says why it ended: an error's, or the last."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if _ERROR_LINE.match(line)]
-    return (named or lines or ["no message"])[-1]
+    """Why a program ended, from what it wrote: its last error with all lines of its message."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [i for i, line in enumerate(lines) if _ERROR_LINE.match(line)]
+    start = errors[-1] if errors else len(lines) - 1
+    return " ".join(lines[max(start, 0) :]) or "no message"
 
 
 class Worker:

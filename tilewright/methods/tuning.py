@@ -64,7 +64,6 @@ _SYSTEMS = (
         "and measurements favour; a user adds a rule as a module.",
         files=(
             "tilewright/schedule/trace.py",
-            "tilewright/schedule/sample.py",
             "tilewright/tune/space/schedule_space.py",
             "tilewright/tune/space/variation.py",
             "tilewright/tune/records.py",
