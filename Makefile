@@ -1,5 +1,5 @@
 # make demo    compile a real model and compare it with ONNX Runtime
-# make test    everything CI checks: format, lint, types, layers, tests
+# make test    everything CI checks: format, lint, types, layers, the site, tests
 # make lint    the same without the tests
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
 # make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
@@ -8,6 +8,7 @@
 # make kernels-diff    which kernels a change of the compiler changes, and how
 # make kernels-update  keep what they are now
 # make docs    write the reference anew, refresh what the examples of the pages print
+# make site    build the documentation site into build/site; a broken link is an error
 # make clean   remove caches and built things (not .venv)
 #
 # Needs Python 3.11 or newer and nothing else: each target makes .venv for itself.
@@ -29,12 +30,12 @@ NARROW := $(if $(filter aarch64 arm64,$(shell uname -m)),fp16,bf16)
 ROUNDS = --rounds 4 --resume
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint conformance bench kernels-diff kernels-update docs clean
+.PHONY: demo test lint conformance bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
 
-test: lint
+test: lint site
 	$(BIN)/pytest -n auto --maxprocesses=2 --hypothesis-profile=ci -m 'not slow'
 
 lint: $(VENV)/.stamp-dev
@@ -72,6 +73,9 @@ kernels-update: $(VENV)/.stamp-dev
 
 docs: $(VENV)/.stamp-dev
 	$(BIN)/python docs/scripts/generate.py
+
+site: $(VENV)/.stamp-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
