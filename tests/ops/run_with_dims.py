@@ -15,7 +15,7 @@ from tilewright.ir.tensor.verify import verify_program
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import bind_sizes, run_graph, tensor_program
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 Dims = Sequence[str | int | Expr]
 
@@ -55,7 +55,7 @@ def run_op(
 def _verify(graph: Graph) -> None:
     """The loops or tensor expressions of each node keep the rules of their IR."""
     for node in graph.nodes:
-        row = op_row(node.op)
+        row = get_op(node.op)
         types = [graph.types[name] for name in node.inputs]
         if row.loops is not None:
             verify_func(row.loops(node.attrs, types, node.types))

@@ -39,7 +39,7 @@ def test_none():
 
 def test_operators_without_attributes():
     assert make_attrs("relu", {}) is NO_ATTRS
-    assert make_attrs("fused", {"kind": "complex"}) == FusedAttrs("complex")
+    assert make_attrs("fused", {"kind": "out_fusable"}) == FusedAttrs("out_fusable")
 
 
 def test_wrong_names():

@@ -13,7 +13,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import bind_sizes, evaluate_node, run_graph, tensor_program
 from tilewright.ops.reduction.cumulative import ScanAttrs
-from tilewright.ops.registry import op_row, op_table
+from tilewright.ops.registry import get_op, op_table
 
 N = Var("N")
 
@@ -57,7 +57,7 @@ def test_absent_inputs_keep_their_places() -> None:
     x = g.input("x", tensor(F32, 3))
     high = g.constant(np.array(1, np.float32))
     y = g.add("clip", x, "", high)
-    program = tensor_program(op_row("clip"), g.nodes[0], [g.type(x), None, g.type(high)])
+    program = tensor_program(get_op("clip"), g.nodes[0], [g.type(x), None, g.type(high)])
     assert [t.name for t in program.inputs] == ["x0", "x2"]
     found = run_graph(g.graph(y), {"x": np.array([0, 1, 2], np.float32)})
     np.testing.assert_array_equal(found[y], [0, 1, 1])

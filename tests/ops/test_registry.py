@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.core.errors import UnsupportedError
-from tilewright.ops.registry import FAMILIES, op_row, op_table
+from tilewright.ops.registry import FAMILIES, get_op, op_table
 
 
 def test_no_operator_is_listed_twice() -> None:
@@ -14,7 +14,7 @@ def test_no_operator_is_listed_twice() -> None:
 
 
 def test_unknown_operator() -> None:
-    assert op_row("relu").name == "relu"
+    assert get_op("relu").name == "relu"
     with pytest.raises(UnsupportedError, match="no operator named 'rellu'") as caught:
-        op_row("rellu")
+        get_op("rellu")
     assert "relu" in caught.value.help

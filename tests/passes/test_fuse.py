@@ -99,7 +99,7 @@ def test_a_product_takes_its_epilogue_and_reads_through_layouts() -> None:
     x, w, b = (g.input(n, tensor(F32, *s)) for n, s in (("x", (4, 8)), ("w", (6, 8)), ("b", (6,))))
     y = g("matmul", x, g("transpose", w, perm=(1, 0)))
     after, refusals = fuse_with_report(g.graph(g("relu", g("add", y, b))))
-    assert groups(after) == [("complex", ["transpose", "matmul", "add", "relu"])]
+    assert groups(after) == [("out_fusable", ["transpose", "matmul", "add", "relu"])]
     assert refusals == ()
     assert after.nodes[0].inputs == ("w", "x", "b")
 
@@ -132,7 +132,7 @@ def test_two_anchors_do_not_meet() -> None:
     y = g("softmax", g("matmul", x, w), axis=-1)
     z = g("add", y, g("matmul", x, w))
     after, refusals = fuse_with_report(g.graph(z))
-    assert [kind for kind, _ in groups(after)] == ["complex", "complex", "reduction"]
+    assert [kind for kind, _ in groups(after)] == ["out_fusable", "out_fusable", "reduction"]
     assert all("one anchor" in r for r in reasons(refusals))
 
 
@@ -186,7 +186,7 @@ def test_windows_stay_with_the_product_that_packs_them() -> None:
     rows = g.add("windows", low, attrs=where)
     y = g.add("matmul_wide", rows, g.constant(np.zeros((288, 8), ml_dtypes.bfloat16)))
     fused, refusals = fuse_with_report(g.graph(y))
-    assert groups(fused) == [("injective", ["cast"]), ("complex", ["windows", "matmul_wide"])]
+    assert groups(fused) == [("injective", ["cast"]), ("out_fusable", ["windows", "matmul_wide"])]
     assert "windows is packed by the product that reads it" in reasons(refusals)
 
 

@@ -36,7 +36,7 @@ def test_inlining_takes_constants_checks_and_nested_branches_along() -> None:
     g = GraphBuilder("inner")
     x = g.input("x", X)
     c = g.constant(np.array(True))
-    g.require(X.shape[0] < 9, "few rows")
+    g.add_check(X.shape[0] < 9, "few rows")
     w = g.constant(np.full((1, 3), 2, np.float32))
     m = g.add("mul", x, w)
     (y,) = g.add_control("if", [c, m], (branch("exp"), branch("neg")), IfAttrs())

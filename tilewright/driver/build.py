@@ -195,13 +195,13 @@ class _Placer:
         Neither may be a part of another value, which has other elements before it. What runs beside
         the step may read them too.
         """
-        if self.beside[number] > 1 or not self.flat.is_whole(output):
+        if self.beside[number] > 1 or not self.flat.is_contiguous(output):
             return None
         inputs = step.node.inputs
         roots = [self.root_of(name) for name in inputs]
         for i in step.kernel.in_place:
             owner = self.shared.get(roots[i])
-            if owner is None or roots.count(roots[i]) > 1 or not self.flat.is_whole(inputs[i]):
+            if owner is None or roots.count(roots[i]) > 1 or not self.flat.is_contiguous(inputs[i]):
                 continue
             if self.last_use[roots[i]] == number and ends[owner] == number:
                 return owner

@@ -86,5 +86,5 @@ def _require_inside(g: GraphBuilder, start: Expr, stop: Expr, step: int, size: E
     empty = as_int(simplify(high - low))
     if empty is None or empty > 0:
         inside = [const(0) <= low, low <= high, high <= size]
-        if not all([g.require(condition, message) for condition in inside]):
+        if not all([g.add_check(condition, message) for condition in inside]):
             raise FrontendError("slice.bounds", message)

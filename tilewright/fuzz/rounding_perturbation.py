@@ -33,7 +33,7 @@ from tilewright.ir.scalar_semantics import FUNCTIONS
 from tilewright.ir.tensor.interp import Sums
 from tilewright.ir.types import Type
 from tilewright.ops.interpret import Arrays, Sizes, evaluate_node
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.passes.attention.fuse_attention import SOFTMAX
 
 # Operators whose results are operands, or exact functions of them.
@@ -92,7 +92,7 @@ class Moved:
             return evaluate_node(node, inputs, sizes, types)
         if node.regions:
             return evaluate_node(node, inputs, sizes, types, self)
-        if op_row(node.op).kind not in ("injective", "view"):
+        if get_op(node.op).kind not in ("injective", "view"):
             inputs = self._operands(node, inputs)
         edit = self._weighed if self.leaves_out and node.op in WEIGHTED else self.scaled
         self._multiplies_bf16, outer = False, self._multiplies_bf16

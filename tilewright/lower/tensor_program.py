@@ -12,7 +12,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.types import TensorType
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 
 def group_program(group: Graph) -> Program:
@@ -32,7 +32,7 @@ def group_program(group: Graph) -> Program:
 
 
 def _append(b: Builder, n: Node, tensors: dict[str, Tensor]) -> None:
-    row = op_row(n.op)
+    row = get_op(n.op)
     if row.te is None:
         raise LoweringError("lower.no-expression", f"{n.op} has no tensor expression", loc=n.loc)
     b.scope = n.op

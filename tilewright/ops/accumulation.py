@@ -1,8 +1,8 @@
 """In which element type sums are formed: 16-bit floats are widened, everything else is kept.
 
 A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`.
-The second one says that a machine may form sums of up to `SHORT_SUM` products in the narrow type,
-and add up those of up to `LONG_SUM` in it, before it adds them to a wide one.
+The second one says that a machine may form sums of up to `F16_CHUNK` products in the narrow type,
+and add up those of up to `F16_MAX_TERMS` in it, before it adds them to a wide one.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 
-SHORT_SUM = 128
+F16_CHUNK = 128
 """Products that may be added up one after another in their own type."""
-LONG_SUM = 256
+F16_MAX_TERMS = 256
 """Products of which such sums may be added up in that type."""
-LEAST_SUM = 16
+MIN_CHUNK = 16
 """Shorter sums would spend more on being widened than on being formed."""
 WHOLE_VECTORS = 8
 """Parts of so many terms are preferred: their factors may be loaded as vectors."""
 
 
 @node
-class ShortSum:
+class AccumulationChunk:
     """Terms summed at a time: all `inner` loops of a reduction, and `part` steps of the next."""
 
     inner: int
     part: int
 
 
-def short_sum(extents: Sequence[int]) -> ShortSum | None:
+def accumulation_chunk(extents: Sequence[int]) -> AccumulationChunk | None:
     """How the sum over loops of these extents (0: not known) is cut; `None` if it cannot be.
 
     One that need not be cut has all its loops inside.
@@ -42,17 +42,17 @@ def short_sum(extents: Sequence[int]) -> ShortSum | None:
     count = len(extents)
     if 0 in extents or not extents:
         return None
-    if prod(extents) <= SHORT_SUM:
-        return ShortSum(count, 1)
+    if prod(extents) <= F16_CHUNK:
+        return AccumulationChunk(count, 1)
     inner = 0
-    while prod(extents[count - inner - 1 :]) <= SHORT_SUM:
+    while prod(extents[count - inner - 1 :]) <= F16_CHUNK:
         inner += 1
     terms, around = prod(extents[count - inner :]), extents[count - inner - 1]
-    parts = [n for n in range(1, SHORT_SUM // terms + 1) if around % n == 0]
+    parts = [n for n in range(1, F16_CHUNK // terms + 1) if around % n == 0]
     whole = [n for n in parts if n * terms % WHOLE_VECTORS == 0]
     part = max(whole, default=0)
-    part = part if part * terms >= 2 * LEAST_SUM else max(parts)
-    return ShortSum(inner, part) if part * terms >= LEAST_SUM else None
+    part = part if part * terms >= 2 * MIN_CHUNK else max(parts)
+    return AccumulationChunk(inner, part) if part * terms >= MIN_CHUNK else None
 
 
 def accumulator(dtype: DType) -> DType:
@@ -65,12 +65,12 @@ def widen(e: Expr) -> Expr:
     return cast(accumulator(e.dtype), e)
 
 
-def wide_product(x: Expr, w: Expr) -> Expr:
+def widening_product(x: Expr, w: Expr) -> Expr:
     """A product of widened factors."""
     return widen(x) * widen(w)
 
 
-def short_product(x: Expr, w: Expr) -> Expr:
+def narrow_product(x: Expr, w: Expr) -> Expr:
     """A product in the type of its factors, of which a few may be summed before being widened."""
     return widen(x * w)
 

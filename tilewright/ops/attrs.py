@@ -19,12 +19,12 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, DTYPES, F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs, FusedAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 
 def make_attrs(op: str, values: Mapping[str, object]) -> Attrs:
     """The attributes of operator `op`; values that are not given have their defaults."""
-    cls = FusedAttrs if op == "fused" else op_row(op).attrs
+    cls = FusedAttrs if op == "fused" else get_op(op).attrs
     known = _fields(cls)
     unknown = [name for name in values if name not in known]
     missing = [n for n, f in known.items() if n not in values and f.default is MISSING]

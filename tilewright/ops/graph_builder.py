@@ -5,8 +5,9 @@
     y = g.add("relu", x)
     graph = g.graph(y)
 
-Knowing the value of small integer tensors as expressions (`known`) turns shape arithmetic into
-attributes: a front end asks for the known value of a Reshape's shape operand and never emits it.
+The value of a small integer tensor is kept as expressions (`symbolic_value`). It turns shape
+arithmetic into attributes: a front end asks for the value of a Reshape's shape operand and never
+emits the nodes that compute it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
 from tilewright.ops.op import Op
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.shape.assumptions import assumptions
-from tilewright.ops.shape.dim_equalities import Equalities
+from tilewright.ops.shape.dim_equalities import DimEqualities
 
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
 KNOWN_LIMIT = 256
@@ -47,7 +48,7 @@ class GraphBuilder:
         self.constants: list[Constant] = []
         self.nodes: list[Node] = []
         self.checks: dict[Expr, Check] = {}
-        self.equalities = Equalities()
+        self.equalities = DimEqualities()
         self.types: dict[str, Type] = {}
         self._known: dict[str, np.ndarray | None] = {}
         self._data: dict[str, np.ndarray] = {}
@@ -73,7 +74,7 @@ class GraphBuilder:
         self.types[name] = constant.type
         self.constants.append(constant)
         self._data[name] = data
-        self._known[name] = known_constant(data)
+        self._known[name] = constant_as_exprs(data)
 
     def add(
         self,
@@ -95,14 +96,14 @@ class GraphBuilder:
         loc: Loc | None = None,
     ) -> tuple[str, ...]:
         """Append a node and return the names of all its outputs; "" is an absent input."""
-        attrs = op_row(op).attrs() if attrs is None else attrs
+        attrs = get_op(op).attrs() if attrs is None else attrs
         loc = loc or self.loc
         try:
             types, found = self._inferred(op, attrs, inputs)
         except Error as error:
             raise error.at(loc) from None
         for condition, message in found.items():
-            self.require(self.equalities.expr(condition), message, loc)
+            self.add_check(self.equalities.expr(condition), message, loc)
         types = self.equalities.of(types)
         wanted = [*names, *(f"{names[0] if names else 'v'}_{i}" for i in range(len(types)))]
         outputs = tuple(self._define(n, t) for n, t in zip(wanted, types, strict=False))
@@ -117,7 +118,7 @@ class GraphBuilder:
         given = tuple(self.equalities.of(self.types[i]) if i else None for i in inputs)
         key = (op, attrs, given)
         if key not in self._remembered:
-            row = op_row(op)
+            row = get_op(op)
             with assumptions() as found:
                 types = row.infer(attrs, given)
             if row.decompose is not None and symbols_of(given):
@@ -135,7 +136,7 @@ class GraphBuilder:
         loc: Loc | None = None,
     ) -> tuple[str, ...]:
         """Append a node of control flow and return the names of its outputs."""
-        rule = op_row(op).region_types
+        rule = get_op(op).region_types
         assert rule is not None, op
         try:
             types = rule(attrs, [self.types[i] if i else None for i in inputs], regions)
@@ -158,38 +159,40 @@ class GraphBuilder:
         if data is not None:
             return self.constant(data, value)
         name = self.input(value, outer.types[value])
-        if outer.known(value) is not None:
+        if outer.symbolic_value(value) is not None:
             self._known[name] = outer._known[value]
         return name
 
-    def require(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
+    def add_check(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
         """Let the graph hold only where `condition` does; false if it certainly never does."""
         condition = simplify(condition)
         if condition is not TRUE:
-            self._require_divisors(condition)
+            self._check_divisors(condition)
             self.checks.setdefault(condition, Check(condition, message, loc or self.loc))
             self.equalities.add(condition)
         return condition is not FALSE
 
-    def _require_divisors(self, e: Expr) -> None:
+    def _check_divisors(self, e: Expr) -> None:
         """Let nothing be divided by 0 in `e`."""
         for by in divisors(e):
             if not isinstance(by, Const):
-                self.require(by.ne(0), f"a size is divided by {by}, which is 0")
+                self.add_check(by.ne(0), f"a size is divided by {by}, which is 0")
 
     def constant_data(self, name: str) -> np.ndarray | None:
         """The data of a value that is a constant, else `None`."""
         return self._data.get(name)
 
-    def known(self, name: str) -> np.ndarray | None:
+    def symbolic_value(self, name: str) -> np.ndarray | None:
         """An integer or bool tensor as an object array of expressions, if it is known."""
         return self._known.get(name)
 
-    def know(self, name: str, element: Expr) -> None:
+    def set_symbolic_value(self, name: str, element: Expr) -> None:
         """Let a tensor of one integer be known as an expression."""
         self._known[name] = _object_array([element], (1,) * self.type(name).rank)
 
-    def know_elements(self, name: str, elements: Sequence[Expr], shape: Sequence[int]) -> None:
+    def set_symbolic_elements(
+        self, name: str, elements: Sequence[Expr], shape: Sequence[int]
+    ) -> None:
         """Let a tensor of integers be known as expressions."""
         self._known[name] = _object_array(elements, shape)
 
@@ -211,41 +214,41 @@ class GraphBuilder:
             tuple(self.checks.values()),
         )
 
-    def known_result(
+    def propagated_value(
         self, op: str, attrs: Attrs, inputs: Sequence[str], type: Type
     ) -> np.ndarray | None:
-        """The value that a node of this type would have, as `known` gives it."""
-        if not self.may_be_known(op, type):
+        """The value that a node of this type would have, as `symbolic_value` gives it."""
+        if not self.may_propagate(op, type):
             return None
-        given = [self.known(i) for i in inputs if i]
+        given = [self.symbolic_value(i) for i in inputs if i]
         known = [k for k in given if k is not None]
         if len(known) < len(given):
             return None
-        rule = op_row(op).value
+        rule = get_op(op).propagate
         assert rule is not None
         value = rule(attrs, known)
         return value if value is not None and value.size <= KNOWN_LIMIT else None
 
-    def may_be_known(self, op: str, type: Type) -> bool:
+    def may_propagate(self, op: str, type: Type) -> bool:
         """Whether a node of this type has a value that is known where its operands are."""
         if not isinstance(type, TensorType):
             return False
-        return (type.dtype.is_integer or type.dtype == BOOL) and op_row(op).value is not None
+        return (type.dtype.is_integer or type.dtype == BOOL) and get_op(op).propagate is not None
 
     def _track(self, n: Node) -> None:
-        self._known[n.name] = self.known_result(n.op, n.attrs, n.inputs, n.types[0])
+        self._known[n.name] = self.propagated_value(n.op, n.attrs, n.inputs, n.types[0])
         if n.op in ("div", "mod") and self._known[n.name] is not None:
-            known = self.known(n.inputs[1])
+            known = self.symbolic_value(n.inputs[1])
             assert known is not None
             for by in known.reshape(-1):
                 if not isinstance(by, Const):
-                    self.require(by.ne(0), f"{n.op} by a size that is 0")
+                    self.add_check(by.ne(0), f"{n.op} by a size that is 0")
 
     def _define(self, name: str, type: Type) -> str:
         if isinstance(type, TensorType):
             _check_extent(type)
             for dim in type.shape:
-                self._require_divisors(dim)
+                self._check_divisors(dim)
         candidate = name
         while candidate in self.types:  # counting on from last time: many constants have one name
             self._counts[name] = self._counts.get(name, 0) + 1
@@ -265,7 +268,7 @@ def _assumed_by_parts(row: Op, attrs: Attrs, given: Sequence[Type | None]) -> di
     return {condition: check.message for condition, check in g.checks.items()}
 
 
-def known_constant(data: np.ndarray) -> np.ndarray | None:
+def constant_as_exprs(data: np.ndarray) -> np.ndarray | None:
     """A small integer or bool tensor as an object array of expressions."""
     if data.dtype.kind not in "iub" or data.size > KNOWN_LIMIT:
         return None

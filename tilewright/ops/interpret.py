@@ -29,8 +29,8 @@ from tilewright.ops.control.conditional import IfAttrs
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.op import Op
-from tilewright.ops.registry import op_row
-from tilewright.ops.shape.data_dependent import checks_in_turn
+from tilewright.ops.registry import get_op
+from tilewright.ops.shape.data_dependent import checks_by_node
 
 Sizes = Mapping[str, int]
 Arrays = Sequence[np.ndarray | None]
@@ -58,7 +58,7 @@ def run_outputs(
     `step` evaluates each node of the graph itself, instead of `evaluate_node`.
     """
     sizes = bind_sizes(graph, inputs, sizes or {})
-    checks = checks_in_turn(graph)
+    checks = checks_by_node(graph)
     _require(next(checks), sizes)
     values: dict[str, np.ndarray] = {c.name: c.data for c in graph.constants}
     values.update((v.name, np.asarray(inputs[v.name])) for v in graph.inputs)
@@ -112,7 +112,7 @@ def evaluate_node(
     """
     if node.regions:
         return _REGIONS[node.op](node, inputs, sizes, step)
-    row = op_row(node.op)
+    row = get_op(node.op)
     if types is None:
         types = [None if x is None else _type_of(x) for x in inputs]
     if row.te is not None:

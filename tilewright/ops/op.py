@@ -27,11 +27,11 @@ from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.shape.assumptions import same_size
 
 # injective: each output element from one element of each input. reduction: row-wise reductions and
-# what is built of them (softmax, norms). complex: many inputs to one output with reuse (matmul,
+# what is built of them (softmax, norms). out_fusable: many inputs to one output with reuse (matmul,
 # conv, pooling); takes an injective epilogue. view: the same bytes under another shape, some of
 # them, or several values side by side. opaque: fuses with nothing. control: nested graphs, of which
 # it chooses.
-KINDS = ("injective", "reduction", "complex", "view", "opaque", "control")
+KINDS = ("injective", "reduction", "out_fusable", "view", "opaque", "control")
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
 
@@ -41,9 +41,9 @@ class Op:
     """One operator; see the module's docstring for `te`, `decompose` and `loops`.
 
     `infer(attrs, input types) -> type(s)` raises TypeCheckError on operands that do not fit.
-    `value(attrs, known inputs) -> object array` computes integer results symbolically: its inputs
-    and result are NumPy object arrays of index expressions; it makes shape arithmetic disappear.
-    It gives `None` where it cannot tell.
+    `propagate(attrs, inputs) -> object array` is ONNX's data propagation: it computes an integer
+    result symbolically, so that shape arithmetic disappears. Inputs and result are NumPy object
+    arrays of index expressions; the result is `None` where it is not known.
     `flops` is per output element, or a function of (attrs, input types, output types).
     `rereads` says of an injective operator that it reads an element of its input many times.
     """
@@ -55,7 +55,7 @@ class Op:
     te: Callable[..., Any] | None = None
     decompose: Callable[..., Any] | None = None
     loops: Callable[..., Any] | None = None
-    value: Callable[[Any, Sequence[np.ndarray]], np.ndarray | None] | None = None
+    propagate: Callable[[Any, Sequence[np.ndarray]], np.ndarray | None] | None = None
     region_types: Callable[[Any, Sequence[Any], Sequence[Graph]], tuple[Type, ...]] | None = None
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
     rereads: bool = False

@@ -92,7 +92,7 @@ def op_table() -> dict[str, Op]:
     return {row.name: row for family in FAMILIES for row in family.OPS}
 
 
-def op_row(name: str) -> Op:
+def get_op(name: str) -> Op:
     """The operator called `name`."""
     found = op_table().get(name)
     if found is None:

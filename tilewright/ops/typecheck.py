@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tilewright.core.errors import Error, VerifyError
 from tilewright.ir.graph.nodes import Check, Graph, Node
-from tilewright.ops.registry import op_row
-from tilewright.ops.shape.data_dependent import late_sizes
-from tilewright.ops.shape.dim_equalities import Equalities
+from tilewright.ops.registry import get_op
+from tilewright.ops.shape.data_dependent import data_dependent_dims
+from tilewright.ops.shape.dim_equalities import DimEqualities
 
 
 def check_types(graph: Graph) -> None:
@@ -15,7 +15,7 @@ def check_types(graph: Graph) -> None:
 
 
 def _check_graph(graph: Graph, checks: tuple[Check, ...]) -> None:
-    equal = Equalities(checks)
+    equal = DimEqualities(checks)
     for n in graph.nodes:
         for region in n.regions:
             _check_graph(region, (*checks, *region.checks))
@@ -25,8 +25,8 @@ def _check_graph(graph: Graph, checks: tuple[Check, ...]) -> None:
             _check_node(graph, n, equal)
 
 
-def _check_node(graph: Graph, n: Node, equal: Equalities) -> None:
-    row = op_row(n.op)
+def _check_node(graph: Graph, n: Node, equal: DimEqualities) -> None:
+    row = get_op(n.op)
     if not isinstance(n.attrs, row.attrs):
         _fail(n, f"has {type(n.attrs).__name__}, its operator takes {row.attrs.__name__}")
     ins = [graph.types[i] if i else None for i in n.inputs]
@@ -36,7 +36,7 @@ def _check_node(graph: Graph, n: Node, equal: Equalities) -> None:
     except Error as error:
         raise error.at(n.loc) from None
     types = found if isinstance(found, tuple) else (found,)
-    equal = equal.before(late_sizes(n))
+    equal = equal.before(data_dependent_dims(n))
     if types != n.types and equal.of(types) != equal.of(n.types):
         _fail(n, f"is of type {_listed(n.types)}, its operator gives {_listed(types)}")
 

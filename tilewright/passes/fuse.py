@@ -26,7 +26,7 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.elementwise.define import is_pointwise
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 
@@ -36,7 +36,7 @@ PACKED = {"matmul_wide": ("windows", "pad")}
 LAYOUT_ONLY = ("transpose", "expand")
 # Operators that depend on where an element is, but read no other one.
 IN_PLACE = ("mask_scores", "trilu")
-FUSABLE = ("injective", "reduction", "complex")
+FUSABLE = ("injective", "reduction", "out_fusable")
 # Far more than models have between two anchors. A kernel's cost grows faster than its operators:
 # long chains are cut, and cross memory once in so many.
 MOST_NODES = 32
@@ -87,7 +87,7 @@ class _Fuser:
 
     def place(self, n: Node) -> None:
         """Add a node to the groups of its producers where the rules allow, else start a group."""
-        kind = op_row(n.op).kind
+        kind = get_op(n.op).kind
         group = _Group([], kind)
         for name in dict.fromkeys(n.inputs):
             producer = self.graph.producer.get(name)
@@ -101,7 +101,7 @@ class _Fuser:
         group.nodes.append(n)
         group.members.update(n.outputs)
         group.reads.update(i for i in n.inputs if i and i not in group.members)
-        if kind in ("complex", "reduction"):
+        if kind in ("out_fusable", "reduction"):
             group.kind = kind
         self.groups[id(group)] = group
         for out in n.outputs:
@@ -121,7 +121,7 @@ class _Fuser:
             return f"a kernel reads, and chooses among, at most {MOST_READS} values"
         if self._needed_elsewhere(source, n):
             return f"the value of {producer.op} is needed elsewhere"
-        anchors = ("complex", "reduction")
+        anchors = ("out_fusable", "reduction")
         if source.kind in anchors and (kind in anchors or group.kind in anchors):
             return f"a kernel has one anchor, and both sides have one ({source.kind}, {kind})"
         if source.kind == "injective":
@@ -138,7 +138,7 @@ class _Fuser:
         return max(len(reads), parts) <= max(MOST_READS, len(set(n.inputs)))
 
     def _prologue_obstacle(self, source: _Group, n: Node, kind: str) -> str | None:
-        if kind != "complex" and not op_row(n.op).rereads:
+        if kind != "out_fusable" and not get_op(n.op).rereads:
             return self._packing_obstacle(source, n)
         free = (*LAYOUT_ONLY, *PACKED.get(n.op, ()))
         busy = [m.op for m in source.nodes if m.op not in free and not _is_cheap(m, kind)]
@@ -163,7 +163,7 @@ class _Fuser:
             return f"{n.op} would scatter the tiles of {producer.op}"
         if producer.type.shape != n.type.shape:
             return f"{n.op} changes the shape {producer.type} to {n.type}"
-        if not is_pointwise(op_row(n.op)) and n.op not in IN_PLACE:
+        if not is_pointwise(get_op(n.op)) and n.op not in IN_PLACE:
             return f"{n.op} reads other elements of {producer.op} than it writes"
         return None
 
@@ -229,7 +229,7 @@ def _is_literal(c: Constant) -> bool:
 
 def _is_cheap(n: Node, reader: str) -> bool:
     """Whether to compute a value anew at each of the few times that an injective operator reads."""
-    row = op_row(n.op)
+    row = get_op(n.op)
     return reader == "injective" and is_pointwise(row) and row.flops == 1
 
 

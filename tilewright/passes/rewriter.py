@@ -24,10 +24,10 @@ from tilewright.arith.expr import Expr
 from tilewright.core.errors import Error, Loc
 from tilewright.ir.graph.nodes import Attrs, Graph, Node
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.graph_builder import GraphBuilder, known_constant
-from tilewright.ops.registry import op_row
-from tilewright.ops.shape.data_dependent import late_sizes
-from tilewright.ops.shape.dim_equalities import Equalities
+from tilewright.ops.graph_builder import GraphBuilder, constant_as_exprs
+from tilewright.ops.registry import get_op
+from tilewright.ops.shape.data_dependent import data_dependent_dims
+from tilewright.ops.shape.dim_equalities import DimEqualities
 from tilewright.passes.rewrite_log import record
 
 Rule = Callable[["Rewriter", Node], "str | tuple[str, ...] | None"]
@@ -77,7 +77,7 @@ class Rewriter(GraphBuilder):
         self._scope = ""
         self._reserved: Iterable[str] = ()
         self.checks = {c.condition: c for c in source.checks}
-        self.equalities = Equalities(source.checks)
+        self.equalities = DimEqualities(source.checks)
         self.inputs = list(source.inputs)
         self.constants = list(source.constants)
         self._reserved = source.types.keys()
@@ -101,7 +101,7 @@ class Rewriter(GraphBuilder):
             return c.data
         return found
 
-    def known(self, name: str) -> np.ndarray | None:
+    def symbolic_value(self, name: str) -> np.ndarray | None:
         """An integer or bool tensor as an object array of expressions, if it is known.
 
         It is worked out when somebody asks, from the first value on that is not worked out yet.
@@ -120,16 +120,16 @@ class Rewriter(GraphBuilder):
 
     def _unknown_inputs(self, n: Node) -> list[str]:
         """The inputs to work out before a node: of none that is no integer anyway."""
-        if not self.may_be_known(n.op, n.types[0]):
+        if not self.may_propagate(n.op, n.types[0]):
             return []
         return [i for i in n.inputs if i and i not in self._known]
 
     def _worked_out(self, value: str, n: Node | None) -> np.ndarray | None:
         if n is not None:
             first = value == n.name and not n.regions
-            return self.known_result(n.op, n.attrs, n.inputs, n.types[0]) if first else None
+            return self.propagated_value(n.op, n.attrs, n.inputs, n.types[0]) if first else None
         data = self.constant_data(value)
-        return None if data is None else known_constant(data)
+        return None if data is None else constant_as_exprs(data)
 
     def _track(self, n: Node) -> None:
         """Nothing: what a value is known to be is worked out when somebody asks."""
@@ -151,7 +151,7 @@ class Rewriter(GraphBuilder):
         self._producer.update((o, self.nodes[-1]) for o in outputs)
         return outputs
 
-    def require(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
+    def add_check(self, condition: Expr, message: str, loc: Loc | None = None) -> bool:
         """What a rewritten node assumes follows from what the original one did."""
         return True
 
@@ -204,7 +204,7 @@ class Rewriter(GraphBuilder):
         regions = []
         for region in n.regions:
             pairs = zip(region.inputs, n.inputs[1:], strict=True)
-            equal = Equalities(region.checks)
+            equal = DimEqualities(region.checks)
             inputs = tuple(replace(v, type=equal.of(self.types[i])) for v, i in pairs)
             inner = Rewriter(replace(region, inputs=inputs))
             for m in region.nodes:
@@ -230,12 +230,12 @@ class Rewriter(GraphBuilder):
 
     def _infer(self, n: Node) -> tuple[Type, ...]:
         try:
-            row, ins = op_row(n.op), [self.types[i] if i else None for i in n.inputs]
+            row, ins = get_op(n.op), [self.types[i] if i else None for i in n.inputs]
             rule = row.region_types
             found = row.infer(n.attrs, ins) if rule is None else rule(n.attrs, ins, n.regions)
         except Error as error:
             raise error.at(n.loc) from None
-        equal = self.equalities.before(late_sizes(n))
+        equal = self.equalities.before(data_dependent_dims(n))
         return equal.of(found if isinstance(found, tuple) else (found,))
 
     def _check(self, n: Node, results: tuple[str, ...]) -> None:

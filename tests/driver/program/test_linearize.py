@@ -16,7 +16,7 @@ from tilewright.ops.tensor.manipulation import TransposeAttrs
 
 def test_branches_have_steps_of_their_own_and_share_memory() -> None:
     g = conditional(branch("twice", "exp"), branch("twice", "neg"))
-    g.require(N < 100, "few")
+    g.add_check(N < 100, "few")
     y = g.add("exp", g.add("transpose", "y", attrs=TransposeAttrs((1, 0))))
     build = lower(g.graph(y), target="aarch64")
     check, choice, *rest = build.flat.items

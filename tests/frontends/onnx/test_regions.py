@@ -20,7 +20,7 @@ def nested(*reads: str) -> GraphProto:
 
 def context() -> Context:
     g = GraphBuilder("outer")
-    g.require(Var("N").eq(Var("M")), "equal")
+    g.add_check(Var("N").eq(Var("M")), "equal")
     values = {"x": g.input("x", tensor(F32, Var("N"))), "w": g.constant(np.ones(3)), "none": ""}
     return Context(g, 21, values)
 

@@ -132,8 +132,8 @@ def test_every_kind_of_type():
 def test_checks_come_first():
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, N, 4))
-    g.require((N % 4).eq(0), 'rows "by four"')
-    g.require(N < 513, "few rows")
+    g.add_check((N % 4).eq(0), 'rows "by four"')
+    g.add_check(N < 513, "few rows")
     graph = g.graph(g.add("relu", x))
     back = _round_trip(graph)
     assert [(c.condition, c.message) for c in back.checks] == [

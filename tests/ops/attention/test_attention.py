@@ -14,7 +14,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attention.attention import AttentionAttrs, MaskAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(12)
 
@@ -161,7 +161,7 @@ def test_shared_heads_are_views() -> None:
         g.input(n, tensor(F32, Var("B"), h, Var("S"), 8))
         for n, h in zip("qkv", (6, 2, 2), strict=True)
     )
-    op_row("attention").decompose(g, AttentionAttrs(), [q, k, v])
+    get_op("attention").decompose(g, AttentionAttrs(), [q, k, v])
     ops = [n.op for n in g.nodes if n.op != "reshape"]
     assert ops == ["mul", "transpose", "matmul", "softmax", "matmul"]
 
@@ -178,7 +178,7 @@ def test_shared_heads_are_views() -> None:
 )
 def test_refusals(attrs: AttentionAttrs, ins: list[TensorType | None], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row("attention").infer(attrs, ins)
+        get_op("attention").infer(attrs, ins)
 
 
 SCORES = tensor(F32, 2, 3, 4, 5)
@@ -195,9 +195,9 @@ SCORES = tensor(F32, 2, 3, 4, 5)
 )
 def test_mask_refusals(ins: list[TensorType | None], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row("mask_scores").infer(MaskAttrs(const(0)), ins)
+        get_op("mask_scores").infer(MaskAttrs(const(0)), ins)
     with pytest.raises(TypeCheckError, match="needs the lengths"):
-        op_row("mask_scores").infer(MaskAttrs(const(0), from_end=True), [SCORES])
+        get_op("mask_scores").infer(MaskAttrs(const(0), from_end=True), [SCORES])
     assert (
-        op_row("mask_scores").infer(MaskAttrs(const(0)), [SCORES, None, tensor(I64, 2)]) == SCORES
+        get_op("mask_scores").infer(MaskAttrs(const(0)), [SCORES, None, tensor(I64, 2)]) == SCORES
     )

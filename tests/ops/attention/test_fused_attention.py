@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 NAN = float("nan")
 INF = float("inf")
@@ -139,7 +139,7 @@ def test_operands_that_do_not_fit() -> None:
 
 def test_cost() -> None:
     types = [tensor(F32, 2, 3, 4), tensor(F32, 2, 5, 4), tensor(F32, 2, 5, 6)]
-    row = op_row("attend")
+    row = get_op("attend")
     out = row.infer(AttendAttrs(), types)
     assert as_int(row.cost(AttendAttrs(), types, [out])) == 2 * 3 * 5 * (8 + 12 + 14)
 

@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attention.rotary import RotaryAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.shape.assumptions import assumptions
 
 RNG = np.random.default_rng(13)
@@ -78,19 +78,19 @@ def test_symbolic_lengths() -> None:
 )
 def test_refusals(ins: list[TensorType], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row("rotary_embedding").infer(RotaryAttrs(), ins)
+        get_op("rotary_embedding").infer(RotaryAttrs(), ins)
 
 
 def test_a_head_has_the_elements_that_are_rotated() -> None:
     x, angles, attrs = tensor(F32, 1, 2, 3, 2), tensor(F32, 1, 3, 2), RotaryAttrs(size=4)
     with pytest.raises(TypeCheckError, match="less than 4 elements a head"):
-        op_row("rotary_embedding").infer(attrs, [x, angles, angles])
+        get_op("rotary_embedding").infer(attrs, [x, angles, angles])
     with assumptions() as found:
-        op_row("rotary_embedding").infer(attrs, [tensor(F32, 1, 2, 3, Var("D")), angles, angles])
+        get_op("rotary_embedding").infer(attrs, [tensor(F32, 1, 2, 3, Var("D")), angles, angles])
     assert list(found) == [simplify(const(4) <= Var("D"))]
 
 
 def test_a_table_has_positions() -> None:
     x, table, positions = tensor(F32, 1, 2, 3, 4), tensor(F32, 0, 2), tensor(I64, 1, 3)
     with pytest.raises(TypeCheckError, match="no positions"):
-        op_row("rotary_embedding").infer(RotaryAttrs(), [x, table, table, positions])
+        get_op("rotary_embedding").infer(RotaryAttrs(), [x, table, table, positions])

@@ -12,7 +12,7 @@ from tilewright.ir.graph.text import parse_graph, print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.control.conditional import IfAttrs, late_names, late_pairs
+from tilewright.ops.control.conditional import IfAttrs, branch_dims, late_names
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
@@ -59,7 +59,7 @@ def test_a_late_size_has_a_name() -> None:
     graph = g.graph(y)
     (n, _) = graph.nodes
     assert g.type(y) == tensor(F32, Var("late"), 3)
-    assert late_pairs(n.attrs, n.regions) == {"late": (N * 2, N)}
+    assert branch_dims(n.attrs, n.regions) == {"late": (N * 2, N)}
     x = np.ones((2, 3), np.float32)
     assert run_graph(graph, {"x": x, "c": np.array(True)})[y].shape == (4, 3)
     assert run_graph(graph, {"x": x, "c": np.array(False)})[y].shape == (2, 3)
@@ -87,7 +87,7 @@ def test_text_and_verifier() -> None:
 
 def test_a_failing_check_of_the_branch_that_is_taken() -> None:
     g = GraphBuilder("branch")
-    g.require(g.type(g.input("x", X)).shape[0].eq(2), "two rows, please")
+    g.add_check(g.type(g.input("x", X)).shape[0].eq(2), "two rows, please")
     picky = g.graph(g.add("exp", "x"))
     graph = conditional(picky, branch("neg")).graph("y")
     x = np.ones((3, 3), np.float32)

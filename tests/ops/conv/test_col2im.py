@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.col2im import BlocksToImageAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(3)
 
@@ -60,7 +60,7 @@ def test_blocks(
 
 
 def test_what_does_not_fit() -> None:
-    infer = op_row("blocks_to_image").infer
+    infer = get_op("blocks_to_image").infer
     attrs = BlocksToImageAttrs(exprs(4, 4), exprs(2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
     assert infer(attrs, [tensor(F32, 2, 8, 9)]) == tensor(F32, 2, 2, 4, 4)
     for shape in ((2, 8, 8), (2, 7, 9), (2, 8, 3, 3)):

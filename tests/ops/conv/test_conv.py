@@ -16,7 +16,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.conv.conv import ConvAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(5)
 
@@ -104,7 +104,7 @@ def test_nan_stays_in_its_windows() -> None:
 def program(op: str, attrs: ConvAttrs, *types: TensorType) -> Program:
     b = Builder(op)
     inputs = [b.input(f"x{i}", t.dtype, t.shape) for i, t in enumerate(types)]
-    row = op_row(op)
+    row = get_op(op)
     return b.program(row.te(b, attrs, inputs, [row.infer(attrs, types)]))
 
 
@@ -131,7 +131,7 @@ def test_the_form_that_schedules_look_for() -> None:
 def test_flops() -> None:
     attrs = ConvAttrs((1,), (0, 0), (1,))
     types = [tensor(F32, 2, 3, 8), tensor(F32, 5, 3, 3)]
-    row = op_row("conv")
+    row = get_op("conv")
     out = row.infer(attrs, types)
     assert as_int(row.cost(attrs, types, [out])) == 2 * (2 * 5 * 6) * (3 * 3)
 
@@ -149,7 +149,7 @@ def test_flops() -> None:
 def test_refusals(x: TensorType, w: TensorType, groups: int, message: str | None) -> None:
     attrs = ConvAttrs((1,), (0, 0), (1,), groups=groups)
     if message is None:  # exactly no window is no mistake
-        assert as_int(op_row("conv").infer(attrs, [x, w]).elements) == 0
+        assert as_int(get_op("conv").infer(attrs, [x, w]).elements) == 0
         return
     with pytest.raises(TypeCheckError, match=message):
-        op_row("conv").infer(attrs, [x, w])
+        get_op("conv").infer(attrs, [x, w])

@@ -13,7 +13,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvTransposeAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.passes.canonicalize.decompose import decompose
 
 RNG = np.random.default_rng(15)
@@ -113,7 +113,7 @@ def test_which_form(constant: bool) -> None:
 
 
 def test_refusals() -> None:
-    infer = op_row("conv_transpose").infer
+    infer = get_op("conv_transpose").infer
     attrs = ConvTransposeAttrs((1,), (0, 0), (1,), output_padding=(0,))
     with pytest.raises(TypeCheckError, match="do not fit 3"):
         infer(attrs, [tensor(F32, 1, 3, 5), tensor(F32, 4, 3, 3)])

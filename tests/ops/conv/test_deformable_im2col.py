@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.conv.deformable_im2col import DeformAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(15)
 
@@ -88,4 +88,4 @@ def test_far_away_is_zero() -> None:
 )
 def test_refusals(ins: list[TensorType], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row("deform_sample").infer(DeformAttrs((2, 2), (1, 1), (0, 0), (1, 1)), ins)
+        get_op("deform_sample").infer(DeformAttrs((2, 2), (1, 1), (0, 0), (1, 1)), ins)

@@ -11,7 +11,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(11)
 
@@ -43,4 +43,4 @@ def test_as_a_plain_convolution(groups, inside, outside, stride, pad, dilation):
 def test_what_does_not_fit_is_refused(data, weights, window):
     attrs = WindowAttrs(*window, "channels_last")
     with pytest.raises(TypeCheckError):
-        op_row("group_conv").infer(attrs, [tensor(F32, *data), tensor(F32, *weights)])
+        get_op("group_conv").infer(attrs, [tensor(F32, *data), tensor(F32, *weights)])

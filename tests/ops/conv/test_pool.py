@@ -15,7 +15,7 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(6)
 
@@ -175,11 +175,11 @@ def test_special_values() -> None:
 
 def test_types() -> None:
     attrs = PoolAttrs((2, 2), (1, 1, 1, 1), (1, 1), kernel=(3, 3))
-    out = op_row("max_pool").infer(attrs, [tensor(F32, Var("N"), 64, 112, 112)])
+    out = get_op("max_pool").infer(attrs, [tensor(F32, Var("N"), 64, 112, 112)])
     assert out == tensor(F32, Var("N"), 64, 56, 56)
-    assert as_int(op_row("max_pool").cost(attrs, [out], [tensor(F32, 1, 2, 2, 2)])) == 8 * 9
+    assert as_int(get_op("max_pool").cost(attrs, [out], [tensor(F32, 1, 2, 2, 2)])) == 8 * 9
     with pytest.raises(TypeCheckError, match="do not fit"):
-        op_row("max_pool").infer(attrs, [tensor(F32, 1, 2, 5)])
+        get_op("max_pool").infer(attrs, [tensor(F32, 1, 2, 5)])
 
 
 def test_a_window_far_larger_than_the_image() -> None:
@@ -190,4 +190,4 @@ def test_a_window_far_larger_than_the_image() -> None:
         run_op("average_pool", x, attrs=attrs), x.mean(axis=(2, 3), keepdims=True)
     )
     types = [tensor(F32, *x.shape), tensor(F32, 1, 2, 1, 1)]
-    assert as_int(op_row("average_pool").cost(attrs, types[:1], types[1:])) == 24
+    assert as_int(get_op("average_pool").cost(attrs, types[:1], types[1:])) == 24

@@ -14,7 +14,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 # Output tile, window, image size, padding.
 CASES = [
@@ -61,7 +61,7 @@ def test_filters_are_transformed_exactly_where_they_can_be() -> None:
 
 def test_arithmetic_is_counted_by_tiles() -> None:
     attrs = WinogradAttrs((4, 4), (3, 3), (1, 1), (const(8), const(8)))
-    row = op_row("winograd_input")
+    row = get_op("winograd_input")
     ins = [tensor(F32, 1, 8, 8, 4)]
     assert row.cost(attrs, ins, [row.infer(attrs, ins)]) is const(4 * 4 * (12 * 6 + 12 * 6))
 

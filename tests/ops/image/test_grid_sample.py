@@ -9,7 +9,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.image.grid_sample import PADDINGS, GridSampleAttrs
 from tilewright.ops.image.interpolate import MODES
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(7)
 
@@ -78,7 +78,7 @@ def test_symbolic_sizes_empty_grids_and_integers() -> None:
 
 
 def test_operands_that_do_not_fit() -> None:
-    infer = op_row("grid_sample").infer
+    infer = get_op("grid_sample").infer
     x = tensor(F32, 2, 3, 4, 5)
     for grid in (tensor(F32, 2, 4, 5, 3), tensor(F32, 2, 4, 2), tensor(F32, 3, 4, 5, 2)):
         with pytest.raises(TypeCheckError):
@@ -94,4 +94,4 @@ def test_complex_numbers_are_chosen_and_not_interpolated() -> None:
         run_op("grid_sample", x, grid, attrs=GridSampleAttrs("nearest")), x
     )
     with pytest.raises(TypeCheckError, match="complex numbers are not interpolated"):
-        op_row("grid_sample").infer(GridSampleAttrs(), (tensor(C64, 1, 1, 3), tensor(F32, 1, 3, 1)))
+        get_op("grid_sample").infer(GridSampleAttrs(), (tensor(C64, 1, 1, 3), tensor(F32, 1, 3, 1)))

@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.image.roi import MaxRoiPoolAttrs, RoiAlignAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(5)
 
@@ -69,7 +69,7 @@ def test_max_roi_pool(scale: float) -> None:
 
 
 def test_operands_that_do_not_fit() -> None:
-    align, pool = op_row("roi_align").infer, op_row("max_roi_pool").infer
+    align, pool = get_op("roi_align").infer, get_op("max_roi_pool").infer
     x = tensor(F32, 1, 2, 3, 4)
     with pytest.raises(TypeCheckError, match="4 numbers"):
         align(RoiAlignAttrs(), [x, tensor(F32, 5, 5), tensor(I64, 5)])

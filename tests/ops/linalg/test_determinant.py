@@ -8,7 +8,7 @@ from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F64, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(9)
 
@@ -35,7 +35,7 @@ def test_narrow_floats_are_eliminated_in_f32() -> None:
 
 
 def test_operands() -> None:
-    infer = op_row("determinant").infer
+    infer = get_op("determinant").infer
     for wrong in (tensor(F64, 3), tensor(F64, 3, 4), tensor(I64, 3, 3)):
         with pytest.raises(TypeCheckError):
             infer(None, [wrong])

@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.linalg.dft import DftAttrs, plan
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(11)
 
@@ -83,7 +83,7 @@ def test_plans() -> None:
 
 
 def test_operands_that_do_not_fit() -> None:
-    infer = op_row("dft").infer
+    infer = get_op("dft").infer
     for x, attrs in (
         (tensor(F32, 4, 4, 3), DftAttrs(1, 4)),
         (tensor(F32, 4, 4, 2), DftAttrs(2, 2)),

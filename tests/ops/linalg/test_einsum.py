@@ -10,7 +10,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.linalg.einsum import EinsumAttrs, parse_equation
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(9)
 
@@ -91,7 +91,7 @@ def test_symbolic_sizes() -> None:
 def decomposed(equation: str, *shapes: tuple[int, ...]) -> list[str]:
     g = GraphBuilder("test")
     inputs = [g.input(f"x{i}", tensor(F32, *s)) for i, s in enumerate(shapes)]
-    op_row("einsum").decompose(g, EinsumAttrs(equation), inputs)
+    get_op("einsum").decompose(g, EinsumAttrs(equation), inputs)
     return [n.op for n in g.nodes]
 
 
@@ -113,7 +113,7 @@ def test_parse_equation() -> None:
 
 
 def test_cost() -> None:
-    row, attrs = op_row("einsum"), EinsumAttrs("ij,jk->ik")
+    row, attrs = get_op("einsum"), EinsumAttrs("ij,jk->ik")
     ins = [tensor(F32, 3, 4), tensor(F32, 4, 5)]
     assert as_int(row.cost(attrs, ins, [tensor(F32, 3, 5)])) == 2 * 3 * 4 * 5
 
@@ -134,4 +134,4 @@ def test_cost() -> None:
 )
 def test_refusals(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row("einsum").infer(EinsumAttrs(equation), [tensor(F32, *s) for s in shapes])
+        get_op("einsum").infer(EinsumAttrs(equation), [tensor(F32, *s) for s in shapes])

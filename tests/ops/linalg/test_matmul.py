@@ -9,7 +9,7 @@ from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32, I8, I32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import TensorType, tensor
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(8)
 
@@ -60,7 +60,7 @@ def test_infinities_and_nan() -> None:
 
 
 def test_type_and_cost() -> None:
-    row = op_row("matmul")
+    row = get_op("matmul")
     ins = [tensor(F32, Var("B"), 3, 4), tensor(F32, 4, 5)]
     assert row.infer(row.attrs(), ins) == tensor(F32, Var("B"), 3, 5)
     fixed = [tensor(F32, 3, 4), tensor(F32, 4, 5)]
@@ -78,7 +78,7 @@ def test_type_and_cost() -> None:
     ],
 )
 def test_refusals(op: str, x: TensorType, w: TensorType, message: str) -> None:
-    row = op_row(op)
+    row = get_op(op)
     with pytest.raises(TypeCheckError, match=message):
         row.infer(row.attrs(), [x, w])
 

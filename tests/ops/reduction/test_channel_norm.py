@@ -9,7 +9,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(11)
 
@@ -79,4 +79,4 @@ def test_group_norm(groups: int, dims: list | None) -> None:
 )
 def test_refusals(op: str, attrs: Attrs, ins: list[TensorType], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row(op).infer(attrs, ins)
+        get_op(op).infer(attrs, ins)

@@ -14,7 +14,7 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.cumulative import ScanAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 
 def _reference(x: np.ndarray, attrs: ScanAttrs, product: bool) -> np.ndarray:
@@ -60,7 +60,7 @@ def test_one_line_and_empty() -> None:
 
 
 def test_loops_are_well_formed() -> None:
-    loops = op_row("cumsum").loops
+    loops = get_op("cumsum").loops
     assert loops is not None
     type = tensor(F32, 4, 7, 2)
     verify_func(loops(ScanAttrs(1, exclusive=True, reverse=True), [type], [type]))

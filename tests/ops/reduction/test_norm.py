@@ -15,7 +15,7 @@ from tilewright.ops.reduction.norm import (
     MeanVarianceAttrs,
     RmsNormAttrs,
 )
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(10)
 
@@ -72,7 +72,7 @@ def test_narrow_floats_are_computed_wide() -> None:
     rms = run_op("rms_norm", x, attrs=RmsNormAttrs(-1))
     wide = x.astype(np.float64)
     np.testing.assert_allclose(rms, wide / np.sqrt((wide**2).mean()), rtol=2e-3, atol=1e-3)
-    stats = op_row("layer_norm").infer(LayerNormAttrs(-1, stats=True), [tensor(F16, 2, 3)])
+    stats = get_op("layer_norm").infer(LayerNormAttrs(-1, stats=True), [tensor(F16, 2, 3)])
     assert stats[1] == stats[2] == tensor(F32, 2, 1)
 
 
@@ -156,4 +156,4 @@ def test_nan_and_infinity_spoil_their_row_only() -> None:
 )
 def test_refusals(op: str, attrs: Attrs, ins: list[TensorType], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        op_row(op).infer(attrs, ins)
+        get_op(op).infer(attrs, ins)

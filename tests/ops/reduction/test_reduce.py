@@ -166,11 +166,11 @@ def test_shape_arithmetic() -> None:
     box = np.empty(3, dtype=object)
     box[:] = exprs("N", 4, 5)
     g._known[shape] = box
-    count = g.known(g.add("reduce_prod", shape, attrs=ReduceAttrs((0,), False)))
+    count = g.symbolic_value(g.add("reduce_prod", shape, attrs=ReduceAttrs((0,), False)))
     assert count is not None
     assert count.shape == ()
     assert str(count[()]) == "N * 4 * 5"
-    total = g.known(g.add("reduce_sum", shape, attrs=ReduceAttrs((0,), True)))
+    total = g.symbolic_value(g.add("reduce_sum", shape, attrs=ReduceAttrs((0,), True)))
     assert total is not None
     assert list(map(str, total)) == ["N + 4 + 5"]
     assert Var("N") * const(1) is Var("N")

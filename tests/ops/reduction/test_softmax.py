@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F32, I32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
 from tilewright.ops.reduction.softmax import AxisAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(7)
 LAST = AxisAttrs(-1)
@@ -91,7 +91,7 @@ def test_hardmax_takes_nan_for_the_greatest() -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_refusals(op: str) -> None:
-    infer = op_row(op).infer
+    infer = get_op(op).infer
     with pytest.raises(TypeCheckError, match="axis 2"):
         infer(AxisAttrs(2), [tensor(F32, 3, 4)])
     with pytest.raises(TypeCheckError, match="it takes floats"):

@@ -12,10 +12,10 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.shape.assumptions import (
     assume,
     assumptions,
+    data_dependent_dim,
+    definition_order,
     divides,
     has_elements,
-    late_size,
-    lateness,
     same_shape,
     same_size,
     simpler,
@@ -93,8 +93,8 @@ def test_operators_take_sizes_that_may_fit(op: str, shapes: list, attrs: dict) -
 
 
 def test_when_a_size_is_known() -> None:
-    first, second = Var(late_size(0)), Var(late_size(1))
-    assert [lateness(e) for e in (const(3), N * M, first, first + N, first * second)] == [
+    first, second = Var(data_dependent_dim(0)), Var(data_dependent_dim(1))
+    assert [definition_order(e) for e in (const(3), N * M, first, first + N, first * second)] == [
         0,
         0,
         1,

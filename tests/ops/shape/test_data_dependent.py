@@ -13,11 +13,11 @@ from tilewright.ir.types import tensor
 from tilewright.ops.control.bind_dim import LearnAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
-from tilewright.ops.shape.assumptions import late_size
-from tilewright.ops.shape.data_dependent import checks_in_turn, late_sizes
+from tilewright.ops.shape.assumptions import data_dependent_dim
+from tilewright.ops.shape.data_dependent import checks_by_node, data_dependent_dims
 from tilewright.ops.tensor.creation import RangeAttrs
 
-FIRST, SECOND, N = Var(late_size(0)), Var(late_size(1)), Var("N")
+FIRST, SECOND, N = Var(data_dependent_dim(0)), Var(data_dependent_dim(1)), Var("N")
 
 
 def graph() -> Graph:
@@ -26,16 +26,16 @@ def graph() -> Graph:
     for size in (FIRST, SECOND):
         count = g.input(f"n{size.name}", tensor(I64, 1))
         g.add("learn", count, attrs=LearnAttrs(size.name, N))
-    g.require(N.eq(3), "N is not 3")
-    g.require(FIRST.eq(SECOND), "two sizes differ")
-    g.require(FIRST < N, "one is too large")
+    g.add_check(N.eq(3), "N is not 3")
+    g.add_check(FIRST.eq(SECOND), "two sizes differ")
+    g.add_check(FIRST < N, "one is too large")
     return g.graph(g.add("range", attrs=RangeAttrs(FIRST * 0, FIRST * 0 + 1, FIRST)))
 
 
 def test_checks_are_made_when_their_sizes_are_known() -> None:
     made = graph()
-    assert [late_sizes(n) for n in made.nodes] == [(FIRST.name,), (SECOND.name,), ()]
-    found = [[c.message for c in checks] for checks in checks_in_turn(made)]
+    assert [data_dependent_dims(n) for n in made.nodes] == [(FIRST.name,), (SECOND.name,), ()]
+    found = [[c.message for c in checks] for checks in checks_by_node(made)]
     assert found == [["N is not 3"], ["one is too large"], ["two sizes differ"], []]
 
 

@@ -10,7 +10,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import (
     BlockAttrs,
     ExpandAttrs,
@@ -53,8 +53,8 @@ def test_reshape_indexes_runs_of_dimensions_apart() -> None:
     b = Builder("t")
     x = b.input("x", F32, (Var("N"), Var("S"), 768))
     attrs = ReshapeAttrs(exprs("N", "S", 12, 64))
-    out = op_row("reshape").infer(attrs, [tensor(F32, Var("N"), Var("S"), 768)])
-    op_row("reshape").te(b, attrs, [x], [out])
+    out = get_op("reshape").infer(attrs, [tensor(F32, Var("N"), Var("S"), 768)])
+    get_op("reshape").te(b, attrs, [x], [out])
     assert str(b.stages[0].body) == "x[i0, i1, i2 * 64 + i3]"
 
 
@@ -150,11 +150,11 @@ def test_shape_arithmetic_passes_through() -> None:
     turned = g.add("reverse", tiled, attrs=ReverseAttrs((1,)))
     flipped = g.add("transpose", turned, attrs=TransposeAttrs((1, 0)))
     assert g.type(flipped).dtype == I64
-    assert g.known(flipped).tolist() == [[const(v)] * 2 for v in (5, 3, 5, 3)]
+    assert g.symbolic_value(flipped).tolist() == [[const(v)] * 2 for v in (5, 3, 5, 3)]
 
 
 def test_a_value_of_unknown_size_is_not_tracked() -> None:
     g = GraphBuilder("t")
     x = g.constant(np.array([3], np.int64))
-    assert g.known(g.add("expand", x, attrs=ExpandAttrs(exprs("N")))) is None
-    assert g.known(g.add("tile", x, attrs=TileAttrs(exprs("N")))) is None
+    assert g.symbolic_value(g.add("expand", x, attrs=ExpandAttrs(exprs("N")))) is None
+    assert g.symbolic_value(g.add("tile", x, attrs=TileAttrs(exprs("N")))) is None

@@ -10,7 +10,7 @@ from tilewright.core.errors import TypeCheckError
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 
@@ -59,8 +59,8 @@ def test_slice_within_bounds_has_no_mask() -> None:
     n = Var("N")
     x = b.input("x", F32, (n, 8))
     attrs = cut((1, "N", 1), (2, 8, 3))
-    out = op_row("slice").infer(attrs, [tensor(F32, n, 8)])
-    op_row("slice").te(b, attrs, [x], [out])
+    out = get_op("slice").infer(attrs, [tensor(F32, n, 8)])
+    get_op("slice").te(b, attrs, [x], [out])
     assert str(b.stages[0].body) == "x[i0 + 1, i1 * 3 + 2]"
     assert str(out) == "f32[N - 1, 2]"
 
@@ -106,5 +106,5 @@ def test_shape_arithmetic_passes_through() -> None:
     shape = g.add("dims", attrs=DimsAttrs(exprs("N", 8, "S", 64), (4,)))
     tail = g.add("slice", shape, attrs=cut((3, 1, -1)))
     joined = g.add("concat", tail, g.constant(np.array([-1])), attrs=ConcatAttrs(0))
-    assert g.known(joined).tolist() == [const(64), Var("S"), const(-1)]
-    assert g.known(g.add("slice", joined, attrs=cut((0, "K", 1)))) is None
+    assert g.symbolic_value(joined).tolist() == [const(64), Var("S"), const(-1)]
+    assert g.symbolic_value(g.add("slice", joined, attrs=cut((0, "K", 1)))) is None

@@ -9,13 +9,13 @@ from tilewright.ir.types import Shape, tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.subviews import (
-    Inside,
+    Subview,
     differ_in_units,
     distance,
-    insides,
-    is_whole,
+    is_contiguous,
     room_as,
     room_without_units,
+    subviews,
 )
 
 N = Var("N")
@@ -39,21 +39,21 @@ def test_where_parts_lie() -> None:
     part = g.add("part", joined, attrs=make_attrs("part", cut))
     flat = g.add("reshape", part, attrs=make_attrs("reshape", {"shape": (2,)}))
     nodes = {n.op: n for n in g.graph(flat).nodes}
-    assert list(insides(nodes["join"], g.type)) == [
-        Inside(x, joined, (const(2), N), dims(0, 0)),
-        Inside(y, joined, dims(2, 5), (const(0), N)),
+    assert list(subviews(nodes["join"], g.type)) == [
+        Subview(x, joined, (const(2), N), dims(0, 0)),
+        Subview(y, joined, dims(2, 5), (const(0), N)),
     ]
-    assert list(insides(nodes["part"], g.type)) == [Inside(part, joined, dims(1, 2), dims(1, 2))]
-    assert list(insides(nodes["reshape"], g.type)) == [Inside(flat, part, dims(2))]
+    assert list(subviews(nodes["part"], g.type)) == [Subview(part, joined, dims(1, 2), dims(1, 2))]
+    assert list(subviews(nodes["reshape"], g.type)) == [Subview(flat, part, dims(2))]
 
 
 def test_gaps() -> None:
-    assert is_whole(dims(2, 3, 4), dims(5, 3, 4))
-    assert is_whole(dims(1, 3, 4), dims(5, 7, 4))
-    assert is_whole((), ())
-    assert not is_whole(dims(2, 3, 4), dims(2, 3, 5))
-    assert not is_whole(dims(2, 1, 4), dims(2, 3, 4))
-    assert not is_whole((const(2), N), dims(2, 3))
+    assert is_contiguous(dims(2, 3, 4), dims(5, 3, 4))
+    assert is_contiguous(dims(1, 3, 4), dims(5, 7, 4))
+    assert is_contiguous((), ())
+    assert not is_contiguous(dims(2, 3, 4), dims(2, 3, 5))
+    assert not is_contiguous(dims(2, 1, 4), dims(2, 3, 4))
+    assert not is_contiguous((const(2), N), dims(2, 3))
     assert as_int(distance(dims(1, 2, 3), dims(9, 5, 4))) == 20 + 8 + 3
 
 

@@ -7,7 +7,7 @@ from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.tensor_scatter import TensorScatterAttrs
 
 RNG = np.random.default_rng(4)
@@ -38,7 +38,7 @@ def test_without_starts_and_beyond_the_end() -> None:
 
 
 def test_operands_that_do_not_fit() -> None:
-    infer = op_row("tensor_scatter").infer
+    infer = get_op("tensor_scatter").infer
     cache, update = tensor(F32, 2, 4, 3), tensor(F32, 2, 1, 3)
     for wrong in (
         [cache, tensor(F32, 2, 1, 4)],

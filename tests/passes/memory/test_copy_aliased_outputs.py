@@ -11,7 +11,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 
 
@@ -27,7 +27,7 @@ def test_random_graphs_keep_their_meaning(seed):
 
 
 def _root(graph: Graph, name: str) -> str:
-    while name in graph.producer and op_row(graph.producer[name].op).kind == "view":
+    while name in graph.producer and get_op(graph.producer[name].op).kind == "view":
         name = graph.producer[name].inputs[0]
     return name
 

@@ -11,7 +11,7 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import buffers
 from tilewright.ir.tensor.build import Builder
 from tilewright.lower.loop_nests import program_func
-from tilewright.ops.accumulation import short_product
+from tilewright.ops.accumulation import narrow_product
 from tilewright.schedule.schedule import Schedule
 
 
@@ -20,7 +20,7 @@ def _product(m: int = 3, n: int = 5, k: int = 32) -> Func:
     b = Builder("mm")
     x, w = b.input("x", F16, (m, k)), b.input("w", F16, (k, n))
     total = b.compute(
-        "total", (m, n), lambda i, j: b.sum((k,), lambda r: short_product(x[i, r], w[r, j]))
+        "total", (m, n), lambda i, j: b.sum((k,), lambda r: narrow_product(x[i, r], w[r, j]))
     )
     y = b.compute("y", (m, n), lambda i, j: Cast(F16, total[i, j] + 1.0))
     return program_func(b.program(y))

@@ -21,7 +21,7 @@ from tilewright.driver.bisect.search import first_wrong
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.control.conditional import is_control
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 
 def find_kernel(
@@ -47,7 +47,7 @@ def find_kernel(
 
 
 def _computes(n: Node) -> bool:
-    return n.op == "fused" or op_row(n.op).kind != "view"
+    return n.op == "fused" or get_op(n.op).kind != "view"
 
 
 def _excess(n: Node, found: Arrays, wanted: Arrays, allowed: Tolerance) -> bool:

@@ -16,7 +16,7 @@ from tilewright.core.errors import Error, ExecutionError
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Type
 from tilewright.ops.interpret import bind_late, bind_sizes, evaluate_node
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 # Operations up to which loops are interpreted: that takes seconds.
 INTERPRETED = 4_000_000
@@ -79,7 +79,7 @@ class Meanings:
         types: Types,
         sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
-        row = op_row(node.op)
+        row = get_op(node.op)
         if row.loops is not None:
             if evaluate(row.cost(node.attrs, types, node.types), sizes) > INTERPRETED:
                 return self.run_plainly(node, arrays, types, sizes)

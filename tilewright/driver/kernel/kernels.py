@@ -26,7 +26,7 @@ from tilewright.lower.dim_params import SizeNames
 from tilewright.lower.kernel_cost import param_bytes
 from tilewright.lower.loop_nests import program_func
 from tilewright.lower.tensor_program import group_program
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
 from tilewright.target.target import Machine
@@ -111,7 +111,7 @@ def group_source(group: Graph, rooms: Rooms = ()) -> KernelSource:
 
 def loops_source(node: Node, types: Sequence[Type | None]) -> KernelSource:
     """An operator that no formula gives, as the loops that its row has."""
-    row = op_row(node.op)
+    row = get_op(node.op)
     assert row.loops is not None, f"{node.op} is neither fused nor given as loops"
     func: Func = row.loops(node.attrs, types, node.types)
     sizes = {name for p in func.params for d in p.shape for name in free_vars(d)}
@@ -330,5 +330,5 @@ def group_flops(group: Graph) -> Expr:
     total: Expr = const(0)
     for n in group.nodes:
         ins = [group.types[i] if i else None for i in n.inputs]
-        total = total + op_row(n.op).cost(n.attrs, ins, n.types)
+        total = total + get_op(n.op).cost(n.attrs, ins, n.types)
     return simplify(total)

@@ -17,7 +17,7 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.core.dtypes import BOOL
 from tilewright.ir.graph.nodes import Constant, Graph, Node
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 
 Ask = Callable[[str], Expr | None]
 """A value as an expression, if it is one."""
@@ -72,7 +72,7 @@ def _made(n: Node, ask: Ask) -> Expr | None:
         return None
     if n.op in SAME:
         return found[0]
-    te = op_row(n.op).te
+    te = get_op(n.op).te
     assert isinstance(te, partial)
     formula = te.args[0]
     return formula(n.attrs, *found) if callable(formula) else None

@@ -20,11 +20,11 @@ from tilewright.driver.program.host_predicates import asked, asked_inputs
 from tilewright.ir.graph.nodes import Check, Constant, Graph, Node
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.control.bind_dim import LearnAttrs
-from tilewright.ops.control.conditional import IfAttrs, late_pairs
+from tilewright.ops.control.conditional import IfAttrs, branch_dims
 from tilewright.ops.control.loop import LoopAttrs
-from tilewright.ops.registry import op_row
-from tilewright.ops.shape.data_dependent import checks_in_turn
-from tilewright.ops.tensor.subviews import Inside, distance, insides, is_whole, room_as
+from tilewright.ops.registry import get_op
+from tilewright.ops.shape.data_dependent import checks_by_node
+from tilewright.ops.tensor.subviews import Subview, distance, is_contiguous, room_as, subviews
 
 # Makes the kernel of a node whose values, by their names in the node, have these rooms; told
 # whether all of them begin on a boundary.
@@ -113,7 +113,7 @@ class Flat:
     steps: list[Step] = field(default_factory=list)
     types: dict[str, Type] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
-    inside: dict[str, Inside] = field(default_factory=dict)
+    inside: dict[str, Subview] = field(default_factory=dict)
     # The step before which a value is read last by what is no step: a branch reads its condition,
     # and in a loop the first step may come again after the last.
     decided: dict[str, int] = field(default_factory=dict)
@@ -157,11 +157,11 @@ class Flat:
             return outer if room is None else Spot(outer.start, room_as(room, wide, here.shape))
         room = outer.room or wide
         start = simplify(outer.start + distance(here.starts, room))
-        if is_whole(here.shape, room):
+        if is_contiguous(here.shape, room):
             return Spot(start)
         return Spot(start, room_as(room, here.shape, self.shape(value)))
 
-    def is_whole(self, value: str) -> bool:
+    def is_contiguous(self, value: str) -> bool:
         """Whether a value has the bytes of its root, all of them."""
         while value in self.inside:
             if self.inside[value].starts is not None:
@@ -185,11 +185,11 @@ def flatten(graph: Graph, kernel: MakeKernel, asks: bool = False) -> Flat:
 
 def _items(flat: Flat, graph: Graph, names: dict[str, str], kernel: MakeKernel) -> tuple[Item, ...]:
     """The steps of a graph whose values have these names in the whole."""
-    checks = checks_in_turn(graph)
+    checks = checks_by_node(graph)
     items: list[Item] = [*next(checks)]
     renamed = [(n, _renamed(n, names)) for n in graph.nodes]
     for n, here in renamed:  # a kernel must know of the joins behind it
-        for i in insides(here, flat.types.__getitem__) if _is_view(n) else ():
+        for i in subviews(here, flat.types.__getitem__) if _is_view(n) else ():
             root = flat.root_of(i.value)  # what is joined may be a view of what is computed
             flat.inside[root] = replace(i, value=root)
         flat.makers.update((name, here) for name in here.outputs)
@@ -226,7 +226,7 @@ def _told_instead(flat: Flat, graph: Graph, names: Mapping[str, str]) -> set[str
 
 
 def _is_view(n: Node) -> bool:
-    return n.op != "fused" and op_row(n.op).kind == "view"
+    return n.op != "fused" and get_op(n.op).kind == "view"
 
 
 def _rooms(flat: Flat, n: Node, names: dict[str, str]) -> dict[str, Shape]:
@@ -257,7 +257,7 @@ def _renamed(n: Node, names: dict[str, str]) -> Node:
 
 def _learned(flat: Flat, n: Node, attrs: LearnAttrs) -> Learned:
     value = n.inputs[0]
-    flat.inside[n.name] = Inside(n.name, value, n.type.shape)
+    flat.inside[n.name] = Subview(n.name, value, n.type.shape)
     flat.decided[value] = max(flat.decided.get(value, 0), len(flat.steps))
     flat.late[attrs.name] = (const(0), attrs.limit)
     return Learned(value, attrs.name, attrs.limit, n.loc)
@@ -278,8 +278,8 @@ def _branch(flat: Flat, n: Node, attrs: IfAttrs, kernel: MakeKernel) -> Branch:
         lists.append(_items(flat, region, names, kernel))
         for result, output in zip(region.outputs, n.outputs, strict=True):
             root = flat.root_of(names[result])
-            flat.inside[root] = Inside(root, output, flat.shape(root))
-    late = late_pairs(attrs, n.regions)
+            flat.inside[root] = Subview(root, output, flat.shape(root))
+    late = branch_dims(attrs, n.regions)
     flat.late.update(late)
     return Branch(condition, (lists[0], lists[1]), late)
 
@@ -320,7 +320,7 @@ def _place_rows(flat: Flat, n: Node, attrs: LoopAttrs, roots: Sequence[str]) -> 
     for number, (root, output) in enumerate(rows):
         _, *shape = flat.shape(output)
         starts = (attrs.row_index(number), *(const(0) for _ in shape))
-        flat.inside[root] = Inside(root, output, (const(1), *shape), starts)
+        flat.inside[root] = Subview(root, output, (const(1), *shape), starts)
 
 
 def _names(flat: Flat, n: Node, region: Graph, word: str, given: Sequence[str]) -> dict[str, str]:
@@ -341,7 +341,7 @@ def _seen_as(flat: Flat, name: str, type: Type) -> str:
     if flat.spot(name).room is not None:
         return name
     view = _define(flat, f"{name}.seen", type)
-    flat.inside[view] = Inside(view, name, type.shape)
+    flat.inside[view] = Subview(view, name, type.shape)
     return view
 
 

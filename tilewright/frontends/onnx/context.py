@@ -37,7 +37,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.control.bind_dim import LearnAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder, known_integers
-from tilewright.ops.shape.assumptions import late_size
+from tilewright.ops.shape.assumptions import data_dependent_dim
 
 
 @dataclass(frozen=True)
@@ -219,13 +219,13 @@ class Context:
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
-        return late_size(next(self.late))
+        return data_dependent_dim(next(self.late))
 
     def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
         """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
         name = self.fresh_size()
         known = self.add(n, "learn", count, attrs=LearnAttrs(name, limit))
-        self.g.know(known, Var(name))
+        self.g.set_symbolic_value(known, Var(name))
         return Var(name)
 
     def add(self, n: OnnxNode, op: str, *inputs: str, attrs: Attrs = NO_ATTRS) -> str:
@@ -286,7 +286,7 @@ class Context:
         found = self.type(name)
         if not found.dtype.is_integer:
             raise n.invalid(f"input {index} is {found}", "use a tensor of integers")
-        known = self.g.known(name)
+        known = self.g.symbolic_value(name)
         if known is not None:
             return known
         data = self._computed_data(name)

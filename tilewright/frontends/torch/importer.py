@@ -117,7 +117,7 @@ def _placeholder(state: _Import, node: Node) -> Any:
         shape.append(wanted)
     name = g.input(node.name, TensorType(from_torch(value.dtype), tuple(shape)))
     for own, wanted in owed:
-        g.require(own.eq(wanted), f"size {own} of input {name} is not {wanted}")
+        g.add_check(own.eq(wanted), f"size {own} of input {name} is not {wanted}")
     return name
 
 

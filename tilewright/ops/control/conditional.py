@@ -50,7 +50,7 @@ def if_types(attrs: IfAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -> tu
     )
 
 
-def late_pairs(attrs: IfAttrs, regions: Sequence[Graph]) -> dict[str, tuple[Expr, Expr]]:
+def branch_dims(attrs: IfAttrs, regions: Sequence[Graph]) -> dict[str, tuple[Expr, Expr]]:
     """What each late size is in either branch."""
     named = zip(_sizes(regions), attrs.late, strict=False)
     return {name: pair for pair, name in named if name}

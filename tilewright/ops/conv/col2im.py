@@ -90,7 +90,7 @@ OPS = (
     Op(
         "blocks_to_image",
         _type,
-        "complex",
+        "out_fusable",
         BlocksToImageAttrs,
         te=_blocks_to_image,
         flops=lambda a, ins, outs: outs[0].elements * product(a.kernel),

@@ -16,7 +16,7 @@ from tilewright.core.node import node
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
-from tilewright.ops.accumulation import accumulate, short_product, wide_product
+from tilewright.ops.accumulation import accumulate, narrow_product, widening_product
 from tilewright.ops.conv.sliding_window import (
     WindowAttrs,
     arrange,
@@ -131,18 +131,18 @@ OPS = (
     Op(
         "conv",
         _conv_type,
-        "complex",
+        "out_fusable",
         ConvAttrs,
-        te=partial(_conv, wide_product),
+        te=partial(_conv, widening_product),
         flops=_conv_flops,
         doc="Convolution without bias; weights are [out, in / groups, kernel...].",
     ),
     Op(
         "conv_half",
         _half_type,
-        "complex",
+        "out_fusable",
         ConvAttrs,
-        te=partial(_conv, short_product),
+        te=partial(_conv, narrow_product),
         flops=_conv_flops,
         doc="Convolution of f16, a few terms at a time summed in f16, their sums in f32.",
     ),

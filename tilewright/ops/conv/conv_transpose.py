@@ -96,7 +96,7 @@ OPS = (
     Op(
         "conv_transpose",
         conv_transpose_type,
-        "complex",
+        "out_fusable",
         ConvTransposeAttrs,
         decompose=_conv_transpose,
         flops=_flops,

@@ -106,7 +106,7 @@ OPS = (
     Op(
         "deform_sample",
         _sample_type,
-        "complex",
+        "out_fusable",
         DeformAttrs,
         te=_sample,
         flops=lambda a, ins, outs: outs[0].elements * const(4 << a.rank),

@@ -61,7 +61,7 @@ OPS = (
     Op(
         "group_conv",
         _type,
-        "complex",
+        "out_fusable",
         WindowAttrs,
         te=_formula,
         flops=_flops,

@@ -244,7 +244,7 @@ OPS = (
     Op(
         "max_pool",
         partial(_pool_type, "max_pool"),
-        "complex",
+        "out_fusable",
         PoolAttrs,
         te=_max_pool,
         flops=_flops,
@@ -253,7 +253,7 @@ OPS = (
     Op(
         "max_pool_indices",
         _indices_type,
-        "complex",
+        "out_fusable",
         PoolIndicesAttrs,
         te=_max_pool_indices,
         flops=_flops,
@@ -262,7 +262,7 @@ OPS = (
     Op(
         "average_pool",
         partial(_pool_type, "average_pool"),
-        "complex",
+        "out_fusable",
         AveragePoolAttrs,
         te=_average_pool,
         flops=_flops,
@@ -271,7 +271,7 @@ OPS = (
     Op(
         "lp_pool",
         _lp_pool_type,
-        "complex",
+        "out_fusable",
         LpPoolAttrs,
         te=_lp_pool,
         flops=_flops,

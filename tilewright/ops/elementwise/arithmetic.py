@@ -182,8 +182,8 @@ _ROUNDINGS = (
 )
 
 UNARY = (
-    row("abs", _abs, value=known(lambda e: maximum(e, -e)), doc="the absolute value"),
-    row("neg", lambda _, x: unary("neg", x), value=known(lambda e: -e), doc="the negative"),
+    row("abs", _abs, propagate=known(lambda e: maximum(e, -e)), doc="the absolute value"),
+    row("neg", lambda _, x: unary("neg", x), propagate=known(lambda e: -e), doc="the negative"),
     row("sign", _sign, doc="-1, 0 or 1; NaN stays NaN"),
     row(
         "reciprocal",
@@ -193,25 +193,35 @@ UNARY = (
         doc="one over x",
     ),
     *(row(name, function(name), floats, flops=cost, doc=doc) for name, cost, doc in _FUNCTIONS),
-    *(row(name, _round(fn), value=known(lambda e: e), doc=doc) for name, fn, doc in _ROUNDINGS),
+    *(row(name, _round(fn), propagate=known(lambda e: e), doc=doc) for name, fn, doc in _ROUNDINGS),
 )
 
 BINARY = (
-    row("add", _op("add"), value=known(lambda a, b: a + b), doc="the sum"),
-    row("sub", _op("sub"), value=known(lambda a, b: a - b), doc="the difference"),
-    row("mul", _op("mul"), value=known(lambda a, b: a * b), doc="the product"),
-    row("div", _op("div"), value=known(_known_div), doc="the quotient; integers truncate"),
+    row("add", _op("add"), propagate=known(lambda a, b: a + b), doc="the sum"),
+    row("sub", _op("sub"), propagate=known(lambda a, b: a - b), doc="the difference"),
+    row("mul", _op("mul"), propagate=known(lambda a, b: a * b), doc="the product"),
+    row("div", _op("div"), propagate=known(_known_div), doc="the quotient; integers truncate"),
     row("pow", _pow, infer=_pow_type, flops=30, doc="x to the power y, of the type of x"),
     row(
         "mod",
         _mod,
         attrs=ModAttrs,
-        value=known(lambda a, b: a % b),
+        propagate=known(lambda a, b: a % b),
         flops=5,
         doc="the remainder",
     ),
-    row("min", lambda _, a, b: minimum(a, b), value=known(_known_choice("min")), doc="the lesser"),
-    row("max", lambda _, a, b: maximum(a, b), value=known(_known_choice("max")), doc="the greater"),
+    row(
+        "min",
+        lambda _, a, b: minimum(a, b),
+        propagate=known(_known_choice("min")),
+        doc="the lesser",
+    ),
+    row(
+        "max",
+        lambda _, a, b: maximum(a, b),
+        propagate=known(_known_choice("max")),
+        doc="the greater",
+    ),
 )
 
 CONVERSIONS = (
@@ -220,7 +230,7 @@ CONVERSIONS = (
         lambda a, x: cast(a.to, x),
         infer=_cast_type,
         attrs=CastAttrs,
-        value=_known_cast,
+        propagate=_known_cast,
         flops=0,
         doc="converted to another element type",
     ),
@@ -232,7 +242,7 @@ CONVERSIONS = (
         flops=0,
         doc="the same bits read as another element type",
     ),
-    row("identity", lambda _, x: x, anything, value=known(lambda e: e), flops=0, doc="itself"),
+    row("identity", lambda _, x: x, anything, propagate=known(lambda e: e), flops=0, doc="itself"),
 )
 
 OPS = (*UNARY, *BINARY, *CONVERSIONS)

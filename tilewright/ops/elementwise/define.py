@@ -114,7 +114,7 @@ def row(
     infer: Infer | None = None,
     result: DType | None = None,
     attrs: type[Attrs] = Attrs,
-    value: ValueRule | None = None,
+    propagate: ValueRule | None = None,
     flops: int = 1,
     doc: str,
 ) -> Op:
@@ -125,7 +125,7 @@ def row(
         "injective",
         attrs,
         te=partial(pointwise, formula),
-        value=value,
+        propagate=propagate,
         flops=flops,
         doc=doc,
     )

@@ -71,7 +71,7 @@ def _comparison(name: str, compare: Callable[[Expr, Expr], Expr], accepts: Accep
         lambda _, a, b: compare(a, b),
         accepts,
         result=BOOL,
-        value=known(lambda a, b: decided(compare(a, b))),
+        propagate=known(lambda a, b: decided(compare(a, b))),
         doc=doc,
     )
 
@@ -81,7 +81,7 @@ def _connective(name: str, op: str, accepts: Accepts, doc: str) -> Op:
         name,
         lambda _, a, b: binary(op, a, b),
         accepts,
-        value=known(lambda a, b: binary(op, a, b)),
+        propagate=known(lambda a, b: binary(op, a, b)),
         doc=doc,
     )
 
@@ -102,7 +102,7 @@ OPS = (
         "not",
         lambda _, x: unary("not", x),
         bools,
-        value=known(lambda e: unary("not", e)),
+        propagate=known(lambda e: unary("not", e)),
         doc="whether it does not hold",
     ),
     row("bitwise_not", lambda _, x: unary("not", x), integers, doc="every bit turned"),
@@ -113,7 +113,7 @@ OPS = (
         "where",
         lambda _, c, a, b: select(c, a, b),
         infer=_where_type,
-        value=known(lambda c, a, b: select(c, a, b)),
+        propagate=known(lambda c, a, b: select(c, a, b)),
         doc="a where the condition holds, else b",
     ),
 )

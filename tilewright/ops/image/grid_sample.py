@@ -164,7 +164,7 @@ OPS = (
     Op(
         "grid_sample",
         _type,
-        "complex",
+        "out_fusable",
         GridSampleAttrs,
         te=_grid_sample,
         flops=_flops,

@@ -319,11 +319,11 @@ def _row(name: str, kind: str, doc: str) -> Op:
 # Two rows, since only the nearest element can be read through a fused producer at no extra cost.
 OPS = (
     _row("resize_nearest", "injective", "A tensor sampled on another grid, nearest elements."),
-    _row("resize", "complex", "A tensor sampled on another grid, linearly or cubically."),
+    _row("resize", "out_fusable", "A tensor sampled on another grid, linearly or cubically."),
     Op(
         "resample",
         _resample_type,
-        "complex",
+        "out_fusable",
         te=_resample,
         flops=_resample_flops,
         doc="Weighted sums along the last axis: where to read, and the weights, a row a tap.",

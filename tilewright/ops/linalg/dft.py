@@ -249,7 +249,7 @@ OPS = (
     Op(
         "dft",
         _type,
-        "complex",
+        "out_fusable",
         DftAttrs,
         decompose=_dft,
         flops=_flops,

@@ -253,7 +253,7 @@ OPS = (
     Op(
         "sum_of_products",
         _einsum_type,
-        "complex",
+        "out_fusable",
         EinsumAttrs,
         te=_sum_of_products,
         flops=_flops,

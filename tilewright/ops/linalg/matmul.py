@@ -11,7 +11,7 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.accumulation import accumulate, short_product, wide_product
+from tilewright.ops.accumulation import accumulate, narrow_product, widening_product
 from tilewright.ops.op import (
     Op,
     broadcast_index,
@@ -90,15 +90,15 @@ OPS = (
     Op(
         "matmul",
         _matmul_type,
-        "complex",
-        te=partial(_matmul, wide_product),
+        "out_fusable",
+        te=partial(_matmul, widening_product),
         flops=_matmul_flops,
         doc="Matrix product of the last two dimensions.",
     ),
     Op(
         "matmul_integer",
         _integer_type,
-        "complex",
+        "out_fusable",
         te=partial(_matmul, partial(_converted, I32)),
         flops=_matmul_flops,
         doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
@@ -106,16 +106,16 @@ OPS = (
     Op(
         "matmul_wide",
         _wide_type,
-        "complex",
-        te=partial(_matmul, wide_product),
+        "out_fusable",
+        te=partial(_matmul, widening_product),
         flops=_matmul_flops,
         doc="Matrix product of 16-bit floats, summed and given in f32.",
     ),
     Op(
         "matmul_half",
         _half_type,
-        "complex",
-        te=partial(_matmul, short_product),
+        "out_fusable",
+        te=partial(_matmul, narrow_product),
         flops=_matmul_flops,
         doc="Matrix product of f16, a few terms at a time summed in f16, their sums in f32.",
     ),

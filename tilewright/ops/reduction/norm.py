@@ -338,7 +338,7 @@ OPS = (
     Op(
         "lrn",
         _lrn_type,
-        "complex",
+        "out_fusable",
         LrnAttrs,
         te=_lrn,
         flops=lambda a, ins, outs: outs[0].elements * const(2 * a.size + 20),

@@ -270,7 +270,7 @@ OPS = (
             "reduction",
             ReduceAttrs,
             te=partial(_reduce, op, before, after),
-            value=_KNOWN.get(name),
+            propagate=_KNOWN.get(name),
             flops=_flops,
             doc=f"{doc} over axes",
         )

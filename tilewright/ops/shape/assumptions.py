@@ -89,12 +89,12 @@ def simpler(a: Expr, b: Expr) -> Expr:
     return b if _weight(b) < _weight(a) else a
 
 
-def late_size(number: int) -> str:
+def data_dependent_dim(number: int) -> str:
     """The name of a size that is known only when the model runs."""
     return f"{LATE}{number}"
 
 
-def lateness(e: Expr) -> int:
+def definition_order(e: Expr) -> int:
     """When a size is known: 0 from the start, else with which of the late ones."""
     late = (name for name in free_vars(e) if name.startswith(LATE))
     return max((1 + int(name.removeprefix(LATE)) for name in late), default=0)

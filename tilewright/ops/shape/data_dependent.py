@@ -11,7 +11,7 @@ from tilewright.ops.control.conditional import IfAttrs
 from tilewright.ops.control.loop import LoopAttrs
 
 
-def late_sizes(n: Node) -> tuple[str, ...]:
+def data_dependent_dims(n: Node) -> tuple[str, ...]:
     """The names of sizes that are known once a node has run."""
     if isinstance(n.attrs, LearnAttrs):
         return (n.attrs.name,)
@@ -20,13 +20,13 @@ def late_sizes(n: Node) -> tuple[str, ...]:
     return tuple(filter(None, n.attrs.late)) if isinstance(n.attrs, IfAttrs) else ()
 
 
-def checks_in_turn(graph: Graph) -> Iterator[list[Check]]:
+def checks_by_node(graph: Graph) -> Iterator[list[Check]]:
     """The checks that can be made before the nodes run, then those that each node allows."""
-    unknown = {name for n in graph.nodes for name in late_sizes(n)}
+    unknown = {name for n in graph.nodes for name in data_dependent_dims(n)}
     late = [c for c in graph.checks if not unknown.isdisjoint(free_vars(c.condition))]
     yield [c for c in graph.checks if c not in late]
     for n in graph.nodes:
-        unknown -= {*late_sizes(n)}
+        unknown -= {*data_dependent_dims(n)}
         ready = [c for c in late if unknown.isdisjoint(free_vars(c.condition))]
         late = [c for c in late if c not in ready]
         yield ready

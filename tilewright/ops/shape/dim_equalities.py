@@ -16,14 +16,14 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, rewrite, subexpressions
 from tilewright.ir.graph.dims import map_exprs
 from tilewright.ir.graph.nodes import Check
-from tilewright.ops.shape.assumptions import lateness, simpler
+from tilewright.ops.shape.assumptions import definition_order, simpler
 
 T = TypeVar("T")
 # Replacements may free the way for others; a few rounds find them all.
 MAX_ROUNDS = 4
 
 
-class Equalities:
+class DimEqualities:
     """What to write for sizes."""
 
     def __init__(self, checks: Iterable[Check] = ()) -> None:
@@ -47,14 +47,14 @@ class Equalities:
             a, b = (b, a) if isinstance(a, Const) else (a, b)
             return (a, b) if _is_single(a) else None
         # a size must not be spelt by one that is not known yet
-        pairs = [(x, y) for x, y in ((a, b), (b, a)) if lateness(y) <= lateness(x)]
+        pairs = [(x, y) for x, y in ((a, b), (b, a)) if definition_order(y) <= definition_order(x)]
         # nor by one that it is part of: there would be no end to it
         movable = [(x, y) for x, y in pairs if _is_single(x) and x not in subexpressions(y)]
         if len(movable) == 2:
             return (b, a) if simpler(a, b) is a else (a, b)
         return movable[0] if movable else None
 
-    def before(self, sizes: Collection[str]) -> Equalities:
+    def before(self, sizes: Collection[str]) -> DimEqualities:
         """What holds where these late sizes are not known yet: nothing that is said of them.
 
         A node that gives a size has no type that a check of this size promises, since that is
@@ -62,7 +62,7 @@ class Equalities:
         """
         if self._names.isdisjoint(sizes):
             return self
-        result = Equalities()
+        result = DimEqualities()
         result._to = {a: b for a, b in self._to.items() if free_vars(a).isdisjoint(sizes)}
         result._names = {name for a in result._to for name in free_vars(a)}
         return result

@@ -244,7 +244,7 @@ OPS = (
         "injective",
         GatherAttrs,
         te=_gather,
-        value=_gather_value,
+        propagate=_gather_value,
         flops=0,
         doc="Whole slices along one axis, chosen by the indices.",
     ),

@@ -21,7 +21,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 
 
 @node
-class Inside:
+class Subview:
     """`value` lies in the bytes of `host`, from the index `starts` on, under this shape.
 
     Without `starts` it has the very bytes of the host.
@@ -33,7 +33,7 @@ class Inside:
     starts: Shape | None = None
 
 
-def insides(n: Node, type_of: Callable[[str], Type]) -> Iterator[Inside]:
+def subviews(n: Node, type_of: Callable[[str], Type]) -> Iterator[Subview]:
     """What a view says about where values lie."""
     if isinstance(n.attrs, ConcatAttrs):
         axis = normalize_axis(n.op, n.attrs.axis, n.type.rank)
@@ -41,12 +41,12 @@ def insides(n: Node, type_of: Callable[[str], Type]) -> Iterator[Inside]:
         for name in n.inputs:
             shape = _shape(type_of(name))
             starts = (place if d == axis else const(0) for d in range(len(shape)))
-            yield Inside(name, n.name, shape, tuple(starts))
+            yield Subview(name, n.name, shape, tuple(starts))
             place = simplify(place + shape[axis])
     elif isinstance(n.attrs, SliceAttrs):
-        yield Inside(n.name, n.inputs[0], n.type.shape, n.attrs.starts)
+        yield Subview(n.name, n.inputs[0], n.type.shape, n.attrs.starts)
     else:
-        yield Inside(n.name, n.inputs[0], n.type.shape)
+        yield Subview(n.name, n.inputs[0], n.type.shape)
 
 
 def _shape(t: Type) -> Shape:
@@ -54,7 +54,7 @@ def _shape(t: Type) -> Shape:
     return t.shape
 
 
-def is_whole(shape: Shape, room: Shape) -> bool:
+def is_contiguous(shape: Shape, room: Shape) -> bool:
     """Whether a tensor of `shape` laid out by `room` has no gaps between its elements."""
     first = next((d for d, size in enumerate(shape) if size is not const(1)), len(shape))
     pairs = list(zip(shape, room, strict=True))

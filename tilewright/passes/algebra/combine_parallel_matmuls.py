@@ -25,7 +25,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.elementwise.define import is_pointwise
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -93,7 +93,7 @@ def _product(graph: Graph, n: Node) -> _Product | None:
 
 def _is_given_back(graph: Graph, value: str) -> bool:
     """Whether a value's bytes are a result of the graph, which has a place of its own."""
-    views = (r for r in graph.consumers.get(value, ()) if op_row(r.op).kind == "view")
+    views = (r for r in graph.consumers.get(value, ()) if get_op(r.op).kind == "view")
     return value in graph.output_set or any(_is_given_back(graph, v.name) for v in views)
 
 
@@ -128,7 +128,7 @@ def _has_epilogue(graph: Graph, value: str) -> bool:
     """Whether the kernel of a product computes what is made of it; of a part, another has to."""
     readers = graph.consumers.get(value, ())
     return len(readers) == 1 and (
-        is_pointwise(op_row(readers[0].op)) or isinstance(readers[0].attrs, TransposeAttrs)
+        is_pointwise(get_op(readers[0].op)) or isinstance(readers[0].attrs, TransposeAttrs)
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.shape.data_dependent import late_sizes
+from tilewright.ops.shape.data_dependent import data_dependent_dims
 
 
 def dce(graph: Graph) -> Graph:
@@ -21,7 +21,7 @@ def dce(graph: Graph) -> Graph:
     used = set(graph.outputs)
     kept: list[Node] = []
     for n in reversed(graph.nodes):
-        if late_sizes(n) or not used.isdisjoint(n.outputs):
+        if data_dependent_dims(n) or not used.isdisjoint(n.outputs):
             kept.append(n)
             used.update(n.inputs)
     constants = tuple(c for c in graph.constants if c.name in used)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.registry import op_row, op_table
+from tilewright.ops.registry import get_op, op_table
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
@@ -26,7 +26,7 @@ def _composite() -> frozenset[str]:
 def _expand(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     if n.regions:
         return None
-    expand = op_row(n.op).decompose
+    expand = get_op(n.op).decompose
     if expand is None:
         return None
     found: str | tuple[str, ...] = expand(g, n.attrs, n.inputs)

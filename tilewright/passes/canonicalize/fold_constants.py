@@ -27,7 +27,7 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.control.bind_dim import LearnAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.interpret import evaluate_node
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -152,7 +152,7 @@ def _computed(g: Rewriter, n: Node, data: list[np.ndarray | None]) -> list[np.nd
     if types is None or _too_large(types, data) or sum(map(_elements, types)) > MAX_ELEMENTS:
         return None
     ins = [g.types[i] if i else None for i in n.inputs]
-    flops = as_int(simplify(op_row(n.op).cost(n.attrs, ins, types)))
+    flops = as_int(simplify(get_op(n.op).cost(n.attrs, ins, types)))
     if flops is None or flops > MAX_FLOPS or symbols_of(n.attrs):
         return None
     return evaluate_node(n, data, {}, ins)
@@ -160,7 +160,7 @@ def _computed(g: Rewriter, n: Node, data: list[np.ndarray | None]) -> list[np.nd
 
 def _known(g: Rewriter, n: Node) -> str | None:
     """The constant, or the `dims` node, that an integer tensor of known value is."""
-    value = g.known_result(n.op, n.attrs, n.inputs, n.types[0]) if len(n.types) == 1 else None
+    value = g.propagated_value(n.op, n.attrs, n.inputs, n.types[0]) if len(n.types) == 1 else None
     if value is None or value.shape != n.type.static_shape:
         return None
     items = [simplify(e) for e in value.reshape(-1)]

@@ -17,8 +17,8 @@ from dataclasses import replace
 from tilewright.arith.expr import Binary, Const, Expr, Var
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Check, Graph, Node, Value
-from tilewright.ops.shape.data_dependent import late_sizes
-from tilewright.ops.shape.dim_equalities import Equalities
+from tilewright.ops.shape.data_dependent import data_dependent_dims
+from tilewright.ops.shape.dim_equalities import DimEqualities
 from tilewright.passes.canonicalize.infer_types import infer_types, substitute_sizes
 
 
@@ -69,13 +69,13 @@ def _respelt_graph(
     Without `own`, what its own checks say is not put to use.
     """
     checks = tuple({c.condition: c for c in (*outer, *graph.checks)}.values())
-    equal = Equalities(checks if own else outer)
+    equal = DimEqualities(checks if own else outer)
     equations = tuple(c for c in checks if _is_equation(c.condition))
-    unknown = {name for n in graph.nodes for name in late_sizes(n)}
+    unknown = {name for n in graph.nodes for name in data_dependent_dims(n)}
     nodes = []
     for n in graph.nodes:
         nodes.append(_respelt_node(n, equal, _known(equations, unknown) if n.regions else ()))
-        unknown -= {*late_sizes(n)}
+        unknown -= {*data_dependent_dims(n)}
     inside = tuple(replace(v, type=equal.of(v.type)) for v in inputs)
     same = all(a is b for a, b in zip(nodes, graph.nodes, strict=True))
     if same and checks == graph.checks and inside == inputs:
@@ -88,8 +88,8 @@ def _known(checks: tuple[Check, ...], unknown: set[str]) -> tuple[Check, ...]:
     return tuple(c for c in checks if unknown.isdisjoint(free_vars(c.condition)))
 
 
-def _respelt_node(n: Node, equal: Equalities, checks: tuple[Check, ...]) -> Node:
-    attrs, types = equal.of(n.attrs), equal.before(late_sizes(n)).of(n.types)
+def _respelt_node(n: Node, equal: DimEqualities, checks: tuple[Check, ...]) -> Node:
+    attrs, types = equal.of(n.attrs), equal.before(data_dependent_dims(n)).of(n.types)
     regions = tuple(_respelt_region(n, r, checks) for r in n.regions)
     same = all(a is b for a, b in zip(regions, n.regions, strict=True))
     if attrs == n.attrs and types == n.types and same:
@@ -100,7 +100,7 @@ def _respelt_node(n: Node, equal: Equalities, checks: tuple[Check, ...]) -> Node
 def _respelt_region(n: Node, region: Graph, checks: tuple[Check, ...]) -> Graph:
     """A nested graph respelt; the results of a branch stay as the other branch spells them."""
     result = _respelt_graph(region, checks, region.inputs)
-    equal = Equalities(checks)
+    equal = DimEqualities(checks)
     outside = [equal.of(region.types[o]) for o in region.outputs]
     if n.op != "if" or [result.types[o] for o in result.outputs] == outside:
         return result

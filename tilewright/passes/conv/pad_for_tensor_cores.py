@@ -18,7 +18,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
 from tilewright.ops.elementwise.define import is_pointwise
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -73,7 +73,7 @@ def _joined(g: Rewriter, n: Node) -> str | None:
 def _writes_anywhere(g: Rewriter, value: str) -> bool:
     """Whether who makes a value computes its elements one by one, and for no one else."""
     made = g.producer(value)
-    return made is not None and op_row(made.op).kind == "injective" and g.use_count(value) == 1
+    return made is not None and get_op(made.op).kind == "injective" and g.use_count(value) == 1
 
 
 def _image(g: Rewriter, n: Node) -> str | None:
@@ -117,7 +117,7 @@ def _is_apart(g: Rewriter, value: str) -> bool:
     made = g.producer(value)
     if made is None or g.use_count(value) > 1:
         return True
-    row = op_row(made.op)
+    row = get_op(made.op)
     if row.kind != "injective" or not is_pointwise(row):
         return row.kind in ("injective", "view")
     return all(_is_apart(g, i) for i in made.inputs if i)

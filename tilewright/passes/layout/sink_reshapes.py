@@ -27,7 +27,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import (
     ReshapeAttrs,
     TransposeAttrs,
@@ -62,7 +62,7 @@ def _sink(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     found = sink_transpose(g, n)
     if found is not None or not n.inputs or n.op == "fused":
         return found
-    if is_pointwise(op_row(n.op)):
+    if is_pointwise(get_op(n.op)):
         return _sink_pointwise(g, n)
     if isinstance(n.attrs, ReduceAttrs):
         return _sink_reduce(g, n)
@@ -136,10 +136,10 @@ def _only_here(g: Rewriter, value: str, base: str) -> bool:
 
 def _is_computed(g: Rewriter, value: str) -> bool:
     producer = g.producer(value)
-    return producer is not None and op_row(producer.op).kind in (
+    return producer is not None and get_op(producer.op).kind in (
         "injective",
         "reduction",
-        "complex",
+        "out_fusable",
     )
 
 

@@ -23,7 +23,7 @@ from tilewright.ir.types import Shape
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.image.resize import ResizeAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -40,7 +40,7 @@ def sink_transpose(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
     """The node computed before the transposes that it reads, if it can be."""
     if n.op == "transpose":
         return _merge(g, n)
-    if n.op != "fused" and is_pointwise(op_row(n.op)):
+    if n.op != "fused" and is_pointwise(get_op(n.op)):
         return _sink_pointwise(g, n)
     rule = _AXIS_RULES.get(n.op)
     source = _transposed(g, n.inputs[0]) if rule is not None and n.inputs else None
@@ -51,7 +51,7 @@ def sinks_through(n: Node) -> bool:
     """Whether a transpose of what a node reads can become one of what it computes."""
     if n.op in ("fused", "transpose"):
         return False
-    return len(n.outputs) == 1 and (is_pointwise(op_row(n.op)) or n.op in _AXIS_RULES)
+    return len(n.outputs) == 1 and (is_pointwise(get_op(n.op)) or n.op in _AXIS_RULES)
 
 
 def _transposed(g: Rewriter, value: str) -> tuple[str, Perm] | None:

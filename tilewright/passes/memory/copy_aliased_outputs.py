@@ -23,12 +23,12 @@ from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.registry import op_table
-from tilewright.ops.shape.data_dependent import late_sizes
+from tilewright.ops.shape.data_dependent import data_dependent_dims
 
 
 def copy_aliased_outputs(graph: Graph) -> Graph:
     """Copy each output that has no kernel of its own to write it."""
-    late = {size for n in graph.nodes for size in late_sizes(n)}
+    late = {size for n in graph.nodes for size in data_dependent_dims(n)}
     taken = {v.name for v in graph.inputs} | {c.name for c in graph.constants}
     outputs: list[str] = []
     copies: list[Node] = []

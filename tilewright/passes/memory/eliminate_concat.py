@@ -23,9 +23,9 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.op import normalize_axis
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
-from tilewright.ops.tensor.subviews import differ_in_units, is_whole
+from tilewright.ops.tensor.subviews import differ_in_units, is_contiguous
 from tilewright.passes.fuse import FUSABLE
 
 # Pieces shorter than a cache line are not worth the lines that they share with others.
@@ -47,7 +47,7 @@ def _computed(graph: Graph) -> set[str]:
     """
     found, looked_up = set[str](), set[str]()
     for n in graph.nodes:
-        row = op_row(n.op)
+        row = get_op(n.op)
         at_indices = n.op == "gather" and n.inputs[1] in graph.producer
         if at_indices or (n.op == "cast" and n.inputs[0] in looked_up):
             looked_up.update(n.outputs)
@@ -62,7 +62,7 @@ def _anchored(graph: Graph) -> set[str]:
     """The values that are better stored than computed by their reader, among other parts."""
     found: set[str] = set()
     for n in graph.nodes:
-        row = op_row(n.op)
+        row = get_op(n.op)
         if any(len(graph.consumers.get(o, ())) > 1 for o in n.outputs):
             found.update(n.outputs)
         elif not is_pointwise(row):
@@ -174,7 +174,7 @@ class _Places:
             return False
         if self._is_given(name):
             return False
-        kind = op_row(n.op).kind
+        kind = get_op(n.op).kind
         if self._gap(host, axis, name) == 0:
             return kind in FUSABLE or kind == "opaque"
         return kind in FUSABLE and self._takes_gaps(root)
@@ -187,7 +187,7 @@ class _Places:
 
     def _readers_take_gaps(self, name: str) -> bool:
         for n in self.graph.consumers.get(name, ()):
-            kind = op_row(n.op).kind
+            kind = get_op(n.op).kind
             if kind == "view":
                 shapes = self.graph.tensor_type(name).shape, n.type.shape
                 if not differ_in_units(*shapes) or not self._takes_gaps(n.name):
@@ -210,12 +210,12 @@ class _Places:
             if value in self.given:
                 return True
             readers = self.graph.consumers.get(value, ())
-            pending += [r.name for r in readers if op_row(r.op).kind == "view"]
+            pending += [r.name for r in readers if get_op(r.op).kind == "view"]
         return False
 
     def _root(self, name: str) -> str:
         """The value whose bytes a view has."""
-        while (n := self.graph.producer.get(name)) and op_row(n.op).kind == "view":
+        while (n := self.graph.producer.get(name)) and get_op(n.op).kind == "view":
             name = n.inputs[0]
         return name
 
@@ -232,7 +232,7 @@ class _Places:
             return True
         if readers[0].name in self.joins:
             return True
-        row = op_row(readers[0].op)
+        row = get_op(readers[0].op)
         return row.kind not in ("injective", "reduction") or row.rereads
 
     def _is_anchored(self, name: str) -> bool:
@@ -268,7 +268,7 @@ class _Places:
         base = n.inputs[0]
         shape, room = n.type.shape, self.graph.tensor_type(base).shape
         outer = self.whole_from.get(self._root(base), 0)
-        if not outer and is_whole(shape, room):
+        if not outer and is_contiguous(shape, room):
             return 0
         cut = max((d for d in range(len(shape)) if shape[d] is not room[d]), default=0)
         axis = max(cut, outer)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.op import normalize_axis
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -66,4 +66,4 @@ def _joined(g: Rewriter, parts: Parts, attrs: ConcatAttrs) -> str:
 def _is_computed(g: Rewriter, name: str) -> bool:
     """Whether a value is the result of arithmetic, not a rearrangement of another."""
     n = g.producer(name)
-    return n is not None and n.op != "identity" and op_row(n.op).flops != 0
+    return n is not None and n.op != "identity" and get_op(n.op).flops != 0

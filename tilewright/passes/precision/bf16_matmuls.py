@@ -26,7 +26,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.im2col import WindowsAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.registry import op_row
+from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.passes.precision.bf16_gemm_cost import ProductShape, is_profitable
@@ -212,7 +212,7 @@ class _Lowering:
         """`value` in bf16, converted once; before a change of shape, where its kernel can do it."""
         if value not in self.copies:
             source = g.producer(value)
-            if source is not None and op_row(source.op).kind == "view":
+            if source is not None and get_op(source.op).kind == "view":
                 inner = self._lowered(g, source.inputs[0])
                 self.copies[value] = g.add(source.op, inner, attrs=source.attrs)
             else:

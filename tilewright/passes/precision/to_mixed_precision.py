@@ -21,7 +21,7 @@ from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
-from tilewright.ops.accumulation import SHORT_SUM, short_sum
+from tilewright.ops.accumulation import F16_CHUNK, accumulation_chunk
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
@@ -68,11 +68,11 @@ def f16_accumulation(graph: Graph) -> Graph:
 def _shortened(g: Rewriter, n: Node) -> str | None:
     if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
         size = as_int(n.type.shape[-1])
-        short = size is not None and size <= SHORT_SUM
+        short = size is not None and size <= F16_CHUNK
         return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
     if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
         return None
-    if short_sum(_terms(g, n)) is not None:
+    if accumulation_chunk(_terms(g, n)) is not None:
         return g.add(f"{n.op}_half", *n.inputs, attrs=n.attrs)
     wide = (g.add("cast", i, attrs=CastAttrs(F32)) for i in n.inputs)
     return g.add("cast", g.add(n.op, *wide, attrs=n.attrs), attrs=CastAttrs(F16))
@@ -136,7 +136,7 @@ class _Lowering:
     def _vector_obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why it does on a processor."""
         assert isinstance(self.target, Target)
-        if isinstance(n.attrs, ConvAttrs) and short_sum(_terms(g, n)) is None:
+        if isinstance(n.attrs, ConvAttrs) and accumulation_chunk(_terms(g, n)) is None:
             return "its sums cannot be cut into equal parts"
         weights = replace(g.type(n.inputs[1]), dtype=F16)
         if g.constant_data(n.inputs[1]) is not None and is_shorter_in(F32, n, weights, self.target):

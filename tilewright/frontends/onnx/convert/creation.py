@@ -81,7 +81,7 @@ def _whole_number(c: Context, name: str) -> Expr | None:
         return const(int(value)) if value.is_integer() and abs(value) < MOST_WHOLE else None
     for node in reversed(c.g.nodes):
         if name in node.outputs:
-            known = c.g.known(node.inputs[0]) if node.op == "cast" else None
+            known = c.g.symbolic_value(node.inputs[0]) if node.op == "cast" else None
             return None if known is None else known.reshape(-1)[0]
     return None
 

@@ -51,7 +51,7 @@ def sliced(
     found = learnt(c, n, count, dim)
     if _next_to_each_other(c, bounds):
         # what has one element must broadcast, so it has to be known to have one
-        c.g.require(found.eq(const(1)), "Slice: a bound lies outside the tensor", n.loc)
+        c.g.add_check(found.eq(const(1)), "Slice: a bound lies outside the tensor", n.loc)
         found = const(1)
     steps = Formula(c, n, c.add(n, "range", attrs=RangeAttrs(const(0), const(step), found)))
     return c.add(n, "gather", x, (steps + start).name, attrs=GatherAttrs(axis))

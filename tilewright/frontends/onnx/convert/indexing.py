@@ -29,7 +29,7 @@ def axis_attrs(n: OnnxNode) -> GatherAttrs:
 def gather(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Slices along an axis; a single index that is known is an ordinary slice."""
     x, indices = n.required(0), n.required(1)
-    known = c.g.known(indices)
+    known = c.g.symbolic_value(indices)
     if known is None or known.size != 1 or not c.type(x).rank:
         return (c.add(n, "gather", x, indices, attrs=axis_attrs(n)),)
     shape = c.type(x).shape
@@ -63,13 +63,13 @@ def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
     found = c.add_many(n, "topk", x, attrs=attrs)
     size = c.type(x).shape[attrs.axis]
-    c.g.require((const(0) <= k) & (k <= size), f"TopK: {k} elements of {size}", n.loc)
+    c.g.add_check((const(0) <= k) & (k <= size), f"TopK: {k} elements of {size}", n.loc)
     return found
 
 
 def _count(c: Context, n: OnnxNode) -> Expr:
     """How many elements of a row are wanted; the model may compute it."""
-    is_known = c.g.known(n.required(1)) is not None
+    is_known = c.g.symbolic_value(n.required(1)) is not None
     given = c.known_ints(n, 1) if is_known else elements(c, n, 1, most=1)
     k = n.only(given, 1)
     if isinstance(k, Expr):

@@ -95,7 +95,7 @@ def squeeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
     else:
         gone = {normalize_axis("Squeeze", a, len(shape)) for a in axes}
     for axis in gone:
-        if not c.g.require(shape[axis].eq(1), f"Squeeze: {shape[axis]} is not 1", n.loc):
+        if not c.g.add_check(shape[axis].eq(1), f"Squeeze: {shape[axis]} is not 1", n.loc):
             raise n.invalid(f"dimension {axis} of {c.type(x)} is not 1")
     return (add_reshape(c, n, x, [d for i, d in enumerate(shape) if i not in gone]),)
 
@@ -151,7 +151,7 @@ def trilu(c: Context, n: OnnxNode) -> tuple[str, ...]:
     x, upper = n.required(0), bool(n.int_attr("upper", 1))
     if not n.has_input(1):
         return (c.add(n, "trilu", x, attrs=TriluAttrs(upper)),)
-    known = c.g.known(n.input(1))
+    known = c.g.symbolic_value(n.input(1))
     if known is None:
         return (c.add(n, "trilu", x, n.input(1), attrs=TriluAttrs(upper)),)
     return (c.add(n, "trilu", x, attrs=TriluAttrs(upper, n.only(known, 1))),)

@@ -36,7 +36,7 @@ def _most(c: Context, n: OnnxNode, count: Expr) -> Expr:
     """The most boxes of a class that there can be."""
     if not n.has_input(2):
         return const(0)
-    known = c.g.known(n.input(2))
+    known = c.g.symbolic_value(n.input(2))
     wanted = None if known is None else as_int(known.reshape(-1)[0])
     return count if wanted is None else simplify(minimum(count, const(max(wanted, 0))))
 

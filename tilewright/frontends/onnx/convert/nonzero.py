@@ -36,7 +36,7 @@ def compress(c: Context, n: OnnxNode) -> tuple[str, ...]:
         x = reshaped(c, n, x, c.type(x).elements)
     size, chosen = c.type(x).shape[axis], c.type(n.required(1)).elements
     message = f"a condition of {chosen} for {size} elements"
-    if not c.g.require(chosen <= size, f"Compress: {message}", n.loc):
+    if not c.g.add_check(chosen <= size, f"Compress: {message}", n.loc):
         raise n.invalid(message)
     found, _ = positions(c, n, n.required(1))
     return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis)),)

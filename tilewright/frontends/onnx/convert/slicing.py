@@ -37,7 +37,7 @@ def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if n.has_attr("starts"):
         starts: Sequence[Expr] = [const(v) for v in n.ints_attr("starts")]
         stops: Sequence[Expr] = [const(v) for v in n.ints_attr("ends")]
-    elif any(c.g.known(n.required(i)) is None for i in (1, 2)):
+    elif any(c.g.symbolic_value(n.required(i)) is None for i in (1, 2)):
         return (_late_slice(c, n),)
     else:
         starts, stops = c.known_ints(n, 1), c.known_ints(n, 2)
@@ -94,7 +94,7 @@ def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
     if n.has_attr("split"):
         given: list[Expr] = [const(v) for v in n.ints_attr("split")]
-    elif n.has_input(1) and c.g.known(n.input(1)) is None:
+    elif n.has_input(1) and c.g.symbolic_value(n.input(1)) is None:
         given = [learnt(c, n, part, size) for part in elements(c, n, 1, n.n_outputs)]
     elif n.has_input(1):
         given = list(c.known_ints(n, 1))
@@ -107,7 +107,7 @@ def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
         given = [part] * (count - 1) + [simplify(size - part * (count - 1))]
     message = f"parts of {', '.join(map(str, given))} do not split {size} elements"
     whole = sum(given, const(0)).eq(size)
-    if len(given) < n.n_outputs or not c.g.require(whole, f"Split: {message}", n.loc):
+    if len(given) < n.n_outputs or not c.g.add_check(whole, f"Split: {message}", n.loc):
         raise n.invalid(message)
     return given
 
@@ -137,7 +137,7 @@ def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
         return (x,)
     for size, *added in zip(c.type(x).shape, before, after, strict=True):
         left = size + added[0] + added[1]
-        if not c.g.require(const(0) <= left, f"Pad: {size} elements cannot lose more", n.loc):
+        if not c.g.add_check(const(0) <= left, f"Pad: {size} elements cannot lose more", n.loc):
             raise n.invalid(f"of {size} elements {left} would be left")
     mode = n.str_attr("mode", "constant")
     value, operands = _pad_value(c, n) if mode == "constant" else (0, ())

@@ -267,7 +267,7 @@ class _SegmentImport:
         type = TensorType(from_numpy(value.array.dtype), tuple(map(const, shape)))
         ours = g.input(identifier(name), type)
         self.inputs[ours] = name
-        g.know_elements(ours, elements, shape)
+        g.set_symbolic_elements(ours, elements, shape)
         places = value.places()
         if places:
             carrier = f"<sizes in {name}>"
@@ -313,7 +313,7 @@ class _SegmentImport:
         if condition in self.blocked:
             return None
         self._define([condition])
-        known = self.c.g.known(self.c.values[condition])
+        known = self.c.g.symbolic_value(self.c.values[condition])
         if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
             if any(isinstance(self.given.get(name), NonTensor) for name in p.reads):
                 raise NeedsValue("If", condition, "its condition", p.loc)

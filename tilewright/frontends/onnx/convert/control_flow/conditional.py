@@ -19,7 +19,7 @@ from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.control.conditional import IfAttrs, late_names
-from tilewright.ops.shape.assumptions import lateness
+from tilewright.ops.shape.assumptions import definition_order
 from tilewright.ops.tensor.creation import FullAttrs
 
 
@@ -56,7 +56,7 @@ def _condition(c: Context, n: OnnxNode) -> Expr | None:
     given = c.type(name)
     if given.dtype != BOOL:
         raise n.invalid(f"its condition is {given}", "use a tensor of one truth value")
-    known = c.g.known(name)
+    known = c.g.symbolic_value(name)
     if known is None or known.size != 1:
         return None
     condition: Expr = simplify(known.reshape(-1)[0])
@@ -93,12 +93,12 @@ def _failing(c: Context, captured: Captured, like: Graph, error: Error) -> Graph
     """A graph with the results of another, that fails when it is entered."""
     g = region_builder(c, "failing")
     captured.define(c, g)
-    g.require(FALSE, f"this branch of the model cannot run: {error.message}", error.loc)
+    g.add_check(FALSE, f"this branch of the model cannot run: {error.message}", error.loc)
     results = []
     for name in like.outputs:
         t = like.tensor_type(name)
         # A size that the other branch learns has no value here; none is needed.
-        shape = tuple(const(0) if lateness(size) else size for size in t.shape)
+        shape = tuple(const(0) if definition_order(size) else size for size in t.shape)
         results.append(g.add("full", attrs=FullAttrs(shape, 0, t.dtype)))
     return g.graph(*results)
 
@@ -122,7 +122,7 @@ def _chosen(
     then = c.choices.take()
     holds = condition if then else unary("not", condition)
     message = f"If: the model was compiled for {simplify(holds)}"
-    if not c.g.require(holds, message, n.loc):
+    if not c.g.add_check(holds, message, n.loc):
         raise n.invalid(f"{holds} cannot be")
     return c.nested(c.inner(), branches[0 if then else 1])
 

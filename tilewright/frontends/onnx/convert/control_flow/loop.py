@@ -72,7 +72,7 @@ def _body(c: Context, parts: _Loop, choices: Choices) -> Graph:
     values[going] = g.constant(np.array(True))
     goes_on, *results = c.nested(c.inner(g, values, choices), body)
     kept = [*results[:count], *(results[i] for i in parts.rows)]
-    known = g.known(goes_on)
+    known = g.symbolic_value(goes_on)
     always = known is not None and all(isinstance(e, Const) and e.value for e in known.reshape(-1))
     return g.graph(*kept) if always else g.graph(goes_on, *kept)
 
@@ -111,7 +111,7 @@ def add_loop(
     # Rows have their size also where no step is taken, and so nothing checked that checks a step.
     for output in outputs[attrs.carried :]:
         for size in c.type(output).shape:
-            c.g.require(const(0) <= size, f"{n.op_type}: there are no rows of {size}", n.loc)
+            c.g.add_check(const(0) <= size, f"{n.op_type}: there are no rows of {size}", n.loc)
     return outputs
 
 
@@ -133,7 +133,7 @@ def _begin(c: Context, n: OnnxNode) -> str | None:
         return ""
     if c.type(name).dtype != BOOL:
         raise n.invalid(f"its condition is {c.type(name)}", "use a tensor of one truth value")
-    known = c.g.known(name)
+    known = c.g.symbolic_value(name)
     if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
         return name
     return "" if known.reshape(-1)[0].value else None
@@ -147,7 +147,7 @@ def _count(c: Context, parts: _Loop, region: Graph, begin: str | None, early: bo
     name = n.input(0)
     if name and not c.type(name).dtype.is_integer:
         raise n.invalid(f"its number of steps is {c.type(name)}", "use a tensor of one integer")
-    known = c.g.known(name) if name else None
+    known = c.g.symbolic_value(name) if name else None
     if known is not None:
         count = simplify(n.only(known, 0))
         if early and (as_int(count) or 0) > MOST_ROWS:

@@ -179,7 +179,7 @@ def _backward(n: OnnxNode, name: str, count: int) -> tuple[int, ...]:
 def _require_same(c: Context, n: OnnxNode, sizes: Sequence[Expr]) -> None:
     for other in sizes[1:]:
         message = f"Scan: its inputs have {sizes[0]} and {other} slices"
-        if not c.g.require(sizes[0].eq(other), message, n.loc):
+        if not c.g.add_check(sizes[0].eq(other), message, n.loc):
             raise n.invalid(f"its inputs have {sizes[0]} and {other} slices")
 
 

@@ -204,12 +204,12 @@ def _grouped(c: Context, n: OnnxNode, heads: int, kv_heads: int) -> list[str]:
 
 def _require_total(c: Context, n: OnnxNode, total: Expr) -> None:
     """That the past and the new keys are all that there are, where the number is known."""
-    known = c.g.known(n.input(6)) if n.has_input(6) else None
+    known = c.g.symbolic_value(n.input(6)) if n.has_input(6) else None
     if known is None:
         return
     given: Expr = n.only(known, 6)
     message = f"GroupQueryAttention: {given} keys are not the past and new ones, {total}"
-    if not c.g.require(given.eq(total), message, n.loc):
+    if not c.g.add_check(given.eq(total), message, n.loc):
         raise n.unsupported(f"{given} keys, of which {total} are given", "pass no longer a cache")
 
 

@@ -60,7 +60,7 @@ def _joined(
     if min(forest.feature) < 0:
         raise n.invalid(f"a node asks for feature {min(forest.feature)}")
     enough = const(max(forest.feature)) < size
-    if not c.g.require(enough, f"{n.op_type}: {size} features are too few", n.loc):
+    if not c.g.add_check(enough, f"{n.op_type}: {size} features are too few", n.loc):
         raise n.invalid(f"{size} features are too few")
     numbers = forest.leaves_first()
     order = np.argsort(numbers)

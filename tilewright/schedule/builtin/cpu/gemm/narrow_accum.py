@@ -23,7 +23,7 @@ from math import prod
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.ops.accumulation import LONG_SUM, short_sum
+from tilewright.ops.accumulation import F16_MAX_TERMS, accumulation_chunk
 from tilewright.schedule.analysis.blocks import (
     facts_of,
     loop_of,
@@ -55,7 +55,7 @@ def brief_depth(block: Block) -> Depth | None:
     A reduction that need not be cut is one of no parts.
     """
     extents = [as_int(it.extent) or 0 for it in reductions(block)]
-    found = short_sum(extents) if sums_briefly(block) else None
+    found = accumulation_chunk(extents) if sums_briefly(block) else None
     if found is None:
         return None
     if found.inner == len(extents):
@@ -121,7 +121,7 @@ def schedule_brief(
 def _parts(block: Block, depth: Depth) -> tuple[int, int]:
     """How many blocks there are, and how many make a part, whose sums are narrow as well."""
     count = prod(as_int(it.extent) or 0 for it in reductions(block)) // depth.steps
-    return count, largest_divisor(count, max(1, LONG_SUM // depth.steps))
+    return count, largest_divisor(count, max(1, F16_MAX_TERMS // depth.steps))
 
 
 def _cut(sch: Schedule, block: Block, tile: RegisterTile, depth: Depth) -> str:
