@@ -39,7 +39,7 @@ def _combining(rows: int, lanes: int, dtype: str, op: str) -> Func:
               for t in thread({lanes}) {{ part[0] = x[r * {lanes} + t] }}
             }}
             for r2 in thread({rows}) {{
-              for k in combine({lanes}) {{
+              for k in allreduce({lanes}) {{
                 if k == 0 {{ s[0] = {start} }}
                 s[0] = {step}
               }}

@@ -15,7 +15,7 @@ from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.finalize.gpu.pipeline import finalize_gpu
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 TILE = (128, 128)
@@ -25,7 +25,7 @@ def emitted(size: int, mask: DType | None = None, **attrs: object) -> tuple[Laun
     """The launch of attention, and the text of its module."""
     func = attention(1024, 1024, size, heads=40, mask=mask, tile=TILE, **attrs)
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
+    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200)
     (launch,) = launches(plain)
     module = ModuleText(H200.architecture)
     emit_launches(module, plain, ())

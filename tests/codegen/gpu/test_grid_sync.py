@@ -6,7 +6,7 @@ from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.ir.loop.text import parse_func
 
 STEPS = """func @f(W: f32[64], X: f32[320], P: f32[64], N: i64[1], out Y: f32[32]) {
-  for t in serial(5) {staying=1} {
+  for t in serial(5) {grid_sync=1} {
     for b in grid(2) {
       alloc held: f32[1] @register
       alloc ahead: f32[1] @register

@@ -61,7 +61,7 @@ def test_matrices_whose_tiles_are_copied() -> None:
 
 
 def test_blocks_that_a_multiprocessor_should_have_room_for() -> None:
-    text = "func @f(out C: f32[8]) { for i in grid(8) {resident=2} { C[i] = 0.0 } }"
+    text = "func @f(out C: f32[8]) { for i in grid(8) {min_blocks_per_sm=2} { C[i] = 0.0 } }"
     assert [x.resident for x in launches(parse_func(text))] == [2]
     assert [x.resident for x in launches(parse_func(COPIES))] == [0]
 

@@ -30,7 +30,7 @@ def _body(*steps: str) -> Stmt:
         alloc K: f16[4096] @shared
         alloc V: f16[4096] @shared
         for a in thread(128) {{ A[0] = f16(1.0) }}
-        for k in serial(4) {{apart=2}} {{ {"  ".join(steps)} }}
+        for k in serial(4) {{pipeline_stages=2, warp_specialized=1}} {{ {"  ".join(steps)} }}
         for y in thread(128) {{ y0[y] = O[0] }}
       }}
     }}""")

@@ -14,7 +14,7 @@ from tilewright.codegen.gpu.launches import APART_THREADS, Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.core.dtypes import F16
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import STAYING_TILES, MatrixTile
@@ -35,7 +35,7 @@ def _scheduled(
 
 
 def _emitted(scheduled: Func) -> tuple[Launch, str]:
-    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
     module = ModuleText(H200.architecture)
     emit_launches(module, plain, ())
     (launch,) = launches(plain)
@@ -79,7 +79,7 @@ def test_emitted_code_by_threads_of_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     func, scheduled = _scheduled(sizes, tile, monkeypatch, order)
-    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
     arrays = sample(func, {})
     own = {p.name: aligned(int(str(p.shape[0])), p.dtype.numpy) for p in plain.params}
     for name, array in arrays.items():

@@ -15,7 +15,7 @@ from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.gpu.stream_k_gemm import GIVE, TAKE
 from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.core.dtypes import F16
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MatrixTile
@@ -36,7 +36,7 @@ def _scheduled(
 
 
 def _plain(scheduled: Func) -> Func:
-    return finalized(replace(scheduled, annotations=(ALIGNED,)))
+    return finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
 
 
 def test_blocks_are_as_many_as_have_steps_and_begin_with_nothing_handed_over(
@@ -50,7 +50,7 @@ def test_blocks_are_as_many_as_have_steps_and_begin_with_nothing_handed_over(
     reads, writes = product_.touched
     assert ready in reads & writes  # or they would run at the same time
     assert product_.shares is not None
-    assert (product_.shares.each, product_.shares.all) == (4, 15)
+    assert (product_.shares.k_tiles_per_block, product_.shares.total) == (4, 15)
 
 
 def test_a_block_gives_once_and_takes_of_several(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def test_what_waits_stays_in_memory() -> None:
     func = parse_func(
         """
         func @f(x: f32[24], out y: f32[9]) {
-          alloc t: f32[9] @waiting
+          alloc t: f32[9] @volatile
           t[8] = 1.0
           t[ramp(0, 1, 8)] = broadcast(0.0, 8)
           for i in serial(3) { t[ramp(0, 1, 8)] = t[ramp(0, 1, 8)] + x[ramp(i * 8, 1, 8)] }

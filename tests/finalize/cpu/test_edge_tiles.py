@@ -21,7 +21,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 N = Var("N")
 
 
-def _sums(rows: int, limit: str = "N", note: str = "{edge=1}") -> Func:
+def _sums(rows: int, limit: str = "N", note: str = "{edge_rows=1}") -> Func:
     return parse_func(
         f"""
         func @f(x: f32[N, 4], out y: f32[N]) {{
@@ -43,7 +43,7 @@ def _sums(rows: int, limit: str = "N", note: str = "{edge=1}") -> Func:
 @pytest.mark.parametrize("limit", ["N", "N - 3", "5"])
 @pytest.mark.parametrize("least", [1, 2, 3, 5, 6])
 def test_the_same_for_every_number_of_rows(rows: int, limit: str, least: int) -> None:
-    before = _sums(rows, limit, f"{{edge={least}}}")
+    before = _sums(rows, limit, f"{{edge_rows={least}}}")
     after = edge_tiles(before)
     verify_func(after)
     for n in range(13):
@@ -64,7 +64,7 @@ def test_rows_stay_in_the_part_that_an_outer_loop_has(least: int) -> None:
         f"""
         func @f(x: f32[N], out y: f32[N]) {{
           for g in serial((N + 7) // 8) {{ for o in serial(2) {{
-            for i in unroll(4) {{edge={least}}} {{
+            for i in unroll(4) {{edge_rows={least}}} {{
               if g * 8 + o * 4 + i < N {{ y[g * 8 + o * 4 + i] = x[g * 8 + o * 4 + i] }}
             }}
           }} }}
@@ -84,14 +84,14 @@ def _heights(func: Func) -> set[int]:
 
 def test_heights_double_from_the_least() -> None:
     def heights(rows: int, least: int) -> set[int]:
-        return _heights(_sums(rows, note=f"{{edge={least}}}"))
+        return _heights(_sums(rows, note=f"{{edge_rows={least}}}"))
 
     assert heights(14, 7) == {7, 14}
     assert heights(6, 3) == {3, 6}
 
 
 def test_whole_tiles_only() -> None:
-    assert _heights(_sums(6, note="{edge=6}")) == {1, 6}
+    assert _heights(_sums(6, note="{edge_rows=6}")) == {1, 6}
 
 
 def test_every_height_from_one_on() -> None:
@@ -135,7 +135,7 @@ def _product(rows: object, columns: int = 24, depth: int = 8) -> Graph:
 
 def test_schedules_of_unknown_rows_are_marked() -> None:
     (kernel,) = kernels(_product(N))
-    assert "edge=1" in print_func(kernel.func)
+    assert "edge_rows=1" in print_func(kernel.func)
 
 
 @pytest.mark.parametrize("rows", [N, 9])

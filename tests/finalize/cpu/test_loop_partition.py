@@ -192,7 +192,7 @@ def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
         y[i] = x[i - 1 ? 0 < i & i < 7]
       }}
     }}"""
-    plain, noted = (parse_func(text.format(note=note)) for note in ("", "{cut=1} "))
+    plain, noted = (parse_func(text.format(note=note)) for note in ("", "{partition=1} "))
     assert print_func(partition(plain)) == print_func(plain)
     assert [loop.name for loop in loops(partition(noted).body)] == ["i.head", "i", "i.tail"]
     _same(noted, partition(noted), {"x": 8, "y": 8}, {})
@@ -203,7 +203,7 @@ def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> N
     before = parse_func(
         """
         func @f(x: f32[B * N], out y: f32[B * ((N + 3) // 4) * 4]) {
-          for p in parallel(B * ((N + 3) // 4)) {whole=1} {
+          for p in parallel(B * ((N + 3) // 4)) {versioned=1} {
             for i in vectorize(4) {
               y[p * 4 + i] = x[p // ((N + 3) // 4) * N + p % ((N + 3) // 4) * 4 + i
                 ? p % ((N + 3) // 4) * 4 + i < N]

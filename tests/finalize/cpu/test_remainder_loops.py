@@ -22,9 +22,9 @@ TILES = """
 func @f(x: f32[M, N], out y: f32[N, M]) {
   for o in parallel((N + 7) // 8) {
     for c in serial((M + 7) // 8) {
-      for p in serial(2) {cut=2} {
-        for v in unroll(2) {cut=2} {
-          for i in unroll(4) {cut=2} {
+      for p in serial(2) {partition=2} {
+        for v in unroll(2) {partition=2} {
+          for i in unroll(4) {partition=2} {
             for j in vectorize(4) {
               if o * 8 + p * 4 + i < N & c * 8 + v * 4 + j < M {
                 y[o * 8 + p * 4 + i, c * 8 + v * 4 + j] = x[c * 8 + v * 4 + j, o * 8 + p * 4 + i]
@@ -68,7 +68,7 @@ def test_tiles_of_two_axes(n: int, m: int) -> None:
 
 LINE = """
 func @f(x: f32[N * 5 + 16], out y: f32[N * 5 + 16]) {{
-  for o in serial({count}) {{cut=2}} {{
+  for o in serial({count}) {{partition=2}} {{
     for i in vectorize(4) {{
       if {guard} {{ y[o * 4 + i] = x[o * 4 + i] + 1.0 }}{otherwise}
     }}
@@ -108,7 +108,7 @@ def test_any_number_of_iterations(n: int, count: str, limit: str) -> None:
         _line("o * 4 + i < N", otherwise=" else { y[o * 4 + i] = 0.0 }"),
         _line("o * 4 + i * 2 < N"),
         _line("o * 5 + i < N"),
-        _line().replace("{cut=2} ", ""),
+        _line().replace("{partition=2} ", ""),
     ],
 )
 def test_other_loops_stay_guarded(text: str) -> None:

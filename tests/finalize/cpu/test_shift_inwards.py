@@ -27,15 +27,15 @@ def _line(rows: int, limit: str = "N") -> Func:
     return parse_func(
         f"""
         func @f(x: f32[N, 4], out y: f32[N]) {{
-          for o in serial((N + {rows - 1}) // {rows}) {{cut=1}} {{
+          for o in serial((N + {rows - 1}) // {rows}) {{partition=1}} {{
             alloc c: f32[{rows}] @register
             for a in unroll({rows}) {{ c[a] = 0.0 }}
             for k in serial(4) {{
-              for i in unroll({rows}) {{line=1}} {{
+              for i in unroll({rows}) {{shift_inwards=1}} {{
                 c[i] += x[min(o * {rows} + i, N - 1), k] + x[o * {rows} + i, k ? o * {rows} + i < N]
               }}
             }}
-            for j in unroll({rows}) {{line=1}} {{
+            for j in unroll({rows}) {{shift_inwards=1}} {{
               if o * {rows} + j < {limit} {{ y[o * {rows} + j] += c[j] }}
             }}
           }}

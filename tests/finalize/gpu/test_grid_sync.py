@@ -14,7 +14,7 @@ from tilewright.ir.loop.walk import buffers
 STEPS = """func @f(A: f32[4], X: f32[T, 4], out Y: f32[4], out Z: f32[T, 4]) {
   alloc P: f32[4]
   alloc Q: f16[4]
-  for t in serial(T) {staying=1} {
+  for t in serial(T) {grid_sync=1} {
     for b in grid(2) { for x in thread(2) {
       P[b * 2 + x] = select(t == 0, A[b * 2 + x], Y[b * 2 + x])
       Q[b * 2 + x] = f16(P[b * 2 + x])
@@ -67,5 +67,5 @@ def test_what_is_more_than_a_formula_of_one_element_stays_a_nest(more: str) -> N
 
 
 def test_loops_that_are_launched_often_are_left_alone() -> None:
-    func = parse_func(STEPS.replace(" {staying=1}", ""))
+    func = parse_func(STEPS.replace(" {grid_sync=1}", ""))
     assert reside(func) is func

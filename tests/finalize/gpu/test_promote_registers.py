@@ -10,7 +10,7 @@ from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
 
 STEPS = """func @f(X: f32[5, 8], out Y: f32[8], out Z: f32[5, 8]) {
-  for t in serial(5) {staying=1} {
+  for t in serial(5) {grid_sync=1} {
     for b in grid(2) { for x in thread(4) {
       Y[b * 4 + x] = select(t == 0, 0.0, Y[b * 4 + x]) * 0.5 + X[t, b * 4 + x]
       for one in serial(1) { Z[t, b * 4 + x + one] = Y[b * 4 + x + one] * 2.0 }
@@ -42,7 +42,7 @@ def test_a_thread_keeps_what_is_its_own() -> None:
         ("= Y[b * 4 + x + one] * 2.0", "= Y[b * 4 + 3 - x] * 2.0"),
         ("Y[b * 4 + x] = select", "if x < 3 { Y[7] = 0.0 } Y[b * 4 + x] = select"),
         ("  for t in", "  for q in thread(8) { Y[q] = 1.0 }\n  for t in"),
-        (" {staying=1}", ""),
+        (" {grid_sync=1}", ""),
     ],
 )
 def test_what_others_touch_stays_in_memory(old: str, new: str) -> None:

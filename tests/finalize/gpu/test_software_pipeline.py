@@ -7,7 +7,7 @@ from tests.finalize.kernel_steps import run, sample
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.place_barriers import place_barriers
 from tilewright.finalize.gpu.software_pipeline import overlap_copies
-from tilewright.ir.loop.nodes import Await, Commit, Func, Tile
+from tilewright.ir.loop.nodes import CpAsyncCommit, CpAsyncWait, Func, Tile
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import statements
 
@@ -15,7 +15,7 @@ SUMS = """func @sums(A: f32[N * 64 + 3], out C: f32[64]) %s {
   for b in grid(1) {
     alloc S: f32[1] @register
     for x in thread(64) { S[0] = 0.0 }
-    for k in serial(N) {stages=3} {
+    for k in serial(N) {pipeline_stages=3} {
       alloc T: f32[64] @shared
       for z in thread(16) { %s }
       for y in thread(64) { S[0] += T[63 - y] }
@@ -50,8 +50,8 @@ def test_one_barrier_a_step() -> None:
     text = print_func(after)
     loop = text[text.index("for k in") :]
     assert loop.count("barrier") == 1
-    assert [s.groups for _, s in statements(after.body) if isinstance(s, Await)] == [1]
-    assert sum(isinstance(s, Commit) for _, s in statements(after.body)) == 2
+    assert [s.pending for _, s in statements(after.body) if isinstance(s, CpAsyncWait)] == [1]
+    assert sum(isinstance(s, CpAsyncCommit) for _, s in statements(after.body)) == 2
     assert "alloc T: f32[192] @shared" in text
 
 
@@ -82,7 +82,7 @@ def test_a_piece_is_whole_or_zero() -> None:
 
 
 def test_a_loop_without_copies() -> None:
-    loop = "for k in serial(2) {stages=2} { for x in thread(4) { C[x] = 0.0 } }"
+    loop = "for k in serial(2) {pipeline_stages=2} { for x in thread(4) { C[x] = 0.0 } }"
     text = f"func @f(out C: f32[8]) {{ {loop} }}"
     with pytest.raises(CodegenError, match="does not copy"):
         overlap_copies(parse_func(text))
@@ -92,7 +92,7 @@ PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096
   for b in grid(1) {
     alloc S: f32[16, 64] @fragment
     for w in warp(4) { tile fill S[0 : 64] using "wgmma_zero_64" }
-    for k in serial(N) {stages=4} {
+    for k in serial(N) {pipeline_stages=4} {
       alloc L: bf16[4096] @shared
       alloc R: bf16[4096] @shared
       tile copy L[0 : 64] <- A[k * 4096 : 64] using "bulk_bf16_64x64"
@@ -111,7 +111,11 @@ def test_whole_tiles_are_counted_and_products_go_on() -> None:
     before, loop = text.split("for k in")
     assert before.count("bulk_counter_2") == 1
     assert "for k.ahead in serial(3)" in before
-    order = ["arrived k.counter[k % 4] turn k // 4 % 2", "wgmma_bf16_64_nt_ahead", "barrier"]
+    order = [
+        "mbarrier_wait k.counter[k % 4] parity k // 4 % 2",
+        "wgmma_bf16_64_nt_ahead",
+        " barrier",
+    ]
     order += ["if k + 3 < N", "k.counter[(k + 3) % 4] using", "wgmma_settle_64"]
     places = [loop.index(word) for word in order]
     assert places == sorted(places)

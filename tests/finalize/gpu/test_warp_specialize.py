@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 
 from tests.finalize.kernel_steps import run, sample
-from tilewright.finalize.gpu.warp_specialize import COUNTER, make_room, walk_of
+from tilewright.finalize.gpu.warp_specialize import MBARRIERS, mainloop_of, multi_buffer
 from tilewright.ir.loop.text import parse_func, print_func
 
 SUMS = """func @sums(A: f32[256], out C: f32[64]) {
-  for b in grid(2) {at_once=1} {
+  for b in grid(2) {persistent=1} {
     alloc S: f32[1] @register
     for x in thread(32) { S[0] = 0.0 }
-    for k in serial(4) {apart=3} {
+    for k in serial(4) {pipeline_stages=3, warp_specialized=1} {
       alloc T: f32[32] @shared
       alloc U: f32[1] @register
       for z in thread(32) { T[z] = A[b * 128 + k * 32 + z] }
@@ -24,11 +24,11 @@ SUMS = """func @sums(A: f32[256], out C: f32[64]) {
 
 def test_shared_buffers_have_room_for_several_steps() -> None:
     before = parse_func(SUMS)
-    after = make_room(before)
+    after = multi_buffer(before)
     text = print_func(after)
     outside, inside = text.split("for k in")
     assert "alloc T: f32[96] @shared" in outside
-    assert f"alloc {COUNTER}: i64[6] @shared" in outside
+    assert f"alloc {MBARRIERS}: i64[6] @shared" in outside
     assert "alloc U: f32[1] @register" in inside
     arrays = sample(before, {})
     expected = run(before, arrays, {})["C"].copy()
@@ -36,6 +36,6 @@ def test_shared_buffers_have_room_for_several_steps() -> None:
 
 
 def test_other_loops_stay() -> None:
-    func = parse_func(SUMS.replace("{apart=3} ", ""))
-    assert make_room(func) == func
-    assert walk_of(func.body) is None
+    func = parse_func(SUMS.replace("{pipeline_stages=3, warp_specialized=1} ", ""))
+    assert multi_buffer(func) == func
+    assert mainloop_of(func.body) is None

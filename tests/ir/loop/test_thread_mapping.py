@@ -8,9 +8,9 @@ from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.thread_mapping import (
-    is_staying,
+    is_grid_sync,
     private_buffers,
-    shares,
+    thread_mappings,
     thread_values,
     threads_of,
 )
@@ -27,7 +27,7 @@ NESTS = """func @f(out A: i64[8, 4], out B: i64[16]) {
 def test_numbers_of_threads() -> None:
     body = parse_func(NESTS).body
     threads = threads_of(body)
-    found = shares(body, threads)
+    found = thread_mappings(body, threads)
     values = thread_values(found, threads)
     assert threads == 32
     assert [evaluate(values["y"], {"thread": t}) for t in (0, 3, 4, 31)] == [0, 0, 1, 7]
@@ -72,7 +72,7 @@ def test_what_threads_combine_they_all_have() -> None:
       for b in grid(1) {
         alloc s: i64[2] @register
         for y in thread(2) {
-          for k in combine(4) {
+          for k in allreduce(4) {
             if k == 0 { s[y] = 0 }
             s[y] += A[y * 4 + k]
           }
@@ -89,7 +89,7 @@ def test_what_threads_combine_they_all_have() -> None:
 def test_registers_outlive_a_block_that_stays() -> None:
     func = parse_func("""func @f(out A: f32[3, 2]) {
       alloc T: f32[1] @register
-      for t in serial(3) {staying=1} {
+      for t in serial(3) {grid_sync=1} {
         for b in grid(2) {
           for x in thread(1) { T[0] = select(t == 0, f32(b), T[0] * 10.0)  A[t, b] = T[0] + 1.0 }
         }
@@ -98,4 +98,4 @@ def test_registers_outlive_a_block_that_stays() -> None:
     arrays = {"A": np.zeros((3, 2), np.float32)}
     run_func(func, arrays, {})
     assert arrays["A"].tolist() == [[1.0, 2.0], [1.0, 11.0], [1.0, 101.0]]
-    assert [s.name for s in loops(func.body) if is_staying(s)] == ["t"]
+    assert [s.name for s in loops(func.body) if is_grid_sync(s)] == ["t"]

@@ -36,11 +36,11 @@ def test_not_in_loops_that_are_written_out(kind: str) -> None:
 def test_threads_combine_what_each_has() -> None:
     before = matmul(4, 4, 8)
     sch = Schedule(before)
-    refused("bind.combine", sch.bind, "y.i0", "combine")
+    refused("bind.allreduce", sch.bind, "y.i0", "allreduce")
     part, lane = sch.split("y.r0", [None, 4])
     sch.reorder(lane, part)
-    refused("bind.combine", sch.bind, lane, "combine")
+    refused("bind.allreduce", sch.bind, lane, "allreduce")
     sch.rfactor("y", lane)
-    sch.bind("y.final.ax2", "combine")
+    sch.bind("y.final.ax2", "allreduce")
     assert find_loop(sch.func, "y.final.ax2").kind == "combine"
     check_schedule(sch, before, exact=False)

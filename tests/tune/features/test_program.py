@@ -35,7 +35,7 @@ def test_every_program_has_a_row(name: str, scheduled: bool) -> None:
 def test_what_waits_is_on_the_stack() -> None:
     text = "func @f(out y: f32[4]) { alloc t: f32[4] @local t[0] = 1.0 y[0] = t[0] }"
     rows = [
-        program_features(parse_func(t), TARGET) for t in (text, text.replace("local", "waiting"))
+        program_features(parse_func(t), TARGET) for t in (text, text.replace("local", "volatile"))
     ]
     np.testing.assert_array_equal(*rows)
 

@@ -1,6 +1,6 @@
 """Reductions of what each thread of a block has, by shuffles: every thread gets the result.
 
-    for k in combine(64) { s += part[k] }     each thread: a = part
+    for k in allreduce(64) { s += part[k] }     each thread: a = part
                                               a += a of the thread 1, 2, 4, 8, 16 away (shuffles)
                                               shared[warp] = a;  barrier
                                               s = shared[0] + shared[1]
@@ -20,7 +20,7 @@ from tilewright.codegen.llvm.types import register_type
 from tilewright.core.dtypes import BOOL, DType
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, If, Seq, Stmt, Store
-from tilewright.ir.loop.thread_mapping import THREAD, Share
+from tilewright.ir.loop.thread_mapping import THREAD, ThreadMapping
 
 if TYPE_CHECKING:
     from tilewright.codegen.llvm.expressions import ExprEmitter
@@ -35,7 +35,7 @@ Room = Callable[[int], str]
 class Combination:
     """What the iterations of a combine loop do: `target` = all `values` under `op`."""
 
-    def __init__(self, loop: For, share: Share, threads: int, own: set[str]) -> None:
+    def __init__(self, loop: For, share: ThreadMapping, threads: int, own: set[str]) -> None:
         step = _last_store(loop.body)
         value = None if step is None else step.value
         if step is None or not isinstance(value, Binary) or share.stride != 1:

@@ -1,6 +1,6 @@
 """Blocks of threads of which some only copy, and the others have two products under way at a time.
 
-    for k in serial(n) {apart=2} {          one thread apart:
+    for k in serial(n) {pipeline_stages=2, warp_specialized=1} {          one thread apart:
       copy step k to K, V                     copy to K and V, as soon as their room is free
       S = A * K                             the others:
       formulas of S                  →        S = A * K, formulas of step 0

@@ -1,6 +1,6 @@
 """Blocks of threads that stay for all steps of a loop, and wait for each other between them.
 
-    for t in serial(T) {staying=1} {        threads: W.held = W
+    for t in serial(T) {grid_sync=1} {        threads: W.held = W
       for b in grid(128) {                   for t in serial(T) {
         threads: W.held = W                    threads: X.held = X[t]
         threads: ... P[t % 2] ... W.held       wait until the blocks have arrived t * 128 times
@@ -25,7 +25,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.codegen.gpu.allreduce import barrier
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.nodes import Alloc, For, Seq, Stmt, Store
-from tilewright.ir.loop.thread_mapping import GRID, SPREAD, THREAD, is_staying
+from tilewright.ir.loop.thread_mapping import GRID, THREAD, THREAD_KINDS, is_grid_sync
 from tilewright.ir.loop.walk import expressions, loops, statements, touched_buffers
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Staying:
 
     def __init__(self, emitter: LaunchEmitter, body: Stmt) -> None:
         self.emitter = emitter
-        self.loop = next(s for s in loops(body) if is_staying(s))
+        self.loop = next(s for s in loops(body) if is_grid_sync(s))
         self.nests = [s for s in loops(self.loop) if s.kind == GRID]
         (self.counter,) = {_last(nest).buffer for nest in self.nests}
         self.changed = _written(self.loop)
@@ -166,7 +166,7 @@ class Staying:
 
     def _is_early(self, s: Stmt) -> bool:
         """Whether a phase reads nothing that is written in the loop, and writes what is its own."""
-        if not (isinstance(s, For) and s.kind in SPREAD):
+        if not (isinstance(s, For) and s.kind in THREAD_KINDS):
             return False
         reads, writes = touched_buffers(s)
         own = {a.buffer.name for _, a in statements(self.loop) if isinstance(a, Alloc)}

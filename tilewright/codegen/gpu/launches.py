@@ -17,16 +17,14 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.storage_scope import ALIGNMENT
-from tilewright.finalize.gpu.stream_k import Shares, parts_name, ready_name, shares_of
-from tilewright.finalize.gpu.warp_specialize import walk_of
+from tilewright.finalize.gpu.stream_k import StreamK, flags_name, partials_name, stream_k_of
+from tilewright.finalize.gpu.warp_specialize import mainloop_of
+from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PERSISTENT, PINGPONG
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import (
-    AT_ONCE,
     GRID,
-    GROUPS,
-    RESIDENT,
-    is_launched_often,
-    is_staying,
+    is_grid_sync,
+    is_host_loop,
     threads_of,
 )
 from tilewright.ir.loop.walk import loops, statements, touched_buffers
@@ -81,7 +79,7 @@ class Launch:
     apart: int = 0
     turns: Expr = const(0)
     groups: int = 1
-    shares: Shares | None = None
+    shares: StreamK | None = None
 
     @property
     def workers(self) -> int:
@@ -106,7 +104,9 @@ class Launch:
     def touched(self) -> tuple[set[str], set[str]]:
         """The buffers that it reads, and those that it writes."""
         reads, writes = touched_buffers(self.body)
-        handed = {parts_name(self.number), ready_name(self.number)} if self.shares else set[str]()
+        handed = (
+            {partials_name(self.number), flags_name(self.number)} if self.shares else set[str]()
+        )
         return reads | handed, writes | handed
 
     @property
@@ -177,25 +177,25 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
     while isinstance(inner, Alloc):
         allocs.append(inner)
         inner = inner.body
-    if is_staying(inner):
+    if is_grid_sync(inner):
         return Launch(name, const(_most_blocks(inner)), threads_of(nest), "", nest, together=True)
     if not (isinstance(inner, For) and inner.kind == "grid"):
         return Launch(name, const(1), threads_of(nest), "", nest, loop, steps)
     body = inner.body
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
-    resident = int(dict(inner.annotations).get(RESIDENT, 0))
+    resident = MIN_BLOCKS_PER_SM.of(inner)
     about = (threads_of(body), inner.name, body, loop, steps)
-    if walk_of(body) is None:
+    if mainloop_of(body) is None:
         return Launch(name, inner.extent, *about, resident=resident)
     apart = Launch(
         name, inner.extent, *about, resident=resident, apart=APART_THREADS, turns=inner.extent
     )
-    shares = shares_of(inner)
+    shares = stream_k_of(inner)
     if shares is not None:
         return replace(apart, grid=const(shares.blocks), shares=shares)
-    grid = simplify(minimum(inner.extent, const(int(dict(inner.annotations)[AT_ONCE]))))
-    return replace(apart, grid=grid, groups=int(dict(inner.annotations).get(GROUPS, 1)))
+    grid = simplify(minimum(inner.extent, const(PERSISTENT.of(inner))))
+    return replace(apart, grid=grid, groups=PINGPONG.of(inner) or 1)
 
 
 def _most_blocks(loop: Stmt) -> int:
@@ -222,7 +222,7 @@ def _nests(
             raise CodegenError("gpu.launches", message)
     for nest, used in zip(nests, uses, strict=True):
         own = tuple(a for a in allocs if a.buffer.name in used)
-        often = around is None and is_launched_often(nest) and not is_staying(nest)
+        often = around is None and is_host_loop(nest) and not is_grid_sync(nest)
         if often and isinstance(nest, For):
             yield from _nests(nest.body, own, nest)
             continue

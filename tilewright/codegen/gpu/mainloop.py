@@ -3,7 +3,7 @@
 for b in grid(64) {
   copy queries                        a ring that is filled once a turn
   formulas                            before
-  for k in serial(n) {apart=2} {
+  for k in serial(n) {pipeline_stages=2, warp_specialized=1} {
     copy keys; copy values            rings that are filled in each step
     S = A * K                         first
     formulas of S                     beside
@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
-from tilewright.finalize.gpu.warp_specialize import walk_of
+from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Seq, Stmt, Tile
 from tilewright.ir.loop.walk import statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -67,14 +67,14 @@ class WalkParts:
 
 def has_one_product(body: Stmt) -> bool:
     """Whether the walk in the body of a grid loop has one product."""
-    walk = walk_of(body)
+    walk = mainloop_of(body)
     assert walk is not None
     return sum(map(bool, map(products, _flat(walk.body)))) == 1
 
 
 def product_parts(body: Stmt) -> ProductParts:
     """The parts of the body of a grid loop whose walk has one product."""
-    walk = walk_of(body)
+    walk = mainloop_of(body)
     assert walk is not None
     rest, steps = _flat(body), _flat(walk.body)
     copies = tuple(s for s in steps if isinstance(s, Tile) and copied(s))
@@ -88,7 +88,7 @@ def product_parts(body: Stmt) -> ProductParts:
 
 def walk_parts(body: Stmt) -> WalkParts:
     """The parts of the body of a grid loop whose walk has two."""
-    walk = walk_of(body)
+    walk = mainloop_of(body)
     assert walk is not None
     rest, steps = _flat(body), _flat(walk.body)
     found = [s for s in steps if products(s)]

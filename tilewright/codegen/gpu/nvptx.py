@@ -34,22 +34,23 @@ from tilewright.codegen.llvm.loads_stores import emit_store
 from tilewright.codegen.llvm.statements import StatementEmitter
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import CodegenError
-from tilewright.finalize.gpu.storage_scope import ALIGNED, ALIGNMENT
+from tilewright.finalize.gpu.storage_scope import ALIGNMENT
+from tilewright.ir.loop.annotations import ALIGNED
 from tilewright.ir.loop.nodes import (
     Alloc,
-    Arrived,
-    Await,
     Barrier,
     Buffer,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
+    MbarrierWait,
     Region,
     Stmt,
     Store,
     Tile,
 )
-from tilewright.ir.loop.thread_mapping import PRIVATE, THREAD, Share, shares
+from tilewright.ir.loop.thread_mapping import PRIVATE, THREAD, ThreadMapping, thread_mappings
 from tilewright.ir.loop.walk import buffers, statements
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -97,8 +98,8 @@ def _emit_launch(
     dtypes: Mapping[str, DType],
     early: bool,
 ) -> None:
-    known = ALIGNED in func.annotations
-    pointer = f"ptr align {ALIGNED[1]}" if known else "ptr"
+    alignment = ALIGNED.of(func)
+    pointer = f"ptr align {alignment}" if alignment else "ptr"
     params = [(f"%b{i}", pointer) for i in range(len(func.params))]
     values = {name: f"%s{i}" for i, name in enumerate((*sizes, *filter(None, (launch.loop,))))}
     numbers = [(register, "i64") for register in values.values()]
@@ -112,7 +113,7 @@ def _emit_launch(
         _own_buffers(launch.body),
     )
     emitter.ranges = {name: Interval(0, None) for name in values}
-    emitter.alignments = {p.name: ALIGNED[1] for p in func.params} if known else {}
+    emitter.alignments = {p.name: alignment for p in func.params} if alignment else {}
     _number(emitter, THREAD, THREAD_NUMBER, launch.all_threads)
     number = BLOCK if launch.together else launch.number
     if number and not launch.apart:
@@ -166,7 +167,7 @@ class LaunchEmitter(StatementEmitter):
         super().__init__(expressions, launch.name, dtypes)
         self.params = params
         self.launch = launch
-        self.shares = shares(launch.body, launch.threads)
+        self.mappings = thread_mappings(launch.body, launch.threads)
         self.places = shared_places(launch.body)
         self.proxy = reads_past_threads(launch.body)
         self.in_thread = launch.threads == 1
@@ -182,8 +183,8 @@ class LaunchEmitter(StatementEmitter):
             return
         match stmt:
             case For(kind="thread" | "warp"):
-                self._thread_loop(stmt, self.shares[stmt.name])
-            case For(kind="combine"):
+                self._thread_loop(stmt, self.mappings[stmt.name])
+            case For(kind="allreduce"):
                 self._combine(stmt)
             case For() if not self.in_thread:
                 self.loops += 1
@@ -191,12 +192,12 @@ class LaunchEmitter(StatementEmitter):
                 self.loops -= 1
             case Barrier():
                 barrier(self.expressions)
-            case Arrived(place, turn):
+            case MbarrierWait(place, turn):
                 self._arrived(place, turn)
-            case Commit():
+            case CpAsyncCommit():
                 self.fn.module.declare(COMMIT, "void ()")
                 self.fn.emit(f"call void @{COMMIT}()")
-            case Await(groups):
+            case CpAsyncWait(groups):
                 self._await(groups)
             case Store() | Tile() if not self.in_thread:
                 self._in_thread(Var(THREAD).eq(const(0)), stmt)
@@ -248,7 +249,7 @@ class LaunchEmitter(StatementEmitter):
         self.fn.emit(f"call void @tw.{tile.intrinsic}({arguments})")
         ex.loads.forget()
 
-    def _thread_loop(self, loop: For, share: Share) -> None:
+    def _thread_loop(self, loop: For, share: ThreadMapping) -> None:
         ex = self.expressions
         index = share.index(Var(THREAD), self.launch.threads)
         with self.fn.scope():
@@ -258,14 +259,14 @@ class LaunchEmitter(StatementEmitter):
                 self.emit(loop.body)
                 self.in_thread = outer
             else:
-                ex.ranges[loop.name] = Interval(0, share.room // share.stride)
+                ex.ranges[loop.name] = Interval(0, share.modulus // share.stride)
                 # Whole warps have all that they need to exchange something.
                 apart = self.apart or share.active % WARP != 0
                 self._in_thread(Var(loop.name) < share.extent, loop.body, apart)
 
     def _combine(self, loop: For) -> None:
         """Let all threads of a group have the sum of what each has."""
-        ex, share = self.expressions, self.shares[loop.name]
+        ex, share = self.expressions, self.mappings[loop.name]
         if self.apart:
             raise CodegenError("gpu.combine", f"some threads do not come to loop {loop.name}")
         found = Combination(loop, share, self.launch.threads, set(ex.loads.own))

@@ -1,8 +1,8 @@
 """Blocks of threads of which some only copy, and groups of the others multiply in turns.
 
-    for b in grid(768) {at_once=132, groups=2} {      one thread apart:
+    for b in grid(768) {persistent=132, pingpong=2} {    one thread apart:
       C = 0                                             copy all steps of b, b + 132, b + 264, ...
-      for k in serial(n) {apart=5} {                  128 others, and 128 more, for every second b:
+      for k in serial(n) {                              128 others, and 128 more, each 2nd b:
         copy step k to A and B                   →      C = 0; wait for the group before
         C += A * B                                      for k in serial(n) {
       }                                                   begin C += A * B of step k

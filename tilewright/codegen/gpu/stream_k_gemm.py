@@ -26,7 +26,7 @@ from tilewright.codegen.gpu.mainloop import products
 from tilewright.codegen.gpu.pingpong_gemm import RING, ProductApart
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.finalize.gpu.distribute_registers import APART, GROUP, PAIR
-from tilewright.finalize.gpu.stream_k import Shares, parts_name, ready_name
+from tilewright.finalize.gpu.stream_k import StreamK, flags_name, partials_name
 from tilewright.ir.loop.nodes import Alloc, Buffer
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import statements
@@ -92,15 +92,15 @@ class SharedProduct(ProductApart):
                 self._next(steps)
             self._settle(self.parts.product)
             self._leave(RING, fn.let(f"add i32 {self._value(steps)}, -1"))
-            with self._if(f"icmp slt i64 {end}, {shares.steps}"):
+            with self._if(f"icmp slt i64 {end}, {shares.k_tiles}"):
                 self._hand_over(block)
-            with self._if(f"icmp eq i64 {end}, {shares.steps}"):
+            with self._if(f"icmp eq i64 {end}, {shares.k_tiles}"):
                 with fn.count(before, block) as other:
                     self._add(other)
                 self._all(self.parts.after)
 
     @property
-    def _shares(self) -> Shares:
+    def _shares(self) -> StreamK:
         shares = self.em.launch.shares
         assert shares is not None
         return shares
@@ -113,21 +113,21 @@ class SharedProduct(ProductApart):
         """
         fn, launch, shares = self.fn, self.em.launch, self._shares
         block, _ = self._block()
-        first = fn.let(f"mul i64 {block}, {shares.each}")
-        end = self._least(fn.let(f"add i64 {first}, {shares.each}"), shares.all)
-        last = fn.let(f"sdiv i64 {fn.let(f'add i64 {end}, -1')}, {shares.steps}")
-        own = fn.let(f"sub i64 {last}, {fn.let(f'sdiv i64 {first}, {shares.steps}')}")
+        first = fn.let(f"mul i64 {block}, {shares.k_tiles_per_block}")
+        end = self._least(fn.let(f"add i64 {first}, {shares.k_tiles_per_block}"), shares.total)
+        last = fn.let(f"sdiv i64 {fn.let(f'add i64 {end}, -1')}, {shares.k_tiles}")
+        own = fn.let(f"sub i64 {last}, {fn.let(f'sdiv i64 {first}, {shares.k_tiles}')}")
         with fn.count("0", fn.let(f"add i64 {own}, 1")) as n:
             tile = fn.let(f"sub i64 {last}, {n}")
             self.ex.values[launch.number] = tile
             self.ex.ranges[launch.number] = Interval(0, shares.tiles - 1)
             self.ex.begin_statement()
-            start = fn.let(f"mul i64 {tile}, {shares.steps}")
+            start = fn.let(f"mul i64 {tile}, {shares.k_tiles}")
             here = fn.let(f"sub i64 {first}, {start}")
             later = fn.let(f"icmp sgt i64 {here}, 0")
             begin = fn.let(f"select i1 {later}, i64 {here}, i64 0")
-            until = self._least(fn.let(f"sub i64 {end}, {start}"), shares.steps)
-            yield begin, until, fn.let(f"sdiv i64 {start}, {shares.each}")
+            until = self._least(fn.let(f"sub i64 {end}, {start}"), shares.k_tiles)
+            yield begin, until, fn.let(f"sdiv i64 {start}, {shares.k_tiles_per_block}")
 
     def _least(self, number: str, limit: int) -> str:
         less = self.fn.let(f"icmp slt i64 {number}, {limit}")
@@ -182,7 +182,7 @@ class SharedProduct(ProductApart):
     def _pieces(self, block: str) -> Iterator[tuple[list[str], str]]:
         """The sums of this thread, some at a time, and where a block's of those are."""
         fn, launch, found = self.fn, self.em.launch, self._own_sums()
-        own, parts = (self.ex.pointers[b] for b in (self._sums.name, parts_name(launch.number)))
+        own, parts = (self.ex.pointers[b] for b in (self._sums.name, partials_name(launch.number)))
         first = fn.let(f"mul i64 {block}, {len(found) // PIECE * launch.threads}")
         first = fn.let(f"add i64 {first}, {self.ex.values[THREAD]}")
         for n in range(0, len(found), PIECE):
@@ -198,7 +198,7 @@ class SharedProduct(ProductApart):
         thread = self.ex.values[THREAD]
         first = fn.let(f"mul i64 {block}, {launch.threads // WARP}")
         number = fn.let(f"add i64 {first}, {fn.let(f'udiv i64 {thread}, {WARP}')}")
-        ready = self.ex.pointers[ready_name(launch.number)]
+        ready = self.ex.pointers[flags_name(launch.number)]
         place = fn.let(f"getelementptr i32, ptr {ready}, i64 {number}")
         lane = fn.let(f"trunc i64 {fn.let(f'urem i64 {thread}, {WARP}')} to i32")
         fn.emit(f"call void @{name}(ptr {place}, i32 {lane})")

@@ -1,7 +1,7 @@
 """Blocks of threads of which some only copy: what all such kernels have.
 
-    for b in grid(320) {at_once=132} {      132 blocks, each for b, b + 132, ...:
-      for k in serial(n) {apart=2} {          one thread apart:
+    for b in grid(320) {persistent=132} {      132 blocks, each for b, b + 132, ...:
+      for k in serial(n) {pipeline_stages=2, warp_specialized=1} {          one thread apart:
         copy step k to K               →        copy to K, as soon as its room is free
         S = A * K                             the others:
       }                                         wait for the copy; S = A * K; say that room is free
@@ -28,9 +28,10 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int, const
 from tilewright.codegen.gpu.allreduce import WARP, barrier
 from tilewright.codegen.gpu.mainloop import Ring, products
-from tilewright.finalize.gpu.warp_specialize import COUNTER
+from tilewright.finalize.gpu.warp_specialize import MBARRIERS
+from tilewright.ir.loop.annotations import PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
-from tilewright.ir.loop.thread_mapping import APART, THREAD
+from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import statements
 from tilewright.schedule.intrin.nvidia.tma import FENCE, INIT
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -65,7 +66,7 @@ class Apart(ABC):
         self.ex = emitter.expressions
         self.walk = walk
         self.rings = rings
-        self.stages = int(dict(walk.annotations)[APART])
+        self.stages = PIPELINE_STAGES.of(walk)
 
     @abstractmethod
     def _copy_all(self) -> None:
@@ -140,7 +141,7 @@ class Apart(ABC):
     # Places that count: of each ring, whether a step is there, and whether its room is free.
 
     def _place(self, index: str) -> str:
-        base = self.ex.pointers[COUNTER]
+        base = self.ex.pointers[MBARRIERS]
         return self.fn.let(f"getelementptr i64, ptr {base}, i32 {index}", "p")
 
     def _near(self, index: str) -> str:
@@ -238,16 +239,16 @@ class Apart(ABC):
 
     def _copy(self, ring: int, k: str, step: str) -> None:
         """Have the tiles of a step copied as soon as there is room."""
-        place = Region(COUNTER, ((const(0), const(1)),))
+        place = Region(MBARRIERS, ((const(0), const(1)),))
         with self.fn.scope():
             self._await(ring, True, step)
             self._bind(k)
             self._room(ring, step)
-            base = self.ex.pointers[COUNTER]
-            self.ex.pointers[COUNTER] = self._place(self._index(ring, False, step))
+            base = self.ex.pointers[MBARRIERS]
+            self.ex.pointers[MBARRIERS] = self._place(self._index(ring, False, step))
             for s in self.rings[ring].copies:
                 self.em.emit(replace(s, srcs=(*s.srcs, place)))
-            self.ex.pointers[COUNTER] = base
+            self.ex.pointers[MBARRIERS] = base
 
     # What is computed.
 

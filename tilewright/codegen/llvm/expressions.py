@@ -109,7 +109,7 @@ class ExprEmitter:
         # The buffers that are known to begin at a multiple of so many bytes.
         self.alignments: dict[str, int] = {}
         # The buffers that LLVM must not put into registers.
-        self.waiting: set[str] = set()
+        self.volatile: set[str] = set()
         self.loads = KnownLoads(own)
         self._block = fn.block
 

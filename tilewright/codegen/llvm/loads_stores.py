@@ -40,7 +40,7 @@ def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
 
 def _access(em: ExprEmitter, buffer: str) -> str:
     """How an instruction reaches a buffer: LLVM would keep some of what waits in registers."""
-    return "volatile " if buffer in em.waiting else ""
+    return "volatile " if buffer in em.volatile else ""
 
 
 def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:

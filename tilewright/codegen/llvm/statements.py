@@ -129,8 +129,8 @@ class StatementEmitter:
         size = as_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
         if size is None:
             raise CodegenError("codegen.stack", f"local buffer {buffer} must have a constant size")
-        if buffer.scope == "waiting":
-            self.expressions.waiting.add(buffer.name)
+        if buffer.scope == "volatile":
+            self.expressions.volatile.add(buffer.name)
         kind = memory_type(buffer.dtype)
         return self.fn.at_entry(f"alloca [{max(size, 1)} x {kind}], align {STACK_ALIGNMENT}", "a")
 

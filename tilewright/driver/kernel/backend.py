@@ -15,7 +15,7 @@ from tilewright.codegen.llvm.statements import emit_func
 from tilewright.driver.precision import rounds_natively
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.finalize.gpu.pipeline import finalize_gpu
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
@@ -61,5 +61,7 @@ def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision
 
 BACKENDS = {
     "cpu": Backend(schedule_func, finalize, _emit_for_cpu),
-    "gpu": Backend(schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED,), 256 << 10, True),
+    "gpu": Backend(
+        schedule_for_gpu, finalize_gpu, _emit_for_gpu, (ALIGNED_PARAMS,), 256 << 10, True
+    ),
 }

@@ -74,7 +74,7 @@ def _memory(kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.workspaces:
         yield f"{buffer.name} in the arena ({simplify(product(buffer.shape))} elements)"
     own = [s.buffer for _, s in statements(kernel.plain.body) if isinstance(s, Alloc)]
-    local = [as_int(product(b.shape)) or 0 for b in own if b.scope in ("local", "waiting")]
+    local = [as_int(product(b.shape)) or 0 for b in own if b.scope in ("local", "volatile")]
     if any(local):
         yield f"{sum(local)} elements on the stack"
 

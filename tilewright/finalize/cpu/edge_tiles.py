@@ -7,7 +7,7 @@ is worth a copy of the code. From 1 on there is one for every height, and rows a
 7 of them as 4 and 3 rather than 6 and 1, since low tiles do not keep the arithmetic units busy:
 
     for t in parallel((N + 5) // 6) {            for t in parallel((N + 5) // 6) {
-      for i in unroll(6) {edge=1} {                E = rows of a tile, (N + 5) // 6 of which are N
+      for i in unroll(6) {edge_rows=1} {           E = rows of a tile, (N + 5) // 6 of which are N
         if t * 6 + i < N { A(t * 6 + i) }   →      if min(E, N - t * E) < 2 { 1 row: A(t * E) }
       }                                            else { ... else { 6 rows: A(t * E + i) } }
     }                                            }
@@ -47,6 +47,7 @@ from tilewright.arith.expr import (
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, subexpressions, substitute
 from tilewright.core.dtypes import I64
+from tilewright.ir.loop.annotations import EDGE_ROWS
 from tilewright.ir.loop.nodes import Alloc, For, Func, If, Stmt, Store
 from tilewright.ir.loop.walk import (
     expressions,
@@ -56,9 +57,6 @@ from tilewright.ir.loop.walk import (
     statements,
     substitute_stmt,
 )
-
-# The note on an unrolled loop over the rows of a tile: the least height of a tile.
-EDGE = "edge"
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def _guards(loop: For, outer: frozenset[str]) -> Iterator[_Rows]:
     """What the guards of rows in an iteration of the loop say."""
     for path, stmt in statements(loop.body):
         around = [s for s in path if isinstance(s, For)]
-        rows = [s for s in around if _least(s)]
+        rows = [s for s in around if EDGE_ROWS.is_on(s)]
         if not isinstance(stmt, If) or not rows:
             continue
         height = as_int(rows[-1].extent)
@@ -129,7 +127,7 @@ def _guards(loop: For, outer: frozenset[str]) -> Iterator[_Rows]:
                 count = _without(left, loop.name)
                 number = simplify((count - left) // height)
                 together = not outer & free_vars(count)
-                yield _Rows(left, count, number, height, _least(rows[-1]), together)
+                yield _Rows(left, count, number, height, EDGE_ROWS.of(rows[-1]), together)
 
 
 def _without(left: Expr, loop: str) -> Expr:
@@ -142,11 +140,6 @@ def _without(left: Expr, loop: str) -> Expr:
             form,
         )
     )
-
-
-def _least(loop: For) -> int:
-    """The least height that a loop over rows is marked with, 0 if it is not."""
-    return next((int(value) for key, value in loop.annotations if key == EDGE), 0)
 
 
 def rows_left(condition: Expr, row: str) -> Expr | None:
@@ -164,7 +157,7 @@ def _inside(body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     if isinstance(body, Alloc):
         inner = _inside(body.body, rows, local | {body.buffer.name})
         return replace(body, body=inner)
-    marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
+    marked = [s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
     movable = rows.together and rows.least in (1, rows.height)
     movable = movable and _only_rows_move(body, rows, marked, local)
     if movable and rows.least == 1:
@@ -188,7 +181,7 @@ def _by_height(body: Stmt, rows: _Rows, left: Expr, heights: list[int]) -> Stmt:
 def _only_rows_move(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[str]) -> bool:
     """Whether nothing depends on the number of a tile but its rows: then it may lie elsewhere."""
     start = rows.number * rows.height
-    fixed = moved(body, dict.fromkeys(marked, Var(EDGE) - start), local)
+    fixed = moved(body, dict.fromkeys(marked, Var("row") - start), local)
     return not any(rows.number in set(subexpressions(simplify(e))) for e in expressions(fixed))
 
 
@@ -206,7 +199,7 @@ def _laid_back(body: Stmt, rows: _Rows, marked: Sequence[str], local: frozenset[
 
 def _start_at(start: Expr, body: Stmt, rows: _Rows, local: frozenset[str]) -> Stmt:
     """The tile whose first row is `start`."""
-    marked = [s.name for _, s in statements(body) if isinstance(s, For) and _least(s)]
+    marked = [s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)]
     shift = simplify(start - rows.number * rows.height)
     return moved(body, {row: Var(row) + shift for row in marked}, local)
 
@@ -258,7 +251,7 @@ def _of_height(body: Stmt, height: int, rows: int) -> Stmt:
     """A copy of the tile with fewer rows; its loops get names of their own."""
     if rows == height:
         return body
-    lower = {s.name for _, s in statements(body) if isinstance(s, For) and _least(s)}
+    lower = {s.name for _, s in statements(body) if isinstance(s, For) and EDGE_ROWS.is_on(s)}
     return copied(body, f"edge{rows}", dict.fromkeys(lower, rows), height)
 
 

@@ -8,9 +8,9 @@ runs without the guard; so is one whose loads are masked in its first iterations
     }                                                 ... guarded, at iteration N // 4 + i.0.tail
                                                     }
 
-Only guards that depend on a vectorised loop are worth a copy of the code, or on one that is marked
-`cut`: a guard on a scalar costs one predictable branch. Where loops were fused, iterations in need
-of a guard are not the last ones; one that is marked `whole` tests whether it is among them.
+Only guards that depend on a vectorised loop, or on one annotated `partition`, are worth a copy of
+the code: a guard on a scalar costs one predictable branch. Where loops were fused, the iterations
+that need a guard are not the last ones; a loop annotated `versioned` tests that in each iteration.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from tilewright.arith.expr import (
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import conjuncts, free_vars, loads, rewrite, subexpressions
 from tilewright.core.dtypes import I64
-from tilewright.finalize.cpu.remainder_loops import CUT_AGAIN, cut_again, exact_rest, tile_loops
+from tilewright.finalize.cpu.remainder_loops import IN_REMAINDERS, cut_again, exact_rest, tile_loops
+from tilewright.ir.loop.annotations import PARTITION, VERSIONED
 from tilewright.ir.loop.nodes import For, Func, If, Stmt
 from tilewright.ir.loop.walk import (
     map_exprs,
@@ -51,10 +52,6 @@ from tilewright.ir.loop.walk import (
 )
 
 Extents = Mapping[str, Expr]
-# The note on a loop whose guards are worth a copy of the code; `CUT_AGAIN`: in copies as well.
-CUT = ("cut", 1)
-# The note on a loop whose iterations test once whether they need any guards.
-WHOLE = ("whole", 1)
 
 
 def partition(func: Func) -> Func:
@@ -68,7 +65,7 @@ def _partition(stmt: Stmt) -> Stmt:
         if guards:
             guard = _tightest(guards)
             return _cut(stmt, guard) if guard.grows else _cut_head(stmt, guard)
-        if WHOLE in stmt.annotations:
+        if VERSIONED.is_on(stmt):
             return replace(stmt, body=_tested(stmt))
     return map_stmt(stmt, _partition)
 
@@ -95,7 +92,7 @@ def _guards(loop: For) -> Iterator[_Guard]:
     for path, stmt in statements(loop.body):
         around = [s for s in (*path, stmt) if isinstance(s, For)]
         vectors = {s.name for s in around if s.kind == "vectorize"}
-        vectors |= {s.name for s in (loop, *around) if {CUT, CUT_AGAIN} & {*s.annotations}}
+        vectors |= {s.name for s in (loop, *around) if PARTITION.is_on(s)}
         if not vectors:
             continue
         inner = {s.name: s.extent for s in around}
@@ -222,7 +219,7 @@ def _copy(loop: For, part: str, start: Expr, count: Expr) -> For:
 
 def _has_cuts(stmt: Stmt) -> bool:
     """Whether the first or last iterations hold loops that are worth another copy."""
-    return any(isinstance(s, For) and CUT_AGAIN in s.annotations for _, s in statements(stmt))
+    return any(isinstance(s, For) and PARTITION.of(s) == IN_REMAINDERS for _, s in statements(stmt))
 
 
 def _without(stmt: Stmt, condition: Expr) -> Stmt:

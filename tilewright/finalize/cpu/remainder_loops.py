@@ -4,7 +4,7 @@ A copy of the tile under masks costs as much for one element as for all but one,
 have no masks many times that. The schedule marks the loops whose rests are worth code of their own.
 
     for o in serial((N + 15) // 16) {             for o in serial(N // 16) { ... }
-      for v in unroll(4) {cut=2} {                for o in serial((N + 15) // 16 - N // 16) {
+      for v in unroll(4) {partition=2} {                for o in serial((N + 15) // 16 - N // 16) {
         for i in vectorize(4) {            →        for v in serial(N // 4 % 4) {
           if o * 16 + v * 4 + i < N { A }             for i in vectorize(4) { A }
         }                                           }
@@ -21,11 +21,12 @@ from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Binary, Expr, Var, as_int, const, maximum, minimum
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import conjuncts, free_vars, substitute
+from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import For, If, Stmt
 from tilewright.ir.loop.walk import rewrite_stmts, substitute_stmt
 
-# The note on a loop whose guards are worth a copy of the code, in copies as well.
-CUT_AGAIN = ("cut", 2)
+# The value of `partition` by which the remainders of a loop are partitioned as well.
+IN_REMAINDERS = 2
 
 
 def tile_loops(loop: For, condition: Binary) -> tuple[For, ...]:
@@ -43,7 +44,7 @@ def tile_loops(loop: For, condition: Binary) -> tuple[For, ...]:
         return ()
     position = simplify(condition.a - condition.b)
     inner = tuple(s for s in nest[1:] if s.name in free_vars(position))
-    marked = any(CUT_AGAIN in s.annotations for s in (loop, *inner))
+    marked = any(PARTITION.of(s) == IN_REMAINDERS for s in (loop, *inner))
     if not marked or all(c is not condition for c in conjuncts(stmt.cond)):
         return ()
     return inner if _number_elements(position, (loop, *inner)) else ()

@@ -5,7 +5,7 @@ the last one reads beside the line is known before, as its end is the line's. Th
 loops over rows; a line that is shorter than a tile is computed row by row.
 
     for t in serial((W + 6) // 7) {            if W < 7 { for r in serial(W) { A(r) } }
-      for i in unroll(7) {line=1} {            else {
+      for i in unroll(7) {shift_inwards=1} {            else {
         if t * 7 + i < W { A(t * 7 + i) }  →     for t in serial((W - 1) // 7) {
       }                                            for i in unroll(7) { A(t * 7 + i) }
     }                                            }
@@ -27,6 +27,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
 from tilewright.core.dtypes import BOOL
 from tilewright.finalize.cpu.edge_tiles import copied, moved, rows_left, unguarded
+from tilewright.ir.loop.annotations import SHIFT_INWARDS
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, If, Stmt
 from tilewright.ir.loop.walk import (
     expressions,
@@ -37,9 +38,6 @@ from tilewright.ir.loop.walk import (
     statements,
     substitute_stmt,
 )
-
-# The note on an unrolled loop over the rows of a tile of a line.
-LINE = ("line", 1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def _ends(loop: For) -> Iterator[_Line]:
     rows = {
         s.name: as_int(s.extent)
         for _, s in statements(loop.body)
-        if isinstance(s, For) and LINE in s.annotations
+        if isinstance(s, For) and SHIFT_INWARDS.is_on(s)
     }
     guards = (s.cond for _, s in statements(loop.body) if isinstance(s, If)) if rows else ()
     for condition in (c for guard in guards for c in conjuncts(guard)):

@@ -26,12 +26,12 @@ from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import (
     FRAGMENT,
-    SPREAD,
     THREAD,
+    THREAD_KINDS,
     WARP_SIZE,
-    Share,
+    ThreadMapping,
     private_buffers,
-    shares,
+    thread_mappings,
     thread_values,
     threads_of,
 )
@@ -49,7 +49,7 @@ PAIR, GROUP, APART = 2, 4, 8
 def shrink_private(func: Func) -> Func:
     """`func` with each private buffer as small as what one thread uses."""
     threads = threads_of(func.body)
-    found = shares(func.body, threads)
+    found = thread_mappings(func.body, threads)
     if not found:
         return func
     private = private_buffers(func.body)
@@ -77,11 +77,11 @@ class _Part:
     """The part of a buffer that one thread uses."""
 
     def __init__(
-        self, buffer: Buffer, body: Stmt, found: Mapping[str, Share], threads: int
+        self, buffer: Buffer, body: Stmt, found: Mapping[str, ThreadMapping], threads: int
     ) -> None:
         self.buffer = buffer
         self.body = body
-        self.shares = found
+        self.mappings = found
         self.values = thread_values(found, threads)
         # Where the part begins, and for how many threads that is known.
         self.starts: list[Expr] | None = None
@@ -174,15 +174,15 @@ class _Part:
 
     def _active(self, around: list[For]) -> int:
         """How many threads reach an access."""
-        outer = next((f for f in around if f.kind in SPREAD), None)
-        return 1 if outer is None else self.shares[outer.name].active
+        outer = next((f for f in around if f.kind in THREAD_KINDS), None)
+        return 1 if outer is None else self.mappings[outer.name].active
 
     def _tidy(self, start: Expr) -> Expr:
         return simplify(start, {THREAD: const(self.active)})
 
     def _moved(self, stmt: Stmt, inner: Extents) -> Stmt:
         """`stmt` with every index relative to where the thread's part begins."""
-        if isinstance(stmt, For) and stmt.kind not in ("grid", *SPREAD):
+        if isinstance(stmt, For) and stmt.kind not in ("grid", *THREAD_KINDS):
             inner = {**inner, stmt.name: stmt.extent}
 
         def relative(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -236,7 +236,7 @@ def _turned(buffer: str, body: Stmt) -> int:
 
 def _inner(around: list[For]) -> dict[str, Expr]:
     """The loops that a thread goes through itself."""
-    return {f.name: f.extent for f in around if f.kind not in ("grid", *SPREAD)}
+    return {f.name: f.extent for f in around if f.kind not in ("grid", *THREAD_KINDS)}
 
 
 def _regions(stmt: Stmt, buffer: str) -> list[Region]:

@@ -1,8 +1,8 @@
 """Steps for which all blocks of threads stay: they count their ends, and pass their state on.
 
-    for t in serial(T) {staying=1} {         for i in grid(1) { P[0, i] = A[i] }
+    for t in serial(T) {grid_sync=1} {         for i in grid(1) { P[0, i] = A[i] }
       for i in grid(1) {                      arrived[0] = 0
-        P[i] = t == 0 ? A[i] : Y[i]           for t in serial(T) {staying=1} {
+        P[i] = t == 0 ? A[i] : Y[i]           for t in serial(T) {grid_sync=1} {
       }                                         for b in grid(128) {
       for b in grid(128) {               →        ... P[t % 2, k] ...
         ... P[k] ...                              Y[j] = ...
@@ -24,7 +24,7 @@ from tilewright.arith.expr import Expr, Load, Select, Var, const
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Store
-from tilewright.ir.loop.thread_mapping import GRID, is_staying
+from tilewright.ir.loop.thread_mapping import GRID, is_grid_sync
 from tilewright.ir.loop.walk import (
     map_exprs,
     rewrite_stmts,
@@ -42,7 +42,7 @@ _PASSED = "passed"
 
 def reside(func: Func) -> Func:
     """`func`, its blocks lowered, with the loop whose blocks of threads stay, if there is one."""
-    loop = next((s for _, s in statements(func.body) if is_staying(s)), None)
+    loop = next((s for _, s in statements(func.body) if is_grid_sync(s)), None)
     if not isinstance(loop, For):
         return func
     steps = _Steps(loop)

@@ -16,9 +16,9 @@ from tilewright.finalize.gpu.place_barriers import place_barriers
 from tilewright.finalize.gpu.promote_registers import keep
 from tilewright.finalize.gpu.software_pipeline import overlap_copies
 from tilewright.finalize.gpu.storage_scope import room_on
-from tilewright.finalize.gpu.stream_k import make_parts
+from tilewright.finalize.gpu.stream_k import stream_k
 from tilewright.finalize.gpu.swizzle import swizzle
-from tilewright.finalize.gpu.warp_specialize import make_room
+from tilewright.finalize.gpu.warp_specialize import multi_buffer
 from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.math.gpu import expand_on_gpu
 from tilewright.finalize.unroll import unroll
@@ -37,7 +37,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("compact", partial(compact, room=room_on(target))),
         ("stagger", stagger),
         ("shrink-private", shrink_private),
-        ("make-parts", make_parts),
+        ("stream-k", stream_k),
         ("flatten", flatten),
         ("vectorize", vectorize),
         ("unroll", unroll),
@@ -46,7 +46,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("swizzle", swizzle),
         ("place-barriers", place_barriers),
         ("overlap-copies", overlap_copies),
-        ("make-room", make_room),
+        ("multi-buffer", multi_buffer),
     )
 
 

@@ -16,7 +16,12 @@ from dataclasses import dataclass, field, replace
 from tilewright.arith.expr import as_int
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Alloc, Barrier, For, Func, If, Seq, Stmt, Store, Tile
-from tilewright.ir.loop.thread_mapping import SPREAD, is_launched_often, private_buffers, threads_of
+from tilewright.ir.loop.thread_mapping import (
+    THREAD_KINDS,
+    is_host_loop,
+    private_buffers,
+    threads_of,
+)
 from tilewright.ir.loop.walk import map_stmt, own_expressions, seq, touched_buffers
 
 
@@ -28,7 +33,7 @@ def place_barriers(func: Func) -> Func:
 
 def _launches(stmt: Stmt, private: set[str]) -> Stmt:
     """Each nest for itself: what runs before it has ended when it begins."""
-    if isinstance(stmt, Seq | Alloc) or is_launched_often(stmt):
+    if isinstance(stmt, Seq | Alloc) or is_host_loop(stmt):
         return map_stmt(stmt, lambda s: _launches(s, private))
     if threads_of(stmt) == 1:
         return stmt
@@ -71,7 +76,7 @@ class _Placer:
             return seq(*(self.placed(s, since) for s in stmt.stmts))
         if isinstance(stmt, Alloc):
             return replace(stmt, body=self.placed(stmt.body, since))
-        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind in SPREAD):
+        if isinstance(stmt, Store | Tile) or (isinstance(stmt, For) and stmt.kind in THREAD_KINDS):
             return _after_barrier(stmt, _passes(self._touched(stmt), since))
         if isinstance(stmt, For):
             return self._loop(stmt, since)

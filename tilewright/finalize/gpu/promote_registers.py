@@ -1,7 +1,7 @@
 """What one thread alone reads and writes, step after step, it keeps in a register.
 
-    for t in serial(T) {staying=1} {          alloc Y.kept: f32[8] @register
-      for b in grid(2) {                       for t in serial(T) {staying=1} {
+    for t in serial(T) {grid_sync=1} {          alloc Y.kept: f32[8] @register
+      for b in grid(2) {                       for t in serial(T) {grid_sync=1} {
         for x in thread(4) {                     for b in grid(2) {
           Y[b * 4 + x] =                    →      for x in thread(4) {
             f(t == 0 ? 0 : Y[b * 4 + x])             Y.kept[b * 4 + x] =
@@ -25,7 +25,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Stmt, Store
-from tilewright.ir.loop.thread_mapping import THREAD, is_staying
+from tilewright.ir.loop.thread_mapping import THREAD, is_grid_sync
 from tilewright.ir.loop.walk import (
     buffers,
     map_exprs,
@@ -48,7 +48,7 @@ class _Access:
 
 def keep(func: Func) -> Func:
     """`func` with what its threads keep from step to step, where they stay."""
-    loop = next((s for _, s in statements(func.body) if is_staying(s)), None)
+    loop = next((s for _, s in statements(func.body) if is_grid_sync(s)), None)
     if not isinstance(loop, For):
         return func
     known = buffers(func)

@@ -1,6 +1,6 @@
 """Copies to shared memory run ahead of what reads them, by several steps of a loop.
 
-    for k in serial(n) {stages=3} {         T gets room for three steps
+    for k in serial(n) {pipeline_stages=3} {         T gets room for three steps
       barrier                               for s in serial(2) { if s < n { copy step s }; commit }
       copy step k to T                      for k in serial(n) {
       barrier                       →         await 1
@@ -29,17 +29,17 @@ from tilewright.arith.vector import Ramp
 from tilewright.arith.walk import rewrite
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import CodegenError
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.ir.loop.annotations import ALIGNED, PIPELINE_STAGES, WARP_SPECIALIZED
 from tilewright.ir.loop.nodes import (
     Alloc,
-    Arrived,
-    Await,
     Barrier,
     Buffer,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     If,
+    MbarrierWait,
     Region,
     Seq,
     Stmt,
@@ -58,19 +58,22 @@ from tilewright.schedule.intrin.nvidia.mma import COPY_ASYNC
 from tilewright.schedule.intrin.nvidia.tma import counter_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
-STAGES = "stages"
-
 
 def overlap_copies(func: Func) -> Func:
     """`func`, with its barriers, with the loops whose copies run ahead."""
-    known = {p.name for p in func.params} if ALIGNED in func.annotations else set()
+    known = {p.name for p in func.params} if ALIGNED.is_on(func) else set()
 
     def rewritten(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and (stages := dict(stmt.annotations).get(STAGES)):
-            return _Overlap(stmt, int(stages), known).result()
+        if isinstance(stmt, For) and _is_pipelined(stmt):
+            return _Overlap(stmt, PIPELINE_STAGES.of(stmt), known).result()
         return map_stmt(stmt, rewritten)
 
     return replace(func, body=rewritten(func.body))
+
+
+def _is_pipelined(loop: For) -> bool:
+    """Whether a loop has stages that the threads which compute fill."""
+    return PIPELINE_STAGES.is_on(loop) and not WARP_SPECIALIZED.is_on(loop)
 
 
 class _Overlap:
@@ -107,7 +110,7 @@ class _Overlap:
         """The copies of the first steps, and the loop."""
         rest, settle = self._under_way()
         begin, body = self._by_engine(rest) if self.bulk else self._by_threads(rest, settle)
-        notes = tuple(n for n in self.loop.annotations if n[0] != STAGES)
+        notes = tuple(n for n in self.loop.annotations if n[0] != PIPELINE_STAGES.key)
         loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
         made = seq(begin, loop, *settle)
         for b in reversed(self.buffers.values()):
@@ -120,10 +123,10 @@ class _Overlap:
         step = Var(self.loop.name)
         ahead = self.stages - 1 - len(settle)
         first = f"{self.loop.name}.ahead"
-        begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), Commit()))
-        copies = seq(self._copy(simplify(step + ahead)), Commit())
+        begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), CpAsyncCommit()))
+        copies = seq(self._copy(simplify(step + ahead)), CpAsyncCommit())
         parts = (self._staged(rest, step), copies) if settle else (copies, self._staged(rest, step))
-        return begin, seq(Await(ahead - 1), Barrier(), *parts)
+        return begin, seq(CpAsyncWait(ahead - 1), Barrier(), *parts)
 
     def _by_engine(self, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The same where one thread has tiles copied, which a place for each step counts."""
@@ -138,7 +141,7 @@ class _Overlap:
         )
         here = _one(self.counter.name, step % self.stages)
         body = seq(
-            Arrived(here, step // self.stages % 2),
+            MbarrierWait(here, step // self.stages % 2),
             self._staged(rest, step),
             Barrier(),
             self._copy(simplify(step + ahead)),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.compact_buffers import Room
+from tilewright.ir.loop.annotations import ALIGNED
 from tilewright.ir.loop.nodes import Buffer, For
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.target.gpu import GpuTarget
@@ -21,8 +22,8 @@ from tilewright.target.gpu import GpuTarget
 STACK_LIMIT = 4096
 # Where variables of the shared memory begin: at its first bank.
 ALIGNMENT = 128
-# The note on a function all of whose parameters begin at a multiple of so many bytes.
-ALIGNED = ("aligned", 16)
+# The annotation of a function whose parameters the caller aligns: to the widest vector access.
+ALIGNED_PARAMS = ALIGNED.note(16)
 
 
 def room_on(target: GpuTarget) -> Room:

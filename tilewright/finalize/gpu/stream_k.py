@@ -1,21 +1,18 @@
-"""Room for the sums that blocks of threads hand over, where those have equal shares of all steps.
+"""The workspace of stream-K: partial tiles of accumulators, and flags that say they are complete.
 
-                                              alloc b.parts: f32[132, 4, 16, 64]
-                                              alloc b.ready: i32[132, 4]
+                                              alloc b.partials: f32[132, 4, 16, 64]
+                                              alloc b.flags: i32[132, 4]
                                               for b.reset in grid(4) {
-                                                for b.of in thread(132) { b.ready[...] = 0 }
-    for b in grid(80) {shares=132} {          }
-      alloc C: f32[16, 64] @fragment          for b in grid(80) {shares=132} {
-      for k in serial(48) {apart=4} {    →      alloc C: f32[16, 64] @fragment
-        C += A * B                              for k in serial(48) {apart=4} {
-      }                                           C += A * B
-      ...                                       }
+                                                for b.of in thread(132) { b.flags[...] = 0 }
+    for b in grid(80) {stream_k=132} {        }
+      alloc C: f32[16, 64] @fragment          for b in grid(80) {stream_k=132} {
+      for k in serial(48) { C += A * B } →      alloc C: f32[16, 64] @fragment
+      ...                                       for k in serial(48) { C += A * B }
     }                                           ...
                                               }
 
-Each block has room for one tile of sums, and each of its warps a place that says whether its part
-of that is there. Who writes and reads them, `codegen/gpu/stream_k_gemm.py` says: the loop still
-means what it says.
+Each block may store one partial tile, with a flag for each of its warps. The loop keeps its
+sequential meaning; `codegen/gpu/stream_k_gemm.py` emits the stores and the fix-up.
 """
 
 from __future__ import annotations
@@ -26,87 +23,90 @@ from tilewright.arith.expr import Var, as_int, const
 from tilewright.core.dtypes import I32
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
-from tilewright.finalize.gpu.warp_specialize import walk_of
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
-from tilewright.ir.loop.thread_mapping import FRAGMENT, GRID, SHARES, THREAD, WARP_SIZE, threads_of
+from tilewright.finalize.gpu.warp_specialize import mainloop_of
+from tilewright.ir.loop.annotations import STREAM_K
 from tilewright.ir.loop.walk import loops, rewrite_stmts, seq, statements
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
+from tilewright.ir.loop.thread_mapping import FRAGMENT, GRID, THREAD, WARP_SIZE, threads_of
 
 
 @node
-class Shares:
-    """Blocks of which each has the same number of steps, in the order of all tiles' steps."""
+class StreamK:
+    """The k-tiles of all output tiles in one row, cut into equal runs, one for each block."""
 
     tiles: int
-    steps: int
-    each: int
+    k_tiles: int
+    k_tiles_per_block: int
 
     @property
-    def all(self) -> int:
-        """The steps of all tiles."""
-        return self.tiles * self.steps
+    def total(self) -> int:
+        """The k-tiles of all output tiles."""
+        return self.tiles * self.k_tiles
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are; the last one may have fewer steps."""
-        return -(-self.all // self.each)
+        """The number of blocks; the last one may have fewer k-tiles."""
+        return -(-self.total // self.k_tiles_per_block)
 
 
-def shares_of(grid: For) -> Shares | None:
-    """The shares of the blocks of a grid loop, `None` where they have whole iterations."""
-    most, walk = dict(grid.annotations).get(SHARES), walk_of(grid)
-    if most is None or walk is None:
+def stream_k_of(grid: For) -> StreamK | None:
+    """The stream-K decomposition of a grid loop, `None` where blocks have whole tiles."""
+    blocks, mainloop = STREAM_K.of(grid), mainloop_of(grid)
+    if not blocks or mainloop is None:
         return None
-    tiles, steps = as_int(grid.extent), as_int(walk.extent)
-    if not tiles or not steps:
-        raise CodegenError("gpu.shares", f"the steps of loop {grid.name} are not of a known number")
-    return Shares(tiles, steps, -(-tiles * steps // int(most)))
+    tiles, k_tiles = as_int(grid.extent), as_int(mainloop.extent)
+    if not tiles or not k_tiles:
+        message = f"loop {grid.name} has no constant number of k-tiles"
+        raise CodegenError("gpu.stream-k", message)
+    return StreamK(tiles, k_tiles, -(-tiles * k_tiles // blocks))
 
 
-def parts_name(grid: str) -> str:
-    """The buffer of sums that are handed over."""
-    return f"{grid}.parts"
+def partials_name(grid: str) -> str:
+    """The buffer of partial tiles."""
+    return f"{grid}.partials"
 
 
-def ready_name(grid: str) -> str:
-    """The buffer of places that say whether they are there."""
-    return f"{grid}.ready"
+def flags_name(grid: str) -> str:
+    """The buffer of flags: whether a partial tile is complete."""
+    return f"{grid}.flags"
 
 
-def make_parts(func: Func) -> Func:
-    """`func` with room for what is handed over."""
+def stream_k(func: Func) -> Func:
+    """`func` with the workspace of its stream-K loops."""
     for loop in loops(func.body):
-        shares = shares_of(loop) if loop.kind == GRID else None
-        if shares is not None:
-            func = _with_parts(func, loop, shares)
+        plan = stream_k_of(loop) if loop.kind == GRID else None
+        if plan is not None:
+            func = _with_workspace(func, loop, plan)
     return func
 
 
-def _with_parts(func: Func, grid: For, shares: Shares) -> Func:
-    sums = _sums(grid)
-    places = (const(shares.blocks), const(threads_of(grid.body) // WARP_SIZE))
-    parts = Buffer(parts_name(grid.name), sums.dtype, (*places, *sums.shape))
-    ready = Buffer(ready_name(grid.name), I32, places)
+def _with_workspace(func: Func, grid: For, plan: StreamK) -> Func:
+    accumulators = _accumulators(grid)
+    warps = (const(plan.blocks), const(threads_of(grid.body) // WARP_SIZE))
+    shape = (*warps, *accumulators.shape)
+    partials = Buffer(partials_name(grid.name), accumulators.dtype, shape)
+    flags = Buffer(flags_name(grid.name), I32, warps)
 
     def rewritten(s: Stmt) -> Stmt | None:
-        return seq(_reset(grid.name, ready), s) if s is grid else None
+        return seq(_reset(grid.name, flags), s) if s is grid else None
 
     body = rewrite_stmts(func.body, rewritten)
-    return replace(func, body=Alloc(parts, Alloc(ready, body)))
+    return replace(func, body=Alloc(partials, Alloc(flags, body)))
 
 
-def _sums(grid: For) -> Buffer:
-    """What a warp has of the sums of the walk."""
-    walk = walk_of(grid)
-    assert walk is not None
-    written = {s.dst.buffer for _, s in statements(walk) if isinstance(s, Tile)}
+def _accumulators(grid: For) -> Buffer:
+    """The fragment of a warp that the mainloop accumulates in."""
+    mainloop = mainloop_of(grid)
+    assert mainloop is not None
+    written = {s.dst.buffer for _, s in statements(mainloop) if isinstance(s, Tile)}
     allocs = (s.buffer for _, s in statements(grid) if isinstance(s, Alloc))
-    (sums,) = (b for b in allocs if b.scope == FRAGMENT and b.name in written)
-    return sums
+    (accumulators,) = (b for b in allocs if b.scope == FRAGMENT and b.name in written)
+    return accumulators
 
 
-def _reset(grid: str, ready: Buffer) -> Stmt:
-    """Nothing is there."""
-    blocks, warps = ready.shape
+def _reset(grid: str, flags: Buffer) -> Stmt:
+    """A launch that clears the flags."""
+    blocks, warps = flags.shape
     of, warp = f"{grid}.of", f"{grid}.reset"
-    nothing = Store(ready.name, (Var(of), Var(warp)), const(0, I32))
-    return For(warp, warps, GRID, For(of, blocks, THREAD, nothing))
+    clear = Store(flags.name, (Var(of), Var(warp)), const(0, I32))
+    return For(warp, warps, GRID, For(of, blocks, THREAD, clear))

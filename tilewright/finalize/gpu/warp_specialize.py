@@ -1,12 +1,15 @@
-"""Room for what threads apart copy ahead of others, and for the places that count it.
+"""Stage buffers and mbarriers of a warp-specialized mainloop.
 
     for b in grid(64) {                     for b in grid(64) {
-      for k in serial(n) {apart=2} {          alloc T: f16[2 * size] @shared
-        alloc T: f16[size] @shared            alloc apart.counter: i64[4] @shared
-        ...                            →      for k in serial(n) {apart=2} {
+      for k in serial(n)                      alloc T: f16[2 * size] @shared
+          {pipeline_stages=2,                 alloc mbarriers: i64[4] @shared
+           warp_specialized=1} {       →      for k in serial(n)
+        alloc T: f16[size] @shared                {pipeline_stages=2, warp_specialized=1} {
+        ...                                     ...
 
-Accesses stay those of one step: which step's room they mean, the emitter says
-(`codegen/gpu/warp_specialized.py`), so that the loop still means what it says.
+Each buffer gets its stages, and each stage two mbarriers: full and empty. Accesses remain those of
+one k-tile, so that the loop keeps its sequential meaning; the emitter selects the stage
+(`codegen/gpu/warp_specialized.py`).
 """
 
 from __future__ import annotations
@@ -16,31 +19,36 @@ from dataclasses import replace
 from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
-from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt
-from tilewright.ir.loop.thread_mapping import APART, GRID
+from tilewright.ir.loop.annotations import PIPELINE_STAGES, WARP_SPECIALIZED
 from tilewright.ir.loop.walk import loops, map_stmt
+from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt
+from tilewright.ir.loop.thread_mapping import GRID
 
-COUNTER = "apart.counter"
-"""The places that count what is copied, and what is done with."""
+MBARRIERS = "mbarriers"
+"""The mbarriers of the stages: whether each is full, and whether it is empty."""
 
 
-def make_room(func: Func) -> Func:
-    """`func` with room for several steps of what is copied apart."""
+def multi_buffer(func: Func) -> Func:
+    """`func` with the stages of its warp-specialized mainloops."""
 
     def rewritten(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind == GRID and (walk := walk_of(stmt)) is not None:
-            return replace(stmt, body=_with_room(stmt.body, int(dict(walk.annotations)[APART])))
+        if (
+            isinstance(stmt, For)
+            and stmt.kind == GRID
+            and (mainloop := mainloop_of(stmt)) is not None
+        ):
+            return replace(stmt, body=_with_stages(stmt.body, PIPELINE_STAGES.of(mainloop)))
         return map_stmt(stmt, rewritten)
 
     return replace(func, body=rewritten(func.body))
 
 
-def walk_of(stmt: Stmt) -> For | None:
-    """The loop in a statement that others copy for."""
-    return next((s for s in loops(stmt) if APART in dict(s.annotations)), None)
+def mainloop_of(stmt: Stmt) -> For | None:
+    """The warp-specialized mainloop in a statement, if it has one."""
+    return next((s for s in loops(stmt) if WARP_SPECIALIZED.is_on(s)), None)
 
 
-def _with_room(body: Stmt, stages: int) -> Stmt:
+def _with_stages(body: Stmt, stages: int) -> Stmt:
     shared: list[Buffer] = []
 
     def taken(stmt: Stmt) -> Stmt:
@@ -50,9 +58,8 @@ def _with_room(body: Stmt, stages: int) -> Stmt:
         return map_stmt(stmt, taken)
 
     made = taken(body)
-    # For each buffer and step whether it is there and whether it is free.
-    places = const(2 * stages * len(shared))
-    made = Alloc(Buffer(COUNTER, I64, (places,), "shared"), made)
+    count = const(2 * stages * len(shared))  # full and empty
+    made = Alloc(Buffer(MBARRIERS, I64, (count,), "shared"), made)
     for b in reversed(shared):
         made = Alloc(replace(b, shape=(simplify(b.shape[0] * stages),)), made)
     return made

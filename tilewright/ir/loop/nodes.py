@@ -27,19 +27,20 @@ from tilewright.ir.types import Shape
 
 # serial: in order. parallel: iterations on several threads. unroll: repeated in the code.
 # vectorize: all iterations as one vector operation.
-# grid: each iteration by a block of threads of its own, on a GPU. thread: iterations by the threads
-# of one such block; what stands in a grid loop outside of thread loops, one of them does.
-# combine: the threads that have the iterations add up what each has; all of them get the result.
-# warp: iterations by the warps of a block; the threads of a warp do the tiles in it together.
-LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "warp", "combine")
+# grid: each iteration is a block of threads of a GPU. thread: the iterations are distributed over
+# the threads of a block; statements of a grid loop outside of thread loops run on one thread.
+# allreduce: a reduction over the threads that have the iterations; each of them gets the result.
+# warp: the iterations are distributed over warps, whose threads run the tiles in them together.
+LOOP_KINDS = ("serial", "parallel", "unroll", "vectorize", "grid", "thread", "warp", "allreduce")
 # Loops whose iterations run at once, in no order.
 CONCURRENT_KINDS = ("parallel", "vectorize", "grid", "thread", "warp")
 # global: planned in the arena or given by the caller. local: on the stack of the running thread.
 # register: as local, but every index must become constant so that it lives in registers.
-# waiting: as local, but never in registers, which are needed for something else meanwhile.
-# shared: near a block of threads, which all see it.
-# fragment: in registers of a warp, spread over its threads as instructions on matrices have sums.
-SCOPES = ("global", "local", "register", "waiting", "shared", "fragment")
+# volatile: as local, with volatile accesses: LLVM must not keep it in registers, which are needed
+# for something else meanwhile.
+# shared: shared memory of a block of threads.
+# fragment: in registers of a warp, distributed as the accumulators of mma instructions are.
+SCOPES = ("global", "local", "register", "volatile", "shared", "fragment")
 
 Annotations = tuple[tuple[str, int | str], ...]
 
@@ -166,27 +167,27 @@ class Tile(Stmt):
 
 @node
 class Barrier(Stmt):
-    """No thread of a block goes on before all have come here; nothing where one runs alone."""
+    """`barrier`: the threads of a block wait for each other; no effect on a single thread."""
 
 
 @node
-class Commit(Stmt):
-    """The copies that a thread has started since the last one of these are a group."""
+class CpAsyncCommit(Stmt):
+    """`cp_async_commit`: the copies started by a thread since the last one form a group."""
 
 
 @node
-class Arrived(Stmt):
-    """A thread goes on when all copies are there that `place` counts in a turn, even or odd."""
+class MbarrierWait(Stmt):
+    """`mbarrier_wait barrier parity e`: a thread waits for the phase of that parity to complete."""
 
-    place: Region
-    turn: Expr
+    barrier: Region
+    parity: Expr
 
 
 @node
-class Await(Stmt):
-    """A thread goes on when no more than `groups` groups of its copies are under way."""
+class CpAsyncWait(Stmt):
+    """`cp_async_wait n`: a thread waits until at most `pending` groups of its copies are left."""
 
-    groups: int
+    pending: int
 
 
 @node

@@ -13,17 +13,17 @@ from tilewright.core.text import Cursor
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
-    Arrived,
-    Await,
     Barrier,
     Block,
     Buffer,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     If,
     Iter,
     Layout,
+    MbarrierWait,
     Region,
     Seq,
     Stmt,
@@ -63,9 +63,9 @@ class _Parser:
             "tile": self.tile,
             "seq": self.sequence,
             "barrier": self.barrier,
-            "commit": self.commit,
-            "arrived": self.arrived,
-            "await": self.await_groups,
+            "cp_async_commit": self.cp_async_commit,
+            "mbarrier_wait": self.mbarrier_wait,
+            "cp_async_wait": self.cp_async_wait,
             "{": self.group,
         }
 
@@ -200,19 +200,19 @@ class _Parser:
         self.cursor.expect("barrier")
         return Barrier()
 
-    def commit(self) -> Stmt:
-        self.cursor.expect("commit")
-        return Commit()
+    def cp_async_commit(self) -> Stmt:
+        self.cursor.expect("cp_async_commit")
+        return CpAsyncCommit()
 
-    def arrived(self) -> Stmt:
-        self.cursor.expect("arrived")
+    def mbarrier_wait(self) -> Stmt:
+        self.cursor.expect("mbarrier_wait")
         place = self.region()
-        self.cursor.expect("turn")
-        return Arrived(place, self.exprs.parse())
+        self.cursor.expect("parity")
+        return MbarrierWait(place, self.exprs.parse())
 
-    def await_groups(self) -> Stmt:
-        self.cursor.expect("await")
-        return Await(int(self.cursor.take("int")))
+    def cp_async_wait(self) -> Stmt:
+        self.cursor.expect("cp_async_wait")
+        return CpAsyncWait(int(self.cursor.take("int")))
 
     def loop(self) -> Stmt:
         self.cursor.expect("for")

@@ -33,16 +33,16 @@ from tilewright.core.dtypes import DTYPES
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
-    Arrived,
-    Await,
     Barrier,
     Block,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     If,
     Iter,
     Layout,
+    MbarrierWait,
     Region,
     Seq,
     Stmt,
@@ -198,8 +198,10 @@ _PRINT: dict[type, Callable[..., list[Line]]] = {
     Store: _print_store,
     Block: _print_block,
     Tile: _print_tile,
-    Arrived: lambda s: [(f"arrived {print_region(s.place)} turn {print_expr(s.turn)}", s)],
+    MbarrierWait: lambda s: [
+        (f"mbarrier_wait {print_region(s.barrier)} parity {print_expr(s.parity)}", s)
+    ],
     Barrier: lambda s: [("barrier", s)],
-    Commit: lambda s: [("commit", s)],
-    Await: lambda s: [(f"await {s.groups}", s)],
+    CpAsyncCommit: lambda s: [("cp_async_commit", s)],
+    CpAsyncWait: lambda s: [(f"cp_async_wait {s.pending}", s)],
 }

@@ -1,24 +1,24 @@
-"""How the iterations of thread loops are numbered: which thread of a block does which.
+"""Thread mapping: which thread of a block runs which iteration of its thread loops.
 
     for y in thread(16) {            thread = y * 16 + x
       for x in thread(16) { A }
     }
     for z in thread(64) { B }        thread = z, those from 64 on do nothing
-    for w in warp(8) { C }           thread // 32 = w, all threads of a warp do the same iteration
+    for w in warp(8) { C }           thread // 32 = w, a whole warp for each iteration
     for t in serial(9) {             nine launches, one after another
       for b in grid(64) { D }
     }
-    for t in serial(9) {staying=1} {
-      for b in grid(64) { E }        one launch: 64 blocks that wait for each other at each step
+    for t in serial(9) {grid_sync=1} {
+      for b in grid(64) { E }        one cooperative launch: 64 blocks, a grid barrier each step
     }
 
-    for z in combine(64) { S }       thread = z: what is summed in S is had by all of them then
+    for z in allreduce(64) { S }     thread = z: every thread gets the sum that S computes
 
 A block has as many threads as its longest nest of thread loops has iterations. A buffer in
-registers, or on the stack, that is allocated outside of thread loops belongs to one thread each:
-every thread has its own, and finds in it what it has written there in the nest before; outside of
-grid loops, too, it does so in each step for which its block stays. A fragment belongs to a warp,
-whose threads each have some elements of it.
+registers or on the stack that is allocated outside of thread loops is private to a thread: every
+thread has its own, which keeps its contents from one nest to the next. One allocated outside of
+the grid loops of a cooperative launch keeps them from step to step as well. A fragment belongs to a
+warp and is distributed over its threads.
 """
 
 from __future__ import annotations
@@ -28,62 +28,50 @@ from collections.abc import Iterator, Mapping
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
+from tilewright.ir.loop.annotations import GRID_SYNC
 from tilewright.ir.loop.nodes import Alloc, For, Stmt
 from tilewright.ir.loop.walk import child_stmts, loops
 
 THREAD = "thread"
 WARP = "warp"
-COMBINE = "combine"
-# Loops whose iterations are those of threads.
-SPREAD = (THREAD, WARP, COMBINE)
+ALLREDUCE = "allreduce"
+# The kinds of loops whose iterations are distributed over the threads of a block.
+THREAD_KINDS = (THREAD, WARP, ALLREDUCE)
 GRID = "grid"
-# The note on a grid loop: how many of its blocks a multiprocessor should have room for.
-RESIDENT = "resident"
-# The note on a grid loop: so many of its blocks run, and go through its iterations in turns.
-AT_ONCE = "at_once"
-# The note on a grid loop: so many groups of threads of such a block have turns of their own.
-GROUPS = "groups"
-# The note on a loop of such a block: other threads copy what it reads, so many steps ahead.
-APART = "apart"
-# The note on a grid loop: its blocks have equal shares of the steps of all iterations, not whole
-# iterations, and hand over what they have of sums that others end.
-SHARES = "shares"
-# The note on a loop over launches: all blocks of threads stay for all of its iterations.
-STAYING = "staying"
 WARP_SIZE = 32
 FRAGMENT = "fragment"
-PRIVATE = ("register", "local", "waiting", FRAGMENT)
+PRIVATE = ("register", "local", "volatile", FRAGMENT)
 
 
 @node
-class Share:
-    """The part of the thread's number that is a loop's variable: `number % room // stride`.
+class ThreadMapping:
+    """How a thread's index gives a loop's variable: `index % modulus // stride`.
 
     Threads for which that is not less than `extent` have no iteration.
     """
 
     extent: int
     stride: int
-    room: int
+    modulus: int
 
     def index(self, thread: Expr, threads: int) -> Expr:
-        """The loop's variable, from the number of a thread in a block of so many."""
-        within = thread if self.room >= threads else thread % self.room
+        """The loop's variable, from the index of a thread in a block of `threads`."""
+        within = thread if self.modulus >= threads else thread % self.modulus
         return within if self.stride == 1 else within // self.stride
 
     @property
     def active(self) -> int:
-        """How many of the threads in its room have an iteration."""
+        """How many threads, of each `modulus`, have an iteration."""
         return self.extent * self.stride
 
     @property
     def is_full(self) -> bool:
         """Whether every thread has an iteration."""
-        return self.active >= self.room
+        return self.active >= self.modulus
 
 
-def is_launched_often(stmt: Stmt) -> bool:
-    """Whether a statement is a loop around blocks of threads, launched in each iteration."""
+def is_host_loop(stmt: Stmt) -> bool:
+    """Whether a statement is a loop of the host, with launches in each iteration."""
     return (
         isinstance(stmt, For)
         and stmt.kind == "serial"
@@ -91,14 +79,14 @@ def is_launched_often(stmt: Stmt) -> bool:
     )
 
 
-def is_staying(stmt: Stmt) -> bool:
-    """Whether a statement is a loop around blocks of threads that is one launch as a whole."""
-    return isinstance(stmt, For) and STAYING in dict(stmt.annotations)
+def is_grid_sync(stmt: Stmt) -> bool:
+    """Whether a statement is a loop around grid loops that is one cooperative launch."""
+    return isinstance(stmt, For) and GRID_SYNC.is_on(stmt)
 
 
 def threads_of(stmt: Stmt) -> int:
     """How many threads a block needs for a statement."""
-    if isinstance(stmt, For) and stmt.kind in SPREAD:
+    if isinstance(stmt, For) and stmt.kind in THREAD_KINDS:
         return _stride(stmt) * _extent(stmt)
     return max((threads_of(child) for child in child_stmts(stmt)), default=1)
 
@@ -108,18 +96,18 @@ def _stride(loop: For) -> int:
     return max(threads_of(loop.body), WARP_SIZE if loop.kind == WARP else 1)
 
 
-def shares(stmt: Stmt, threads: int) -> dict[str, Share]:
-    """The share of each thread loop in a statement, for a block of `threads`."""
-    return dict(_shares(stmt, threads))
+def thread_mappings(stmt: Stmt, threads: int) -> dict[str, ThreadMapping]:
+    """The mapping of each thread loop in a statement, for a block of `threads`."""
+    return dict(_mappings(stmt, threads))
 
 
-def _shares(stmt: Stmt, room: int) -> Iterator[tuple[str, Share]]:
-    if isinstance(stmt, For) and stmt.kind in SPREAD:
+def _mappings(stmt: Stmt, modulus: int) -> Iterator[tuple[str, ThreadMapping]]:
+    if isinstance(stmt, For) and stmt.kind in THREAD_KINDS:
         stride = _stride(stmt)
-        yield stmt.name, Share(_extent(stmt), stride, room)
-        room = stride
+        yield stmt.name, ThreadMapping(_extent(stmt), stride, modulus)
+        modulus = stride
     for child in child_stmts(stmt):
-        yield from _shares(child, room)
+        yield from _mappings(child, modulus)
 
 
 def _extent(loop: For) -> int:
@@ -131,15 +119,15 @@ def _extent(loop: For) -> int:
     return extent
 
 
-def thread_values(found: Mapping[str, Share], threads: int) -> dict[str, Expr]:
-    """Each loop's variable as a formula of the thread's number, called `thread`."""
-    number = Var(THREAD)
-    return {name: share.index(number, threads) for name, share in found.items()}
+def thread_values(found: Mapping[str, ThreadMapping], threads: int) -> dict[str, Expr]:
+    """Each loop's variable as an expression of the thread's index, called `thread`."""
+    thread = Var(THREAD)
+    return {name: mapping.index(thread, threads) for name, mapping in found.items()}
 
 
 def private_buffers(stmt: Stmt) -> set[str]:
     """The buffers of which every thread has its own."""
-    if isinstance(stmt, For) and stmt.kind in SPREAD:
+    if isinstance(stmt, For) and stmt.kind in THREAD_KINDS:
         return set()
     own = {stmt.buffer.name} if isinstance(stmt, Alloc) and stmt.buffer.scope in PRIVATE else set()
     return own.union(*map(private_buffers, child_stmts(stmt)))

@@ -15,16 +15,16 @@ from tilewright.arith.walk import loads, rewrite, substitute
 from tilewright.core.errors import ScheduleError
 from tilewright.ir.loop.nodes import (
     Alloc,
-    Arrived,
-    Await,
     Barrier,
     Block,
     Buffer,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     If,
     Iter,
+    MbarrierWait,
     Region,
     Seq,
     Stmt,
@@ -133,8 +133,8 @@ _MAP: dict[type, Callable[..., Stmt]] = {
     Alloc: _map_alloc,
     Block: _map_block,
     Tile: _map_tile,
-    Arrived: lambda s, fs, fe: Arrived(map_region(s.place, fe), fe(s.turn)),
-    **dict.fromkeys((Barrier, Commit, Await), lambda s, fs, fe: s),
+    MbarrierWait: lambda s, fs, fe: MbarrierWait(map_region(s.barrier, fe), fe(s.parity)),
+    **dict.fromkeys((Barrier, CpAsyncCommit, CpAsyncWait), lambda s, fs, fe: s),
 }
 
 
@@ -247,7 +247,7 @@ _CHILD_STMTS: dict[type, Callable[..., tuple[Stmt, ...]]] = {
     Alloc: lambda s: (s.body,),
     Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
     Tile: lambda s: (),
-    **dict.fromkeys((Arrived, Barrier, Commit, Await), lambda s: ()),
+    **dict.fromkeys((MbarrierWait, Barrier, CpAsyncCommit, CpAsyncWait), lambda s: ()),
 }
 
 

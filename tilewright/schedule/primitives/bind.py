@@ -1,4 +1,4 @@
-"""`bind(loop, "grid" | "thread" | "warp" | "combine")`: a loop runs on the parts of a GPU.
+"""`bind(loop, "grid" | "thread" | "warp" | "allreduce")`: a loop runs on the parts of a GPU.
 
     for i.0 in serial(M // 256) {              for i.0 in grid(M // 256) {
       for i.1 in serial(256) { ... }      →      for i.1 in thread(256) { ... }
@@ -9,7 +9,7 @@ each thread loop; of nested ones the innermost changes fastest from thread to th
 loops may follow one another in a grid loop: the threads go through them together. An iteration of a
 warp loop is for all threads of a warp at once, by instructions that such a loop is filled with.
 
-The iterations must not depend on each other; see `schedule/loop_kind.py`. A combine loop is the
+The iterations must not depend on each other; see `schedule/loop_kind.py`. An allreduce loop is the
 exception: all it does is a reduction of what each thread has, of which every one gets the result.
 """
 
@@ -22,7 +22,7 @@ from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.loop_kind import check_constant, check_independent, with_kind
 from tilewright.schedule.tree import Spine, loop_spine, loops_of, target_loop
 
-LEVELS = ("grid", "thread", "warp", "combine")
+LEVELS = ("grid", "thread", "warp", "allreduce")
 
 
 def bind(func: Func, loop: str, level: str) -> Func:
@@ -34,7 +34,7 @@ def bind(func: Func, loop: str, level: str) -> Func:
     _check_nesting(func, spine, level)
     if level != "grid":
         check_constant(func, spine, "bind")
-    if level == "combine":
+    if level == "allreduce":
         _check_reduction(func, spine)
     else:
         check_independent(func, spine, "bind")
@@ -42,13 +42,13 @@ def bind(func: Func, loop: str, level: str) -> Func:
 
 
 def _check_reduction(func: Func, spine: Spine) -> None:
-    """What is combined is one whole reduction."""
+    """An allreduce is one whole reduction."""
     loop = target_loop(spine)
     block = loop.body
     reduced = [it for it in block.iters if it.kind == "R"] if isinstance(block, Block) else []
     if not isinstance(block, Block) or [it.binding for it in reduced] != [Var(loop.name)]:
         message = f"loop {loop.name} is not all of one reduction"
-        raise refuse(func, "bind.combine", message, loop)
+        raise refuse(func, "bind.allreduce", message, loop)
     reduction_of(func, block, "bind")
 
 

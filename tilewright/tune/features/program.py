@@ -74,7 +74,7 @@ def _whole(own: Sequence[Buffer], found: Sequence[Statement]) -> list[float]:
     allocated = dict.fromkeys(_PLACES, 0)
     for buffer in own:
         size = math.prod(max(1, reach(d, {}, {}).base) for d in buffer.shape)
-        place = "local" if buffer.scope == "waiting" else buffer.scope
+        place = "local" if buffer.scope == "volatile" else buffer.scope
         allocated[place] += size * buffer.dtype.bytes
     flops = sum(s.flops * s.runs for s in found)
     return [float(len(found)), log(flops), *map(log, allocated.values())]

@@ -110,7 +110,7 @@ def test_channels_last_make_no_copy() -> None:
     (kernel,) = scheduled(_windows("conv", "channels_last", 16, (24, 24)))
     assert "padded" not in {b.name for b in kernel.func.params}
     assert "alloc conv.padded" not in print_func(kernel.func)
-    assert "cut=1" in print_func(kernel.func)
+    assert "partition=1" in print_func(kernel.func)
 
 
 def test_wide_lines_are_computed_in_strips() -> None:

@@ -79,7 +79,7 @@ def test_rows_of_an_unknown_batch_do_not_make_tiles_narrower() -> None:
     for name, graph in (("lstm", _lstm(3, Var("B"), 32)), ("gru", _gru(3, Var("B"), 32))):
         ((func, _),) = sources(graph)
         text = print_func(schedule_func(func, frozenset({"x1", "x2"}), AARCH64).func)
-        rows[name] = [n for n in (2, 3, 4) if f"unroll({n}) {{edge=1}}" in text]
+        rows[name] = [n for n in (2, 3, 4) if f"unroll({n}) {{edge_rows=1}}" in text]
     assert rows["lstm"] == [3]
     assert 4 not in rows["gru"]
 

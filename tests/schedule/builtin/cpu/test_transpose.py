@@ -91,7 +91,7 @@ def test_what_follows_is_computed_on_the_way() -> None:
     graph = g.graph(g.add("relu", z))
     check_native(graph, random_inputs(graph)).close()
     (kernel,) = scheduled(graph)
-    assert "cut=2" in print_func(kernel.func)
+    assert "partition=2" in print_func(kernel.func)
 
 
 def test_large_ones_are_shared_among_threads() -> None:

@@ -17,8 +17,8 @@ from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
 from tilewright.finalize.gpu.pipeline import finalize_gpu
-from tilewright.finalize.gpu.storage_scope import ALIGNED
-from tilewright.finalize.gpu.warp_specialize import walk_of
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
+from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
@@ -143,7 +143,7 @@ def test_four_warps_multiply_at_once_where_they_can(
 )
 def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
-    assert (walk_of(scheduled.body) is not None) == bool(apart)
+    assert (mainloop_of(scheduled.body) is not None) == bool(apart)
     found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("bulk"))
     assert sorted(found) == apart
 
@@ -166,7 +166,9 @@ def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> 
 
 def test_a_walk_of_one_step_has_room_for_one() -> None:
     func = attention(8, 252, 64, right=0, tile=(32, 64))
-    (launch,) = launches(finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED,)), H200))
+    (launch,) = launches(
+        finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED_PARAMS,)), H200)
+    )
     assert sum(size for _, size in shared_places(launch.body).values()) <= 40 * 1024
 
 
@@ -177,7 +179,7 @@ def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
     expected = run(func, arrays, {})["y0"].astype(np.float32)
     found = run(scheduled, arrays, {})["y0"].astype(np.float32)
     np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
-    first, second = launches(finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200))
+    first, second = launches(finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200))
     assert (str(first.grid), first.threads) == ("4", 32)
     assert (str(second.grid), second.threads) == ("4", 16)
 
@@ -205,7 +207,7 @@ def test_kernels_assemble_without_spills(
     size: int, tile: tuple[int, ...], attrs: dict[str, object], tmp_path: Path
 ) -> None:
     scheduled = _scheduled(attention(1024, 1024, size, heads=4, tile=tile, **attrs))
-    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), H200)
+    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200)
     # Scores stay where they are: nothing is planned beside the operands.
     beside = {p.name for p in plain.params} - {"x0", "x1", "x2", "x3", "y0"}
     assert beside == ({"parts.m", "parts.l", "parts.o"} if len(tile) > 2 else set())

@@ -13,7 +13,7 @@ from tilewright.codegen.gpu.launches import launches
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import For, Func, Stmt, Tile
-from tilewright.ir.loop.thread_mapping import is_staying
+from tilewright.ir.loop.thread_mapping import is_grid_sync
 from tilewright.ir.loop.walk import rewrite_stmts, statements
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
@@ -39,7 +39,7 @@ def _launched_often(func: Func) -> Func:
     """Blocks of threads that do not stay, so that they may run one after another."""
 
     def left(s: Stmt) -> Stmt | None:
-        return replace(s, annotations=()) if isinstance(s, For) and is_staying(s) else None
+        return replace(s, annotations=()) if isinstance(s, For) and is_grid_sync(s) else None
 
     return replace(func, body=rewrite_stmts(func.body, left))
 

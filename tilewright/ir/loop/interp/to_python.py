@@ -21,15 +21,15 @@ from tilewright.core.node import node
 from tilewright.ir.loop.interp.exprs import ExprWriter
 from tilewright.ir.loop.nodes import (
     Alloc,
-    Arrived,
-    Await,
     Barrier,
     Block,
     Buffer,
-    Commit,
+    CpAsyncCommit,
+    CpAsyncWait,
     For,
     Func,
     If,
+    MbarrierWait,
     Seq,
     Stmt,
     Store,
@@ -37,13 +37,13 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.text import print_stmt
 from tilewright.ir.loop.thread_mapping import (
-    COMBINE,
+    ALLREDUCE,
     FRAGMENT,
     GRID,
-    SPREAD,
+    THREAD_KINDS,
     WARP_SIZE,
     private_buffers,
-    shares,
+    thread_mappings,
     threads_of,
 )
 from tilewright.ir.loop.tiles import expand_tile
@@ -82,8 +82,8 @@ class _Writer(ExprWriter):
         self.declared = buffers(func)
         self.loops = 0
         self.threads = threads_of(func.body)
-        self.shares = shares(func.body, self.threads)
-        self.private = private_buffers(func.body) if self.shares else set()
+        self.mappings = thread_mappings(func.body, self.threads)
+        self.private = private_buffers(func.body) if self.mappings else set()
         # The number of the running thread, and the private buffers of all threads.
         self.thread = "0"
         self.copies: dict[str, str] = {}
@@ -121,27 +121,27 @@ class _Writer(ExprWriter):
         self.forget()
 
     def plain_loop(self, s: For, extent: str) -> None:
-        if s.kind == COMBINE:
-            return self.combine(s, extent)
+        if s.kind == ALLREDUCE:
+            return self.allreduce(s, extent)
         variable, outer, copies = self.variable(s.name), self.thread, dict(self.copies)
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
             if s.kind == GRID:
                 self.enter_block(s, variable)
-            if s.kind in SPREAD:
-                self.thread = f"{outer} + {variable} * {self.shares[s.name].stride}"
+            if s.kind in THREAD_KINDS:
+                self.thread = f"{outer} + {variable} * {self.mappings[s.name].stride}"
                 self.enter_thread(self.thread)
             self.stmt(s.body)
         self.copies = copies
-        if s.kind in SPREAD:
+        if s.kind in THREAD_KINDS:
             self.thread = outer
             self.enter_thread(outer)
         return None
 
-    def combine(self, s: For, extent: str) -> None:
+    def allreduce(self, s: For, extent: str) -> None:
         """Each thread goes on with what the one before has, and the last one gives it to all."""
         variable, outer = self.variable(s.name), self.thread
-        stride = self.shares[s.name].stride
+        stride = self.mappings[s.name].stride
         sums = [self.copies[b] for b in touched_buffers(s.body)[1] if b in self.copies]
         with self.nested(f"for {variable} in range({extent}):"):
             self.forget()
@@ -285,5 +285,5 @@ _STATEMENTS: dict[type, Callable[[_Writer, Any], None]] = {
     Alloc: _Writer.alloc,
     Block: _Writer.block,
     Tile: _Writer.tile,
-    **dict.fromkeys((Arrived, Barrier, Commit, Await), lambda writer, s: None),
+    **dict.fromkeys((MbarrierWait, Barrier, CpAsyncCommit, CpAsyncWait), lambda writer, s: None),
 }

@@ -22,6 +22,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Expr, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.ir.loop.annotations import PARTITION, SHIFT_INWARDS
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     Facts,
@@ -149,12 +150,12 @@ def schedule_windows(
     sch.reorder(*outer, at, *sums, *inner, lane)
     written = _write_out(sch, epilogue, at, tile)
     for loop in () if roles.line else (row, written):
-        sch.annotate(loop, "line", 1)
+        sch.annotate(loop, SHIFT_INWARDS.key, 1)
     for loop in (last, row, vector):
         sch.unroll(loop)
     sch.vectorize(lane)
     for loop in (at, *sums):
-        sch.annotate(loop, "cut", 1)
+        sch.annotate(loop, PARTITION.key, 1)
     sch.decompose_reduction(block.name, (sums or [last])[0])
     sch.set_scope(block.writes[0].buffer, "register")
     _share(sch, block, roles, tile, outer, target)
@@ -369,7 +370,7 @@ def _share(
         vector, inner = sch.split(copy[-1], [None, tile.lanes])
         sch.vectorize(inner)
         for loop in (*copy[-2:-1], vector):
-            sch.annotate(loop, "cut", 1)
+            sch.annotate(loop, PARTITION.key, 1)
         loops = loops[:channels]
     elif padding is not None:
         schedule_injective(sch, padding, target)

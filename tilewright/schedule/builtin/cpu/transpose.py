@@ -18,6 +18,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Select, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     Facts,
@@ -93,7 +94,7 @@ def schedule_transposed(
     sch.unroll(vector)
     sch.unroll(row)
     for loop in (square, row, vector):
-        sch.annotate(loop, "cut", 2)
+        sch.annotate(loop, PARTITION.key, 2)
     sch.vectorize(lane)
     sizes = (rows, squares * lanes), (column, vectors * lanes)
     extents = [typical_extent(it.extent) for it in others]

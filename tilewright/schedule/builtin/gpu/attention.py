@@ -24,8 +24,14 @@ from math import prod
 from tilewright.arith.expr import Load, Var, as_int, const
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.annotations import (
+    MIN_BLOCKS_PER_SM,
+    PERSISTENT,
+    PIPELINE_STAGES,
+    WARP_SPECIALIZED,
+)
 from tilewright.ir.loop.nodes import Block, For, Func, Store
-from tilewright.ir.loop.thread_mapping import APART, AT_ONCE, RESIDENT, WARP_SIZE
+from tilewright.ir.loop.thread_mapping import WARP_SIZE
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.ops.attention.tiled_loops import LANES, PAIR
 from tilewright.schedule.analysis.blocks import facts_of, loop_of, reads_of, reductions
@@ -113,12 +119,13 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
             _deal_out(sch, block, kept, roles)
     grid = _bind_grid(sch, outer)
     if roles.apart:
-        sch.annotate(grid, AT_ONCE, target.multiprocessors)
-        sch.annotate(grid, RESIDENT, 1)
-        sch.annotate(walk.name, APART, APART_STAGES)
+        sch.annotate(grid, PERSISTENT.key, target.multiprocessors)
+        sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
+        sch.annotate(walk.name, PIPELINE_STAGES.key, APART_STAGES)
+        sch.annotate(walk.name, WARP_SPECIALIZED.key, 1)
         return
     ahead = MORE_STAGES if behind or _is_short(walk, roles) else STAGES
-    sch.annotate(walk.name, "stages", ahead)
+    sch.annotate(walk.name, PIPELINE_STAGES.key, ahead)
     if behind:
         _put_together(sch, behind)
 
@@ -329,7 +336,7 @@ def _join_lanes(sch: Schedule, block: Block) -> None:
     sch.reorder(y, row, half, lane)
     for loop in (y, row):
         sch.bind(loop, "thread")
-    sch.bind(lane, "combine")
+    sch.bind(lane, "allreduce")
     sch.unroll(half)
     sch.set_scope(block.writes[0].buffer, "register")
 

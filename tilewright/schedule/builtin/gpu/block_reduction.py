@@ -5,7 +5,7 @@
       for step
         thread (lane): x[pieces]                     registers, 16 bytes at once, some ahead
         thread (lane): s += x[pieces]
-      combine (lanes): y = sum of s
+      allreduce (lanes): y = sum of s
 
 What is read is not kept: a sum may have any number of terms, and of axes.
 """
@@ -90,7 +90,7 @@ def schedule_stream(sch: Schedule, name: str, plan: StreamPlan) -> None:
         *ones, columns = sch.compute_at(copy, step)
         _copy(sch, ones, columns, plan)
     *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
-    sch.bind(left, "combine")
+    sch.bind(left, "allreduce")
     _bind_all(sch, [*numbering, one])
     sch.bind(grid, "grid")
 

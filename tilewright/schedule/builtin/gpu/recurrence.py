@@ -7,7 +7,7 @@
         thread (row, unit):        ahead = inputs[t]
         thread:                    near = state                shared, 16 bytes at a time
         thread (gate, unit, lane): part[row] += near[row, piece] * held[piece]
-        combine (lanes):           sums[row, gate, unit] = part[row]
+        allreduce (lanes):         sums[row, gate, unit] = part[row]
         thread (row, unit):        state, outputs = formulas(sums, ahead)
 
 Where there are several steps, and multiprocessors have room for all weights, each stays with its
@@ -23,8 +23,8 @@ from math import gcd
 
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.annotations import GRID_SYNC
 from tilewright.ir.loop.nodes import Block, For, Func, Iter
-from tilewright.ir.loop.thread_mapping import STAYING
 from tilewright.ir.loop.walk import blocks, find_loop
 from tilewright.schedule.analysis.blocks import (
     facts_of,
@@ -124,7 +124,7 @@ def schedule_steps(sch: Schedule, steps: For, constants: frozenset[str], target:
         else:
             _schedule_sum(sch, block, after, target, stays)
     if stays:
-        sch.annotate(steps.name, STAYING, 1)
+        sch.annotate(steps.name, GRID_SYNC.key, 1)
 
 
 def _schedule_states(sch: Schedule, states: list[Block]) -> None:
@@ -208,7 +208,7 @@ def _share_sum(sch: Schedule, block: Block, threads: list[str], inner: list[str]
     once = as_int(find_loop(sch.func, inner[0]).extent) == 1
     for loop in inner if once else inner[1:]:
         sch.unroll(loop)
-    sch.bind(own_loops(sch, facts_of(sch.func).block(name))[-1], "combine")
+    sch.bind(own_loops(sch, facts_of(sch.func).block(name))[-1], "allreduce")
     _bind_all(sch, name, row)
 
 

@@ -6,7 +6,7 @@ of it stays in the registers of these threads from the first stage to the last, 
     grid: rows
       thread (row, lane): x[pieces]                    registers, 16 bytes at once
       thread (row, lane): peak.rf = max(x[pieces])
-      combine (lanes):    peak = max(peak.rf)          every thread has it
+      allreduce (lanes):  peak = max(peak.rf)          every thread has it
       thread (row, lane): e[pieces] = exp(x[pieces] - peak)
       ...
 
@@ -163,7 +163,7 @@ def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowPlan, wide: set[s
     readers = {b.name for b in facts.blocks if summed in {x.buffer for x in reads_of(b)}}
     sch.set_scope(summed, "register" if readers <= wide | {partial} else "shared")
     *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
-    sch.bind(left, "combine")
+    sch.bind(left, "allreduce")
     _bind_all(sch, numbering)
 
 

@@ -46,4 +46,4 @@ def test_loops_are_marked() -> None:
         sch = Schedule(func)
         mark_edges(sch, "y", _row(rows), 8, 1, ["i"])
         (loop,) = loops(sch.func.body)
-        assert dict(loop.annotations).get("edge", 0) == marked
+        assert dict(loop.annotations).get("edge_rows", 0) == marked

@@ -64,7 +64,7 @@ def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
 
     result = schedule_func(func, constants, target, decide)
     assert _groups(str(result.trace)) == (3, 16)
-    assert '"edge", 1)' in str(result.trace)
+    assert '"edge_rows", 1)' in str(result.trace)
     arrays = sample(result.func, {})
     expected = {name: array.copy() for name, array in run(func, arrays, {}).items()}
     for name, found in run(finalize(result.func, target), arrays, {}).items():

@@ -77,9 +77,9 @@ def test_very_long_sums_are_cut_twice(
 def test_only_very_long_sums_are_wide() -> None:
     for depth, wide in ((256, False), (768, True)):
         (result,) = scheduled(_dense(5, 24, depth), TARGETS[0])
-        waiting = [b for b in buffers(result.func).values() if b.scope == "waiting"]
-        assert any(b.dtype == F16 for b in waiting)
-        assert any(b.dtype == F32 for b in waiting) == wide
+        volatile = [b for b in buffers(result.func).values() if b.scope == "volatile"]
+        assert any(b.dtype == F16 for b in volatile)
+        assert any(b.dtype == F32 for b in volatile) == wide
 
 
 @pytest.mark.parametrize("sizes", [(1, 9, 3), (5, 17, 40), (6, 8, 63)])

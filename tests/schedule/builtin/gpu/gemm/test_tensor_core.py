@@ -21,7 +21,7 @@ from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, F16, F32, I8, I32, U8, DType
 from tilewright.driver.artifact.packed_weights import pack
 from tilewright.finalize.gpu.pipeline import finalize_gpu
-from tilewright.finalize.gpu.storage_scope import ALIGNED
+from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func, Store, Tile
 from tilewright.ir.loop.walk import buffers, loops, statements
@@ -83,7 +83,7 @@ def on_threads(
     arrays: dict[str, np.ndarray] | None = None,
 ) -> None:
     """What is emitted, by threads of this machine, computes what the loops do."""
-    plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+    plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
     arrays = arrays or sample(func, sizes)
     expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
     own = {p.name: aligned(evaluate(p.shape[0], sizes), p.dtype.numpy) for p in plain.params}
@@ -171,7 +171,7 @@ def test_a_thread_writes_eight_neighbours_at_once(monkeypatch: pytest.MonkeyPatc
 
     def written(order: str, columns: int) -> set[int]:
         _, scheduled = the_kernel(dense(256, columns, 64, BF16, order))
-        plain = finalized(replace(scheduled, annotations=(ALIGNED,)))
+        plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
         stores = (s for _, s in statements(plain.body) if isinstance(s, Store))
         return {s.value.lanes for s in stores if s.buffer == plain.outputs[0]}
 
@@ -259,7 +259,7 @@ def test_kernels_assemble_without_spills(
 
 def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
     """Nothing is spilled, and a multiprocessor has room for a block."""
-    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED,)), target)
+    plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), target)
     module = ModuleText()
     emit_launches(module, plain, ())
     text = compile_object(module.text(), target).decode()
@@ -288,7 +288,9 @@ def test_small_products_side_by_side_take_little_room() -> None:
     x = b.input("x", tensor(F16, 3, 27, 64))
     turned = b.add("transpose", x, attrs=make_attrs("transpose", {"perm": (0, 2, 1)}))
     func, scheduled = the_kernel(b.graph(b.add("matmul", x, turned)))
-    (stages,) = (dict(f.annotations)["stages"] for f in loops(scheduled.body) if f.annotations)
+    (stages,) = (
+        dict(f.annotations)["pipeline_stages"] for f in loops(scheduled.body) if f.annotations
+    )
     assert stages == 2
     on_threads(func, scheduled, {})
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.arith.affine import factors, to_affine
 from tilewright.arith.expr import Expr, as_int
+from tilewright.ir.loop.annotations import EDGE_ROWS
 from tilewright.ir.loop.nodes import Iter
 from tilewright.schedule.schedule import Schedule
 
@@ -21,7 +22,7 @@ def mark_edges(
     """Let the last tile of a block have fewer rows where the others would be much for nothing."""
     edge = choose_edge(sch, name, row, tile_rows, least)
     for loop in loops if edge else ():
-        sch.annotate(loop, "edge", edge)
+        sch.annotate(loop, EDGE_ROWS.key, edge)
 
 
 def choose_edge(sch: Schedule, name: str, row: Iter | None, tile_rows: int, least: int) -> int:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.arith.expr import as_int
+from tilewright.ir.loop.annotations import EDGE_ROWS
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
     facts_of,
@@ -228,6 +229,6 @@ def schedule_partial(
     sch.reorder(*loops[:cuts], *own.values(), *sums, *steps, *rows, vector, lane)
     in_vectors(sch, *steps, *rows, vector, lane)
     for loop in rows if edge else ():
-        sch.annotate(loop, "edge", edge)
+        sch.annotate(loop, EDGE_ROWS.key, edge)
     sch.decompose_reduction(partial, sums[0])
     sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")

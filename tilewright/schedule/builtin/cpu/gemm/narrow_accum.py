@@ -21,6 +21,7 @@ from dataclasses import replace
 from math import prod
 
 from tilewright.arith.expr import as_int
+from tilewright.ir.loop.annotations import EDGE_ROWS
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.ops.accumulation import F16_MAX_TERMS, accumulation_chunk
@@ -113,7 +114,7 @@ def schedule_brief(
     in_vectors(sch, *written, *sch.split(last, [None, tile.lanes]))
     _mark(sch, (*rows, *written), edge)
     sch.decompose_reduction(block.name, blocks)
-    sch.set_scope(block.writes[0].buffer, "waiting" if depth.part else "register")
+    sch.set_scope(block.writes[0].buffer, "volatile" if depth.part else "register")
     if is_shared(sch, block.name, work(block)):
         share(sch, block.name, outer)
 
@@ -134,7 +135,7 @@ def _cut(sch: Schedule, block: Block, tile: RegisterTile, depth: Depth) -> str:
 
 def _mark(sch: Schedule, rows: Sequence[str], edge: int) -> None:
     for loop in rows if edge else ():
-        sch.annotate(loop, "edge", edge)
+        sch.annotate(loop, EDGE_ROWS.key, edge)
 
 
 def _take_turns(sch: Schedule, name: str, tile: RegisterTile) -> tuple[str, ...]:
@@ -184,7 +185,7 @@ def _schedule_part(
     _schedule_block(sch, block, inner, blocks, axes, tile, edge)
     sch.narrow_sum(partial)
     sch.decompose_reduction(partial, blocks)
-    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "waiting")
+    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "volatile")
 
 
 def _schedule_block(

@@ -21,6 +21,7 @@ from math import prod
 from tilewright.arith.expr import Binary, Load, Var, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
+from tilewright.ir.loop.annotations import VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
@@ -316,7 +317,7 @@ def _schedule_packing(
     if is_shared(sch, block.name, work(block)):
         shared = sch.fuse(*batch, outer) if batch else outer
         sch.parallel(shared)
-        sch.annotate(shared, "whole", 1)
+        sch.annotate(shared, VERSIONED.key, 1)
 
 
 def _pad(sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, together: int = 1) -> None:

@@ -21,8 +21,8 @@ from functools import partial
 from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
-from tilewright.ir.loop.thread_mapping import RESIDENT
 from tilewright.schedule.analysis.blocks import (
     facts_of,
     flat_index,
@@ -92,14 +92,14 @@ def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
     sch.bind(grid, "grid")
     lean = left.order == "km" and left.pieces and right.pieces
     # Words that move one by one, and rows along the depth, take more registers.
-    sch.annotate(grid, RESIDENT, tile.resident if lean else max(1, tile.resident - 1))
+    sch.annotate(grid, MIN_BLOCKS_PER_SM.key, tile.resident if lean else max(1, tile.resident - 1))
     _copy_tile(sch, f"{name}.left", k0, left, tile)
     _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
     sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
     write = _write_rows if _writes_rows(sch, reader) else _write_tile
     write(sch, reader, grid, rows, columns)
-    sch.annotate(k0, "stages", STAGES)
+    sch.annotate(k0, PIPELINE_STAGES.key, STAGES)
 
 
 def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:

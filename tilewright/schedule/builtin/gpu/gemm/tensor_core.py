@@ -20,8 +20,16 @@ from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.annotations import (
+    MIN_BLOCKS_PER_SM,
+    PERSISTENT,
+    PINGPONG,
+    PIPELINE_STAGES,
+    STREAM_K,
+    WARP_SPECIALIZED,
+)
 from tilewright.ir.loop.nodes import Buffer, Iter, Store
-from tilewright.ir.loop.thread_mapping import APART, AT_ONCE, FRAGMENT, GROUPS, RESIDENT, SHARES
+from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import loops, loops_above
 from tilewright.schedule.analysis.blocks import (
     Facts,
@@ -122,12 +130,14 @@ def _schedule_tiles(
     for buffer in _read_ahead(facts_of(sch.func), reader, tile, _free_words(tile, target)):
         sch.hold(reader, buffer, "register")
     if tile.staying:
-        sch.annotate(grid, SHARES if tile.shares else AT_ONCE, target.multiprocessors)
-        sch.annotate(grid, GROUPS, tile.staying)
-        sch.annotate(grid, RESIDENT, 1)
-        sch.annotate(k0, APART, tile.stages)
+        blocks = STREAM_K if tile.shares else PERSISTENT
+        sch.annotate(grid, blocks.key, target.multiprocessors)
+        sch.annotate(grid, PINGPONG.key, tile.staying)
+        sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
+        sch.annotate(k0, PIPELINE_STAGES.key, tile.stages)
+        sch.annotate(k0, WARP_SPECIALIZED.key, 1)
     else:
-        sch.annotate(k0, "stages", _stages(sch, k0, tile))
+        sch.annotate(k0, PIPELINE_STAGES.key, _stages(sch, k0, tile))
 
 
 def _stages(sch: Schedule, step: str, tile: MatrixTile) -> int:
