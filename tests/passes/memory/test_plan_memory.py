@@ -87,15 +87,12 @@ def test_any_lives(rows: list[tuple[int, int, int]]) -> None:
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 8), st.integers(0, 3)), max_size=15),
     st.integers(0, 300),
 )
-def test_small_ones_share_with_none(rows: list[tuple[int, int, int]], no_reuse_up_to: int) -> None:
+def test_small_ones_share_with_none(rows: list[tuple[int, int, int]], limit: int) -> None:
     lives = [LiveRange(f"b{i}", const(s), f, f + d) for i, (s, f, d) in enumerate(rows)]
-    plan = plan_memory(lives, no_reuse_up_to)
+    plan = plan_memory(lives, limit)
     places = {name: as_int(offset) for name, offset in plan.offsets.items()}
     sizes = {b.name: as_int(b.size) for b in lives}
-    always = [
-        LiveRange(b.name, b.size, 0, 99) if 0 < sizes[b.name] <= no_reuse_up_to else b
-        for b in lives
-    ]
+    always = [LiveRange(b.name, b.size, 0, 99) if 0 < sizes[b.name] <= limit else b for b in lives]
     _check(always, places, sizes, plan.peak)
     assert plan.peak >= plan.lower_bound == plan_memory(lives).lower_bound
 

@@ -5,9 +5,9 @@
                                                  %2 = slice(%0) {1:2, ...}
 
 Queries, keys and values are such products. Launches that need not wait for each other run side by
-side anyway; as one they have larger tiles, and read or turn their left operand once. Each lies in
-one piece, so that `eliminate_concat` makes the slices views. Constants that are added to the products
-are stacked as well.
+side anyway; as one they have larger tiles, and read or transpose their left operand once. Each lies
+in one piece, so that `eliminate_concat` makes the slices views. Constants that are added to the
+products are stacked as well.
 
 All of them depend on the same value and on constants, never on each other, so that they can be
 computed where the first one was.

@@ -4,8 +4,8 @@
       →
     %y = attend(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
 
-Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form: it is part
-of this. Queries keep their own tile where a mask tells one of them from another.
+Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form: it is
+part of this. Queries keep their own tile where a mask tells one of them from another.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class MemoryPlan:
 
 
 def plan_memory(buffers: Sequence[LiveRange], no_reuse_up_to: int = 0) -> MemoryPlan:
-    """Place every buffer; one that is known to have at most `no_reuse_up_to` bytes shares them with none.
+    """Place every buffer; one of at most `no_reuse_up_to` bytes shares them with no other.
 
     What shares no bytes may be computed in another order, and at the same time.
     """

@@ -4,11 +4,11 @@
     relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
 
 Products come first; what is computed from their results follows as long as its operator stands in
-`FOLLOW_LIST`, so that values travel between kernels in f16. Everything else takes and gives f32: what
-has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that nobody
-reads any more are removed later. Operators whose formulas need more than one rounding compute in
-f32 inside. Each product has a line in the report. A processor must have vectors that compute in
-f16; a GPU multiplies matrices of both types and sums in f32.
+`FOLLOW_LIST`, so that values travel between kernels in f16. Everything else takes and gives f32:
+what has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that
+nobody reads any more are removed later. Operators whose formulas need more than one rounding
+compute in f32 inside. Each product has a line in the report. A processor must have vectors that
+compute in f16; a GPU multiplies matrices of both types and sums in f32.
 """
 
 from __future__ import annotations
