@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from revision import sentence
 from tables import cell, details, markdown, milliseconds
 
 HERE = Path(__file__).parent
@@ -248,6 +249,7 @@ def introduction(report: Mapping[str, Any]) -> str:
         "The error is relative to an output's largest magnitude, against "
         f"{' or '.join(references)}.",
         f"Other processes used {others:.0%} of a core at most.",
+        sentence(report["machine"].get("commit")),
     ]
     return " ".join(sentences)
 

@@ -201,6 +201,10 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure the parts that are asked for; write figures and page."""
     given = arguments()
+    sys.path[:0] = [str(HERE), str(HERE.parent)]
+    from page import page
+    from revision import commit
+
     end = time.monotonic() + given.seconds
     figures = json.loads(given.json.read_text()) if given.json.exists() else {"parts": {}}
     logs = given.logs or Path(tempfile.mkdtemp())
@@ -216,16 +220,13 @@ def main() -> None:
 
     for names in side_by_side(name for name in given.parts or PARTS if name != "page"):
         if time.monotonic() < end:
-            figures.update(machine=machine(), date=str(datetime.date.today()))
+            figures.update(machine=machine(), date=str(datetime.date.today()), commit=commit())
             with ThreadPoolExecutor(len(names)) as pool:
                 try:
                     list(pool.map(one, names))
                 except BaseException:
                     STOPPED.set()
                     raise
-    sys.path.insert(0, str(HERE))
-    from page import page
-
     given.page.write_text(page(figures))
 
 

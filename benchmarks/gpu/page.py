@@ -11,8 +11,8 @@ HEAD = """# On a GPU
 
 <!-- Written by benchmarks/gpu/all.py; run it on a machine with a GPU to renew. -->
 
-On {machine}, {date}. Times are milliseconds of one replay of a captured graph, medians between two
-events; operands of kernels rotate through more memory than the L2 has. A ratio is the best peer's
+On {machine}, {date}. {commit} Times are milliseconds of one replay of a CUDA graph, medians between
+two events; operands of kernels rotate through more memory than L2 has. A ratio is the best peer's
 time to ours: above one, ours is faster.
 """
 # What a ratio is to be at least, by table.
@@ -31,14 +31,14 @@ TIMES = (
     ("Inductor, graph", "inductor", "ms"),
     ("JAX", "jax", "ms"),
 )
-MODELS = """Eager and Inductor are timed as calls and captured as a graph; JAX's time is that of one
-call among many under way. In fp16 a module's weights, inputs and results are f16 for every engine;
-ours has its batch norms folded before they are rounded. Models that are ONNX files, which torch has
-no module of, take and give f32, and ours rounds inside.
-DLRM's batch counts 128 examples. Errors are the largest difference from f64, relative to the
-largest result; of ONNX files from ONNX Runtime's results in f32, and in fp16 called wrong if they
-are more than twice as large as ONNX Runtime's own when its weights alone are rounded. Weights are
-random but for those files.
+MODELS = """Eager and Inductor are timed as calls and as a CUDA graph between events; JAX by
+the host's clock, as one call among many in flight. In fp16 a module's weights, inputs and results
+are f16 for every engine; ours has its batch norms folded before they are rounded. Models that are
+ONNX files, which torch has no module of, take and give f32, and ours rounds inside. DLRM's batch
+counts 128 examples. Errors are the largest difference from f64, relative to the largest result; of
+ONNX files from ONNX Runtime's results in f32, and in fp16 called wrong if they are more than twice
+as large as ONNX Runtime's own when its weights alone are rounded. Weights are random but for those
+files.
 """
 COMPILING = {
     "cold": """## Seconds to compile
@@ -52,11 +52,17 @@ With all processors to itself, and empty caches:
 def page(figures: Figures) -> str:
     """The whole page."""
     parts = {name: part["figures"] for name, part in figures["parts"].items()}
-    texts = [HEAD.format(machine=figures.get("machine") or "a GPU", date=figures.get("date", ""))]
+    machine, date = figures.get("machine") or "a GPU", figures.get("date", "")
+    texts = [HEAD.format(machine=machine, date=date, commit=_commit(figures))]
     for make in (_kernels, _products, _attention, _models, _compiling, _shapes, _sanitized, _leaks):
         texts += make(parts)
     texts += _unfinished(figures["parts"])
     return "\n".join(texts)
+
+
+def _commit(figures: Figures) -> str:
+    found = figures.get("commit")
+    return f"Commit {found}." if found else "The commit was not recorded."
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -80,7 +86,7 @@ def _kernels(parts: Figures) -> Iterator[str]:
     found = {n: r for n, r in parts.get("rows", {}).items() if "ms" in r}
     if not found:
         return
-    yield "## Kernels bound by memory, and products in f32\n"
+    yield "## Memory-bound kernels, and GEMM in f32\n"
     names = ("tilewright", "eager", "inductor", "copy")
     heads = ("", "ours", "eager", "Inductor", "a copy of as much", "share of it", "ratio", "error")
     yield table(
@@ -119,7 +125,7 @@ def _beside_torch(found: Figures, bar: float) -> Iterator[str]:
 
 def _products(parts: Figures) -> Iterator[str]:
     if parts.get("products"):
-        yield "## Products on tensor cores, beside cuBLAS\n"
+        yield "## GEMM on tensor cores, beside cuBLAS\n"
         yield from _beside_torch(parts["products"], BARS["products"])
 
 
@@ -220,8 +226,8 @@ def _shapes(parts: Figures) -> Iterator[str]:
     for kind, row in parts.get("shapes", {}).items():
         counted[kind] = row["right"], row["right"] + len(row["wrong"])
     for part, word in (
-        ("products", "products, 16 bits"),
-        ("integers", "products, 8 bits"),
+        ("products", "GEMM, 16 bits"),
+        ("integers", "GEMM, 8 bits"),
         ("attention", "attention, 16 bits"),
     ):
         found = parts.get(part, {}).get("shapes", {})
