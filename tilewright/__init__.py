@@ -10,32 +10,53 @@ Names are resolved on first use, so that loading a saved model imports no compil
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.core.errors import (
+        CodegenError,
+        ConfigError,
+        Error,
+        ExecutionError,
+        FrontendError,
+        LoweringError,
+        PassError,
+        ScheduleError,
+        TuneError,
+        TypeCheckError,
+        UnsupportedError,
+        VerifyError,
+    )
+    from tilewright.driver.compile import compile
+    from tilewright.driver.load import load
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "compile": "tilewright.driver.compile",
-    "load": "tilewright.driver.load",
-    "Error": "tilewright.core.errors",
-    "FrontendError": "tilewright.core.errors",
-    "TypeCheckError": "tilewright.core.errors",
-    "VerifyError": "tilewright.core.errors",
-    "PassError": "tilewright.core.errors",
-    "ScheduleError": "tilewright.core.errors",
-    "LoweringError": "tilewright.core.errors",
-    "CodegenError": "tilewright.core.errors",
-    "ExecutionError": "tilewright.core.errors",
-    "TuneError": "tilewright.core.errors",
-    "ConfigError": "tilewright.core.errors",
-    "UnsupportedError": "tilewright.core.errors",
-}
-
-__all__ = sorted(_PUBLIC)
+__all__ = [
+    "CodegenError",
+    "ConfigError",
+    "Error",
+    "ExecutionError",
+    "FrontendError",
+    "LoweringError",
+    "PassError",
+    "ScheduleError",
+    "TuneError",
+    "TypeCheckError",
+    "UnsupportedError",
+    "VerifyError",
+    "compile",
+    "load",
+]
+_HOMES = {"compile": "tilewright.driver.compile", "load": "tilewright.driver.load"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its home."""
-    if name not in _PUBLIC:
+    if name not in __all__:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    return getattr(import_module(_HOMES.get(name, "tilewright.core.errors")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,12 +15,15 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx.backend.test import BackendTest
+from onnx.backend.test import BackendTest, runner
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
 
 from tilewright.compat.onnx_backend import TilewrightBackend
 
@@ -42,6 +45,14 @@ KINDS = {
 }
 
 
+@cache
+def loaded_cases(*, kind: str) -> list[TestCase]:
+    """ONNX's cases of one kind; making them takes many seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # making the cases overflows here and there
+        return list(load_model_tests(kind=kind))
+
+
 class _Tests(BackendTest):
     """ONNX's runner, that takes a scalar in a sequence for a sequence itself, without that."""
 
@@ -58,14 +69,13 @@ class _Tests(BackendTest):
                 super().assert_similar_outputs([expected], [found], rtol, atol, model_dir)
 
 
+@cache
 def backend_cases(module: str) -> dict[str, type[unittest.TestCase]]:
     """The classes of ONNX's tests for the processor, as if `module` had them."""
     # the runner keeps inputs of its whole models in a folder
     os.environ.setdefault("ONNX_MODELS", tempfile.mkdtemp(prefix="onnx-models-"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases overflows here and there
-        tests = _Tests(TilewrightBackend, module)
-    classes: dict[str, type[unittest.TestCase]] = tests.test_cases
+    runner.load_model_tests = loaded_cases
+    classes: dict[str, type[unittest.TestCase]] = _Tests(TilewrightBackend, module).test_cases
     for cases in classes.values():
         for name in [name for name in vars(cases) if name.endswith("_cuda")]:
             delattr(cases, name)

@@ -25,6 +25,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         dump_dir=Path.cwd() / "tw-dump",
         print_after=(),
         verify=1,
+        log="",
         time=False,
         override_dir=None,
         seed=0,

@@ -17,6 +17,7 @@ import click
 from tilewright import __version__
 from tilewright.cli.lazy_group import LazyGroup
 from tilewright.core.errors import Error
+from tilewright.core.log import show_log
 
 INTERRUPTED = 130
 
@@ -53,6 +54,7 @@ class CommandGroup(LazyGroup):
         given, debug = _without_debug(sys.argv[1:] if args is None else args)
 
         def command() -> object:
+            show_log()
             name = prog_name or "tilewright"
             result = click.Group.main(self, given, name, complete_var, False, **extra)
             sys.stdout.flush()  # a full disk shows here, while it can still be reported

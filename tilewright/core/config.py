@@ -96,6 +96,8 @@ SWITCHES = (
            "print the program after these passes, or after `all`"),
     Switch("TW_VERIFY", _number(int, "0 | 1 | 2", 0, 2), "1",
            "check the program: never, after each stage, after each pass and schedule step"),
+    Switch("TW_LOG", _choice("", "debug", "info", "warning"), "",
+           "show what the package logs from this level on, on standard error"),
     Switch("TW_TIME", _flag("0", "1"), "0",
            "print how long each stage and pass took, on standard error"),
     Switch("TW_OVERRIDE_DIR", _optional(_DIRECTORY), "",
@@ -128,6 +130,7 @@ class Config:
     dump_dir: Path
     print_after: tuple[str, ...]
     verify: int
+    log: str
     time: bool
     override_dir: Path | None
     seed: int

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import logging
 import os
 import re
 import time
@@ -26,6 +27,7 @@ from tilewright.core.atomic_write import TEMPORARY, atomic_write, write_error
 from tilewright.core.config import config
 from tilewright.core.errors import ConfigError
 
+_LOG = logging.getLogger(__name__)
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,199}")
 _ABANDONED_AFTER = 24 * 3600.0
 _MEMO_FROM = 8 << 20
@@ -79,7 +81,9 @@ class DiskCache:
     def get_or_put(self, key: str, write: Callable[[Path], object], timeout: float = 600) -> Path:
         """The file of `key`, made by `write` if it is missing, by one process at a time."""
         if (found := self.get(key)) is not None:
+            _LOG.debug("hit: %s", key)
             return found
+        _LOG.debug("miss: %s", key)
         with self.lock(key, timeout):
             return self.get(key) or self.put(key, write)
 
@@ -112,6 +116,7 @@ class DiskCache:
             if total <= self.limit:
                 break
             if entry.path != keep:
+                _LOG.debug("evicted: %s, %d bytes", entry.path.name, entry.size)
                 _remove(entry.path)
                 total -= entry.size
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -137,6 +138,27 @@ class CompiledModel(ABC):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled model holds its code and weights, and is opened anew where it is unpickled."""
+        return type(self)._reopened, (self._container, self.threads)
+
+    @classmethod
+    def _reopened(cls, container: Container, threads: int) -> Self:
+        model = cls(container)
+        model.set_threads(threads)
+        return model
+
+    def _repr_html_(self) -> str:
+        """The model as notebooks show it: what goes in and out, for which machine."""
+        manifest = self._container.manifest
+        machine = f"{manifest['target'].get('cpu', '')}, {manifest.get('precision', 'f32')}"
+        rows = [("input", str(port)) for port in self.inputs]
+        rows += [("output", str(port)) for port in self.outputs]
+        rows += [("machine", machine), ("kernels", str(len(manifest["kernels"])))]
+        rows += [("weights", f"{self._container.weights.nbytes:,} bytes")]
+        cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table>{cells}</table>"
 
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))

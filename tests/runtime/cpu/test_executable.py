@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from tests.runtime.fake_model import arguments, container, expected
 from tilewright.core.dtypes import dtype
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Port
+from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.roofline.roofline import Level, Roofs
 
@@ -40,6 +43,23 @@ def test_ports(model: Executable) -> None:
     assert repr(model) == (
         "<Executable (x: f32[N, 3], z: f32[N]) -> (y: f32[N, 3], s: f32[2 * N])>"
     )
+
+
+def test_pickling(model: Executable, tmp_path: Path) -> None:
+    model.set_threads(3)
+    with pickle.loads(pickle.dumps(model)) as copy, deepcopy(model) as deep:
+        for other in (copy, deep):
+            assert (repr(other), other.threads) == (repr(model), 3)
+            check(other, 7)
+    with Executable(read_container(model.save(tmp_path / "saved.tw"))) as mapped:
+        with pickle.loads(pickle.dumps(mapped)) as copy:
+            check(copy, 5)
+
+
+def test_notebooks_show_what_goes_in_and_out(model: Executable) -> None:
+    html = model._repr_html_()
+    assert html.count("<tr>") == len(model.inputs) + len(model.outputs) + 3
+    assert "x: f32[N, 3]" in html
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 1000, 3])
