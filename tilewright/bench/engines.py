@@ -21,6 +21,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from tilewright.driver.segmented.model import SegmentedModel
+    from tilewright.runtime.model import CompiledModel
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -85,7 +86,7 @@ def tilewright(job: Job, **options: Any) -> Session:
     from tilewright.runtime.roofline.roofline import Roofs
 
     path = str(job.model)
-    model: Executable | SegmentedModel
+    model: CompiledModel | SegmentedModel
     if path.endswith(".tw"):
         model = tw.load(path)
         model.set_threads(job.threads)

@@ -119,9 +119,9 @@ def test_only_kernels_that_wait_by_themselves_begin_early(
     device, _ = gpu
     given: list[bool] = []
     for name in ("launch", "edges"):
-        real = getattr(driver.layouts, name)
+        real = getattr(driver.driver_structs, name)
         monkeypatch.setattr(
-            driver.layouts, name, lambda *a, real=real: (given.append(a[-1]), real(*a))[1]
+            driver.driver_structs, name, lambda *a, real=real: (given.append(a[-1]), real(*a))[1]
         )
     for early in (True, False):
         function = device.function(1, "softmax", early)
