@@ -1,6 +1,8 @@
 # make demo    compile a real model and compare it with ONNX Runtime
 # make test    everything CI checks: format, lint, types, layers, the site, tests
-# make lint    the same without the tests
+# make quick   the tests that a change is tried with first: under two minutes on two cores
+# make slow    what is too long for CI; whoever changes a room runs its slow tests (ROOM=tests/codegen)
+# make lint    what CI checks without the tests
 # make conformance   ONNX's own backend tests: the table of what passes, in docs/results/conformance.md
 # make bench   measure beside the other engines, write the tables of the READMEs and docs/results/speed.md
 #              (over an hour; MODELS= and PEERS= choose); what a run that was broken off has measured
@@ -29,14 +31,27 @@ KERNEL_PEERS = onnxruntime,openvino,torch,torch-frozen
 NARROW := $(if $(filter aarch64 arm64,$(shell uname -m)),fp16,bf16)
 ROUNDS = --rounds 4 --resume
 
+PYTEST = -n auto --maxprocesses=2 --hypothesis-profile=ci
+# The rules of the house, the IRs, graph passes and primitives, and one model from end to end.
+QUICK = $(wildcard tests/test_*.py) tests/core \
+  tests/arith tests/ir tests/lower tests/target tests/methods tests/passes \
+  tests/schedule/primitives tests/driver/test_compile.py
+
 .DELETE_ON_ERROR:
-.PHONY: demo test lint conformance bench kernels-diff kernels-update docs site clean
+.PHONY: demo test quick slow lint conformance bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
 
 test: lint site
-	$(BIN)/pytest -n auto --maxprocesses=2 --hypothesis-profile=ci -m 'not slow'
+	$(BIN)/pytest $(PYTEST) -m 'not slow'
+
+quick: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/pytest $(PYTEST) -m 'not slow' $(QUICK)
+
+slow: $(VENV)/.stamp-dev
+	$(BIN)/pytest $(PYTEST) -m slow $(ROOM)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
