@@ -272,7 +272,7 @@ _MODELS = (
         "built-in operator.",
         files=("tilewright/ops/op.py", "tilewright/ops/elementwise/define.py"),
         missing="registration without editing the table",
-        command="python docs/scripts/blocks.py --check docs/howto/add-an-operator.md",
+        command="python -m pytest tests/docs/test_howto_diffs.py",
     ),
     Method(
         "Unknown shapes",
