@@ -10,7 +10,7 @@ from typing import Any
 from revision import commit
 
 from tilewright.runtime.roofline.roofline import machine_roofs
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 PACKAGES = (
     *("tilewright", "onnxruntime", "openvino", "torch", "jax"),

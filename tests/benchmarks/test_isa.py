@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.target.cpu import resolve
+from tilewright.target.registry import resolve_cpu
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -23,7 +23,7 @@ def test_a_limit_reaches_processes_started_later(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, "")  # so that it is put back
     assert isa.limited_target() == "native"
     isa.limit_to("avx2")
-    assert "+avx2" in resolve(isa.limited_target()).features
+    assert "+avx2" in resolve_cpu(isa.limited_target()).features
     engines = [sys.executable, str(BENCHMARKS / "engines.py")]
     environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent)}
     there = subprocess.check_output(engines, text=True, env=environment).split()

@@ -16,7 +16,7 @@ import pytest
 
 from tilewright.core.config import override
 from tilewright.driver.compiler import Timings, lower_to_graph
-from tilewright.target.cpu import resolve
+from tilewright.target.registry import resolve_cpu
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NODES = 60
@@ -40,7 +40,7 @@ def calls_of_compiling(model: onnx.ModelProto) -> int:
         nonlocal count
         count += event == "call"
 
-    target = resolve("aarch64")
+    target = resolve_cpu("aarch64")
     with override(verify=1):
         sys.setprofile(note)
         try:

@@ -21,7 +21,7 @@ from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import expressions, loops
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -22,12 +22,14 @@ from tilewright.ir.tensor.nodes import Program
 from tilewright.lower.collapse_dims import collapse
 from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.target.cpu import NAMED, Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 Run = Callable[[dict[str, np.ndarray], dict[str, int]], None]
 
 
-def _plain(program: Program, target: Target) -> Func:
+def _plain(program: Program, target: CpuTarget) -> Func:
     scheduled = schedule_func(program_func(collapse(program)), frozenset(), target)
     return finalize(scheduled.func, target)
 
@@ -67,5 +69,5 @@ def test_machine_code(seed: int, outputs: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_wide_vectors(seed: int) -> None:
     program = random_program(seed, 1)
-    plain = _plain(program, NAMED["x86-64-v4"])
+    plain = _plain(program, CPUS["x86-64-v4"])
     _compare(program, plain, lambda arrays, sizes: run_func(plain, arrays, sizes))

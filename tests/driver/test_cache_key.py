@@ -11,9 +11,9 @@ from tilewright.core.disk_cache import DiskCache
 from tilewright.core.errors import FrontendError
 from tilewright.driver.cache_key import compiler_fingerprint, model_key
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.target.cpu import resolve
+from tilewright.target.registry import resolve_cpu
 
-X86, ARM = resolve("x86-64-v3"), resolve("aarch64")
+X86, ARM = resolve_cpu("x86-64-v3"), resolve_cpu("aarch64")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.manager import PassLog, run_passes
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -44,7 +44,7 @@ def test_channels_are_last_where_matrices_read_them(precision, dtype):
     weights = g.constant(np.ones((16, 8, 3, 3), dtype.numpy))
     values = {"strides": (1, 1), "pads": (1,) * 4, "dilations": (1, 1)}
     graph = g.graph(g.add("conv", x, weights, attrs=make_attrs("conv", values)))
-    after = run_passes(graph, graph_passes(precision, resolve("cuda"), PassLog())[:-1])
+    after = run_passes(graph, graph_passes(precision, resolve_gpu("cuda"), PassLog())[:-1])
     (layout,) = (n.attrs.layout for n in after.nodes if n.op == "conv")
     wide = precision == "f32" and dtype is F32
     assert layout == ("channels_first" if wide else "channels_last")

@@ -27,7 +27,8 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.target.cpu import NAMED, host
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 
 def _model(rows: int = 40, width: int = 96, filters: int = 72) -> Graph:
@@ -108,7 +109,7 @@ def test_what_each_machine_does(target: str, rules: set[str]) -> None:
     }
     assert rules <= found
     assert len(timings.passes.notes) == 2
-    assert rounds_natively(build.target, build.precision) == NAMED[target].rounds_to_bf16
+    assert rounds_natively(build.target, build.precision) == CPUS[target].rounds_to_bf16
 
 
 def test_the_report_says_what_runs_in_which_precision() -> None:
@@ -120,7 +121,7 @@ def test_the_report_says_what_runs_in_which_precision() -> None:
 
 def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
     container = compile_container(_model(), target="sapphirerapids", precision="bf16")
-    assert container.manifest["target"]["cpu"] == NAMED["sapphirerapids"].cpu
+    assert container.manifest["target"]["cpu"] == CPUS["sapphirerapids"].cpu
     assert container.weights.nbytes < 2 * 32 * 9 * 96 * 2
 
 

@@ -19,7 +19,8 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.scalar_semantics import undefined
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 
 Arrays = dict[str, np.ndarray]
 
@@ -37,7 +38,7 @@ class Scheduled:
         return {**model, **{name: evaluate(size, model) for name, size in self.given.items()}}
 
 
-def kernels(graph: Graph, target: Target = NAMED["aarch64"]) -> Iterator[Scheduled]:
+def kernels(graph: Graph, target: CpuTarget = CPUS["aarch64"]) -> Iterator[Scheduled]:
     """The distinct kernels of a model."""
     build = build_model(lower_to_graph(graph, {}, Timings()), target)
     seen = {step.kernel.name: step.kernel for step in build.steps}
@@ -80,7 +81,7 @@ def _array(p: Buffer, given: np.ndarray | None, sizes: Mapping[str, int]) -> np.
     return np.array(given).reshape(shape)
 
 
-def check_steps(func: Func, sizes: Mapping[str, int], target: Target = NAMED["aarch64"]) -> Func:
+def check_steps(func: Func, sizes: Mapping[str, int], target: CpuTarget = CPUS["aarch64"]) -> Func:
     """Every step gives the same numbers, and touches nothing out of bounds; the plain function."""
     arrays = sample(func, sizes)
     expected = run(func, arrays, sizes)

@@ -11,9 +11,9 @@ from tilewright.finalize.combine_loads import combine_loads
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import expressions
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-ARM = NAMED["aarch64"]
+ARM = CPUS["aarch64"]
 
 
 def _func(*offsets: int) -> Func:
@@ -76,4 +76,4 @@ def test_gaps_and_buffers_that_are_written_stay() -> None:
 
 def test_only_where_a_lane_costs_nothing() -> None:
     func = _func(0, 1, 2, 3)
-    assert combine_loads(func, NAMED["x86-64-v3"]) is func
+    assert combine_loads(func, CPUS["x86-64-v3"]) is func

@@ -20,7 +20,9 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED, Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 
 def _dot_product(left: DType, lanes: int, intrinsic: str) -> Func:
@@ -43,7 +45,7 @@ def _tiles(func: Func) -> list[Tile]:
     return [s for _, s in statements(func.body) if isinstance(s, Tile)]
 
 
-def _with(target: Target, intrinsic: str) -> Target:
+def _with(target: CpuTarget, intrinsic: str) -> CpuTarget:
     row = INTRINSICS[intrinsic]
     return replace(target, features=(*target.features, *(f"+{f}" for f in row.features)))
 
@@ -56,11 +58,11 @@ def test_a_machine_that_has_it_gets_the_instruction(
     intrinsic: str, machine: str, left: DType, lanes: int, instruction: str
 ) -> None:
     func = _dot_product(left, lanes, intrinsic)
-    target = _with(NAMED[machine], intrinsic)
+    target = _with(CPUS[machine], intrinsic)
     plain = finalize(func, target)
     assert _tiles(plain)
     assert instruction in compile_assembly(llvm_text(plain), target)
-    assert not _tiles(finalize(func, NAMED[machine]))
+    assert not _tiles(finalize(func, CPUS[machine]))
 
 
 @pytest.mark.parametrize(("intrinsic", "left", "lanes"), [("sdot", I8, 4), ("vnni", U8, 16)])
@@ -110,7 +112,7 @@ func @f(a: bf16[16, 32], b: bf16[16, 32, 2], out c: f32[16, 32]) {{
 )
 def test_what_registers_hold_is_the_instructions_alone(between: str, tiles: int) -> None:
     func = parse_func(HELD.format(between=between))
-    assert len(_tiles(expand_tiles(func, NAMED["sapphirerapids"]))) == tiles
+    assert len(_tiles(expand_tiles(func, CPUS["sapphirerapids"]))) == tiles
 
 
 def _two_sums(order: str) -> Func:
@@ -130,5 +132,5 @@ def _two_sums(order: str) -> Func:
 
 @pytest.mark.parametrize(("order", "kept"), [("zcZC", 4), ("zZcC", 0)])
 def test_two_sums_are_held_only_one_after_the_other(order: str, kept: int) -> None:
-    func = expand_tiles(_two_sums(order), NAMED["sapphirerapids"])
+    func = expand_tiles(_two_sums(order), CPUS["sapphirerapids"])
     assert len(_tiles(func)) == kept

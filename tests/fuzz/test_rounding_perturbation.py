@@ -10,7 +10,8 @@ from tilewright.fuzz.case_file import Case
 from tilewright.fuzz.oracle import expect, interpreter, mismatch
 from tilewright.fuzz.rounding_perturbation import EXACT, Moved
 from tilewright.ops.registry import op_table
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 
 EPS = float(np.finfo(np.float32).eps)
 
@@ -21,7 +22,7 @@ def _spread(model: ModelProto, **given: np.ndarray) -> np.ndarray:
     return found
 
 
-def _is_right(case: Case, found: np.ndarray, machine: Target | None = None) -> bool:
+def _is_right(case: Case, found: np.ndarray, machine: CpuTarget | None = None) -> bool:
     expected = expect(interpreter(case.model), case.runs[0], machine=machine)
     return not mismatch(found, expected.outputs[0], expected.spread[0], expected.exact)
 
@@ -151,7 +152,7 @@ def _bf16(*values: float) -> np.ndarray:
 
 @pytest.mark.parametrize("target", ["sapphirerapids", "neoverse-v1", "x86-64-v3"])
 def test_machines_that_multiply_bf16_know_no_subnormal_numbers(target: str) -> None:
-    machine = NAMED[target]
+    machine = CPUS[target]
     least = float(np.finfo(np.float32).smallest_normal)
     given = {"x": _bf16(0.5, least / 8), "w": _bf16(least, 2.0).T.copy()}
     product = case_of([helper.make_node("MatMul", ["x", "w"], ["y"])], given, ["y"])

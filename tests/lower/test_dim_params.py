@@ -14,7 +14,7 @@ from tilewright.ir.types import tensor
 from tilewright.lower.dim_params import SizeNames
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 H, W = Var("H"), Var("W")
 
@@ -47,7 +47,7 @@ def _pools(count: int) -> Graph:
 
 
 def test_layers_of_other_sizes_share_a_kernel() -> None:
-    build = build_model(lower_to_graph(_pools(4), {}, Timings()), NAMED["aarch64"])
+    build = build_model(lower_to_graph(_pools(4), {}, Timings()), CPUS["aarch64"])
     assert len(build.steps) == 4
     assert len({step.kernel.name for step in build.steps[1:]}) == 1
     assert len({step.kernel.given for step in build.steps}) == 4

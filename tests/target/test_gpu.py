@@ -1,34 +1,25 @@
 from __future__ import annotations
 
-import pytest
+from tilewright.target.gpu import with_tf32
+from tilewright.target.registry import GPUS
 
-from tilewright.core.errors import ConfigError
-from tilewright.target.gpu import DEFAULT, NAMED, resolve, target_names
-
-
-def test_names() -> None:
-    assert resolve("cuda") is NAMED[DEFAULT]
-    assert resolve("cuda -arch=sm_80").cpu == "sm_80"
-    assert all(resolve(name).cpu in NAMED for name in target_names())
-
-
-@pytest.mark.parametrize("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])
-def test_unknown_names(name: str) -> None:
-    with pytest.raises(ConfigError, match="no target named"):
-        resolve(name)
+H200 = GPUS["sm_90a"]
 
 
 def test_facts() -> None:
-    target = resolve("cuda -arch=sm_90a")
-    assert target.capability == (9, 0)
-    assert target.architecture == "nvptx64"
-    assert target.emits_text
-    assert target.warps * target.warp >= target.threads_per_block
-    assert target.static_shared <= target.shared
-    assert {s.operands for s in target.matrix_shapes} >= {"f16", "bf16", "tf32", "i8", "u8"}
-    assert "132 multiprocessors" in target.describe()
+    assert H200.capability == (9, 0)
+    assert H200.architecture == "nvptx64"
+    assert H200.emits_ptx
+    assert H200.lanes(32) == 4
+    assert "132 SMs" in H200.describe()
 
 
-def test_launches_that_begin_early() -> None:
-    assert resolve("cuda").starts_early
-    assert not resolve("cuda -arch=sm_80").starts_early
+def test_programmatic_dependent_launch() -> None:
+    assert H200.has_pdl
+    assert not GPUS["sm_80"].has_pdl
+
+
+def test_tf32() -> None:
+    assert not any(s.operands == "f32" for s in H200.mma_shapes)
+    rounded = [(s.m, s.n, s.k) for s in with_tf32(H200).mma_shapes if s.operands == "f32"]
+    assert rounded == [(16, 8, 8), (64, 256, 8)]

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.tune.test_workload import _text
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import target_text
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER, Verdicts, read_verdicts
 from tilewright.tune.workload import workload_hash
 
-V3, V4 = NAMED["x86-64-v3"], NAMED["x86-64-v4"]
+V3, V4 = CPUS["x86-64-v3"], CPUS["x86-64-v4"]
 
 
 def _compared(
@@ -73,7 +73,7 @@ def test_files_give_the_verdicts_of_their_target(tmp_path: Path) -> None:
             key = {"workload": workload_hash(text), "target": target_text(target)}
             records.add([_compared(trace, 0.5, **key)], {workload_hash(text): text})
     assert [v.trace for v in read_verdicts(path, V3).of(workload_hash(near))] == ["near"]
-    assert len(read_verdicts(path, NAMED["aarch64"])) == 0
+    assert len(read_verdicts(path, CPUS["aarch64"])) == 0
     assert read_verdicts(path, V3).near(_text(16)) == []
     found = read_verdicts(path, replace(V3, cores=64), nearest=True).near(_text(16))
     assert [v.trace for v in found] == ["near", "far"]

@@ -67,9 +67,9 @@ def primitives() -> list[Row]:
 
 def targets() -> list[Row]:
     """Machines to compile for."""
-    from tilewright.target.target import machine_names, resolve_machine
+    from tilewright.target.registry import resolve_target, target_names
 
-    return [{"name": name, "summary": resolve_machine(name).describe()} for name in machine_names()]
+    return [{"name": name, "summary": resolve_target(name).describe()} for name in target_names()]
 
 
 def switches() -> list[Row]:

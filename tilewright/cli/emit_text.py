@@ -32,7 +32,7 @@ def _asm(build: ModelBuild) -> Texts:
 
 
 def _ptx(build: ModelBuild) -> Texts:
-    if not build.target.emits_text:
+    if not build.target.emits_ptx:
         raise ConfigError(
             "cli.ptx",
             f"PTX is for NVIDIA GPUs, not for {build.target.cpu}",

@@ -47,7 +47,7 @@ from tilewright.ir.graph.nodes import Check, Graph, Node
 from tilewright.ir.loop.nodes import Layout
 from tilewright.ir.types import Shape, TensorType
 from tilewright.passes.memory.plan_memory import LiveRange, MemoryPlan, plan_memory
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 # The module that calls the kernels one after another.
 ENTRY = "tw_model"
@@ -58,7 +58,7 @@ class ModelBuild:
     """The parts of a compiled model, before they are written."""
 
     graph: Graph
-    target: Machine
+    target: Target
     flat: Flat = field(default_factory=Flat)
     weights: WeightTable = field(default_factory=WeightTable)
     buffers: list[LiveRange] = field(default_factory=list)
@@ -76,7 +76,7 @@ class ModelBuild:
 
 def build_model(
     graph: Graph,
-    target: Machine,
+    target: Target,
     overrides: Path | None = None,
     precision: str = "f32",
     made: Made = lambda kernel: None,
@@ -300,6 +300,6 @@ def _workspace(step: int, index: int) -> str:
     return f"workspace.{step}.{index}"
 
 
-def emit_kernel(kernel: Kernel, target: Machine, precision: str) -> str:
+def emit_kernel(kernel: Kernel, target: Target, precision: str) -> str:
     """The LLVM text of a kernel's module."""
     return backend_of(target).emit(kernel.plain, kernel.sizes, target, precision)

@@ -17,12 +17,12 @@ from typing import Any
 import tilewright
 from tilewright.core.disk_cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 
 def model_key(
     source: Any,
-    target: Machine,
+    target: Target,
     dims: Mapping[str, int],
     precision: str,
     store: DiskCache,

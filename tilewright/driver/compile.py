@@ -17,13 +17,13 @@ from tilewright.driver.trim_memory import release_memory
 from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
-from tilewright.target.target import resolve_machine
+from tilewright.target.registry import resolve_target
 
 if TYPE_CHECKING:
     from tilewright.driver.compiler import Compiler, Timings
     from tilewright.driver.segmented.model import SegmentedModel
     from tilewright.ir.graph.nodes import Graph
-    from tilewright.target.target import Machine
+    from tilewright.target.target import Target
     from tilewright.tune.tuned_schedules import Verdicts
 
 Progress = Callable[[str], None]
@@ -142,7 +142,7 @@ def compile_container(
     progress: Progress = lambda stage: None,
 ) -> Container:
     """Compile a model, for this machine or another, without loading it; see `compile`."""
-    machine = machine_for(resolve_machine(target), check_precision(precision))
+    machine = machine_for(resolve_target(target), check_precision(precision))
     sizes = dict(dims or {})
     folder = overrides or config().override_dir
     verdicts = _verdicts(tuned, nearest, machine)
@@ -171,7 +171,7 @@ def compile_container(
 
 
 def _verdicts(
-    tuned: str | os.PathLike[str] | None, nearest: bool, target: Machine
+    tuned: str | os.PathLike[str] | None, nearest: bool, target: Target
 ) -> Verdicts | None:
     """What the records that were named say, if any were."""
     if tuned is None:

@@ -38,8 +38,9 @@ from tilewright.runtime.container import (
     assemble_weights,
     fill_container,
 )
-from tilewright.target.cpu import host
-from tilewright.target.target import Machine, resolve_machine
+from tilewright.target.host import host
+from tilewright.target.registry import resolve_target
+from tilewright.target.target import Target
 from tilewright.tune.tuned_schedules import read_verdicts
 
 Progress = Callable[[str], None]
@@ -78,7 +79,7 @@ def lower(
 ) -> ModelBuild:
     """Everything up to machine code: the fused graph, its kernels, the memory plan, the calls."""
     folder = overrides or config().override_dir
-    machine = machine_for(resolve_machine(target), check_precision(precision))
+    machine = machine_for(resolve_target(target), check_precision(precision))
     sizes = dict(dims or {})
     schedule = None
     if tuned is not None:
@@ -108,7 +109,7 @@ def lower_to_graph(
     source: Any,
     dims: Mapping[str, int],
     timings: Timings,
-    target: Machine | None = None,
+    target: Target | None = None,
     precision: str = "f32",
 ) -> Graph:
     """Import and optimise a model: the graph whose nodes are kernels."""
@@ -129,7 +130,7 @@ class Compiler:
     def __init__(
         self,
         source: Any,
-        target: Machine,
+        target: Target,
         dims: Mapping[str, int],
         precision: str,
         overrides: Path | None,

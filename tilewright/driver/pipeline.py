@@ -53,8 +53,9 @@ from tilewright.passes.precision.bf16_attention import bf16_attention
 from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
 from tilewright.passes.precision.pack_subbyte_constants import pack_subbyte_constants
 from tilewright.passes.precision.to_mixed_precision import f16_accumulation, to_mixed_precision
-from tilewright.target.cpu import Target, host
-from tilewright.target.target import Machine, kind_of
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
+from tilewright.target.target import Target, kind_of
 
 # What is added: before which pass, its name, and itself, which takes a machine and a log as well.
 Lowering = tuple[tuple[str, str, Callable[..., Graph]], ...]
@@ -114,7 +115,7 @@ PASSES: dict[str, tuple[GraphPass, ...]] = {
 TARGETED = (winograd, tile_attention, pack_gqa, combine_parallel_matmuls)
 
 
-def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPass, ...]:
+def graph_passes(precision: str, target: Target, log: PassLog) -> tuple[GraphPass, ...]:
     """The passes for a precision; what they decide for `target` is noted in `log`."""
     lowering = LOWERING[kind_of(target)].get(precision, ())
     passes = tuple(_noted(_for_target(p, target), log) for p in PASSES[kind_of(target)])
@@ -124,7 +125,7 @@ def graph_passes(precision: str, target: Machine, log: PassLog) -> tuple[GraphPa
     return passes
 
 
-def _for_target(p: GraphPass, target: Machine) -> GraphPass:
+def _for_target(p: GraphPass, target: Target) -> GraphPass:
     """A pass that decides for a machine, told which one."""
     run: Callable[..., Graph] = p.run
     return replace(p, run=partial(run, target=target)) if run in TARGETED else p
@@ -152,14 +153,14 @@ def lower_to_f16_here(graph: Graph) -> Graph:
     return to_mixed_precision(graph, host())[0]
 
 
-def _lower_precision(target: Target, log: PassLog, graph: Graph) -> Graph:
+def _lower_precision(target: CpuTarget, log: PassLog, graph: Graph) -> Graph:
     """Compute products in bf16 where the machine gains by it; only where the user allows it."""
     result, decisions = bf16_matmuls(graph, target)
     log.notes += map(str, decisions)
     return result
 
 
-def _lower_to(dtype: DType, target: Machine, log: PassLog, graph: Graph) -> Graph:
+def _lower_to(dtype: DType, target: Target, log: PassLog, graph: Graph) -> Graph:
     """Compute in a narrow type where the machine can; only where the user allows it."""
     result, decisions = to_mixed_precision(graph, target, dtype)
     log.notes += map(str, decisions)
@@ -171,24 +172,24 @@ def round_attention_here(graph: Graph) -> Graph:
     return bf16_attention(graph, host())[0]
 
 
-def _round_attention(target: Target, log: PassLog, graph: Graph) -> Graph:
+def _round_attention(target: CpuTarget, log: PassLog, graph: Graph) -> Graph:
     """Compute the products of attention in bf16; only where the user allows it."""
     result, decisions = bf16_attention(graph, target)
     log.notes += map(str, decisions)
     return result
 
 
-def _short_sums(target: Target, log: PassLog, graph: Graph) -> Graph:
+def _short_sums(target: CpuTarget, log: PassLog, graph: Graph) -> Graph:
     """Let products of f16 sum a few terms at a time in f16."""
     return f16_accumulation(graph) if target.computes_in_f16 else graph
 
 
-def _eliminate_dead(target: Machine, log: PassLog, graph: Graph) -> Graph:
+def _eliminate_dead(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Remove the conversions that nobody reads any more."""
     return dce(graph)
 
 
-def _choose_layouts(target: Machine, log: PassLog, graph: Graph) -> Graph:
+def _choose_layouts(target: Target, log: PassLog, graph: Graph) -> Graph:
     """Channels last, where instructions on matrices read them 16 bytes at a time."""
     return choose_layouts(graph)
 

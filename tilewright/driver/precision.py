@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.core.errors import ConfigError
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget, with_tf32
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 PRECISIONS = {
     "f32": "as the model says",
@@ -28,14 +28,14 @@ def check_precision(precision: str) -> str:
     return precision
 
 
-def machine_for(machine: Machine, precision: str) -> Machine:
+def machine_for(machine: Target, precision: str) -> Target:
     """A machine with the instructions that a precision allows it."""
     if precision == "tf32" and isinstance(machine, GpuTarget):
         return with_tf32(machine)
     return machine
 
 
-def rounds_natively(target: Target, precision: str) -> bool:
+def rounds_natively(target: CpuTarget, precision: str) -> bool:
     """Whether the machine's own conversion to bf16 will do.
 
     That of x86 takes subnormal numbers for zero, so that it needs the user's leave.

@@ -19,17 +19,17 @@ from tilewright.arith.vector import Lane, Ramp
 from tilewright.arith.walk import loads, rewrite
 from tilewright.ir.loop.nodes import Func, Seq, Stmt, Store
 from tilewright.ir.loop.walk import map_stmt
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 
-def combine_loads(func: Func, target: Machine) -> Func:
+def combine_loads(func: Func, target: Target) -> Func:
     """`func` with neighbouring scalar loads combined, where the target can use lanes."""
-    if not target.multiplies_by_lane:
+    if not target.has_lane_fma:
         return func
     return replace(func, body=_combine(func.body, target))
 
 
-def _combine(stmt: Stmt, target: Machine) -> Stmt:
+def _combine(stmt: Stmt, target: Target) -> Stmt:
     stmt = map_stmt(stmt, lambda s: _combine(s, target))
     if not isinstance(stmt, Seq) or not all(isinstance(s, Store) for s in stmt.stmts):
         return stmt
@@ -41,7 +41,7 @@ def _combine(stmt: Stmt, target: Machine) -> Stmt:
     return Seq(tuple(replace(s, value=rewrite(s.value, lanes.get, memo)) for s in stores))
 
 
-def _lanes(stores: Sequence[Store], target: Machine) -> dict[Expr, Expr]:
+def _lanes(stores: Sequence[Store], target: Target) -> dict[Expr, Expr]:
     """What takes the place of each scalar load that has all its neighbours."""
     written = {s.buffer for s in stores}
     groups: dict[tuple[object, ...], dict[int, Load]] = {}
@@ -63,7 +63,7 @@ def _scalars(stores: Iterable[Store]) -> Iterable[Load]:
             yield from (x for x in loads(s.value) if x.lanes == 1 and x.mask is None)
 
 
-def _runs(members: dict[int, Load], target: Machine) -> Iterable[tuple[Expr, Expr]]:
+def _runs(members: dict[int, Load], target: Target) -> Iterable[tuple[Expr, Expr]]:
     """Whole vectors of consecutive elements, from the first on."""
     offsets = sorted(members)
     width = target.lanes(next(iter(members.values())).dtype.bits)

@@ -15,10 +15,10 @@ from tilewright.ir.loop.tiles import expand_tile
 from tilewright.ir.loop.walk import buffers, child_stmts, rewrite_stmts, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 
-def expand_tiles(func: Func, target: Machine) -> Func:
+def expand_tiles(func: Func, target: Target) -> Func:
     """`func` with every tile expanded that `target` has no instruction for."""
     known = buffers(func)
     numbers = count()
@@ -34,13 +34,13 @@ def expand_tiles(func: Func, target: Machine) -> Func:
     return replace(func, body=rewrite_stmts(func.body, expand))
 
 
-def dispatched(tile: Tile, target: Machine) -> bool:
+def dispatched(tile: Tile, target: Target) -> bool:
     """Whether a tile becomes one instruction of the target."""
     row = INTRINSICS.get(tile.intrinsic)
     return row is not None and row.available(target.architecture, target.features)
 
 
-def _can_hold(func: Func, target: Machine) -> bool:
+def _can_hold(func: Func, target: Target) -> bool:
     """Whether what instructions hold in registers of their own is theirs alone.
 
     The registers have fixed numbers: they can be one buffer at a time, which nothing else may

@@ -27,7 +27,8 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.interpret import Step, evaluate_node, run_outputs
 from tilewright.runtime.binding import Port
 from tilewright.runtime.cpu.executable import Executable
-from tilewright.target.cpu import Target, resolve
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import resolve_cpu
 
 # How often the largest movement seen may be exceeded.
 SLACK = 8.0
@@ -85,12 +86,12 @@ def expect(
     run: Interpreter,
     inputs: Mapping[str, np.ndarray],
     tries: int = 3,
-    machine: Target | None = None,
+    machine: CpuTarget | None = None,
 ) -> Expected:
     """Interpret a model `tries` times more, with results moved as `machine` may (by default this
     one); an output without a spread is one whose shape depends on rounding, as are all where that
     leads to an error."""
-    flushes = bool((machine or resolve("native")).bf16_products)
+    flushes = bool((machine or resolve_cpu("native")).bf16_gemm)
     outputs = run(inputs, evaluate_node)
     spread: list[np.ndarray | None] = [np.zeros(np.shape(x)) for x in outputs]
     exact = False

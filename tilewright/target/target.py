@@ -1,50 +1,35 @@
-"""Any machine that code is made for: by name, and what is told of all of them alike.
+"""`Target`: a CPU or a GPU, and what holds of both.
 
-CPUs (`cpu.py`) and GPUs (`gpu.py`) have no facts in common but what LLVM is asked for. Whatever
-builds code for one kind takes that kind; whatever only passes a machine on takes a `Machine`.
+`CpuTarget` and `GpuTarget` have no facts in common but what LLVM is asked for. Code that compiles
+for one kind takes that kind; code that only passes a target on takes a `Target`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
-from tilewright.target import cpu, gpu
-from tilewright.target.cpu import Target
-from tilewright.target.gpu import GpuTarget, MatrixShape
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.gpu import GpuTarget, MmaShape
 
-Machine = Target | GpuTarget
-_KINDS: dict[str, type[Target] | type[GpuTarget]] = {"cpu": Target, "gpu": GpuTarget}
-
-
-def machine_names() -> tuple[str, ...]:
-    """The names that `resolve_machine` knows."""
-    return (*cpu.target_names(), *gpu.target_names())
+Target: TypeAlias = CpuTarget | GpuTarget
+_KINDS: dict[str, type[CpuTarget] | type[GpuTarget]] = {"cpu": CpuTarget, "gpu": GpuTarget}
 
 
-def resolve_machine(name: str) -> Machine:
-    """The machine called `name`."""
-    if name.startswith(gpu.PREFIX):
-        return gpu.resolve(name)
-    if name not in cpu.target_names():
-        raise cpu.unknown_target(name, machine_names())
-    return cpu.resolve(name)
+def kind_of(target: Target) -> str:
+    """`cpu` or `gpu`: the key of what there is one of for each kind of target."""
+    return next(kind for kind, cls in _KINDS.items() if isinstance(target, cls))
 
 
-def kind_of(machine: Machine) -> str:
-    """`cpu` or `gpu`: the key of what there is one of for each kind of machine."""
-    return next(kind for kind, cls in _KINDS.items() if isinstance(machine, cls))
+def write_target(target: Target) -> dict[str, Any]:
+    """A target as data that JSON can hold."""
+    return {"kind": kind_of(target), **asdict(target)}
 
 
-def write_machine(machine: Machine) -> dict[str, Any]:
-    """A machine as data that JSON can hold."""
-    return {"kind": kind_of(machine), **asdict(machine)}
-
-
-def read_machine(fields: Mapping[str, Any]) -> Machine:
-    """The machine that `write_machine` has written."""
+def read_target(fields: Mapping[str, Any]) -> Target:
+    """The target that `write_target` has written."""
     values = {key: value for key, value in fields.items() if key != "kind"}
-    if "matrix_shapes" in values:
-        values["matrix_shapes"] = tuple(MatrixShape(**s) for s in values["matrix_shapes"])
+    if "mma_shapes" in values:
+        values["mma_shapes"] = tuple(MmaShape(**s) for s in values["mma_shapes"])
     return _KINDS[fields["kind"]](**{**values, "features": tuple(values["features"])})

@@ -7,21 +7,21 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import tilewright
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # What decides which schedules are good: equal on machines that can share them.
 _ALIKE = ("triple", "vector_bits", "vector_registers", "l1", "l2")
 
 
-def target_text(target: Target) -> str:
+def target_text(target: CpuTarget) -> str:
     """The properties of a target, the same text for the same ones."""
     return json.dumps(asdict(target), sort_keys=True)
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> CpuTarget:
     """The target that a text of records names."""
     known = json.loads(text)
-    return Target(**{**known, "features": tuple(known["features"])})
+    return CpuTarget(**{**known, "features": tuple(known["features"])})
 
 
 def differences(text: str, other: str) -> list[str]:
@@ -30,7 +30,7 @@ def differences(text: str, other: str) -> list[str]:
     return [name for name in ours if ours[name] != theirs[name]]
 
 
-def is_similar(text: str, target: Target) -> bool:
+def is_similar(text: str, target: CpuTarget) -> bool:
     """Whether what was measured on one machine may be tried on another: vectors, caches alike."""
     try:
         known = json.loads(text)

@@ -17,8 +17,8 @@ from statistics import fmean
 
 from tilewright.core.errors import ConfigError
 from tilewright.core.node import node
-from tilewright.target.cpu import Target
-from tilewright.target.target import Machine
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import is_similar, target_text
 from tilewright.tune.workload import distance, structure
@@ -87,9 +87,9 @@ class Verdicts:
         ]
 
 
-def read_verdicts(path: Path, target: Machine, nearest: bool = False) -> Verdicts:
+def read_verdicts(path: Path, target: Target, nearest: bool = False) -> Verdicts:
     """The verdicts in a file for a target; for those of the nearest, also of similar machines."""
-    if not isinstance(target, Target):
+    if not isinstance(target, CpuTarget):
         raise ConfigError(
             "tuned.target",
             f"records are of processors, not of {target.cpu}",

@@ -100,7 +100,7 @@ def test_outputs_are_whole_or_not_there(mlp_file: Path, monkeypatch: pytest.Monk
 
 
 def test_a_model_for_another_machine(mlp_file: Path) -> None:
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     other = "x86-64-v3" if host().architecture == "aarch64" else "aarch64"
     succeed("compile", mlp_file, "--target", other)

@@ -34,7 +34,7 @@ from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.objects.compile import optimize, target_machine
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.host_memory import address
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 MOST_ARGUMENTS = 24
 

@@ -14,7 +14,7 @@ from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.parse import parse_func
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
 STEPS = {"sum": ("0", "{a} + {b}"), "max": ("{low}", "max({a}, {b})")}
 LOW = {
@@ -74,7 +74,7 @@ def test_every_thread_has_the_result(rows: int, lanes: int, op: str, dtype: str)
 def test_threads_exchange_by_shuffles(tmp_path: Path) -> None:
     module = ModuleText()
     emit_launches(module, _combining(4, 32, "f32", "sum"), ())
-    target = resolve("cuda")
+    target = resolve_gpu("cuda")
     text = compile_assembly(module.text(), target)
     assert text.count("shfl.sync.bfly") == 5
     assert "bar.sync" not in text

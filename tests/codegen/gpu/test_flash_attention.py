@@ -58,7 +58,7 @@ def test_kernels_assemble_without_spills(
     launch, text = emitted(size, **attrs)  # type: ignore[arg-type]
     report = assemble(compile_object(text, H200).decode(), tmp_path, H200.cpu)[launch.name]
     assert (report.spilled, report.stack) == (0, 0)
-    assert launch.shared <= H200.block_shared
+    assert launch.shared <= H200.max_shared_per_block
 
 
 @pytest.mark.slow
@@ -66,5 +66,5 @@ def test_kernels_assemble_without_spills(
 def test_emitted_code_by_threads_of_this_machine(queries: int) -> None:
     """One block goes through both tiles."""
     func = attention(queries, 256, 64, F16, right=0, tile=TILE)
-    one = replace(H200, multiprocessors=1)
+    one = replace(H200, sm_count=1)
     on_threads(func, schedule_for_gpu(func, frozenset(), one).func, {})

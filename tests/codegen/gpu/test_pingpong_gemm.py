@@ -19,7 +19,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import STAYING_TILES, MatrixTile
 
-ONE = replace(H200, multiprocessors=1)
+ONE = replace(H200, sm_count=1)
 SMALL = MatrixTile(64, 64, 4, 1, 2, 1, 0.2, grouped=True, staying=2)
 
 

@@ -19,10 +19,10 @@ from tilewright.driver.compiler import lower
 from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
 from tilewright.runtime.cuda.cuda_graph import ranges_of
 from tilewright.runtime.size_tree import value_of
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
 N = Var("N")
-GPU = resolve("cuda")
+GPU = resolve_gpu("cuda")
 
 
 def test_formulas() -> None:
@@ -90,7 +90,7 @@ def test_a_model_is_data() -> None:
 def launched(*launches: Launch, target: str = "cuda") -> list[dict[str, Any]]:
     """What the manifest says of launches."""
     kernel = LaunchedKernel("k", (), (), launches, {})
-    data = device_program(ModelCode((), (), ()), [kernel], resolve(target))
+    data = device_program(ModelCode((), (), ()), [kernel], resolve_gpu(target))
     found: list[dict[str, Any]] = data["kernels"]["k"]["launches"]
     return found
 
@@ -106,7 +106,7 @@ def test_launches_begin_early_unless_several_blocks_would_go_where_room_is_first
 def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> None:
     small, large = (Launch("k", const(n), 32, "", Seq(())) for n in (100, 100_000))
     unknown = replace(small, grid=N)
-    most = Buffer("s", F32, (const(GPU.shared // 8 + 1),), "shared")
+    most = Buffer("s", F32, (const(GPU.shared_per_sm // 8 + 1),), "shared")
     product = replace(large, body=Alloc(most, Seq(())))
     found = launched(small, large, unknown, product)
     assert [x["keeps_shared"] for x in found] == [True, False, False, False]

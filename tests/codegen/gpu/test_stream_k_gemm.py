@@ -32,7 +32,7 @@ def _scheduled(
 ) -> tuple[Func, Func]:
     """A product whose steps so many blocks share, before and after scheduling."""
     monkeypatch.setattr(select_rule, "matrix_tile_of", lambda *_: tile)
-    return the_kernel(dense(*sizes, F16, order), replace(H200, multiprocessors=blocks))
+    return the_kernel(dense(*sizes, F16, order), replace(H200, sm_count=blocks))
 
 
 def _plain(scheduled: Func) -> Func:

@@ -7,7 +7,7 @@ from tilewright.codegen.gpu.launches import APART_THREADS
 
 def test_blocks_are_as_many_as_run_at_once() -> None:
     launch, text = emitted(128)
-    assert (str(launch.grid), str(launch.turns)) == (str(H200.multiprocessors), "320")
+    assert (str(launch.grid), str(launch.turns)) == (str(H200.sm_count), "320")
     assert (launch.threads, launch.all_threads) == (256, 256 + APART_THREADS)
     assert len(launch.maps) == 3
     # Registers of those that copy go to the others: 168 for each of 384 threads.

@@ -12,7 +12,7 @@ from tilewright.codegen.host.arena_layout import emit_placement
 from tilewright.codegen.llvm.builder import ModuleText
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.passes.memory.plan_memory import RuntimePlacement, place_in_order
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 def _native(placement: RuntimePlacement, sizes: list[int]) -> tuple[list[int], int]:

@@ -10,7 +10,7 @@ import pytest
 from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
 from tilewright.codegen.llvm.builder import FunctionText, ModuleText
 from tilewright.codegen.objects.compile import compile_object
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 PARAMS = [
     ("%initial", "ptr"),

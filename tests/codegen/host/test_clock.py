@@ -7,7 +7,7 @@ import llvmlite.binding as llvm
 
 from tilewright.codegen.host.clock import CLOCK_IR
 from tilewright.codegen.objects.compile import compile_object
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 def test_it_is_the_monotonic_clock() -> None:

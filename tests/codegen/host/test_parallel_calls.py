@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.codegen.host.parallel_calls import emit_region
 from tilewright.codegen.llvm.builder import FunctionText, ModuleText
 from tilewright.codegen.objects.compile import compile_object
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 def _module() -> str:

@@ -23,7 +23,7 @@ from tilewright.codegen.llvm.statements import emit_func
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.ir.loop.text import parse_func
 from tilewright.passes.memory.plan_memory import RuntimePlacement
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 N = Var("N")
 SCALE = """

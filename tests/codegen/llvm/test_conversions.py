@@ -18,7 +18,7 @@ from tilewright.codegen.objects.compile import compile_assembly, compile_object
 from tilewright.core.dtypes import BF16, DTYPES, F16, F32, F64, DType
 from tilewright.ir.loop.nodes import Buffer, Func, Store
 from tilewright.ir.loop.text import parse_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 # What a C library has; anything else would have to come with the compiler of the machine.
 LIBM = {"fmod", "fmodf"}
@@ -31,7 +31,7 @@ OTHERS = [d for d in DTYPES.values() if d.kind not in ("complex", "string") and 
 def test_nothing_but_the_c_library_is_called(dtype: DType, target: str) -> None:
     a, b = at("x", dtype, 8), at("y", dtype, 8)
     exprs = [*binaries(dtype, a, b), *unaries(dtype, a, b), *casts(dtype, a)]
-    text = compile_assembly(llvm_text(store_all(exprs, dtype, 8, 8)), NAMED[target])
+    text = compile_assembly(llvm_text(store_all(exprs, dtype, 8, 8)), CPUS[target])
     called = set(re.findall(r"^\s+(?:callq?|bl)\s+(\w+)", text, re.MULTILINE))
     assert called <= LIBM
 
@@ -66,13 +66,13 @@ def test_every_bf16_goes_to_f32_and_back() -> None:
 )
 def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruction: str) -> None:
     func = store_all([Cast(BF16, at("x", F32, 16))], F32, 16, 16)
-    for native in ("", NAMED[target].architecture):
+    for native in ("", CPUS[target].architecture):
         module = ModuleText(native_bf16=native)
         emit_func(module, func, ())
-        assert (instruction in compile_assembly(module.text(), NAMED[target])) == bool(native)
+        assert (instruction in compile_assembly(module.text(), CPUS[target])) == bool(native)
 
 
-@pytest.mark.parametrize("target", [name for name, t in NAMED.items() if "x86" in t.triple])
+@pytest.mark.parametrize("target", [name for name, t in CPUS.items() if "x86" in t.triple])
 def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
     """It would flush subnormal numbers, or call a function that the machine may not have."""
     func = parse_func("""
@@ -87,7 +87,7 @@ def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
           }
         }
         """)
-    text = compile_assembly(llvm_text(func), NAMED[target])
+    text = compile_assembly(llvm_text(func), CPUS[target])
     assert "vcvtneps2bf16" not in text
     assert "call" not in text
 
@@ -101,20 +101,20 @@ def test_narrowing_vectors_that_are_part_zero(lanes: int) -> None:
     narrowed = Cast(BF16, load * load)
     func = store_all([narrowed], F32, lanes, lanes)
     emit_func(module, func, ())
-    text = compile_assembly(module.text(), NAMED["sapphirerapids"])
+    text = compile_assembly(module.text(), CPUS["sapphirerapids"])
     assert "vcvtneps2bf16" in text
 
 
-@pytest.mark.parametrize("target", [name for name, t in NAMED.items() if "x86" in t.triple])
+@pytest.mark.parametrize("target", [name for name, t in CPUS.items() if "x86" in t.triple])
 def test_every_pair_with_bf16_and_a_rest_of_one_element(target: str) -> None:
     """LLVM moves one lane of a vector as a scalar, for which a machine may have no register."""
-    lanes = 4 * NAMED[target].vector_bits // BF16.bits
+    lanes = 4 * CPUS[target].vector_bits // BF16.bits
     index = Ramp(const(0), 1, lanes)
     mask = index < Broadcast(const(lanes * 3 // 4 + 1), lanes)
-    module = ModuleText(native_bf16="x86_64" if NAMED[target].rounds_to_bf16 else "")
+    module = ModuleText(native_bf16="x86_64" if CPUS[target].rounds_to_bf16 else "")
     pairs = [(BF16, BF16), *((BF16, d) for d in OTHERS), *((d, BF16) for d in OTHERS)]
     for old, new in pairs:
         params = (Buffer("x", old, (const(lanes),)), Buffer("y", new, (const(lanes),)))
         store = Store("y", (index,), cast(new, Load("x", (index,), old, mask)), mask)
         emit_func(module, Func(f"from_{old}_to_{new}", params, ("y",), store), ())
-    assert compile_object(module.text(), NAMED[target])
+    assert compile_object(module.text(), CPUS[target])

@@ -30,7 +30,7 @@ from tilewright.core.errors import CodegenError
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.text import parse_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 LANES = (1, 8)
 
@@ -139,7 +139,7 @@ def test_extrema_on_x86_take_few_instructions(other: str, instructions: int) -> 
     )
     module = ModuleText(orders_zeros=False)
     emit_func(module, vectorize(func), ())
-    text = compile_assembly(module.text(), NAMED["x86-64-v4"])
+    text = compile_assembly(module.text(), CPUS["x86-64-v4"])
     lines = [line.split("\t")[1] for line in text.splitlines() if line.startswith("\tv")]
     moves = ("vmovups", "vbroadcastss", "vzeroupper")
     assert sum(word not in moves for word in lines) == instructions, text

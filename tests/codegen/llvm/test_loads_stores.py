@@ -12,7 +12,7 @@ from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, DType
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
 from tilewright.ir.loop.text import parse_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 N = Var("N")
 DTYPES = (BOOL, I8, I64, F16, BF16, F32, F64)
@@ -79,7 +79,7 @@ def test_bf16_is_moved_as_bits_under_a_mask() -> None:
     text = llvm_text(func)
     assert "masked.load.v128i16" in text
     assert "masked.store.v128i16" in text
-    assert compile_object(text, NAMED["sapphirerapids"])
+    assert compile_object(text, CPUS["sapphirerapids"])
 
 
 @pytest.mark.parametrize("stride", [1, 2])

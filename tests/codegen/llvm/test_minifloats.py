@@ -27,7 +27,7 @@ from tilewright.core.dtypes import (
     DType,
 )
 from tilewright.ir.scalar_semantics import cast_value, quiet
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 SMALL = (*SMALL_FLOATS, *SMALL_INTEGERS)
 LANES = 8
@@ -119,5 +119,5 @@ def test_vectors_of_every_machine_convert_without_calls(small: DType, target: st
     exprs = [Cast(F32, at("x", small, 16))]
     down = store_all([Cast(small, at("x", F32, 16))], F32, 16, 16)
     for func in (store_all(exprs, small, 16, 16), down):
-        text = compile_assembly(llvm_text(func), NAMED[target])
+        text = compile_assembly(llvm_text(func), CPUS[target])
         assert not re.findall(r"^\s+(?:callq?|bl)\s+(\w+)", text, re.MULTILINE)

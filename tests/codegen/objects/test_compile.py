@@ -9,7 +9,8 @@ from tilewright.codegen.objects.compile import (
     target_machine,
 )
 from tilewright.core.errors import CodegenError
-from tilewright.target.cpu import NAMED, host
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 ADD = """
 define float @f(float %x, float %y) {
@@ -20,15 +21,15 @@ define float @f(float %x, float %y) {
 """
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", CPUS)
 def test_every_named_target_gives_an_object(name: str) -> None:
-    assert compile_object(ADD, NAMED[name])[:4] == b"\x7fELF"
-    assert target_machine(NAMED[name]).triple == NAMED[name].triple
+    assert compile_object(ADD, CPUS[name])[:4] == b"\x7fELF"
+    assert target_machine(CPUS[name]).triple == CPUS[name].triple
 
 
 def test_contraction_gives_one_instruction() -> None:
-    assert "vfmadd" in compile_assembly(ADD, NAMED["x86-64-v3"])
-    assert "fmadd" in compile_assembly(ADD, NAMED["aarch64"])
+    assert "vfmadd" in compile_assembly(ADD, CPUS["x86-64-v3"])
+    assert "fmadd" in compile_assembly(ADD, CPUS["aarch64"])
 
 
 def test_text_that_llvm_refuses_is_an_error_of_ours() -> None:

@@ -13,7 +13,7 @@ from tilewright.codegen.objects import queue as object_queue
 from tilewright.codegen.objects.compile import compile_object, compiled_modules
 from tilewright.codegen.objects.queue import ObjectQueue
 from tilewright.core.errors import CodegenError
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 WRONG = "define i32 @f() { ret i64 0 }"
 
@@ -141,7 +141,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
 import os, signal, sys
 sys.path[:0] = {sys.path!r}
 from tilewright.codegen.objects import queue as object_queue
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 object_queue.WORTH_A_WORKER = 0
 queue = object_queue.ObjectQueue(host(), 1)
 queue.add("f", {_text(3)!r})

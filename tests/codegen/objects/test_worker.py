@@ -11,13 +11,14 @@ import tilewright
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.codegen.objects.worker import (
     PROGRAM,
+    decode_target,
+    encode_target,
     read_frame,
-    read_target,
     serve,
-    target_text,
     write_frame,
 )
-from tilewright.target.cpu import NAMED, host
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 DOUBLE = "define float @f(float %x) {\n  %y = fadd float %x, %x\n  ret float %y\n}\n"
 WRONG = "define i32 @f() { ret i64 0 }"
@@ -42,14 +43,14 @@ def test_a_frame_cut_short_is_no_frame(kept: int) -> None:
     assert read_frame(io.BytesIO(pipe.getvalue()[:kept])) is None
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", CPUS)
 def test_targets_come_out_as_they_went_in(name: str) -> None:
-    assert read_target(target_text(NAMED[name])) == NAMED[name]
+    assert decode_target(encode_target(CPUS[name])) == CPUS[name]
 
 
 def test_every_module_is_answered() -> None:
     source, sink = io.BytesIO(), io.BytesIO()
-    write_frame(source, True, target_text(host()))
+    write_frame(source, True, encode_target(host()))
     for optimized, text in ((True, DOUBLE), (True, WRONG), (False, DOUBLE)):
         write_frame(source, optimized, text.encode())
     source.seek(0)
@@ -70,7 +71,7 @@ def test_nothing_asked_is_nothing_done() -> None:
 def test_the_process_ends_with_its_input() -> None:
     paths = [str(Path(tilewright.__file__).parents[1]), *sys.path]
     request = io.BytesIO()
-    write_frame(request, True, target_text(host()))
+    write_frame(request, True, encode_target(host()))
     write_frame(request, True, DOUBLE.encode())
     command = [sys.executable, "-I", "-S", "-c", PROGRAM, *paths]
     done = subprocess.run(

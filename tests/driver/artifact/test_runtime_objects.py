@@ -10,8 +10,8 @@ from tilewright.core.config import override
 from tilewright.driver.artifact import runtime_objects
 from tilewright.driver.artifact.entry_point import emit_support
 from tilewright.driver.artifact.runtime_objects import support_objects
-from tilewright.target.cpu import host
-from tilewright.target.target import resolve_machine
+from tilewright.target.host import host
+from tilewright.target.registry import resolve_target
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_cache_that_cannot_be_written_or_is_off(folder: Path) -> None:
 
 def test_machines_do_not_share_them(folder: Path) -> None:
     names = "x86-64-v3", "x86-64-v4", "aarch64", "cuda"
-    small, large, other, gpu = (support_objects(resolve_machine(name)) for name in names)
+    small, large, other, gpu = (support_objects(resolve_target(name)) for name in names)
     assert small.keys() == large.keys() == other.keys()
     assert small != large != other
     assert gpu == {}

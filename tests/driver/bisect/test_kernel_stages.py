@@ -18,7 +18,7 @@ from tilewright.driver.kernel import kernels
 from tilewright.finalize.cpu import pipeline
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 ALLOWED = Tolerance(1e-3)
 

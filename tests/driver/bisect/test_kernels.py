@@ -17,7 +17,7 @@ from tilewright.driver.kernel.kernels import Kernel
 from tilewright.ir.loop.nodes import Func, Stmt, Store
 from tilewright.ir.loop.walk import rewrite_stmts
 from tilewright.passes.memory.plan_memory import MemoryPlan
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
 def found(model: object, inputs: dict[str, np.ndarray]) -> Finding:
@@ -41,7 +41,7 @@ def negated(func: Func) -> Func:
 def plant_in_code(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     right = compiler.emit_kernel
 
-    def wrong(kernel: Kernel, target: Target, precision: str) -> str:
+    def wrong(kernel: Kernel, target: CpuTarget, precision: str) -> str:
         if name in kernel.name:
             kernel = replace(kernel, plain=negated(kernel.plain))
         return right(kernel, target, precision)

@@ -7,7 +7,7 @@ from tilewright.driver.bisect.native_runner import Native, unscheduled
 from tilewright.driver.bisect.reference_values import Meanings
 from tilewright.driver.compiler import Timings, lower_to_graph
 from tilewright.driver.extract_node import alone
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 def test_a_kernel_alone_gives_what_it_gives_in_the_model() -> None:

@@ -12,7 +12,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.slicing import ConcatAttrs
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 N = Var("N")
 

@@ -15,7 +15,7 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.reduction.cumulative import ScanAttrs
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 def never(*_: object) -> list[np.ndarray]:

@@ -3,13 +3,13 @@ from __future__ import annotations
 from tests.models import mlp
 from tilewright.driver.compiler import lower
 from tilewright.driver.kernel.backend import BACKENDS, backend_of
-from tilewright.target.cpu import host
-from tilewright.target.gpu import resolve
+from tilewright.target.host import host
+from tilewright.target.registry import resolve_gpu
 
 
 def test_one_for_each_kind_of_machine() -> None:
     assert backend_of(host()) is BACKENDS["cpu"]
-    assert backend_of(resolve("cuda")) is BACKENDS["gpu"]
+    assert backend_of(resolve_gpu("cuda")) is BACKENDS["gpu"]
 
 
 def test_text_of_a_kernel() -> None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from tilewright.driver.report.gpu_roofline import gpu_roofs
 from tilewright.runtime.roofline.roofline import Bound, Work
-from tilewright.target.gpu import resolve, with_tf32
+from tilewright.target.gpu import with_tf32
+from tilewright.target.registry import resolve_gpu
 
-H200 = resolve("cuda -arch=sm_90a")
+H200 = resolve_gpu("cuda -arch=sm_90a")
 
 
 def test_products_of_16_bits_have_their_own_roof() -> None:

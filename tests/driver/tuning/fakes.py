@@ -12,7 +12,7 @@ from tilewright.driver.tuning.end_to_end import Latency, Model
 from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import Session, Settings
 from tilewright.runtime.profile import KernelTime
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.significance import Verdict, faster
 from tilewright.tune.method import Method

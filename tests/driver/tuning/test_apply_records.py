@@ -19,7 +19,9 @@ from tilewright.runtime.container import write_container
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED, Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import target_text
 from tilewright.tune.workload import workload_hash, workload_text
@@ -38,7 +40,7 @@ def verdicts_of(model: object) -> Made:
     """For each kernel with a product a record that another schedule has won, by kernel."""
     made: Made = {}
 
-    def seen(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    def seen(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         builtin = schedule_func(func, constants, target)
         if func.name.startswith("matmul"):
             text = workload_text(func, constants)
@@ -151,7 +153,7 @@ def test_a_record_against_another_built_in_schedule_is_not_used(
 
 
 def test_records_of_other_machines_are_not_used(tmp_path: Path, records: Made) -> None:
-    other = target_text(NAMED["sapphirerapids"])
+    other = target_text(CPUS["sapphirerapids"])
     path = _written(tmp_path / "r.db", changed(records, target=other))
     assert _rules(path) == _rules(None)
     assert _rules(path, nearest=True) == _rules(None)

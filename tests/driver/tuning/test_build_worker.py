@@ -13,7 +13,7 @@ from tilewright.driver.tuning.extract_tasks import TuningTask, extract_tasks
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.ir.loop.text import parse_func
 from tilewright.runtime.load import load
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Settings

@@ -12,7 +12,7 @@ from tilewright.driver.tuning.end_to_end import Model, WholeModel
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.paired_comparison import WON
 from tilewright.driver.tuning.session import BUILD_WORKER
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.measure.measurer import Measurer, Settings
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 

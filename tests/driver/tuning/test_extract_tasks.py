@@ -11,10 +11,11 @@ from tilewright.driver.compiler import lower
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import NAMED, host
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 from tilewright.tune.workload import parse_workload, workload_hash, workload_text
 
-X86 = NAMED["x86-64-v3"]
+X86 = CPUS["x86-64-v3"]
 
 
 def test_every_kernel_call_belongs_to_one_task() -> None:

@@ -8,7 +8,7 @@ from tests.models import mlp, save
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.record_space import record_task
 from tilewright.driver.tuning.session import BUILD_WORKER
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.benchmark.recompute_features import refreshed
 from tilewright.tune.measure.measurer import Measurer
 from tilewright.tune.space.tabular_files import read_space, write_space

@@ -26,7 +26,7 @@ from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.validate import winner
 from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.roofline import Bound
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.measurer import Settings as MeasurerSettings
 from tilewright.tune.records import Record, Records
@@ -211,7 +211,7 @@ import sys
 from pathlib import Path
 from tilewright.driver.tuning.session import Session, Settings
 from tilewright.driver.tuning.end_to_end import Model
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.method import Method
 from tilewright.tune.records import Records
 model = Model(sys.argv[1], host(), {}, "f32", {}, 1)

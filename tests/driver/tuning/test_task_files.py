@@ -10,7 +10,7 @@ from tests.models import mlp, transformer
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.task_files import read_task, write_task
 from tilewright.ir.graph.text import print_graph
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])

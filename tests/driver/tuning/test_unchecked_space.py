@@ -7,7 +7,7 @@ import numpy as np
 from tests.models import mlp
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.driver.tuning.unchecked_space import DeferredChecks
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.variation import sample
 

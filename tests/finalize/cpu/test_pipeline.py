@@ -11,18 +11,20 @@ from tilewright.finalize.cpu.pipeline import STEPS, finalize
 from tilewright.ir.loop.nodes import Alloc, Block, For
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import statements
-from tilewright.target.cpu import NAMED, Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 
 M, N, K = Var("M"), Var("N"), Var("K")
 
 
 # Narrow and wide vectors, in turn.
-TARGETS = [NAMED[name] for name in ("aarch64", "x86-64-v4", "x86-64-v3")]
+TARGETS = [CPUS[name] for name in ("aarch64", "x86-64-v4", "x86-64-v3")]
 CASES = [(name, TARGETS[i % len(TARGETS)]) for i, name in enumerate(KERNELS)]
 
 
 @pytest.mark.parametrize(("name", "target"), CASES, ids=[f"{n}-{t.cpu}" for n, t in CASES])
-def test_every_step_keeps_the_meaning(name: str, target: Target) -> None:
+def test_every_step_keeps_the_meaning(name: str, target: CpuTarget) -> None:
     for kernel in kernels(KERNELS[name](3, 5, 18), target):
         plain = check_steps(kernel.func, {}, target)
         for _, stmt in statements(plain.body):

@@ -7,9 +7,9 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.storage_scope import STACK_LIMIT, room_on
 from tilewright.ir.loop.nodes import Buffer, For, Seq
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
-H200 = resolve("cuda")
+H200 = resolve_gpu("cuda")
 GRID, THREAD = (For(kind, const(4), kind, Seq(())) for kind in ("grid", "thread"))
 
 
@@ -30,7 +30,7 @@ def test_shared_memory_ends() -> None:
     room = room_on(H200)
     assert room(_buffer("shared"), (GRID,), H200.static_shared - 128) == "shared"
     assert room(_buffer("global"), (GRID,), 129) is None
-    left = H200.block_shared - H200.static_shared + 128
+    left = H200.max_shared_per_block - H200.static_shared + 128
     with pytest.raises(CodegenError, match=f"have room for {left}"):
         room(_buffer("shared"), (GRID,), left + 1)
     assert room(_buffer("shared"), (GRID,), left) == "shared"

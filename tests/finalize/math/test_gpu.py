@@ -15,7 +15,7 @@ from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.finalize.math.gpu import OWN, expand_on_gpu
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.parse import parse_func
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
 RIGHT = {
     "exp": np.exp,
@@ -51,7 +51,7 @@ def _func(value: str, count: int, result: str = "f32") -> Func:
 def _assembly(func: Func) -> str:
     module = ModuleText()
     emit_launches(module, func, ())
-    return compile_assembly(module.text(), resolve("cuda"))
+    return compile_assembly(module.text(), resolve_gpu("cuda"))
 
 
 @pytest.mark.parametrize("name", RIGHT)

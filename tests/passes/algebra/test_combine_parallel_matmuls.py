@@ -23,11 +23,12 @@ from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.fuse import fuse
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 from tilewright.passes.memory.eliminate_concat import eliminate_concat
-from tilewright.target.gpu import GpuTarget, resolve, with_tf32
+from tilewright.target.gpu import GpuTarget, with_tf32
+from tilewright.target.registry import resolve_gpu
 
-H200 = resolve("cuda -arch=sm_90a")
+H200 = resolve_gpu("cuda -arch=sm_90a")
 # For which one small product is enough to do.
-SMALL = replace(H200, multiprocessors=2)
+SMALL = replace(H200, sm_count=2)
 N = Var("N")
 DEPTH, COLUMNS, HEADS = 8, 64, 4
 RNG = np.random.default_rng(3)

@@ -21,7 +21,7 @@ from tilewright.passes.attention.tile_attention import (
     tile_attention,
     tile_of,
 )
-from tilewright.target.gpu import PREFIX, resolve
+from tilewright.target.registry import CUDA, resolve_gpu
 
 
 def _model(
@@ -88,8 +88,8 @@ def test_whole_tiles_are_copied_by_threads_apart(
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(AttendAttrs(), (shape, shape, shape), shape)
-    assert tile_of(resolve("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert tile_of(resolve(PREFIX), problem) == APART
+    assert tile_of(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
+    assert tile_of(resolve_gpu(CUDA), problem) == APART
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> No
     shape = tensor(BF16, 2, 8, 64)
     keys = tensor(BF16, 2, 4096, 64)
     problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
-    assert (*tile_of(resolve(PREFIX), problem), 1)[2] == parts
+    assert (*tile_of(resolve_gpu(CUDA), problem), 1)[2] == parts
 
 
 @pytest.mark.parametrize(

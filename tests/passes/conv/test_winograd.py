@@ -17,9 +17,9 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
 from tilewright.passes.conv import winograd_cost
 from tilewright.passes.conv.winograd import winograd, winograd_tile
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-AARCH64 = NAMED["aarch64"]
+AARCH64 = CPUS["aarch64"]
 
 
 def _conv(

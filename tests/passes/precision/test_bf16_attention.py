@@ -15,9 +15,9 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.passes.fuse import fuse
 from tilewright.passes.precision.bf16_attention import bf16_attention
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-AMX = NAMED["sapphirerapids"]
+AMX = CPUS["sapphirerapids"]
 
 
 def _attention(queries: object, keys: object, size: int, right: int = -1, heads: int = 2) -> Graph:
@@ -65,7 +65,7 @@ def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) 
     ],
 )
 def test_what_stays_has_a_reason(graph: Graph, machine: str, reason: str) -> None:
-    after, (decision,) = bf16_attention(graph, NAMED[machine])
+    after, (decision,) = bf16_attention(graph, CPUS[machine])
     assert after is graph
     assert decision.precision == "f32"
     assert reason in decision.reason

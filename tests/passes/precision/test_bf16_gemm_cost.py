@@ -9,9 +9,9 @@ from tilewright.passes.precision.bf16_gemm_cost import (
     unit_cycles,
     vector_cycles,
 )
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-MACHINE = NAMED["sapphirerapids"]
+MACHINE = CPUS["sapphirerapids"]
 
 
 @pytest.mark.parametrize(

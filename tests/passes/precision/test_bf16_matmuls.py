@@ -21,9 +21,9 @@ from tilewright.ops.typecheck import check_types
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.fuse import fuse
 from tilewright.passes.precision.bf16_matmuls import bf16_matmuls
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-AMX = NAMED["sapphirerapids"]
+AMX = CPUS["sapphirerapids"]
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -166,7 +166,7 @@ def test_a_change_of_shape_comes_after_the_rounding() -> None:
 
 
 def _reasons(graph: Graph, machine: str = "sapphirerapids") -> list[str]:
-    after, decisions = bf16_matmuls(graph, NAMED[machine])
+    after, decisions = bf16_matmuls(graph, CPUS[machine])
     stayed = [d for d in decisions if d.precision == "f32"]
     assert (after is graph) == (len(stayed) == len(decisions))
     return [d.reason for d in stayed]
@@ -197,7 +197,7 @@ def test_computed_operands_stay() -> None:
 
 
 def test_one_row_gains_where_its_weights_come_from_memory() -> None:
-    small = replace(NAMED["aarch64"], l3=1024)
+    small = replace(CPUS["aarch64"], l3=1024)
     _, decisions = bf16_matmuls(_mlp(1, 512, 512), small)
     assert {d.precision for d in decisions} == {"bf16"}
     assert "half the size" in str(decisions[0])

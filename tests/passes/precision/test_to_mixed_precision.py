@@ -21,10 +21,9 @@ from tilewright.passes.precision.to_mixed_precision import (
     rounded,
     to_mixed_precision,
 )
-from tilewright.target.cpu import NAMED
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import CPUS, resolve_gpu
 
-HALF = NAMED["neoverse-v1"]
+HALF = CPUS["neoverse-v1"]
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -110,7 +109,7 @@ def test_sums_that_cannot_be_cut_are_formed_in_f32() -> None:
 @pytest.mark.parametrize("target", ["aarch64", "x86-64-v4"])
 def test_other_machines_say_so(target: str) -> None:
     graph = _mlp()
-    after, decisions = to_mixed_precision(graph, NAMED[target])
+    after, decisions = to_mixed_precision(graph, CPUS[target])
     assert after is graph
     assert {d.reason for d in decisions} == {"this machine's vectors do not compute in f16"}
 
@@ -139,7 +138,7 @@ def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
     y = g.add("matmul", x, g.constant(_random(24, 7)))
     y = g.add("relu", g.add("add", y, g.constant(_random(1, 7))))
     graph = g.graph(g.add("matmul", y, g.constant(_random(7, 9))))
-    after, decisions = to_mixed_precision(graph, resolve("cuda"), dtype)
+    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"), dtype)
     after = dce(after)
     verify_graph(after)
     check_types(after)
@@ -165,7 +164,7 @@ def test_recurrences_multiply_in_it_on_a_gpu_and_keep_their_states(
     attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
     y, *_ = g.add_many("lstm_steps", x, g.constant(_random(32, 4, 32)), attrs=attrs)
     graph = g.graph(y)
-    after, decisions = to_mixed_precision(graph, resolve("cuda"), dtype)
+    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"), dtype)
     check_types(after)
     (steps,) = after.nodes
     assert [after.types[i].dtype for i in steps.inputs[:2]] == [F32, dtype]
@@ -183,6 +182,6 @@ def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
     w = g.input("w", tensor(F32, 32, 1, 32))
     y, *_ = g.add_many("rnn_steps", x, w, attrs=StepsAttrs(("tanh",), (0.0,), (0.0,)))
     graph = g.graph(y)
-    after, decisions = to_mixed_precision(graph, resolve("cuda"))
+    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"))
     assert after == graph
     assert [d.reason for d in decisions] == ["its weights are computed"]

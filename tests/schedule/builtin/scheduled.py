@@ -16,15 +16,16 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import NAMED, Target
-from tilewright.target.target import Machine
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
+from tilewright.target.target import Target
 
-AARCH64 = NAMED["aarch64"]
+AARCH64 = CPUS["aarch64"]
 # Relative and absolute, by the bytes of a number: sums in another order differ in the last bits.
 TOLERANCE = {2: (5e-3, 1e-3), 4: (1e-4, 1e-5), 8: (1e-4, 1e-5)}
 
 
-def sources(graph: Graph, machine: Machine | None = None) -> list[tuple[Func, frozenset[str]]]:
+def sources(graph: Graph, machine: Target | None = None) -> list[tuple[Func, frozenset[str]]]:
     """The loops of every kernel of a model for a machine, and which parameters are constants."""
     fused = lower_to_graph(graph, {}, Timings(), machine)
     found = []
@@ -38,7 +39,7 @@ def sources(graph: Graph, machine: Machine | None = None) -> list[tuple[Func, fr
     return found
 
 
-def scheduled(graph: Graph, target: Target = AARCH64) -> list[ScheduledFunc]:
+def scheduled(graph: Graph, target: CpuTarget = AARCH64) -> list[ScheduledFunc]:
     """Every kernel scheduled, its trace replayed."""
     results = []
     for func, constants in sources(graph):
@@ -49,7 +50,7 @@ def scheduled(graph: Graph, target: Target = AARCH64) -> list[ScheduledFunc]:
     return results
 
 
-def check(graph: Graph, sizes: Mapping[str, int], target: Target = AARCH64) -> list[str]:
+def check(graph: Graph, sizes: Mapping[str, int], target: CpuTarget = AARCH64) -> list[str]:
     """Scheduled kernels compute what the loops they came from do; the rules."""
     rules = []
     for func, constants in sources(graph):

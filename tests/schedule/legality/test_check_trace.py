@@ -11,7 +11,7 @@ from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.legality import check_trace as check_trace_module
 from tilewright.schedule.legality.check_trace import check_trace
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
 WAVE = """
 func @wave(out A: f32[M, N]) {

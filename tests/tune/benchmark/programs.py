@@ -9,7 +9,8 @@ import numpy as np
 
 from tests.schedule.programs import matmul
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 from tilewright.tune.benchmark.record_space import record
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.features.program import ESTIMATE, feature_names, program_features
@@ -19,7 +20,7 @@ from tilewright.tune.space.tabular_files import write_space
 from tilewright.tune.target_key import target_text
 from tilewright.tune.workload import workload_text
 
-TARGET: Target = NAMED["aarch64"]
+TARGET: CpuTarget = CPUS["aarch64"]
 
 
 class ProductSpace(Space):

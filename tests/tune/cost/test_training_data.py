@@ -10,7 +10,7 @@ import pytest
 
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.cost.pretrained import pretrain
 from tilewright.tune.cost.training_data import FEWEST, NEWEST, learnable, recorded_tasks
 from tilewright.tune.features.program import program_features

@@ -13,10 +13,10 @@ from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers, statements
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import Access, Statement, statements_of
 
-TARGET = NAMED["aarch64"]
+TARGET = CPUS["aarch64"]
 
 
 def _nest(func: Func) -> list[Statement]:

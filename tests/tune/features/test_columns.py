@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.schedule.programs import dense
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import statements_of
 from tilewright.tune.features.columns import (
     BUFFER_COLUMNS,
@@ -14,7 +14,7 @@ from tilewright.tune.features.columns import (
 )
 from tilewright.tune.features.performance_model import estimate
 
-TARGET = NAMED["aarch64"]
+TARGET = CPUS["aarch64"]
 SCHEDULED = schedule_func(dense(128, 256, 64), frozenset({"w"}), TARGET).func
 STATEMENTS = statements_of(SCHEDULED, buffers(SCHEDULED))
 PRODUCT = max(STATEMENTS, key=lambda s: s.flops * s.runs)

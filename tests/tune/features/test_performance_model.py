@@ -7,11 +7,12 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import statements_of
 from tilewright.tune.features.performance_model import FORK, Cost, estimate, estimate_all
 
-TARGET = NAMED["aarch64"]
+TARGET = CPUS["aarch64"]
 
 
 def _tiled(rows: int, columns: int, size: int = 240, vector: bool = True) -> Func:
@@ -28,7 +29,7 @@ def _tiled(rows: int, columns: int, size: int = 240, vector: bool = True) -> Fun
     return sch.func
 
 
-def _cost(func: Func, target: Target = TARGET) -> Cost:
+def _cost(func: Func, target: CpuTarget = TARGET) -> Cost:
     (s,) = statements_of(func, buffers(func))
     return estimate(s, target)
 
@@ -53,7 +54,7 @@ def test_tiles_too_small_wait_and_tiles_too_large_spill() -> None:
 
 def test_vectors_count() -> None:
     assert _cost(_tiled(4, 8, vector=False)).total > 2 * _cost(_tiled(4, 8)).total
-    wide = NAMED["x86-64-v4"]
+    wide = CPUS["x86-64-v4"]
     assert _cost(_tiled(4, 8), wide).registers <= _cost(_tiled(4, 8)).registers
 
 

@@ -7,10 +7,10 @@ from tests.schedule.programs import conv, dense, matmul, softmax
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 from tilewright.tune.features.program import ESTIMATE, feature_names, program_features
 
-TARGET = NAMED["aarch64"]
+TARGET = CPUS["aarch64"]
 PROGRAMS = {
     "dense": dense(128, 256, 64),
     "softmax": softmax(32, 100),

@@ -22,11 +22,12 @@ from tilewright.ops.interpret import run_graph
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.schedule.analysis.blocks import work
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
 from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.variation import sample
 
-MakeSpace = Callable[[Func, frozenset[str], Target], ScheduleSpace]
+MakeSpace = Callable[[Func, frozenset[str], CpuTarget], ScheduleSpace]
 
 
 def attention() -> Graph:
@@ -83,7 +84,7 @@ class Draws:
         self.rng = Random(seed)
         self.drawn: list[str] = []
 
-    def __call__(self, func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    def __call__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         space = self.make(func, constants, target)
         candidate = sample(space, self.rng)
         assert candidate is not None

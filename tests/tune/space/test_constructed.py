@@ -9,7 +9,8 @@ import pytest
 from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import NAMED, host
+from tilewright.target.host import host
+from tilewright.target.registry import CPUS
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.variation import crossover, mutate, sample
 
@@ -26,7 +27,7 @@ def test_many_drawn_schedules_are_legal_and_compute_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize("target", [host(), NAMED["x86-64-v4"]], ids=["native", "x86"])
+@pytest.mark.parametrize("target", [host(), CPUS["x86-64-v4"]], ids=["native", "x86"])
 def test_defaults_are_what_is_compiled_without_a_space(name: str, target) -> None:
     func, constants = func_of(name)
     space = ConstructedSpace(func, constants, target)

@@ -9,7 +9,7 @@ from tilewright.core.errors import LegalityError, ScheduleError
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.space.schedule_space import KEPT, ScheduleSpace, _keep
 from tilewright.tune.space.space import follow

@@ -8,7 +8,7 @@ import pytest
 
 from tests.schedule.programs import matmul
 from tilewright.core.errors import ConfigError
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.benchmark.recompute_features import refreshed
 from tilewright.tune.features.program import feature_names
 from tilewright.tune.space.table import (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tests.schedule.programs import check_same, matmul
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
 from tilewright.tune.space.template import TemplateSpace
 from tilewright.tune.space.variation import enumerate_all
 
 
-def product(sch: Schedule, constants: frozenset[str], target: Target) -> None:
+def product(sch: Schedule, constants: frozenset[str], target: CpuTarget) -> None:
     """A product in register tiles."""
     lanes = target.lanes(32)
     rows = sch.choose("rows", 4, lambda: (1, 2, 4, 6))

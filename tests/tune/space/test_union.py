@@ -8,7 +8,7 @@ import pytest
 from tests.schedule.programs import matmul
 from tests.tune.space.structures import func_of
 from tests.tune.space.test_template import product
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.template import TemplateSpace
 from tilewright.tune.space.union import UnionSpace, everything

@@ -68,7 +68,7 @@ def bench_command(
 
     from tilewright.bench.interleaved import Settings, measure
     from tilewright.cli.input_files import parse_assignments
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     names = engine_names(against)
     check_engines(names, model)

@@ -143,10 +143,10 @@ def _write_text(
     from tilewright.cli.emit_text import emit_graph, emit_texts
     from tilewright.driver.compiler import lower, lower_to_graph
     from tilewright.driver.precision import check_precision
-    from tilewright.target.target import resolve_machine
+    from tilewright.target.registry import resolve_target
 
     if emit == "graph":
-        machine = resolve_machine(options["target"])
+        machine = resolve_target(options["target"])
         precision = check_precision(options["precision"])
         graph = lower_to_graph(source, options["dims"], options["timings"], machine, precision)
         return emit_graph(graph, output)

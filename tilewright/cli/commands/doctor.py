@@ -73,7 +73,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _machine() -> Iterator[Finding]:
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     yield Finding("machine", "ok", host().describe())
 
@@ -81,7 +81,7 @@ def _machine() -> Iterator[Finding]:
 def _roofs() -> Iterator[Finding]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
     from tilewright.runtime.roofline.roofline import machine_roofs
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     for threads in dict.fromkeys((1, host().cores)):
         found = machine_roofs(threads, again=True)
@@ -117,7 +117,7 @@ def _cache() -> Iterator[Finding]:
 def _compiler() -> Iterator[Finding]:
     import numpy as np
 
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     start = time.perf_counter()
     with _tiny_model() as model:

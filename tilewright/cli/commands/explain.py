@@ -109,7 +109,7 @@ def _explain_whole(
 def _roofs(threads: int | None) -> Roofs:
     """Those of this machine, for the least time that a kernel can take."""
     from tilewright.runtime.roofline.roofline import machine_roofs
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
 
     return machine_roofs(threads or host().cores, show=lambda what: click.echo(what, err=True))
 

@@ -90,11 +90,12 @@ def _roofs(model: CompiledModel, precision: str) -> Roofs:
     from tilewright.driver.precision import machine_for
     from tilewright.driver.report.gpu_roofline import gpu_roofs
     from tilewright.runtime.roofline.roofline import machine_roofs
-    from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+    from tilewright.target.gpu import GpuTarget
+    from tilewright.target.registry import CUDA, resolve_gpu
 
     about = model.manifest["target"]
     if about["kind"] == "gpu":
-        machine = machine_for(resolve(f"{PREFIX} -arch={about['cpu']}"), precision)
+        machine = machine_for(resolve_gpu(f"{CUDA} -arch={about['cpu']}"), precision)
         assert isinstance(machine, GpuTarget)
         return gpu_roofs(machine)
     return machine_roofs(model.threads, show=lambda what: click.echo(what, err=True))

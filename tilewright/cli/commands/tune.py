@@ -131,7 +131,7 @@ def tune_command(
     from tilewright.driver.precision import check_precision
     from tilewright.driver.tuning.end_to_end import Model
     from tilewright.driver.tuning.session import Session, Settings, tasks_of
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
     from tilewright.tune.records import Records
 
     if trials is None and budget is None:

@@ -58,7 +58,7 @@ class LaunchedKernel:
 def device_program(code: ModelCode, kernels: Sequence[LaunchedKernel], target: GpuTarget) -> Data:
     """All that a run needs to know."""
     largest = max((x.shared for kernel in kernels for x in kernel.launches), default=0)
-    few = FEW_BLOCKS * target.multiprocessors if 2 * largest > target.shared else 0
+    few = FEW_BLOCKS * target.sm_count if 2 * largest > target.shared_per_sm else 0
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
@@ -130,7 +130,7 @@ def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
         "together": launch.together,
-        "early": target.starts_early and launch.may_begin_early,
+        "early": target.has_pdl and launch.may_begin_early,
         "keeps_shared": (as_int(launch.grid) or few + 1) <= few,
         "loop": launch.loop,
         "steps": formula(launch.steps),

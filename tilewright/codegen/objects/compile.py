@@ -7,7 +7,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from tilewright.core.errors import CodegenError
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 
 @cache
@@ -16,7 +16,7 @@ def _initialize() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def target_machine(target: Machine, level: int = 2) -> llvm.TargetMachine:
+def target_machine(target: Target, level: int = 2) -> llvm.TargetMachine:
     """The LLVM back end for a target; code is position independent so that it can be a library."""
     _initialize()
     return llvm.Target.from_triple(target.triple).create_target_machine(
@@ -28,7 +28,7 @@ def target_machine(target: Machine, level: int = 2) -> llvm.TargetMachine:
     )
 
 
-def parse(text: str, machine: llvm.TargetMachine, target: Machine) -> llvm.ModuleRef:
+def parse(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
     """Parse and verify a module."""
     header = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
     try:
@@ -39,7 +39,7 @@ def parse(text: str, machine: llvm.TargetMachine, target: Machine) -> llvm.Modul
     return module
 
 
-def optimize(text: str, machine: llvm.TargetMachine, target: Machine) -> llvm.ModuleRef:
+def optimize(text: str, machine: llvm.TargetMachine, target: Target) -> llvm.ModuleRef:
     """Parse, verify and optimise a module.
 
     LLVM's own vectorisers stay off: schedules have vectorised what is worth it.
@@ -68,7 +68,7 @@ def count_module() -> None:
     _compiled_modules += 1
 
 
-def compile_object(text: str, target: Machine, optimized: bool = True) -> bytes:
+def compile_object(text: str, target: Target, optimized: bool = True) -> bytes:
     """A module as an object file, or as the assembly that a driver takes.
 
     Long code that runs once is not worth optimising: that takes longer than it could ever save.
@@ -77,16 +77,16 @@ def compile_object(text: str, target: Machine, optimized: bool = True) -> bytes:
     machine = target_machine(target, level=2 if optimized else 0)
     module = (optimize if optimized else parse)(text, machine, target)
     return (
-        machine.emit_assembly(module).encode() if target.emits_text else machine.emit_object(module)
+        machine.emit_assembly(module).encode() if target.emits_ptx else machine.emit_object(module)
     )
 
 
-def compile_assembly(text: str, target: Machine) -> str:
+def compile_assembly(text: str, target: Target) -> str:
     """A module as assembly, for people."""
     machine = target_machine(target)
     return machine.emit_assembly(optimize(text, machine, target))
 
 
-def optimized_llvm(text: str, target: Machine) -> str:
+def optimized_llvm(text: str, target: Target) -> str:
     """A module as LLVM sees it after its passes, for people."""
     return str(optimize(text, target_machine(target), target))

@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.codegen.objects.compile import compile_object, count_module
-from tilewright.codegen.objects.worker import PROGRAM, read_frame, target_text, write_frame
-from tilewright.target.cpu import usable_cores
-from tilewright.target.target import Machine
+from tilewright.codegen.objects.worker import PROGRAM, encode_target, read_frame, write_frame
+from tilewright.target.host import usable_cores
+from tilewright.target.target import Target
 
 # Characters of waiting text that are worth a worker: LLVM is busy with them for about as long as a
 # process takes to start.
@@ -45,7 +45,7 @@ class Module(NamedTuple):
 class ObjectQueue:
     """Compiles modules in any order; `most_workers` is how many processes it may start."""
 
-    def __init__(self, target: Machine, most_workers: int | None = None) -> None:
+    def __init__(self, target: Target, most_workers: int | None = None) -> None:
         self.target = target
         self.most_workers = _spare_cores() if most_workers is None else most_workers
         self._names: list[str] = []
@@ -151,7 +151,7 @@ class _Worker:
 
     def _feed(self) -> None:
         """Give the process one module after another until there are no more, or it fails."""
-        self._tell(True, target_text(self.queue.target))
+        self._tell(True, encode_target(self.queue.target))
         while (module := self.queue.take()) is not None:
             self._tell(module.optimized, module.text.encode())
             assert self.process.stdout is not None

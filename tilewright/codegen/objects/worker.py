@@ -16,7 +16,7 @@ from typing import IO
 
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.errors import CodegenError
-from tilewright.target.target import Machine, read_machine, write_machine
+from tilewright.target.target import Target, read_target, write_target
 
 _HEADER = struct.Struct("<?Q")
 # What the process runs: where its parent finds packages, behind the standard library.
@@ -43,14 +43,14 @@ def read_frame(source: IO[bytes]) -> tuple[bool, bytes] | None:
     return (flag, payload) if len(payload) == size else None
 
 
-def target_text(target: Machine) -> bytes:
+def encode_target(target: Target) -> bytes:
     """A target as the first frame has it."""
-    return json.dumps(write_machine(target)).encode()
+    return json.dumps(write_target(target)).encode()
 
 
-def read_target(text: bytes) -> Machine:
+def decode_target(text: bytes) -> Target:
     """The target in a first frame."""
-    return read_machine(json.loads(text))
+    return read_target(json.loads(text))
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
@@ -58,7 +58,7 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     first = read_frame(source)
     if first is None:
         return
-    target = read_target(first[1])
+    target = decode_target(first[1])
     while (request := read_frame(source)) is not None:
         optimized, text = request
         try:

@@ -17,7 +17,7 @@ from tilewright.codegen.host.plan import emit_model
 from tilewright.codegen.host.threadpool.pool import threadpool_ir
 from tilewright.driver.build import ENTRY, ModelBuild, emit_kernel
 from tilewright.target.gpu import GpuTarget
-from tilewright.target.target import Machine, kind_of
+from tilewright.target.target import Target, kind_of
 
 
 def emit_entry(build: ModelBuild) -> dict[str, str]:
@@ -25,7 +25,7 @@ def emit_entry(build: ModelBuild) -> dict[str, str]:
     return _ENTRY[kind_of(build.target)](build)
 
 
-def emit_support(target: Machine) -> dict[str, str]:
+def emit_support(target: Target) -> dict[str, str]:
     """The LLVM text of the modules that are the same in every model, by name."""
     return _SUPPORT[kind_of(target)](target)
 
@@ -49,7 +49,7 @@ def _native_entry(build: ModelBuild) -> dict[str, str]:
     return {ENTRY: emit_model(build.code)}
 
 
-def _native_support(target: Machine) -> dict[str, str]:
+def _native_support(target: Target) -> dict[str, str]:
     return {"tw_runtime": threadpool_ir(target.triple), "tw_clock": CLOCK_IR, "tw_call": CALL_IR}
 
 
@@ -68,7 +68,7 @@ _ENTRY: dict[str, Callable[[ModelBuild], dict[str, str]]] = {
     "cpu": _native_entry,
     "gpu": lambda build: {},
 }
-_SUPPORT: dict[str, Callable[[Machine], dict[str, str]]] = {
+_SUPPORT: dict[str, Callable[[Target], dict[str, str]]] = {
     "cpu": _native_support,
     "gpu": lambda target: {},
 }

@@ -17,16 +17,16 @@ from tilewright.core.disk_cache import fingerprint, open_cache
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.artifact.entry_point import emit_support
 from tilewright.runtime.container import fill_container, read_container
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 
-def support_objects(target: Machine) -> dict[str, bytes]:
+def support_objects(target: Target) -> dict[str, bytes]:
     """The objects for `target`, by name."""
     return dict(_kept(target))
 
 
 @cache
-def _kept(target: Machine) -> dict[str, bytes]:
+def _kept(target: Target) -> dict[str, bytes]:
     texts = emit_support(target)
     store = open_cache()
     if store is None or not texts:
@@ -49,5 +49,5 @@ def _kept(target: Machine) -> dict[str, bytes]:
     return objects
 
 
-def _compiled(texts: dict[str, str], target: Machine) -> dict[str, bytes]:
+def _compiled(texts: dict[str, str], target: Target) -> dict[str, bytes]:
     return {name: object_compiler.compile_object(text, target) for name, text in texts.items()}

@@ -33,7 +33,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.manager import PassLog
 from tilewright.runtime.binding import Port
-from tilewright.target.cpu import resolve
+from tilewright.target.registry import resolve_cpu
 
 
 def bisect(
@@ -52,7 +52,7 @@ def bisect(
     result; by default that depends on the precision.
     """
     limit = tolerance(allowed, check_precision(precision))
-    native = Native(resolve("native"), precision, threads, progress)
+    native = Native(resolve_cpu("native"), precision, threads, progress)
     search = _Search(native, limit)
     try:
         graph = import_graph(source, dims)

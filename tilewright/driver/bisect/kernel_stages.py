@@ -35,7 +35,7 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.primitives.set_scope import set_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Bytes that a buffer of a thread may take on its stack.
 STACK = 1 << 16
@@ -158,7 +158,7 @@ def _by_code(
     def is_wrong(count: int) -> bool | None:
         part = Trace(steps[:count])
 
-        def cut(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+        def cut(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
             return ScheduledFunc(_off_the_stack(part.replay(func), case), part, scheduled.rule)
 
         try:

@@ -17,14 +17,14 @@ from tilewright.ir.types import Type
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
 @dataclass
 class Native:
     """Compiles for this machine and runs at once; `compilations` counts."""
 
-    target: Target
+    target: CpuTarget
     precision: str = "f32"
     threads: int | None = None
     progress: Progress = lambda stage: None
@@ -58,6 +58,6 @@ class Native:
         return self.run(graph, inputs, schedule=unscheduled)
 
 
-def unscheduled(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+def unscheduled(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
     """The loops as they are."""
     return ScheduledFunc(func, Trace(), "opaque")

@@ -20,9 +20,9 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget
-from tilewright.target.target import Machine, kind_of
+from tilewright.target.target import Target, kind_of
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Backend:
     asks: bool = False
 
 
-def backend_of(machine: Machine) -> Backend:
+def backend_of(machine: Target) -> Backend:
     """The backend for a machine."""
     return BACKENDS[kind_of(machine)]
 
 
-def _emit_for_cpu(func: Func, sizes: Sequence[str], target: Target, precision: str) -> str:
+def _emit_for_cpu(func: Func, sizes: Sequence[str], target: CpuTarget, precision: str) -> str:
     native = target.architecture if rounds_natively(target, precision) else ""
     module = ModuleText(native, target.orders_zeros)
     emit_func(module, func, sizes)
@@ -55,7 +55,7 @@ def _emit_for_cpu(func: Func, sizes: Sequence[str], target: Target, precision: s
 
 def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
     module = ModuleText(target.architecture)  # every one has the conversion
-    emit_launches(module, func, sizes, target.starts_early)
+    emit_launches(module, func, sizes, target.has_pdl)
     return module.text()
 
 

@@ -29,7 +29,7 @@ from tilewright.lower.tensor_program import group_program
 from tilewright.ops.registry import get_op
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace
-from tilewright.target.target import Machine
+from tilewright.target.target import Target
 
 LOOPS = ".loops"
 """The ending of a file with the text of one loop function."""
@@ -130,7 +130,7 @@ class KernelLibrary:
 
     def __init__(
         self,
-        target: Machine,
+        target: Target,
         overrides: Path | None = None,
         made: Made = lambda kernel: None,
         schedule: MakeSchedule | None = None,

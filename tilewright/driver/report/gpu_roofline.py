@@ -18,8 +18,8 @@ _TO_HALF = {"f16": 1.0, "bf16": 1.0, "f32": 0.5, "i8": 2.0, "u8": 2.0}
 def gpu_roofs(target: GpuTarget) -> Roofs:
     """The roofs of a GPU."""
     products = {
-        shape.operands: target.matrix_rate * _TO_HALF[shape.operands]
-        for shape in target.matrix_shapes
+        shape.operands: target.mma_rate * _TO_HALF[shape.operands]
+        for shape in target.mma_shapes
         if shape.operands in _TO_HALF
     }
     memory = Level("memory", float("inf"), float(target.memory_rate))

@@ -13,7 +13,7 @@ from tilewright.ir.graph.text import print_graph
 from tilewright.runtime.container import Container
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
-from tilewright.target.target import resolve_machine
+from tilewright.target.registry import resolve_target
 
 
 @dataclass
@@ -40,7 +40,7 @@ class SegmentCache:
 
     def key(self, graph: Graph) -> str:
         """What tells a compiled segment from others."""
-        machine = repr(resolve_machine(self.target))
+        machine = repr(resolve_target(self.target))
         return fingerprint(print_graph(graph), machine, self.precision, compiler_fingerprint())
 
     def key_of(self, made: CompiledModel) -> str:

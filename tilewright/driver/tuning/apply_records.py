@@ -14,7 +14,7 @@ from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.trace import Trace, parse_trace
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.tuned_schedules import Verdict, Verdicts
 from tilewright.tune.workload import workload_hash, workload_text
 
@@ -27,7 +27,7 @@ class TunedSchedules:
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
 
-    def __call__(self, func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    def __call__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         """The tuned schedule of a function, or the built-in one."""
         builtin = backend_of(target).schedule(func, constants, target)
         text = workload_text(func, constants)
@@ -49,7 +49,7 @@ def replay(trace: str) -> Trace:
 
 
 def _replayed(
-    verdict: Verdict, func: Func, target: Target, builtin: ScheduledFunc
+    verdict: Verdict, func: Func, target: CpuTarget, builtin: ScheduledFunc
 ) -> ScheduledFunc:
     """A verdict's trace on a function; one for other numbers is checked first."""
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.driver.tuning.task_files import write_task
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.benchmark.compare_methods import Run, Settings, Standing, ranked
 from tilewright.tune.benchmark.metrics import best_so_far
 from tilewright.tune.candidate import Candidate, Result
@@ -51,7 +51,7 @@ class Bench:
 
 def compete_live(
     tasks: Sequence[TuningTask],
-    target: Target,
+    target: CpuTarget,
     methods: Sequence[Method],
     settings: Settings,
     measurer: Measurer,

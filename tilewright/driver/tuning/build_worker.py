@@ -22,7 +22,7 @@ from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.legality.check_trace import check_trace
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.worker_loop import serve
 from tilewright.tune.target_key import parse_target
 
@@ -44,7 +44,7 @@ def replaying(text: str) -> MakeSchedule:
     """The schedule that a trace spells, whatever function it is asked for, if it is legal there."""
     trace = parse_trace(text, "candidate")
 
-    def schedule(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    def schedule(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         made = trace.replay(func)
         verify_func(made)
         check_trace(func, trace)

@@ -25,7 +25,7 @@ from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.roofline import machine_roofs
 from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
 from tilewright.tune.measure.significance import Verdict, least_shown
@@ -45,7 +45,7 @@ class Model:
     """What is tuned: a model and how it is compiled; `sizes` are for those left symbolic."""
 
     source: Any
-    target: Target
+    target: CpuTarget
     dims: Mapping[str, int]
     precision: str
     sizes: Mapping[str, int]

@@ -28,7 +28,7 @@ from tilewright.ir.types import TensorType, Type
 from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.task_scheduler.task_scheduler import Task
 from tilewright.tune.workload import workload_hash, workload_text
 
@@ -79,7 +79,7 @@ class Extraction:
 
 def extract_tasks(
     source: Any,
-    target: Target,
+    target: CpuTarget,
     dims: Mapping[str, int] | None = None,
     precision: str = "f32",
     sizes: Mapping[str, int] | None = None,
@@ -109,12 +109,12 @@ def extract_tasks(
 
 
 def _built(
-    source: Any, target: Target, dims: Mapping[str, int], precision: str
+    source: Any, target: CpuTarget, dims: Mapping[str, int], precision: str
 ) -> tuple[ModelBuild, dict[str, Scheduled]]:
     """A model built without code, and what was scheduled for it, by kernel."""
     seen: dict[str, Scheduled] = {}
 
-    def schedule(func: Func, constants: frozenset[str], target: Target) -> ScheduledFunc:
+    def schedule(func: Func, constants: frozenset[str], target: CpuTarget) -> ScheduledFunc:
         made = schedule_func(func, constants, target)
         seen[func.name] = Scheduled(func, constants, str(made.trace), made.rule)
         return made

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.driver.tuning.task_files import write_task
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.benchmark.record_space import record
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.features.program import feature_names
@@ -20,7 +20,7 @@ from tilewright.tune.target_key import target_text
 def record_task(
     name: str,
     task: TuningTask,
-    target: Target,
+    target: CpuTarget,
     measurer: Measurer,
     limit: int,
     threads: int = 0,

@@ -19,7 +19,7 @@ from tilewright.driver.bisect.reference_values import Meanings
 from tilewright.driver.graph_file import parse_file, write_graph
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.ir.graph.nodes import Graph
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
 from tilewright.tune.target_key import target_text
 
@@ -27,7 +27,7 @@ GRAPH, ABOUT = "task.graph", "task.json"
 
 
 def write_task(
-    folder: Path, task: TuningTask, target: Target, threads: int = 0, cold: bool = False
+    folder: Path, task: TuningTask, target: CpuTarget, threads: int = 0, cold: bool = False
 ) -> Job:
     """Write a task into a folder of its own; the job that measures its candidates."""
     folder.mkdir(parents=True, exist_ok=True)

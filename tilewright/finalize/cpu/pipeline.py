@@ -18,7 +18,7 @@ from tilewright.finalize.lower_blocks import lower_blocks
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 Step = tuple[str, Callable[[Func], Func]]
 
@@ -36,13 +36,13 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-def steps(target: Target) -> tuple[Step, ...]:
+def steps(target: CpuTarget) -> tuple[Step, ...]:
     """All steps by name; the first and the last know the machine."""
     first = ("expand-tiles", partial(expand_tiles, target=target))
     return (first, *STEPS, ("combine-loads", partial(combine_loads, target=target)))
 
 
-def finalize(func: Func, target: Target) -> Func:
+def finalize(func: Func, target: CpuTarget) -> Func:
     """Plain loops over flat buffers, ready for the emitter."""
     for _, step in steps(target):
         func = step(func)

@@ -29,7 +29,7 @@ ALIGNED_PARAMS = ALIGNED.note(16)
 def room_on(target: GpuTarget) -> Room:
     """The room of a GPU; what is shared is counted, so it serves one function only."""
     left = target.static_shared
-    most = target.block_shared
+    most = target.max_shared_per_block
 
     def room(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
         nonlocal left, most

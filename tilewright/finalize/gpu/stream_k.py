@@ -25,9 +25,9 @@ from tilewright.core.errors import CodegenError
 from tilewright.core.node import node
 from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.annotations import STREAM_K
-from tilewright.ir.loop.walk import loops, rewrite_stmts, seq, statements
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import FRAGMENT, GRID, THREAD, WARP_SIZE, threads_of
+from tilewright.ir.loop.walk import loops, rewrite_stmts, seq, statements
 
 
 @node

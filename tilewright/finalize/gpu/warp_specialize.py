@@ -20,9 +20,9 @@ from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
 from tilewright.ir.loop.annotations import PIPELINE_STAGES, WARP_SPECIALIZED
-from tilewright.ir.loop.walk import loops, map_stmt
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt
 from tilewright.ir.loop.thread_mapping import GRID
+from tilewright.ir.loop.walk import loops, map_stmt
 
 MBARRIERS = "mbarriers"
 """The mbarriers of the stages: whether each is full, and whether it is empty."""

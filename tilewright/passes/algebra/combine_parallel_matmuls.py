@@ -29,7 +29,8 @@ from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.registry import CUDA, resolve_gpu
 
 # A tile that large products get.
 TILE = 128
@@ -47,7 +48,7 @@ WHOLE_COLUMNS = 64
 
 def combine_parallel_matmuls(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Compute products of one value with constant weights of one shape together."""
-    stacks = [s for s in _stacks(graph) if _is_profitable(graph, s, target or resolve(PREFIX))]
+    stacks = [s for s in _stacks(graph) if _is_profitable(graph, s, target or resolve_gpu(CUDA))]
     if not stacks:
         return graph
     return rewrite_graph(graph, _Stacker(stacks).replaced)
@@ -118,8 +119,8 @@ def _is_profitable(graph: Graph, products: tuple[_Product, ...], target: GpuTarg
     lost = sum(_has_epilogue(graph, p.result) for p in products)
     if rows is None or columns % WHOLE_COLUMNS or lost >= len(products) - 1:
         return False
-    filled = -(-rows // TILE) * -(-columns // TILE) / target.multiprocessors
-    if any(s.operands == str(dtype) for s in target.matrix_shapes):
+    filled = -(-rows // TILE) * -(-columns // TILE) / target.sm_count
+    if any(s.operands == str(dtype) for s in target.mma_shapes):
         return rows >= LEAST_ROWS and filled < 1
     return filled < MOST_TURNS and filled * len(products) >= LEAST_FILLED
 

@@ -23,7 +23,8 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
 from tilewright.passes.attention.tile_attention import ROWS, tile_of
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.registry import CUDA, resolve_gpu
 
 ONE = const(1)
 # Queries are `[batch, heads, group, length, size]`.
@@ -32,7 +33,7 @@ RANK, GROUP, LENGTH = 5, 2, 3
 
 def pack_gqa(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Let heads of few queries share the keys and values that they read."""
-    joined = partial(_joined, target or resolve(PREFIX))
+    joined = partial(_joined, target or resolve_gpu(CUDA))
     return rewrite_graph(fold_repeat_kv(graph), joined, of=("attend",))
 
 

@@ -15,7 +15,8 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import WIDTHS
 from tilewright.passes.attention.fuse_attention import fuse_attention
-from tilewright.target.gpu import PREFIX, GpuTarget, resolve
+from tilewright.target.gpu import GpuTarget
+from tilewright.target.registry import CUDA, resolve_gpu
 
 # Rows that a block of threads may have, and the keys of a step: more where there are many steps,
 # and registers for them.
@@ -41,7 +42,7 @@ PIECE = 8
 
 def tile_attention(graph: Graph, target: GpuTarget | None = None) -> Graph:
     """Find attention that instructions on matrices compute, tile by tile."""
-    return fuse_attention(graph, partial(tile_of, target or resolve(PREFIX)))
+    return fuse_attention(graph, partial(tile_of, target or resolve_gpu(CUDA)))
 
 
 def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
@@ -55,14 +56,14 @@ def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
         return ROWS[0], KEYS
     keys = as_int(p.k[-2])
     batches = as_int(product(p.q[:-2])) or 1
-    few = batches * -(-rows // ROWS[0]) < target.multiprocessors
+    few = batches * -(-rows // ROWS[0]) < target.sm_count
     seen = _seen(p, rows, keys)
     if rows <= ROWS[0] and (seen is None or seen > LONG_KEYS):
         height = next(n for n in (WARP_ROWS, *reversed(ROWS)) if rows <= n)
         parts = _parts(target, batches, seen)
         if parts > 1:
             return height, KEYS, parts
-    grouped = any(shape.m == GROUPED for shape in target.matrix_shapes)
+    grouped = any(shape.m == GROUPED for shape in target.mma_shapes)
     if grouped and _is_apart(target, p, batches, rows):
         return APART
     # Instructions of four warps are worth more than a block for each multiprocessor.
@@ -80,7 +81,7 @@ def _is_apart(target: GpuTarget, p: Problem, batches: int, rows: int) -> bool:
     keys = as_int(p.k[-2]) or 0
     long = sizes == {APART_SIZE} and p.attrs.left < 0
     short = sizes == {APART_SIZE // 2} and keys == APART[1] and not any(p.ins[3:])
-    enough = 2 * batches * -(-rows // APART[0]) > target.multiprocessors
+    enough = 2 * batches * -(-rows // APART[0]) > target.sm_count
     whole = keys > 0 and keys % APART[1] == 0
     return (long or short) and whole and enough and rows > ROWS[0]
 
@@ -97,7 +98,7 @@ def _seen(p: Problem, rows: int, keys: int | None) -> int | None:
 
 def _parts(target: GpuTarget, blocks: int, keys: int | None) -> int:
     """How many parts the keys of so many blocks of rows are cut into to give all work."""
-    wanted = min(MOST_PARTS, BLOCKS * target.multiprocessors // blocks)
+    wanted = min(MOST_PARTS, BLOCKS * target.sm_count // blocks)
     if keys is None or wanted < 2:
         return min(wanted, SOME_PARTS)
     steps = -(-keys // KEYS)

@@ -23,20 +23,21 @@ from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.conv.winograd_cost import LEAST_GAIN, ConvShape, best_tile, least_cycles
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.cpu import Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
 
 # Taken for a size that is not known before the model runs: a batch is often one image.
 TYPICAL_BATCH, TYPICAL_SIZE = 1, 64
 MAX_AXES = 2
 
 
-def winograd(graph: Graph, target: Target | None = None) -> Graph:
+def winograd(graph: Graph, target: CpuTarget | None = None) -> Graph:
     """Compute wide convolutions with fewer multiplications."""
     machine = target or host()
     return rewrite_graph(graph, lambda g, n: _rule(g, n, machine), of=("conv",))
 
 
-def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ...] | None:
+def winograd_tile(n: Node, weights: TensorType, target: CpuTarget) -> tuple[int, ...] | None:
     """The output tile by which a convolution is computed, in whichever layout it is now.
 
     `None` where it stays as it is: Winograd's method does not pay, or does not apply. `weights` is
@@ -46,7 +47,7 @@ def winograd_tile(n: Node, weights: TensorType, target: Target) -> tuple[int, ..
     return None if shape is None else best_tile(shape, target)
 
 
-def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: Target) -> bool:
+def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: CpuTarget) -> bool:
     """Whether a convolution takes clearly less time in `dtype`, by larger tiles, than as it is."""
     shapes = [_shape(n, replace(weights, dtype=d), target) for d in (dtype, weights.dtype)]
     if None in shapes:
@@ -55,7 +56,7 @@ def is_shorter_in(dtype: DType, n: Node, weights: TensorType, target: Target) ->
     return cycles[0] * LEAST_GAIN < cycles[1]
 
 
-def _shape(n: Node, weights: TensorType, target: Target) -> ConvShape | None:
+def _shape(n: Node, weights: TensorType, target: CpuTarget) -> ConvShape | None:
     """A convolution in numbers; `None` where Winograd's method does not apply."""
     attrs = n.attrs
     if n.op != "conv" or type(attrs) is not ConvAttrs or not _applies(attrs, weights, target):
@@ -68,7 +69,7 @@ def _shape(n: Node, weights: TensorType, target: Target) -> ConvShape | None:
     return ConvShape(batch, sizes, tuple(window), channels, filters, weights.dtype.bits)
 
 
-def _applies(attrs: ConvAttrs, weights: TensorType, target: Target) -> bool:
+def _applies(attrs: ConvAttrs, weights: TensorType, target: CpuTarget) -> bool:
     steps = {*attrs.strides, *attrs.dilations}
     computed = (F32, F16) if target.computes_in_f16 else (F32,)
     return (
@@ -83,7 +84,7 @@ def _typical(size: Expr, typical: int) -> int:
     return evaluate(size, dict.fromkeys(free_vars(size), typical))
 
 
-def _rule(g: Rewriter, n: Node, target: Target) -> str | None:
+def _rule(g: Rewriter, n: Node, target: CpuTarget) -> str | None:
     attrs = n.attrs
     if not isinstance(attrs, ConvAttrs) or attrs.layout != "channels_last":
         return None

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 
 from tilewright.ops.conv.toom_cook import POINTS, additions, transforms
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # How much of the peak a matrix product reaches, and the steps that starting and storing a tile of
 # it take.
@@ -43,7 +43,7 @@ class ConvShape:
     bits: int = 32
 
 
-def best_tile(shape: ConvShape, target: Target) -> tuple[int, ...] | None:
+def best_tile(shape: ConvShape, target: CpuTarget) -> tuple[int, ...] | None:
     """The output tile with which Winograd's method is fastest; `None` where it does not pay."""
     found = [
         (winograd_cycles(shape, tile, target), tile) for tile in _tiles(shape.window, shape.bits)
@@ -52,7 +52,7 @@ def best_tile(shape: ConvShape, target: Target) -> tuple[int, ...] | None:
     return tile if tile and cycles * LEAST_GAIN < direct_cycles(shape, target) else None
 
 
-def least_cycles(shape: ConvShape, target: Target) -> float:
+def least_cycles(shape: ConvShape, target: CpuTarget) -> float:
     """How long the convolution takes, by Winograd's method where that pays."""
     tile = best_tile(shape, target)
     return direct_cycles(shape, target) if tile is None else winograd_cycles(shape, tile, target)
@@ -73,13 +73,13 @@ def _tiles(window: tuple[int, ...], bits: int) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def direct_cycles(shape: ConvShape, target: Target) -> float:
+def direct_cycles(shape: ConvShape, target: CpuTarget) -> float:
     """The convolution as it is: a product for every tap."""
     pixels = shape.images * prod(shape.size)
     return _product_cycles(shape, 1, pixels, shape.channels * prod(shape.window), target)
 
 
-def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: Target) -> float:
+def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: CpuTarget) -> float:
     """The convolution by Winograd's method with this output tile."""
     axes = tuple(zip(tile, shape.window, strict=True))
     points = prod(m + r - 1 for m, r in axes)
@@ -98,7 +98,7 @@ def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: Target) -> 
 
 
 def _product_cycles(
-    shape: ConvShape, matrices: int, rows: int, depth: int, target: Target
+    shape: ConvShape, matrices: int, rows: int, depth: int, target: CpuTarget
 ) -> float:
     """`matrices` products of `rows` by `depth` with `depth` by filters."""
     steps = matrices * rows * shape.filters * (depth + START_STEPS)

@@ -16,13 +16,13 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.problem import UNIT_TILE, AttendAttrs, Problem
 from tilewright.passes.precision.bf16_matmuls import PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Fewer queries than this leave most of a block of rows empty.
 LEAST_ROWS = UNIT_TILE // 2
 
 
-def bf16_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[PrecisionNote, ...]]:
+def bf16_attention(graph: Graph, target: CpuTarget) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Let the products of attention run in bf16 where `target` gains by it; what was decided."""
     decisions: list[PrecisionNote] = []
 
@@ -43,9 +43,9 @@ def bf16_attention(graph: Graph, target: Target) -> tuple[Graph, tuple[Precision
     return rewrite_graph(graph, rule), tuple(decisions)
 
 
-def _obstacle(p: Problem, target: Target) -> str | None:
+def _obstacle(p: Problem, target: CpuTarget) -> str | None:
     """Why attention stays in f32."""
-    if target.bf16_products != "tiles":
+    if target.bf16_gemm != "amx":
         return "this machine has no unit for matrices of bf16"
     if p.out.dtype != F32:
         return f"its operands are {p.out.dtype}"

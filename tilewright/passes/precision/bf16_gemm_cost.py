@@ -8,7 +8,7 @@ packed where it is made of windows.
 from __future__ import annotations
 
 from tilewright.core.node import node
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Multiply-adds a cycle in vectors, and how much of that a matrix product in f32 reaches.
 UNITS, EFFICIENCY = 2, 0.87
@@ -53,12 +53,12 @@ class ProductShape:
     windows: bool = False
 
 
-def is_profitable(shape: ProductShape, target: Target, unit: TileUnit = AMX) -> bool:
+def is_profitable(shape: ProductShape, target: CpuTarget, unit: TileUnit = AMX) -> bool:
     """Whether the product is faster on the unit than in vectors of f32."""
     return unit_cycles(shape, unit) * LEAST_GAIN < vector_cycles(shape, target)
 
 
-def vector_cycles(shape: ProductShape, target: Target) -> float:
+def vector_cycles(shape: ProductShape, target: CpuTarget) -> float:
     """The product in vectors of f32: columns side by side, or along the depth if there are few."""
     lanes = target.lanes(32)
     whole = min(_up(shape.columns, lanes) * shape.depth, _up(shape.depth, lanes) * shape.columns)

@@ -31,7 +31,7 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.passes.precision.bf16_gemm_cost import ProductShape, is_profitable
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 PRODUCTS = ("matmul", "conv")
 RECURRENCES = ("lstm_steps", "gru_steps", "rnn_steps")
@@ -55,7 +55,7 @@ class PrecisionNote:
         return f"{self.precision:5} {self.what}  {self.name}: {self.reason}"
 
 
-def bf16_matmuls(graph: Graph, target: Target) -> tuple[Graph, tuple[PrecisionNote, ...]]:
+def bf16_matmuls(graph: Graph, target: CpuTarget) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Let products run in bf16 where `target` gains by it; what was decided for each."""
     lowering = _Lowering(graph, target)
     return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
@@ -64,7 +64,7 @@ def bf16_matmuls(graph: Graph, target: Target) -> tuple[Graph, tuple[PrecisionNo
 class _Lowering:
     """One run of the pass: what it decided, and the bf16 copies of values made so far."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
+    def __init__(self, graph: Graph, target: CpuTarget) -> None:
         self.graph = graph
         self.target = target
         self.decisions: list[PrecisionNote] = []
@@ -93,9 +93,9 @@ class _Lowering:
 
     def _gain(self) -> str:
         return {
-            "tiles": "the machine multiplies tiles of bf16",
-            "pairs": "the machine multiplies pairs of bf16",
-        }.get(self.target.bf16_products, "weights of half the size are read in half the time")
+            "amx": "the machine multiplies tiles of bf16",
+            "dot": "the machine multiplies pairs of bf16",
+        }.get(self.target.bf16_gemm, "weights of half the size are read in half the time")
 
     def _obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why a product stays in f32."""
@@ -116,7 +116,7 @@ class _Lowering:
         depth, kernel = prod(weights) // max(1, columns), weights[2:]
         if rows * columns * depth < LEAST_WORK:
             return f"{rows * columns * depth} products are too few to pay for the conversion"
-        if self.target.bf16_products == "tiles":
+        if self.target.bf16_gemm == "amx":
             attrs = n.attrs if isinstance(n.attrs, ConvAttrs) else None
             if rows == 1 and attrs is None and not any(map(free_vars, n.type.shape)):
                 return None  # in pairs
@@ -125,7 +125,7 @@ class _Lowering:
             return None if is_profitable(shape, self.target) else "vectors of f32 take no longer"
         if isinstance(n.attrs, ConvAttrs) and not _reads_pixels(n.attrs, kernel):
             return "this machine has no unit for matrices of bf16"
-        if self.target.bf16_products:
+        if self.target.bf16_gemm:
             return None
         if rows > 1:
             return f"this machine multiplies f32 as fast, and {rows} rows share the weights"
@@ -139,7 +139,7 @@ class _Lowering:
             obstacle = f"its operands are {g.type(n.inputs[0]).dtype}"
         elif weights[0] is None:
             obstacle = "its weights are computed"
-        elif not self.target.bf16_products:
+        elif not self.target.bf16_gemm:
             obstacle = "this machine multiplies f32 as fast"
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         reason = obstacle or "weights of half the size are read in half the time"
@@ -164,7 +164,7 @@ class _Lowering:
         left = self._lowered(g, n.inputs[0])
         depth = weights.shape[-2]
         missing = -depth % STEP
-        if missing and self.target.bf16_products == "tiles":
+        if missing and self.target.bf16_gemm == "amx":
             rank = g.type(left).rank
             after = (*(const(0),) * (rank - 1), const(missing))
             left = g.add("pad", left, attrs=PadAttrs((const(0),) * rank, after))

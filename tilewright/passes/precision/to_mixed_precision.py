@@ -28,8 +28,8 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.passes.conv.winograd import is_shorter_in
 from tilewright.passes.precision.bf16_matmuls import RECURRENCES, PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
-from tilewright.target.cpu import Target
-from tilewright.target.target import Machine
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import Target
 
 PRODUCTS = ("matmul", "conv")
 # Elements moved, chosen or compared.
@@ -53,7 +53,7 @@ NAMES = {F16: "fp16", BF16: "bf16"}
 
 
 def to_mixed_precision(
-    graph: Graph, target: Machine, dtype: DType = F16
+    graph: Graph, target: Target, dtype: DType = F16
 ) -> tuple[Graph, tuple[PrecisionNote, ...]]:
     """Compute in `dtype` from the products on, if `target` can; what was decided for each."""
     lowering = _Lowering(target, dtype)
@@ -89,7 +89,7 @@ def _terms(g: Rewriter, n: Node) -> tuple[int, ...]:
 class _Lowering:
     """One run of the pass: what it decided, and the narrow copies of values."""
 
-    def __init__(self, target: Machine, dtype: DType) -> None:
+    def __init__(self, target: Target, dtype: DType) -> None:
         self.target = target
         self.dtype = dtype
         self.decisions: list[PrecisionNote] = []
@@ -105,7 +105,7 @@ class _Lowering:
             chosen = "f32" if obstacle else NAMES[self.dtype]
             self.decisions.append(PrecisionNote(n.name, what, chosen, reason))
             return None if obstacle else self._halved(g, n)
-        if n.op in RECURRENCES and not isinstance(self.target, Target):
+        if n.op in RECURRENCES and not isinstance(self.target, CpuTarget):
             return self._recurrence(g, n)
         return self._halved(g, n) if self._follows(g, n) else None
 
@@ -127,15 +127,15 @@ class _Lowering:
 
     def _obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why a product stays in f32."""
-        if isinstance(self.target, Target) and not self.target.computes_in_f16:
+        if isinstance(self.target, CpuTarget) and not self.target.computes_in_f16:
             return "this machine's vectors do not compute in f16"
         if g.type(n.inputs[0]).dtype != F32:
             return f"its operands are {g.type(n.inputs[0]).dtype}"
-        return self._vector_obstacle(g, n) if isinstance(self.target, Target) else None
+        return self._vector_obstacle(g, n) if isinstance(self.target, CpuTarget) else None
 
     def _vector_obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why it does on a processor."""
-        assert isinstance(self.target, Target)
+        assert isinstance(self.target, CpuTarget)
         if isinstance(n.attrs, ConvAttrs) and accumulation_chunk(_terms(g, n)) is None:
             return "its sums cannot be cut into equal parts"
         weights = replace(g.type(n.inputs[1]), dtype=F16)

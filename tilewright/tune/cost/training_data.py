@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.core.errors import ConfigError, Error
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.cost.pretrained import Measured
 from tilewright.tune.features.program import program_features
 from tilewright.tune.records import Pairs, Record, Records
@@ -29,7 +29,7 @@ NEWEST = 128
 FEWEST = 8
 
 
-def recorded_tasks(records: Records, target: Target) -> list[Measured]:
+def recorded_tasks(records: Records, target: CpuTarget) -> list[Measured]:
     """Features and seconds of each task that was measured on machines like `target`."""
     texts = records.workloads()
     found: dict[tuple[str, str, Pairs], dict[str, Record]] = {}
@@ -55,7 +55,7 @@ def learnable(tasks: list[Measured], source: str) -> list[Measured]:
     return tasks
 
 
-def _measured(workload: str, target: Target, records: Iterable[Record]) -> Measured:
+def _measured(workload: str, target: CpuTarget, records: Iterable[Record]) -> Measured:
     """The rows of programs that can still be made; infinite seconds for what failed."""
     rows, seconds = [], []
     try:
@@ -69,7 +69,7 @@ def _measured(workload: str, target: Target, records: Iterable[Record]) -> Measu
     return np.array(rows), np.array(seconds)
 
 
-def _row(func: Func, target: Target, record: Record) -> tuple[np.ndarray, Record] | None:
+def _row(func: Func, target: CpuTarget, record: Record) -> tuple[np.ndarray, Record] | None:
     try:
         return program_features(parse_trace(record.trace).replay(func), target), record
     except Error:  # a trace that no longer replays is an error of that record only

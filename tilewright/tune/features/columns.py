@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tilewright.target.cpu import LINE_BYTES, Target
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 from tilewright.tune.features.accesses import Access, Statement
 from tilewright.tune.features.op_counts import KINDS
 from tilewright.tune.features.performance_model import Cost
@@ -28,7 +28,7 @@ def log(number: float) -> float:
     return math.log2(1.0 + number)
 
 
-def statement_columns(s: Statement, cost: Cost, target: Target) -> Iterator[Column]:
+def statement_columns(s: Statement, cost: Cost, target: CpuTarget) -> Iterator[Column]:
     """All columns of a statement."""
     yield from _loops(s)
     yield from _arithmetic(s)
@@ -76,7 +76,7 @@ def _intensity(s: Statement) -> Iterator[Column]:
         yield f"working set.{point}", log(touched)
 
 
-def _cost(s: Statement, cost: Cost, target: Target) -> Iterator[Column]:
+def _cost(s: Statement, cost: Cost, target: CpuTarget) -> Iterator[Column]:
     """What each resource has to do, also as a share of all: that means the same for any size."""
     alone = max(1.0, cost.total * cost.threads)
     for name, cycles in zip(_RESOURCES, _resources(cost), strict=True):

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.target.cpu import LINE_BYTES, Target
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 from tilewright.tune.features.accesses import Access, Statement
 
 # Cycles that a core is busy with one instruction of each kind.
@@ -56,14 +56,14 @@ class Cost:
     total: float
 
 
-def estimate_all(statements: Sequence[Statement], target: Target) -> tuple[list[Cost], float]:
+def estimate_all(statements: Sequence[Statement], target: CpuTarget) -> tuple[list[Cost], float]:
     """What each statement costs, and the cycles of all: threads start once for a parallel loop."""
     costs = [estimate(s, target) for s in statements]
     forks = {s.task: s.forks for s in statements if s.task}
     return costs, sum(cost.total for cost in costs) + FORK * sum(forks.values())
 
 
-def estimate(s: Statement, target: Target) -> Cost:
+def estimate(s: Statement, target: CpuTarget) -> Cost:
     """What a statement costs."""
     body = s.body
     trips = math.prod(s.extents[:body])
@@ -141,7 +141,7 @@ def _moves(s: Statement, a: Access, body: int, lanes: int) -> float:
     return cycles / s.extents[body - 1] if still else cycles
 
 
-def _fills(s: Statement, target: Target) -> list[float]:
+def _fills(s: Statement, target: CpuTarget) -> list[float]:
     """Cycles of filling each cache from the next, and the last from memory."""
     memory = [a for a in s.accesses if a.scope != "register"]
     shared = target.l3 / max(1.0, _threads(s, target.cores))

@@ -15,7 +15,8 @@ import numpy as np
 
 from tilewright.ir.loop.nodes import Buffer, Func
 from tilewright.ir.loop.walk import buffers
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import Statement, statements_of
 from tilewright.tune.features.columns import log, statement_columns
 from tilewright.tune.features.index_footprint import reach
@@ -28,7 +29,7 @@ HEAVIEST = 2
 ESTIMATE = "program.cycles"
 
 
-def program_features(func: Func, target: Target) -> np.ndarray:
+def program_features(func: Func, target: CpuTarget) -> np.ndarray:
     """The row of a scheduled function."""
     known = buffers(func)
     found = statements_of(func, known)
@@ -97,5 +98,5 @@ def _summed() -> np.ndarray:
 @cache
 def _statement_names() -> tuple[str, ...]:
     some = Statement((), (), dict.fromkeys(KINDS, 0), (), 32, False, False, False)
-    target = NAMED["aarch64"]
+    target = CPUS["aarch64"]
     return tuple(name for name, _ in statement_columns(some, estimate(some, target), target))

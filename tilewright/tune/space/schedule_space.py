@@ -24,7 +24,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.candidate import Candidate, Value
 from tilewright.tune.features.program import program_features
 from tilewright.tune.space.decision_trie import Questions
@@ -46,7 +46,7 @@ class ScheduleSpace(Space):
     `constants` are the parameters whose layout a schedule may choose.
     """
 
-    def __init__(self, func: Func, constants: frozenset[str], target: Target) -> None:
+    def __init__(self, func: Func, constants: frozenset[str], target: CpuTarget) -> None:
         self.func_before = func
         self.constants = constants
         self.target = target

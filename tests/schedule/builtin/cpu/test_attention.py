@@ -11,7 +11,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 def _attention(
@@ -40,13 +40,13 @@ def test_the_meaning_is_kept(target: str, queries: object, keys: object) -> None
         _attention(queries, keys, heads=1, mask=True),
         _attention(queries, keys, heads=1, size=5, right=0, empty="zero"),
     ):
-        assert check(graph, {"I": 9, "J": 66}, NAMED[target]) == ["attention"]
+        assert check(graph, {"I": 9, "J": 66}, CPUS[target]) == ["attention"]
 
 
 def test_vectors_wider_than_a_block_of_keys() -> None:
     """A vector of 512 bits holds 32 numbers of f16, a block of keys may have 16."""
     graph = _attention(1, Var("J"), heads=1, dtype=F16, short=True)
-    assert check(graph, {"J": 21}, NAMED["sapphirerapids"]) == ["attention"]
+    assert check(graph, {"J": 21}, CPUS["sapphirerapids"]) == ["attention"]
 
 
 def test_several_blocks_of_keys() -> None:

@@ -22,9 +22,9 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import facts_of, reductions, spatial
 from tilewright.schedule.builtin.cpu.attention_amx import is_unit_product
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-AMX = NAMED["sapphirerapids"]
+AMX = CPUS["sapphirerapids"]
 
 
 def _attention(queries: int, keys: int, size: int, values: int, right: int = -1) -> Graph:
@@ -68,5 +68,5 @@ def test_what_the_unit_multiplies() -> None:
         assert as_int(spatial(product)[-1].extent) % 32 == 0
         assert as_int(reductions(product)[0].extent) % 32 == 0
         assert is_unit_product(product, copy, AMX)
-        assert not is_unit_product(product, copy, NAMED["x86-64-v4"])
+        assert not is_unit_product(product, copy, CPUS["x86-64-v4"])
         assert not is_unit_product(product, product, AMX)

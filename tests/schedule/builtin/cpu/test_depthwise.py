@@ -13,7 +13,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.conv.sliding_window import arrange
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 LAYOUTS = ["channels_first", "channels_last"]
 
@@ -115,7 +115,7 @@ def test_channels_last_make_no_copy() -> None:
 
 def test_wide_lines_are_computed_in_strips() -> None:
     """Five lines of 512 channels are far more than the nearest cache holds."""
-    small = NAMED["x86-64-v3"]
+    small = CPUS["x86-64-v3"]
     (kernel,) = scheduled(_windows("conv", "channels_last", 512, (14, 14), (5, 5)), small)
     loops = next(d for d in kernel.trace.steps if d.name == "split" and len(d.args[1]) == 4)
     _, panels, vectors, lanes = loops.args[1]

@@ -9,7 +9,7 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 def _with_stats(rows: object, columns: object) -> Graph:
@@ -30,7 +30,7 @@ def _column_norm(rows: object, columns: object) -> Graph:
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 5), (7, 64), (20, 70), (Var("M"), Var("N"))])
 def test_the_meaning_is_kept(target: str, sizes: tuple[object, object]) -> None:
     for graph in (_with_stats(*sizes), _column_norm(*sizes)):
-        check(graph, {"M": 6, "N": 37}, NAMED[target])
+        check(graph, {"M": 6, "N": 37}, CPUS[target])
 
 
 def test_rows_and_columns_are_vectors() -> None:

@@ -15,7 +15,7 @@ from tilewright.ops.recurrent.cells import StepsAttrs
 from tilewright.schedule.builtin.cpu.recurrence import steps_loop
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 def _lstm(time: object, batch: object, units: int, weights: DType = F32) -> Graph:
@@ -40,7 +40,7 @@ def _gru(time: object, batch: object, units: int, weights: DType = F32) -> Graph
 @pytest.mark.parametrize(("batch", "units"), [(1, 8), (2, 20), (5, 3), (Var("B"), 5)])
 def test_steps_keep_their_meaning(target: str, batch: object, units: int) -> None:
     for graph in (_lstm(3, batch, units), _gru(Var("T"), batch, units)):
-        assert check(graph, {"T": 3, "B": 3}, NAMED[target]) == ["recurrence"]
+        assert check(graph, {"T": 3, "B": 3}, CPUS[target]) == ["recurrence"]
 
 
 @pytest.mark.parametrize("target", ["neoverse-v1", "sapphirerapids", "x86-64-v3"])
@@ -48,7 +48,7 @@ def test_steps_keep_their_meaning(target: str, batch: object, units: int) -> Non
 def test_weights_in_bf16(target: str, batch: object, units: int) -> None:
     for graph in (_lstm(3, batch, units, BF16), _gru(Var("T"), batch, units, BF16)):
         ((func, _),) = sources(graph)
-        result = schedule_func(func, frozenset({"x1", "x2"}), NAMED[target])
+        result = schedule_func(func, frozenset({"x1", "x2"}), CPUS[target])
         sizes = {"T": 3, "B": 3}
         arrays = sample(func, sizes)
         expected = run(func, arrays, sizes)
@@ -59,7 +59,7 @@ def test_weights_in_bf16(target: str, batch: object, units: int) -> None:
 
 def test_pairs_of_bf16_are_one_instruction() -> None:
     ((func, _),) = sources(_lstm(3, 1, 32, BF16))
-    result = schedule_func(func, frozenset({"x1"}), NAMED["sapphirerapids"])
+    result = schedule_func(func, frozenset({"x1"}), CPUS["sapphirerapids"])
     assert 'using "vdpbf16ps"' in print_func(result.func)
     (layout,) = (layout for name, layout in result.func.layouts if name == "x1")
     assert layout.parts == ((2, 32, 0), (0, 2, 0), (1, 0, 0), (2, 32, 1), (0, 2, 1))

@@ -9,7 +9,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 RULES = {
     "tile": ("matmul", "dense", "batched_matmul", "pointwise_conv", "max_columns", "mean_middle"),
@@ -27,7 +27,7 @@ def test_structure_decides_the_rule(name: str, rule: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_replay_and_verification_on_wide_vectors(name: str) -> None:
-    scheduled(KERNELS[name](33, 20, 40), NAMED["x86-64-v4"])
+    scheduled(KERNELS[name](33, 20, 40), CPUS["x86-64-v4"])
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -18,9 +18,9 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.schedule.analysis.blocks import facts_of
 from tilewright.schedule.builtin.cpu.small_transforms import choices, staged_blocks
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-WIDE = NAMED["x86-64-v4"]
+WIDE = CPUS["x86-64-v4"]
 
 
 def _input(*size: int | Expr, channels: int, tile: tuple[int, ...]) -> Graph:
@@ -47,7 +47,7 @@ def _output(*size: int, channels: int, tile: tuple[int, ...], turned: bool = Fal
     return g.graph(y)
 
 
-@pytest.mark.parametrize("target", [NAMED["aarch64"], WIDE], ids=lambda t: t.cpu)
+@pytest.mark.parametrize("target", [CPUS["aarch64"], WIDE], ids=lambda t: t.cpu)
 @pytest.mark.parametrize(
     ("size", "tile", "channels"),
     [((8, 8), (4, 4), 16), ((5, 7), (4, 2), 20), ((6, 3), (3, 5), 3), ((9,), (4,), 8)],

@@ -13,7 +13,7 @@ from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 def _transposed(shape: tuple[object, ...], perm: tuple[int, ...], dtype: DType = F32) -> Graph:
@@ -76,12 +76,12 @@ def _random(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [F32, BF16, I8])
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", CPUS)
 def test_a_square_fits_the_registers_twice(name: str, dtype: DType) -> None:
-    (result,) = scheduled(_transposed((256, 256), (1, 0), dtype), NAMED[name])
+    (result,) = scheduled(_transposed((256, 256), (1, 0), dtype), CPUS[name])
     rows = [as_int(f.extent) or 0 for f in loops(result.func.body) if f.kind == "vectorize"]
     assert rows
-    assert max(rows) <= NAMED[name].vector_registers // 2
+    assert max(rows) <= CPUS[name].vector_registers // 2
 
 
 def test_what_follows_is_computed_on_the_way() -> None:

@@ -14,9 +14,9 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
-H200 = resolve("cuda")
+H200 = resolve_gpu("cuda")
 
 
 def scheduled(graph: Graph) -> list[ScheduledFunc]:

@@ -217,4 +217,4 @@ def test_kernels_assemble_without_spills(
     for launch in launches(plain):
         report = reports[launch.name]
         assert (report.spilled, report.stack) == (0, 0)
-        assert launch.shared <= H200.block_shared
+        assert launch.shared <= H200.max_shared_per_block

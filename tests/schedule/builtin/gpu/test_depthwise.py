@@ -19,7 +19,7 @@ from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.target.gpu import GpuTarget
 
 # A machine that few points keep busy.
-SMALL = replace(H200, multiprocessors=1)
+SMALL = replace(H200, sm_count=1)
 
 
 @pytest.fixture(autouse=True)

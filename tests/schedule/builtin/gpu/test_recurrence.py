@@ -155,7 +155,7 @@ def test_what_is_emitted_stays(
     cell: str, batch: int, units: int, dtype: DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recurrence, "SHARED_PRODUCTS", 1)
-    alone = replace(H200, multiprocessors=1)
+    alone = replace(H200, sm_count=1)
     assert run_emitted(steps_of(cell, 4, batch, units, dtype), alone, {})
 
 
@@ -185,4 +185,4 @@ def test_steps_that_stay_assemble_without_spills(
     for launch in launches(plain):
         report = reports[launch.name]
         assert report.spilled == report.stack == 0
-        assert report.registers * launch.threads <= H200.registers
+        assert report.registers * launch.threads <= H200.registers_per_sm

@@ -69,7 +69,7 @@ def test_a_whole_layer_is_one_launch_of_all_blocks() -> None:
     *_, steps = launches(finalized(result.func))
     assert steps.together
     assert as_int(steps.grid) == 64
-    assert steps.shared <= H200.block_shared
+    assert steps.shared <= H200.max_shared_per_block
 
 
 def test_weights_that_do_not_fit_are_read_in_every_step() -> None:

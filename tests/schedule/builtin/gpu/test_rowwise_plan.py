@@ -13,9 +13,9 @@ from tilewright.schedule.builtin.gpu.rowwise_plan import (
     plan_rows,
     wide_blocks,
 )
-from tilewright.target.gpu import resolve
+from tilewright.target.registry import resolve_gpu
 
-H200 = resolve("cuda")
+H200 = resolve_gpu("cuda")
 
 
 def _facts(name: str, *sizes: Dim) -> Facts:

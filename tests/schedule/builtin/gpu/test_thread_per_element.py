@@ -37,7 +37,7 @@ def test_many_windows_side_by_side_get_a_thread_each() -> None:
         assert has_neighbours(block, facts, H200) == expected, (name, sizes)
 
 
-SMALL = replace(H200, multiprocessors=1)
+SMALL = replace(H200, sm_count=1)
 
 
 def test_neighbours_are_read_at_once() -> None:
@@ -52,6 +52,6 @@ def test_neighbours_are_read_at_once() -> None:
 
 
 def test_threads() -> None:
-    assert threads_for([const(1)], H200) == H200.warp
+    assert threads_for([const(1)], H200) == H200.warp_size
     assert threads_for([const(100)], H200) == 128
     assert threads_for([const(99), const(1000)], H200) == THREADS

@@ -13,9 +13,9 @@ from tilewright.ir.loop.interp.run import run_func
 from tilewright.runtime.cpu.host_features import check_target
 from tilewright.schedule.intrin.cpu.amx import AMX, AMX_STATE, COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 
-HAS_AMX = host().bf16_products == "tiles"
+HAS_AMX = host().bf16_gemm == "amx"
 
 
 def _operands(rows: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 @pytest.mark.parametrize("name", BF16_PAIRS)
@@ -26,7 +26,7 @@ def test_both_products_of_a_pair_are_added(name: str) -> None:
     [("sapphirerapids", "vdpbf16ps"), ("neoverse-v1", "bfdot"), ("x86-64-v4", ""), ("aarch64", "")],
 )
 def test_which_machine_has_which(target: str, name: str) -> None:
-    machine = NAMED[target]
+    machine = CPUS[target]
     found = [
         n for n, row in BF16_PAIRS.items() if row.available(machine.architecture, machine.features)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.measure.cluster.transport import Gone
 from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.target_key import target_text, versions

@@ -17,7 +17,7 @@ from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tests.tune.measure.models import write_job
 from tests.tune.measure.processes import is_alive, until
 from tilewright.core.errors import ConfigError, TuneError
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
 from tilewright.tune.measure.cluster.ray_cluster import RayCluster, connect

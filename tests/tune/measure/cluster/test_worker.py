@@ -11,7 +11,7 @@ import pytest
 
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.models import write_job
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.measure.cluster import worker as worker_module
 from tilewright.tune.measure.cluster.job_bundle import pack
 from tilewright.tune.measure.cluster.worker import Member

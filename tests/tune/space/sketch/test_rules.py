@@ -18,18 +18,19 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.lower.loop_nests import program_func
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses
 from tilewright.tune.space.sketch.table import RULES
 from tilewright.tune.space.sketch.tiling_structure import CPU, GPU, Form, form_of
 
-ARM = NAMED["aarch64"]
+ARM = CPUS["aarch64"]
 A_GPU = replace(ARM, triple="nvptx64-nvidia-cuda")
 
 
 def _with(
-    func: Func, target: Target = ARM, constants: str = "", **wanted: object
+    func: Func, target: CpuTarget = ARM, constants: str = "", **wanted: object
 ) -> tuple[SketchSpace, Func, str]:
     """The function with these decisions, by the end of their names, and defaults else."""
     space = SketchSpace(func, frozenset(constants.split()), target)
@@ -44,7 +45,7 @@ def _with(
     return space, made.func, str(made.trace)
 
 
-def _applying(func: Func, name: str, target: Target = ARM, constants: str = "") -> set[str]:
+def _applying(func: Func, name: str, target: CpuTarget = ARM, constants: str = "") -> set[str]:
     sch = Schedule(func)
     sketch = Sketch(sch, frozenset(constants.split()), target, form_of(target))
     for block in reversed(sketch.facts.blocks):
@@ -162,12 +163,12 @@ def test_products_become_instructions(
     dtype: DType, result: DType, target: str, instruction: str
 ) -> None:
     before = _typed(7, 33, 16, dtype, result)
-    assert "tensorise" in _applying(before, "y", NAMED[target], "w")
-    assert "tensorise" not in _applying(before, "y", NAMED[target])
+    assert "tensorise" in _applying(before, "y", CPUS[target], "w")
+    assert "tensorise" not in _applying(before, "y", CPUS[target])
     assert "tensorise" not in _applying(before, "y", ARM, "w")
     for rows, vectors in itertools.product((1, 4), (1, 2)):
         wanted: Mapping[str, object] = {"rule": "tensorise", "rows": rows, "vectors": vectors}
-        _, func, trace = _with(before, NAMED[target], "w", **wanted)
+        _, func, trace = _with(before, CPUS[target], "w", **wanted)
         assert f'tensorize("y.tile", "{instruction}")' in trace
         check_same(before, func, {}, exact=False)
         assert parse_trace(trace).replay(before) == func

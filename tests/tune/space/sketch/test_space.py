@@ -10,7 +10,7 @@ from tests.schedule.programs import check_same, dense
 from tests.tune.space.structures import FEW, STRUCTURES, check_draws, func_of
 from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial
 from tilewright.schedule.trace import parse_trace
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.space.sketch.rule import Rule
 from tilewright.tune.space.sketch.space import SketchSpace
 from tilewright.tune.space.sketch.state import Sketch, reuses

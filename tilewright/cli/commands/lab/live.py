@@ -38,7 +38,7 @@ def live_command(
     from tilewright.driver.tuning.benchmark_live import compete_live
     from tilewright.driver.tuning.extract_tasks import extract_tasks
     from tilewright.driver.tuning.session import BUILD_WORKER
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
     from tilewright.tune.benchmark.compare_methods import Settings
     from tilewright.tune.measure.measurer import Measurer
     from tilewright.tune.measure.measurer import Settings as MeasurerSettings

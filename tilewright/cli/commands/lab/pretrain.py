@@ -45,7 +45,7 @@ def pretrain_command(
 
 def tasks_of_records(path: Path) -> list[Measured]:
     """What a file of records has to teach about this machine."""
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
     from tilewright.tune.cost.training_data import learnable, recorded_tasks
     from tilewright.tune.records import Records
 

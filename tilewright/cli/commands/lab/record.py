@@ -36,7 +36,7 @@ def record_command(
     from tilewright.driver.tuning.extract_tasks import extract_tasks
     from tilewright.driver.tuning.record_space import record_task
     from tilewright.driver.tuning.session import BUILD_WORKER
-    from tilewright.target.cpu import host
+    from tilewright.target.host import host
     from tilewright.tune.measure.measurer import Measurer, Settings
     from tilewright.tune.space.table import SCHEDULE_SPACES
     from tilewright.tune.space.tabular_files import write_space

@@ -45,7 +45,7 @@ from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.builtin.cpu.simd_reduction import combine_lanes
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Batches for each core that even out what threads get.
 BATCHES_PER_CORE = 4
@@ -84,7 +84,7 @@ def _is_owned(block: Block, loop: For) -> bool:
     )
 
 
-def schedule_attention(sch: Schedule, tasks: For, target: Target) -> None:
+def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
     """Schedule the nests in the loop `tasks`, and what is copied before it."""
     inside = list(blocks(tasks))
     names = {b.name for b in inside}
@@ -130,7 +130,7 @@ def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
     return batches[: min(depths) + 1] if depths else batches
 
 
-def _enough(batches: list[For], target: Target) -> bool:
+def _enough(batches: list[For], target: CpuTarget) -> bool:
     """Whether batches alone keep all cores busy; each is then copied where it is used."""
     count = prod(as_int(loop.extent) or 1 for loop in batches)
     return bool(batches) and (count % target.cores == 0 or count >= BATCHES_PER_CORE * target.cores)
@@ -166,7 +166,7 @@ def _step(sch: Schedule, block: Block, loop: str) -> int:
 
 
 def _schedule_product(
-    sch: Schedule, block: Block, after: Block | None, shared: set[str], target: Target
+    sch: Schedule, block: Block, after: Block | None, shared: set[str], target: CpuTarget
 ) -> dict[str, _Panel]:
     """One product in register tiles; gives the panels in which it reads an operand."""
     if sums_briefly(block):
@@ -196,7 +196,7 @@ def _schedule_product(
     return found
 
 
-def _leave(sch: Schedule, after: Block, shared: set[str], target: Target) -> dict[str, _Panel]:
+def _leave(sch: Schedule, after: Block, shared: set[str], target: CpuTarget) -> dict[str, _Panel]:
     _vectorize(sch, after, shared, target)
     return {}
 
@@ -216,7 +216,7 @@ def _choose(
     steps: tuple[int, int],
     column: Iter,
     panel: Load,
-    target: Target,
+    target: CpuTarget,
 ) -> RegisterTile:
     """A tile whose rows divide the block of rows; so do columns, where they are not padded."""
     bits = value_of(block).dtype.bits
@@ -225,7 +225,7 @@ def _choose(
     scalars = [r for r in reads_of(block) if r is not panel]
     facts = facts_of(sch.func)
     by_lane = (
-        target.multiplies_by_lane
+        target.has_lane_fma
         and as_int(simplify(last.extent % lanes)) == 0
         and all(flat_stride(r, facts.buffers[r.buffer], last.name) == 1 for r in scalars)
     )
@@ -284,12 +284,12 @@ def _tile(
     sch.set_scope(block.writes[0].buffer, "register")
 
 
-def _dot_products(sch: Schedule, block: Block, target: Target) -> None:
+def _dot_products(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Products along the sum: both operands are read front to back."""
     _reduce_rows(sch, block, target)
 
 
-def _reduce_rows(sch: Schedule, block: Block, target: Target) -> None:
+def _reduce_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """One partial result a lane, then the lanes, row by row."""
     lanes = target.lanes(value_of(block).dtype.bits)
     axis = reductions(block)[-1]
@@ -310,7 +310,7 @@ def _reduce_rows(sch: Schedule, block: Block, target: Target) -> None:
     combine_lanes(sch, block.name, factor, lanes)
 
 
-def _vectorize(sch: Schedule, block: Block, shared: set[str], target: Target) -> None:
+def _vectorize(sch: Schedule, block: Block, shared: set[str], target: CpuTarget) -> None:
     """A formula: the last of its own axes in vectors."""
     own = [it for it in spatial(block) if free_vars(it.binding) - shared]
     last = _own(own[-1], shared)

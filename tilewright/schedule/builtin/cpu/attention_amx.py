@@ -27,10 +27,10 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
-def is_unit_product(block: Block, after: Block, target: Target) -> bool:
+def is_unit_product(block: Block, after: Block, target: CpuTarget) -> bool:
     """Whether a product is one of bf16 whose sums are copied out, and the target has a unit."""
     row = INTRINSICS[amx_names(2 * ROWS)[1]]
     if not row.available(target.architecture, target.features) or not is_copy(after):

@@ -48,7 +48,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import LINE_BYTES, Target
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Taps that may be written out one by one.
 MOST_TAPS = 8
@@ -131,7 +131,7 @@ def schedule_windows(
     roles: WindowRoles,
     epilogue: Block,
     constants: frozenset[str],
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Schedule a reduction over windows and the block that writes its result out."""
     along = _along_lanes(roles, block)
@@ -184,7 +184,7 @@ def _column_parts(
     roles: WindowRoles,
     along: bool,
     tile: RegisterTile,
-    target: Target,
+    target: CpuTarget,
 ) -> list[int | None]:
     """How the columns are cut: strips, if they are worth it, panels, vectors and lanes."""
     parts = [None, tile.columns // tile.lanes, tile.lanes]
@@ -201,7 +201,7 @@ def _column_parts(
 
 
 def _strip(
-    block: Block, roles: WindowRoles, panels: int, tile: RegisterTile, target: Target
+    block: Block, roles: WindowRoles, panels: int, tile: RegisterTile, target: CpuTarget
 ) -> int:
     """How many panels make a strip; 0 where all columns are one.
 
@@ -223,7 +223,7 @@ def _strip(
 
 
 def _choose(
-    sch: Schedule, block: Block, roles: WindowRoles, along: bool, target: Target
+    sch: Schedule, block: Block, roles: WindowRoles, along: bool, target: CpuTarget
 ) -> RegisterTile:
     """By default the tile with the fewest loads a multiply-add that keeps the units busy.
 
@@ -308,7 +308,7 @@ def _place_padding(
     roles: WindowRoles,
     padding: Block,
     tile: RegisterTile,
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Read through the padding where whole vectors can; a copy that rearranges stands alone."""
     if _along_lanes(roles, block):
@@ -360,7 +360,7 @@ def _share(
     roles: WindowRoles,
     tile: RegisterTile,
     loops: list[str],
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Share the work among threads, and make padded copies where they are used."""
     padding = roles.padding if _along_lanes(roles, block) else None

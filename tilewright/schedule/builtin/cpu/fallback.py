@@ -26,10 +26,10 @@ from tilewright.schedule.builtin.cpu.rowwise import is_along_row
 from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.schedule.builtin.cpu.small_transforms import schedule_formula
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
-def schedule_nests(sch: Schedule, facts: Facts, staged: frozenset[str], target: Target) -> None:
+def schedule_nests(sch: Schedule, facts: Facts, staged: frozenset[str], target: CpuTarget) -> None:
     """Schedule every nest; `staged` are formulas that are not inlined."""
     for b in facts.blocks:
         if not reductions(b):
@@ -42,7 +42,7 @@ def schedule_nests(sch: Schedule, facts: Facts, staged: frozenset[str], target: 
             sch.decompose_reduction(b.name, loop_of(reductions(b)[0]))
 
 
-def _schedule_rows(sch: Schedule, block: Block, target: Target) -> None:
+def _schedule_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Each row into lanes of its own."""
     lanes = target.lanes(value_of(block).dtype.bits)
     axis = reductions(block)[-1]
@@ -58,7 +58,7 @@ def _schedule_rows(sch: Schedule, block: Block, target: Target) -> None:
     reduce_in_lanes(sch, block.name, axis.name, factor, lanes)
 
 
-def _is_along_columns(block: Block, facts: Facts, target: Target) -> bool:
+def _is_along_columns(block: Block, facts: Facts, target: CpuTarget) -> bool:
     """Whether neighbouring results read neighbouring elements, at least a vector of them."""
     axes = spatial(block)
     if not axes or typical_extent(axes[-1].extent) < target.lanes(value_of(block).dtype.bits):
@@ -68,7 +68,7 @@ def _is_along_columns(block: Block, facts: Facts, target: Target) -> bool:
     return bool(reads) and all(flat_stride(r, facts.buffers[r.buffer], column) == 1 for r in reads)
 
 
-def _schedule_columns(sch: Schedule, block: Block, target: Target) -> None:
+def _schedule_columns(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Sums of some columns in registers, while the rows go by."""
     lanes = target.lanes(value_of(block).dtype.bits)
     *outer, column = [loop_of(it) for it in spatial(block)]

@@ -25,7 +25,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.cpu.parallelize import is_shared
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_transposed
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Iterations of the parallel loop for each core: evens out what threads get.
 CHUNKS_PER_CORE = 16
@@ -39,7 +39,7 @@ UNROLL = 4
 WIDTHS = (1, 2, 3, 4, 6, 8)
 
 
-def schedule_injective(sch: Schedule, block: Block, target: Target) -> None:
+def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """Schedule one nest whose loops all number output elements."""
     axes = spatial(block)
     if not axes:
@@ -143,7 +143,7 @@ def _write_out_choices(
         sch.unroll(loop)
 
 
-def parallelize(sch: Schedule, name: str, loops: list[str], target: Target) -> list[str]:
+def parallelize(sch: Schedule, name: str, loops: list[str], target: CpuTarget) -> list[str]:
     """Share the outermost loops of a block among threads, by default as few as give all enough.
 
     Gives the loops as they are then. A loop that is fused costs a division in each iteration, so

@@ -13,10 +13,10 @@ from tilewright.schedule.analysis.blocks import UNKNOWN_WORK, Facts, is_copy, sp
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
-def schedule_opaque(sch: Schedule, facts: Facts, target: Target) -> None:
+def schedule_opaque(sch: Schedule, facts: Facts, target: CpuTarget) -> None:
     """Schedule every block for itself."""
     for block in facts.blocks:
         if is_copy(block):

@@ -41,7 +41,7 @@ from tilewright.schedule.builtin.cpu.gemm.edge_tiles import mark_edges
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import SPARE_REGISTERS
 from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # A step with fewer multiplications than this is over before other threads have begun.
 PARALLEL_PRODUCTS = 200_000
@@ -86,7 +86,7 @@ def steps_loop(func: Func) -> For | None:
 
 
 def schedule_recurrence(
-    sch: Schedule, steps: For, constants: frozenset[str], target: Target
+    sch: Schedule, steps: For, constants: frozenset[str], target: CpuTarget
 ) -> None:
     """Schedule every nest in the loop `steps`, which itself stays as it is."""
     found = list(blocks(steps))
@@ -97,7 +97,7 @@ def schedule_recurrence(
         _schedule_sum(sch, found[first], found[first + 1 : end], constants, target)
 
 
-def _schedule_formula(sch: Schedule, block: Block, target: Target) -> None:
+def _schedule_formula(sch: Schedule, block: Block, target: CpuTarget) -> None:
     """One nest before any sum: its last axis in vectors."""
     lanes = target.lanes(value_of(block).dtype.bits)
     last = spatial(block)[-1]
@@ -107,7 +107,7 @@ def _schedule_formula(sch: Schedule, block: Block, target: Target) -> None:
 
 
 def _schedule_sum(
-    sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: Target
+    sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: CpuTarget
 ) -> None:
     """A sum, and the formulas that use it."""
     facts = facts_of(sch.func)
@@ -145,7 +145,7 @@ def _finish(sch: Schedule, block: Block, panel: str, outer: str) -> None:
 
 
 def _pair_instruction(
-    block: Block, tile: _Tile, constants: frozenset[str], target: Target
+    block: Block, tile: _Tile, constants: frozenset[str], target: CpuTarget
 ) -> str | None:
     """What multiplies pairs of bf16, where both operands are bf16 and weights can be paired."""
     reads = reads_of(block)
@@ -173,7 +173,7 @@ def _sum_pairs(
     _finish(sch, block, loops.panel, loops.outer)
 
 
-def _tile(sch: Schedule, block: Block, target: Target) -> _Tile:
+def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
     """Rows that share what is loaded of the weights, then as many columns as registers allow."""
     row, gate, column = spatial(block)[-3:]
     lanes = target.lanes(value_of(block).dtype.bits)
@@ -228,13 +228,13 @@ def _pack(
 
 
 def _steps_by_lane(
-    sch: Schedule, block: Block, facts: Facts, tile: _Tile, target: Target
+    sch: Schedule, block: Block, facts: Facts, tile: _Tile, target: CpuTarget
 ) -> list[str]:
     """The loop over the sum; split by a vector where the state's elements can come as one."""
     last = reductions(block)[-1]
     whole = as_int(simplify(last.extent % tile.lanes)) == 0
     states = [r for r in reads_of(block) if not uses(r, tile.column.name)]
-    if target.multiplies_by_lane and whole and all(_along(r, facts, last) for r in states):
+    if target.has_lane_fma and whole and all(_along(r, facts, last) for r in states):
         return list(sch.split(loop_of(last), [None, tile.lanes]))
     return [loop_of(last)]
 

@@ -32,7 +32,7 @@ from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
 from tilewright.schedule.builtin.cpu.parallelize import is_shared
 from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
 def row_axes(facts: Facts) -> int | None:
@@ -70,7 +70,7 @@ def is_along_row(block: Block, facts: Facts) -> bool:
     return any(s == 1 for s in strides)
 
 
-def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: Target) -> None:
+def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: CpuTarget) -> None:
     """Schedule all blocks row by row."""
     if reductions(facts.blocks[-1]):
         sch.cache_write(facts.blocks[-1].name, "local")  # partial results stay within the row
@@ -88,7 +88,7 @@ def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: Target) -> Non
         _vectorize(sch, b, rows, target)
 
 
-def _vectorize(sch: Schedule, before: Block, rows: int, target: Target) -> None:
+def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> None:
     """Lay the last axis of one block over vector lanes."""
     lanes = target.lanes(value_of(before).dtype.bits)
     axes = reductions(before) or spatial(before)[rows:]

@@ -32,14 +32,14 @@ from tilewright.schedule.builtin.cpu.small_transforms import (
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # So many rows of a product are many.
 MANY_ROWS = 4
 
 
 def schedule_func(
-    func: Func, constants: frozenset[str], target: Target, decide: Decide | None = None
+    func: Func, constants: frozenset[str], target: CpuTarget, decide: Decide | None = None
 ) -> ScheduledFunc:
     """Schedule a function; `constants` are parameters whose layout it may choose.
 
@@ -72,7 +72,7 @@ def schedule_func(
 
 
 def _schedule_reductions(
-    sch: Schedule, sums: list[Block], constants: frozenset[str], target: Target
+    sch: Schedule, sums: list[Block], constants: frozenset[str], target: CpuTarget
 ) -> str:
     facts = facts_of(sch.func)
     if len(sums) == 1 and len(facts.outputs) == 1:
@@ -114,7 +114,7 @@ def _many_rows(row: Iter) -> bool:
 
 
 def _schedule_rows(
-    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     facts = facts_of(sch.func)
     rows = row_axes(facts)
@@ -124,14 +124,14 @@ def _schedule_rows(
 
 
 def _schedule_nests(
-    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     schedule_nests(sch, facts_of(sch.func), staged, target)
     return "nests"
 
 
 def _schedule_windows(
-    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """Windows of single channels, and what is computed of them on each tile."""
     facts = facts_of(sch.func)
@@ -151,7 +151,7 @@ def _schedule_windows(
 
 
 def _schedule_tiled(
-    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: Target
+    sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """One reduction: what comes before in nests of its own, what comes after on each tile."""
     facts = facts_of(sch.func)

@@ -34,7 +34,7 @@ from tilewright.schedule.builtin.cpu.injective import (
 )
 from tilewright.schedule.builtin.cpu.parallelize import is_shared
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Vectors of one formula that are computed together, where registers allow.
 MAX_VECTORS = 4
@@ -96,14 +96,16 @@ def _reads(block: Block, buffer: str) -> list[Load]:
     return [x for x in loads(value_of(block)) if x.buffer == buffer]
 
 
-def schedule_staged(sch: Schedule, staged: frozenset[str], target: Target) -> None:
+def schedule_staged(sch: Schedule, staged: frozenset[str], target: CpuTarget) -> None:
     """Schedule a function without sums, of which some blocks are computed next to their reader."""
     _inline(sch, staged)
     for b in facts_of(sch.func).blocks:
         schedule_formula(sch, b, staged, target)
 
 
-def schedule_formula(sch: Schedule, block: Block, staged: frozenset[str], target: Target) -> None:
+def schedule_formula(
+    sch: Schedule, block: Block, staged: frozenset[str], target: CpuTarget
+) -> None:
     """Schedule a nest without sums, and the staged blocks that it reads."""
     if block.name in staged:
         return
@@ -154,7 +156,7 @@ def _sources(block: Block, facts: Facts, staged: frozenset[str]) -> list[Block]:
     return found
 
 
-def _schedule_chain(sch: Schedule, block: Block, sources: list[Block], target: Target) -> None:
+def _schedule_chain(sch: Schedule, block: Block, sources: list[Block], target: CpuTarget) -> None:
     """One block and the staged blocks that it reads, nearest first, all in the same loops."""
     drivers = _drivers(block, sources)
     inner = {axis: period for found in reversed(drivers) for axis, period in found.items()}
@@ -191,7 +193,7 @@ def _drivers(block: Block, sources: list[Block]) -> list[dict[str, int]]:
     return found
 
 
-def _factor(sch: Schedule, block: Block, sources: list[Block], target: Target) -> int:
+def _factor(sch: Schedule, block: Block, sources: list[Block], target: CpuTarget) -> int:
     """How many elements of the last axis are computed together: whole vectors, none left over."""
     lanes = target.lanes(value_of(block).dtype.bits)
     most = max(len(list(loads(value_of(b)))) for b in (block, *sources))

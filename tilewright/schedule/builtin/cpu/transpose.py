@@ -31,7 +31,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import divisors, largest_divisor
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import LINE_BYTES, Target
+from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Rows of the output that are written in turn: each is in a page of its own.
 MOST_ROWS = 128
@@ -39,7 +39,7 @@ MOST_ROWS = 128
 LINES = (1, 2, 4)
 
 
-def crossing_axis(block: Block, facts: Facts, target: Target) -> Iter | None:
+def crossing_axis(block: Block, facts: Facts, target: CpuTarget) -> Iter | None:
     """The axis along which an input is contiguous and the output is not, if there is one."""
     *outer, column = spatial(block)
     lanes = _side(block, target)
@@ -56,7 +56,7 @@ def crossing_axis(block: Block, facts: Facts, target: Target) -> Iter | None:
     return None
 
 
-def _side(block: Block, target: Target) -> int:
+def _side(block: Block, target: CpuTarget) -> int:
     """The elements of a square's row: a vector of them, if the registers hold two such squares.
 
     Larger ones are kept in memory meanwhile, and take LLVM a minute.
@@ -69,7 +69,7 @@ def _chooses(block: Block) -> bool:
 
 
 def schedule_transposed(
-    sch: Schedule, block: Block, rows: Iter, target: Target
+    sch: Schedule, block: Block, rows: Iter, target: CpuTarget
 ) -> tuple[list[str], list[int]]:
     """Schedule the nest in squares; the loops that threads may share and their extents."""
     *outer, column = spatial(block)

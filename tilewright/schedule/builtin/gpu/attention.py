@@ -119,7 +119,7 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
             _deal_out(sch, block, kept, roles)
     grid = _bind_grid(sch, outer)
     if roles.apart:
-        sch.annotate(grid, PERSISTENT.key, target.multiprocessors)
+        sch.annotate(grid, PERSISTENT.key, target.sm_count)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
         sch.annotate(walk.name, PIPELINE_STAGES.key, APART_STAGES)
         sch.annotate(walk.name, WARP_SPECIALIZED.key, 1)
@@ -149,7 +149,7 @@ def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
 def _is_apart(sch: Schedule, inside: list[Block], roles: _Roles, target: GpuTarget) -> bool:
     """Whether threads apart can have all that the products of a walk read copied, tile by tile."""
     # Queries, which may be copied as well, take no more room than keys.
-    room = roles.step_bytes * 3 // 2 * APART_STAGES < target.block_shared
+    room = roles.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
     groups = roles.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
     copies = [b for b in inside if b.name in roles.copies]
     return roles.grouped and groups and room and all(_is_whole(sch, b) for b in copies)
@@ -220,7 +220,7 @@ def _roles(
         if b.writes[0].buffer in read and {r.buffer for r in reads_of(b)} <= params
     ]
     sides = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
-    grouped = any(s.m == GROUPED for s in target.matrix_shapes) and all(map(_fits, sides))
+    grouped = any(s.m == GROUPED for s in target.mma_shapes) and all(map(_fits, sides))
     threads = sides[0][0] // ROWS * WARP_SIZE
     # Registers are given away only where the fragments of both products have as many.
     kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()

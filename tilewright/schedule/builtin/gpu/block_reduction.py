@@ -54,7 +54,7 @@ def plan_stream(block: Block, target: GpuTarget) -> StreamPlan | None:
         return None
     pieces, rest = divmod(length, target.lanes(min(x.dtype.bits for x in reads)))
     lanes = gcd(pieces, THREADS)
-    if rest or lanes < target.warp or len({x.buffer for x in reads}) < len(reads):
+    if rest or lanes < target.warp_size or len({x.buffer for x in reads}) < len(reads):
         return None
     return StreamPlan(lanes, length // pieces, gcd(pieces // lanes, AHEAD))
 

@@ -63,7 +63,7 @@ def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) ->
         return None
     width = gcd(target.lanes(max(r.dtype.bits for r in reads)), size)
     lanes = gcd(LANES, size // width)
-    busy = target.multiprocessors * BUSY_BLOCKS * lanes * width // points
+    busy = target.sm_count * BUSY_BLOCKS * lanes * width // points
     most = min(busy, terms // (2 * THREADS // lanes), MOST_PARTS)
     parts = gcd(terms, 1 << (most.bit_length() - 1)) if most > 1 else 1
     rows = gcd(terms // parts, THREADS // lanes)

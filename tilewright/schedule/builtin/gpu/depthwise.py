@@ -84,7 +84,7 @@ def plan_windows(facts: Facts, name: str, target: GpuTarget) -> WindowPlan | Non
     for axis in reversed(axes[:-1]):
         for points in range(min(MOST_POINTS, MOST_SUMS // lanes), 1, -1):
             along = _along(load, axis, points, reductions(block))
-            busy = threads // points >= target.multiprocessors * BUSY_THREADS
+            busy = threads // points >= target.sm_count * BUSY_THREADS
             if along is not None and busy:
                 return WindowPlan(load.buffer, axis.name, along, points, lanes)
     return None

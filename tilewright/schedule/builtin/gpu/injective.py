@@ -61,7 +61,7 @@ def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
         return _short_row(block, facts, target)
     bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
     width = target.lanes(bits)
-    busy = target.multiprocessors * BUSY_THREADS
+    busy = target.sm_count * BUSY_THREADS
     while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
         width //= 2
     return width

@@ -150,7 +150,7 @@ def _schedule_sum(
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
     panel, unit = sch.split(loop_of(tile.unit), [None, tile.units])
     depth = loop_of(reductions(block)[0])
-    part, ahead, lane, piece = sch.split(depth, [None, tile.ahead, target.warp, tile.width])
+    part, ahead, lane, piece = sch.split(depth, [None, tile.ahead, target.warp_size, tile.width])
     gate = loop_of(tile.gate)
     sch.reorder(outer, panel, gate, unit, lane, part, ahead, row, piece)
     grid = str(sch.fuse(outer, panel))
@@ -169,7 +169,7 @@ def _schedule_sum(
 def _copy_state(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTarget) -> None:
     """The state of all rows in shared memory: every group of threads reads all of it."""
     gates = typical_extent(tile.gate.extent)
-    threads = gates * tile.units * target.warp
+    threads = gates * tile.units * target.warp_size
     point = sch.fuse(*sch.compute_at(name, grid))
     part, thread, piece = sch.split(point, [None, threads, tile.width])
     sch.reorder(thread, part, piece)
@@ -187,7 +187,7 @@ def _hold_weights(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuT
     copy = sch.cache_read(name, load.buffer, "register")
     axes = sch.compute_at(copy, grid)
     gate, unit, summed = (axes[_position(load, n)] for n in (tile.gate.name, tile.unit.name, depth))
-    part, ahead, lane, piece = sch.split(summed, [None, tile.ahead, target.warp, tile.width])
+    part, ahead, lane, piece = sch.split(summed, [None, tile.ahead, target.warp_size, tile.width])
     sch.reorder(gate, unit, lane, part, ahead, piece)
     for loop in (gate, unit, lane):
         sch.bind(loop, "thread")
@@ -232,30 +232,30 @@ def _staying_units(block: Block, target: GpuTarget, most_rows: int = MOST_ROWS) 
     depth = as_int(reductions(block)[0].extent)
     if row is None or gate is None or unit is None or depth is None or row > most_rows:
         return 0
-    units = -(-unit // target.multiprocessors)
-    threads = units * gate * target.warp
+    units = -(-unit // target.sm_count)
+    threads = units * gate * target.warp_size
     size = value_of(block).dtype.bytes
-    words = (-(-depth // target.warp) + row) * -(-size // WORD)
+    words = (-(-depth // target.warp_size) + row) * -(-size // WORD)
     if threads > target.threads_per_block:
         return 0
-    most = min(target.registers // threads, target.registers_per_thread) // 2
-    wide = target.warp * target.lanes(min(x.dtype.bits for x in reads_of(block)))
+    most = min(target.registers_per_sm // threads, target.registers_per_thread) // 2
+    wide = target.warp_size * target.lanes(min(x.dtype.bits for x in reads_of(block)))
     shared = (-(-depth // wide) * wide + units * gate) * row * size
-    return units if words <= most and shared <= target.block_shared else 0
+    return units if words <= most and shared <= target.max_shared_per_block else 0
 
 
 def _tile(sch: Schedule, block: Block, target: GpuTarget, stays: bool) -> _Tile:
     """As many units as threads allow, fewer where multiprocessors would be without."""
     row, gate, unit = spatial(block)[1:]
     rows = min(ROWS, as_int(row.extent) or SYMBOLIC_ROWS)
-    groups = THREADS // target.warp
+    groups = THREADS // target.warp_size
     units = max(1, groups // typical_extent(gate.extent))
     units = 1 << units.bit_length() - 1
     tiles = -(-typical_extent(row.extent) // rows) * typical_extent(unit.extent)
-    while units > 1 and tiles // units < target.multiprocessors:
+    while units > 1 and tiles // units < target.sm_count:
         units //= 2
     width = _width(sch, block, target)
-    pieces = -(-typical_extent(reductions(block)[0].extent) // (target.warp * width))
+    pieces = -(-typical_extent(reductions(block)[0].extent) // (target.warp_size * width))
     if stays:
         rows, units = typical_extent(row.extent), _staying_units(block, target)
         return _Tile(row, gate, unit, rows, units, width, pieces)

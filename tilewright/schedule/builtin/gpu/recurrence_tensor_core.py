@@ -50,7 +50,7 @@ def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget)
     if row is None or gate is None or unit is None or depth is None or row < LEAST_ROWS:
         return False
     kinds = {str(x.dtype) for x in reads_of(block)}
-    known = {s.operands for s in target.matrix_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
+    known = {s.operands for s in target.mma_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
     weights = [x for x in reads_of(block) if uses(x, spatial(block)[-1].name)]
     steady = all(x.buffer in constants for x in weights) and len(weights) == 1
     if not (len(kinds) == 1 and kinds <= known and steady) or unit % UNITS or depth % WIDE:
@@ -58,7 +58,7 @@ def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget)
     blocks = -(-row // ROWS) * unit // UNITS
     sums = ROWS * UNITS * gate * _parts(gate, depth)
     shared = (UNITS * gate + ROWS) * depth * 2 + sums * 4
-    return blocks <= target.multiprocessors and shared <= target.block_shared
+    return blocks <= target.sm_count and shared <= target.max_shared_per_block
 
 
 def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target: GpuTarget) -> None:
@@ -87,7 +87,7 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
         sch.bind(loop, "warp")
     sch.unroll(steps)
     for copy in copies:
-        _copy(sch, copy, grid, parts * (as_int(gate.extent) or 1) * target.warp)
+        _copy(sch, copy, grid, parts * (as_int(gate.extent) or 1) * target.warp_size)
     init = sch.decompose_reduction(partial, steps)
     zero, step = mma_names(str(state.dtype), ROWS, UNITS, "nt")
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)

@@ -66,7 +66,7 @@ def plan_rows(facts: Facts, rows: int, target: GpuTarget) -> RowPlan:
         if lanes <= target.threads_per_block and words * length / lanes <= WORDS:
             return RowPlan(_several(lanes, counts, target), lanes, width, True)
     longest = max(typical_extent(_columns(b, rows)) for b in facts.blocks)
-    lanes = max(target.warp, min(THREADS, _power(-(-longest // 4))))
+    lanes = max(target.warp_size, min(THREADS, _power(-(-longest // 4))))
     return RowPlan(_several(lanes, counts, target), lanes, 1, False)
 
 
@@ -140,10 +140,10 @@ def _lanes(
     """
     most, (width, least) = _power(chunks), line
     few, more = (_power(-(-chunks * width // n)) for n in (MORE_ELEMENTS, ELEMENTS))
-    alone = few == target.warp and chunks <= PIECES * few
+    alone = few == target.warp_size and chunks <= PIECES * few
     wanted = few if once or alone else min(more, max(few, MANY))
     lanes = max(min(least, most), wanted)
-    busy = target.multiprocessors * BUSY_THREADS
+    busy = target.sm_count * BUSY_THREADS
     while lanes < min(most, THREADS) and _number(counts) * lanes < busy:
         lanes *= 2
     return lanes
@@ -151,8 +151,8 @@ def _lanes(
 
 def _several(lanes: int, counts: tuple[Iter, ...], target: GpuTarget) -> int:
     """The rows of a block: threads of several warps meet only where they are all of the block."""
-    several = max(1, SHARING // lanes) if lanes <= target.warp and counts else 1
-    while several > 1 and _number(counts) // several < 2 * target.multiprocessors:
+    several = max(1, SHARING // lanes) if lanes <= target.warp_size and counts else 1
+    while several > 1 and _number(counts) // several < 2 * target.sm_count:
         several //= 2
     last = as_int(counts[-1].extent) if counts else None
     while last is not None and several > 1 and -last % several > last * MOST_IDLE:

@@ -36,14 +36,14 @@ def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
         return 1
     plan = plan_columns(block, facts.buffers, target)
     if plan is None and is_along_row(block, facts):
-        wanted = min(target.multiprocessors * BUSY_BLOCKS // points, terms // BLOCK_TERMS)
+        wanted = min(target.sm_count * BUSY_BLOCKS // points, terms // BLOCK_TERMS)
         return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
     if terms < THREAD_TERMS:
         return 1
     if plan is not None:
         return plan.parts
     # Parts and their terms are summed one after another: no more of these than of those.
-    most = min(target.multiprocessors * BUSY_THREADS // points, isqrt(terms))
+    most = min(target.sm_count * BUSY_THREADS // points, isqrt(terms))
     return next((n for n in range(most, 0, -1) if terms % n == 0), 1)
 
 

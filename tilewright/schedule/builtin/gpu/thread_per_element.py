@@ -52,7 +52,7 @@ def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
 def threads_for(extents: list[Expr], target: GpuTarget) -> int:
     """Threads of a block for so many points: whole warps, no more than there are points."""
     points = typical_extent(simplify(product(tuple(extents))))
-    return max(target.warp, min(THREADS, 1 << (points - 1).bit_length()))
+    return max(target.warp_size, min(THREADS, 1 << (points - 1).bit_length()))
 
 
 def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
@@ -122,7 +122,7 @@ def _width(facts: Facts, name: str, target: GpuTarget) -> int:
             return 1
     points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
     width = PIECE_BYTES // max(r.dtype.bytes for r in reads_of(block))
-    while width > 1 and (size % width or points < width * target.multiprocessors * THREADS):
+    while width > 1 and (size % width or points < width * target.sm_count * THREADS):
         width //= 2
     return width
 
@@ -136,8 +136,8 @@ def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
     terms = typical_extent(simplify(product(tuple(it.extent for it in reductions(block)))))
     last = axes[-1].name
     reads = [r for r in reads_of(block) if uses(r, last)]
-    threads = target.warp if terms <= FEW_TERMS else THREADS
-    if points < target.multiprocessors * threads or not reads:
+    threads = target.warp_size if terms <= FEW_TERMS else THREADS
+    if points < target.sm_count * threads or not reads:
         return False
     largest = max(reads, key=lambda r: typical_extent(product(facts.buffers[r.buffer].shape)))
     return is_near(largest, facts.buffers[largest.buffer], last)

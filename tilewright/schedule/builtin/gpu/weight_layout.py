@@ -36,7 +36,7 @@ MATRICES, THREADS = (64, 256), (32, 128)
 
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
     """Bring the constants that a sum reads into such an order."""
-    matrices = {s.operands for s in target.matrix_shapes}
+    matrices = {s.operands for s in target.mma_shapes}
     facts = facts_of(sch.func)
     block = facts.block(name)
     for load in reads_of(block):

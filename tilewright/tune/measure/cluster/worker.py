@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tilewright.core.errors import Error
-from tilewright.target.cpu import host
+from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.measure.cluster.job_bundle import Parcel, unpack
 from tilewright.tune.measure.evaluator import Effort

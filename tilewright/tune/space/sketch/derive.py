@@ -8,7 +8,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks, loops_above
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.schedule import Decide, Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.space.sketch.annotate import annotate
 from tilewright.tune.space.sketch.rule import Rule
 from tilewright.tune.space.sketch.state import Sketch
@@ -16,7 +16,7 @@ from tilewright.tune.space.sketch.tiling_structure import form_of
 
 
 def derive(
-    func: Func, constants: frozenset[str], target: Target, rules: Sequence[Rule], decide: Decide
+    func: Func, constants: frozenset[str], target: CpuTarget, rules: Sequence[Rule], decide: Decide
 ) -> ScheduledFunc:
     """A function scheduled by rules; which of them, and all sizes, are decided by `decide`."""
     sketch = Sketch(Schedule(func, decide=decide), constants, target, form_of(target))

@@ -17,7 +17,7 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 from tilewright.tune.space.sketch.tiling_structure import Form
 
 
@@ -32,7 +32,7 @@ class Sketch:
 
     sch: Schedule
     constants: frozenset[str]
-    target: Target
+    target: CpuTarget
     form: Form
     pending: dict[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ threads and threads.
 from __future__ import annotations
 
 from tilewright.core.node import node
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
 @node
@@ -35,6 +35,6 @@ GPU = Form("SSSRRSRS", ("block", "virtual", "thread"))
 FORMS = {"nvptx64": GPU}
 
 
-def form_of(target: Target) -> Form:
+def form_of(target: CpuTarget) -> Form:
     """The form for a target: that of CPUs unless its architecture has another."""
     return FORMS.get(target.architecture, CPU)

@@ -24,7 +24,8 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.fuse import fuse
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import Target, host
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -63,7 +64,7 @@ def kernel(graph: Graph) -> tuple[Func, frozenset[str], Graph]:
     return func, frozenset(n for n, i in zip(names, node.inputs, strict=False) if i in known), fused
 
 
-def scheduled(graph: Graph, target: Target) -> ScheduledFunc:
+def scheduled(graph: Graph, target: CpuTarget) -> ScheduledFunc:
     """The kernel of a graph, scheduled, its trace replayed."""
     func, constants, _ = kernel(graph)
     result = schedule_func(func, constants, target)

@@ -28,9 +28,9 @@ from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.interpret import run_graph
 from tilewright.schedule.builtin.rules import ScheduledFunc
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
-AMX = NAMED["sapphirerapids"]
+AMX = CPUS["sapphirerapids"]
 
 
 def _check(graph: Graph, x: np.ndarray, cores: int = 2, **sizes: int) -> ScheduledFunc:
@@ -96,7 +96,7 @@ def test_steps_that_are_not_whole_are_left_to_others(depth: int) -> None:
 
 
 def test_only_with_the_unit() -> None:
-    assert scheduled(product(64, 64, 64), NAMED["x86-64-v4"]).rule == "tile"
+    assert scheduled(product(64, 64, 64), CPUS["x86-64-v4"]).rule == "tile"
 
 
 @pytest.mark.parametrize("graph", [product(128, 64, 100), product(17, 64, 72)], ids=["big", "odd"])

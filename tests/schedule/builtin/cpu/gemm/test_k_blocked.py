@@ -12,10 +12,10 @@ from tilewright.schedule.analysis.blocks import facts_of, reductions
 from tilewright.schedule.builtin.cpu.gemm import k_blocked
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import Depth, block_depth
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import RegisterTile
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 # A nearest cache so small that short reductions are cut, too; the interpreter is slow.
-SMALL = [replace(NAMED[name], l1=1024, l2=16384) for name in ("aarch64", "x86-64-v4")]
+SMALL = [replace(CPUS[name], l1=1024, l2=16384) for name in ("aarch64", "x86-64-v4")]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_wide_panels_that_the_second_cache_holds_are_left_whole(
         ("x86-64-v4", 3072, True),
         ("x86-64-v3", 832, True),
     ):
-        (result,) = scheduled(KERNELS["dense"](196, 128, depth), NAMED[target])
+        (result,) = scheduled(KERNELS["dense"](196, 128, depth), CPUS[target])
         assert ("rfactor" in str(result.trace)) == is_cut
 
 

@@ -13,7 +13,7 @@ from tests.schedule.builtin.scheduled import check, scheduled, sources
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MOST_EXTRA, group_size
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 
 @pytest.mark.parametrize("tiles", [1, 2, 7, 33, 196, 349, 523, 697, 10007])
@@ -39,7 +39,7 @@ def _groups(trace: str) -> tuple[int, int]:
 
 
 def test_a_prime_number_of_tiles_is_cut_into_groups() -> None:
-    (result,) = scheduled(KERNELS["dense"](3136, 256, 64), NAMED["x86-64-v4"])
+    (result,) = scheduled(KERNELS["dense"](3136, 256, 64), CPUS["x86-64-v4"])
     together, rows = _groups(str(result.trace))
     tiles = -(-3136 // rows)
     assert (rows, tiles) == (6, 523)
@@ -48,7 +48,7 @@ def test_a_prime_number_of_tiles_is_cut_into_groups() -> None:
 
 
 def test_what_is_computed_beside_a_group_is_not_stored() -> None:
-    target = replace(NAMED["x86-64-v4"], l2=1 << 13)
+    target = replace(CPUS["x86-64-v4"], l2=1 << 13)
     (result,) = scheduled(KERNELS["dense"](16 * 101 - 1, 16, 2), target)
     together, rows = _groups(str(result.trace))
     assert -(-(16 * 101 - 1) // rows) % together != 0
@@ -56,7 +56,7 @@ def test_what_is_computed_beside_a_group_is_not_stored() -> None:
 
 
 def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
-    target = replace(NAMED["x86-64-v4"], l2=1 << 13)
+    target = replace(CPUS["x86-64-v4"], l2=1 << 13)
     ((func, constants),) = sources(KERNELS["dense"](16 * 100 + 9, 16, 2))
 
     def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:

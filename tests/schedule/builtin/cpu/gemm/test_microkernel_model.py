@@ -14,16 +14,17 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     nearest_divisor,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 
 
-def _tile(problem: TileProblem, target: Target) -> RegisterTile:
+def _tile(problem: TileProblem, target: CpuTarget) -> RegisterTile:
     return choose_tile(Schedule(matmul()), "y", problem, target)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", CPUS)
 def test_the_tile_fits_the_registers(name: str) -> None:
-    target = NAMED[name]
+    target = CPUS[name]
     for rows, columns, steps in product((1, 3, 64), (1, 7, 64, 1000), (0, 1, 512)):
         for bits, shared, period in product((16, 32, 64), (True, False), (0, 14)):
             problem = TileProblem(rows, columns, steps, bits, shared, period)
@@ -35,28 +36,28 @@ def test_the_tile_fits_the_registers(name: str) -> None:
 
 
 def test_large_products_keep_the_units_busy() -> None:
-    tile = _tile(TileProblem(1024, 1024, 1024, 32, True), NAMED["x86-64-v4"])
+    tile = _tile(TileProblem(1024, 1024, 1024, 32, True), CPUS["x86-64-v4"])
     assert tile.rows * tile.columns // tile.lanes >= 16
 
 
 @pytest.mark.parametrize(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
 def test_few_registers_are_left_over(name: str, sums: int) -> None:
     for rows in (96, 196, 1024):
-        tile = _tile(TileProblem(rows, 768, 768, 32, True), NAMED[name])
+        tile = _tile(TileProblem(rows, 768, 768, 32, True), CPUS[name])
         assert tile.rows * tile.columns // tile.lanes >= sums
 
 
 @pytest.mark.parametrize("rows", [49, 196, 197, 784])
 def test_few_rows_are_computed_for_nothing(rows: int) -> None:
     """The pixels of small images, and those and one more, on a machine with many registers."""
-    tile = _tile(TileProblem(rows, 768, 768, 32, True), NAMED["x86-64-v4"])
+    tile = _tile(TileProblem(rows, 768, 768, 32, True), CPUS["x86-64-v4"])
     assert -rows % tile.rows <= 0.03 * rows
 
 
 @pytest.mark.parametrize("rows", [49, 196, 197])
 def test_sums_that_take_turns_have_a_vector_each(rows: int) -> None:
     """With every register taken, LLVM keeps scalars on the stack."""
-    target = NAMED["neoverse-v1"]
+    target = CPUS["neoverse-v1"]
     tile = _tile(TileProblem(rows, 512, 512, 16, True, by_lane=True, chains=2), target)
     vectors = tile.columns // tile.lanes
     held = 2 * tile.rows * vectors + tile.rows + max(2, vectors)
@@ -66,22 +67,22 @@ def test_sums_that_take_turns_have_a_vector_each(rows: int) -> None:
 def test_few_registers_hold_scalars_of_16_bits() -> None:
     single = TileProblem(12544, 64, 147, 16, True, period=112)
     for name, left in (("neoverse-v1", 3), ("sapphirerapids", 2)):
-        tile = _tile(single, NAMED[name])
+        tile = _tile(single, CPUS[name])
         vectors = tile.columns // tile.lanes
-        assert tile.rows * vectors + vectors + left <= NAMED[name].vector_registers
+        assert tile.rows * vectors + vectors + left <= CPUS[name].vector_registers
 
 
 def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
-        tile = _tile(TileProblem(50, columns, 9, 32, False), NAMED["x86-64-v3"])
+        tile = _tile(TileProblem(50, columns, 9, 32, False), CPUS["x86-64-v3"])
         assert columns % tile.columns == 0
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", CPUS)
 def test_rows_of_unknown_number(name: str) -> None:
     """A tile that is good at many numbers of rows, with few copies of the code."""
-    target = NAMED[name]
-    by_lane = target.multiplies_by_lane
+    target = CPUS[name]
+    by_lane = target.has_lane_fma
     problem = TileProblem(64, 768, 768, 32, True, by_lane=by_lane, unknown=True)
     tile = _tile(problem, target)
     vectors = tile.columns // tile.lanes
@@ -102,12 +103,12 @@ def test_rows_of_unknown_number(name: str) -> None:
     ],
 )
 def test_rows_that_share_sets_of_the_first_cache(name: str, stride: int, rows: int) -> None:
-    assert is_crowded(rows, stride, NAMED[name])
-    assert not is_crowded(rows - 1, stride, NAMED[name])
+    assert is_crowded(rows, stride, CPUS[name])
+    assert not is_crowded(rows - 1, stride, CPUS[name])
 
 
 def test_rows_that_would_push_each_other_out_are_few() -> None:
-    target = NAMED["x86-64-v4"]
+    target = CPUS["x86-64-v4"]
     assert _tile(TileProblem(196, 512, 1024, 32, True, stride=768 * 4), target).rows == 14
     for rows, columns, steps in ((196, 512, 1024), (128, 768, 3072), (784, 1024, 512)):
         tile = _tile(TileProblem(rows, columns, steps, 32, True, stride=4096), target)
@@ -122,7 +123,7 @@ def test_nearest_divisor(number: int, wanted: int, found: int) -> None:
 
 
 def test_other_tiles_can_be_decided_for() -> None:
-    problem, target = TileProblem(64, 64, 64, 32, True), NAMED["aarch64"]
+    problem, target = TileProblem(64, 64, 64, 32, True), CPUS["aarch64"]
     asked: dict[str, tuple[int, ...]] = {}
 
     def decide(name: str, default: int, options: tuple[int, ...]) -> int:

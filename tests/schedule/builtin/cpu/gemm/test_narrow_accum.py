@@ -15,9 +15,10 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import facts_of, reductions
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import Depth
 from tilewright.schedule.builtin.cpu.gemm.narrow_accum import brief_depth
-from tilewright.target.cpu import NAMED, Target
+from tilewright.target.cpu import CpuTarget
+from tilewright.target.registry import CPUS
 
-TARGETS = [NAMED["neoverse-v1"], NAMED["sapphirerapids"]]
+TARGETS = [CPUS["neoverse-v1"], CPUS["sapphirerapids"]]
 
 
 def _weights(*shape: int) -> np.ndarray:
@@ -40,7 +41,7 @@ def _conv(size: int, channels: int, filters: int, groups: int = 1) -> Graph:
     return g.graph(g.add("conv_half", x, w, attrs=attrs))
 
 
-def _check(graph: Graph, target: Target) -> str:
+def _check(graph: Graph, target: CpuTarget) -> str:
     """Scheduled, it gives what the loops give that sum everything in f32; the last trace."""
     text = ""
     for (func, _), result in zip(sources(graph), scheduled(graph, target), strict=True):
@@ -56,7 +57,7 @@ def _check(graph: Graph, target: Target) -> str:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
 @pytest.mark.parametrize("sizes", [(1, 40, 256), (7, 33, 256), (13, 8, 400)])
-def test_long_sums_are_cut(sizes: tuple[int, int, int], target: Target) -> None:
+def test_long_sums_are_cut(sizes: tuple[int, int, int], target: CpuTarget) -> None:
     trace = _check(_dense(*sizes), target)
     assert "rfactor" in trace
     assert "narrow_sum" in trace
@@ -67,7 +68,7 @@ def test_long_sums_are_cut(sizes: tuple[int, int, int], target: Target) -> None:
     ("sizes", "turns"), [((1, 40, 768), 1), ((7, 33, 1024), 1), ((13, 8, 396), 0)]
 )
 def test_very_long_sums_are_cut_twice(
-    sizes: tuple[int, int, int], turns: int, target: Target
+    sizes: tuple[int, int, int], turns: int, target: CpuTarget
 ) -> None:
     trace = _check(_dense(*sizes), target)
     assert trace.count("rfactor") == 2 + turns
@@ -91,7 +92,7 @@ def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
 @pytest.mark.parametrize("sizes", [(6, 8, 100), (1, 40, 128), (7, 33, 64)])
-def test_two_sums_take_turns(sizes: tuple[int, int, int], target: Target) -> None:
+def test_two_sums_take_turns(sizes: tuple[int, int, int], target: CpuTarget) -> None:
     trace = _check(_dense(*sizes), target)
     assert trace.count("rfactor") == 1
     assert trace.count("narrow_sum") == 2

@@ -9,7 +9,7 @@ from tests.schedule.builtin.scheduled import check, kinds, scheduled
 from tilewright.arith.expr import Var, as_int
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import loops
-from tilewright.target.cpu import NAMED
+from tilewright.target.registry import CPUS
 
 NAMES = ("matmul", "dense", "batched_matmul", "pointwise_conv", "max_columns", "mean_middle")
 
@@ -60,7 +60,7 @@ def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
 )
 def test_columns_are_summed_by_all_threads(columns: int, cores: int, tasks: int) -> None:
     graph = KERNELS["mean_middle"](1, 1024, columns)
-    (result,) = scheduled(graph, replace(NAMED["x86-64-v4"], cores=cores))
+    (result,) = scheduled(graph, replace(CPUS["x86-64-v4"], cores=cores))
     assert result.rule == "tile"
     found = [as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel"]
     assert found == [tasks]

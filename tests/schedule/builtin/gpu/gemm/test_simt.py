@@ -93,7 +93,7 @@ def test_tiles_are_whole() -> None:
             assert side * tile.depth % (tile.threads * PIECE) == 0
         assert tile.threads <= 256
         shared = (tile.rows + tile.columns) * tile.depth * 4 * STAGES
-        assert tile.resident * (shared + 1024) <= H200.shared
+        assert tile.resident * (shared + 1024) <= H200.shared_per_sm
 
 
 @pytest.mark.parametrize(

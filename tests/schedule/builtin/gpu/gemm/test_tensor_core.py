@@ -33,9 +33,10 @@ from tilewright.schedule.builtin.gpu.gemm import tensor_core_tiles
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MATRIX_TILES
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.intrin.nvidia.mma import ROWS
-from tilewright.target.gpu import GpuTarget, resolve, with_tf32
+from tilewright.target.gpu import GpuTarget, with_tf32
+from tilewright.target.registry import resolve_gpu
 
-A100 = resolve("cuda -arch=sm_80")
+A100 = resolve_gpu("cuda -arch=sm_80")
 
 
 def dense(
@@ -229,7 +230,7 @@ def test_f32_is_rounded_where_that_is_allowed(
 def test_whole_tiles_of_f32_are_rounded_on_their_way(
     sizes: tuple[int, int, int], order: str, ways: str
 ) -> None:
-    few = replace(H200, multiprocessors=4)  # of which each has enough to do for large tiles
+    few = replace(H200, sm_count=4)  # of which each has enough to do for large tiles
     func, scheduled = the_kernel(dense(*sizes, F32, order), with_tf32(few))
     found = {t.intrinsic for t in tiles(scheduled)}
     assert any(name.startswith("wgmma_f32") and name.endswith(ways) for name in found)
@@ -267,8 +268,8 @@ def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
     for launch in launches(plain):
         report = reports[launch.name]
         assert (report.spilled, report.stack) == (0, 0)
-        assert report.registers * launch.threads <= target.registers
-        assert launch.shared <= target.block_shared
+        assert report.registers * launch.threads <= target.registers_per_sm
+        assert launch.shared <= target.max_shared_per_block
 
 
 def test_constants_with_room_behind_their_columns_are_copied_by_the_engine(
@@ -311,7 +312,7 @@ def stack(m: int, n: int, k: int, dtype: DType) -> Graph:
     return b.graph(b.add("add", b.add("matmul", x, w), b.input("bias", tensor(dtype, 2, 1, n))))
 
 
-@pytest.mark.parametrize("target", [H200, with_tf32(replace(H200, multiprocessors=4))])
+@pytest.mark.parametrize("target", [H200, with_tf32(replace(H200, sm_count=4))])
 def test_columns_of_several_matrices_are_copied_and_written_like_those_of_one(
     target: GpuTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,8 +44,8 @@ def test_tiles_are_whole_and_fit() -> None:
         assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
         for side in (tile.rows, tile.columns):
             assert side * tile.depth % (tile.threads * 8) == 0
-        assert tile.resident * (tile.shared + 1024) <= H200.shared
-        assert tile.threads * tile.resident <= H200.warps * H200.warp
+        assert tile.resident * (tile.shared + 1024) <= H200.shared_per_sm
+        assert tile.threads * tile.resident <= H200.warps_per_sm * H200.warp_size
 
 
 @pytest.mark.parametrize(

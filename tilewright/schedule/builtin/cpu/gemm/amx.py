@@ -34,7 +34,7 @@ from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, is_shared
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Steps of a reduction that the unit takes while vectors take one: a thread is woken for more work.
 SPEEDUP = 8
@@ -47,7 +47,7 @@ WRITTEN_OUT = 48
 
 
 def matrix_roles(
-    block: Block, facts: Facts, constants: frozenset[str], target: Target
+    block: Block, facts: Facts, constants: frozenset[str], target: CpuTarget
 ) -> ProductRoles | None:
     """The roles of a product that the target's matrix unit can compute, `None` if it is none."""
     row = INTRINSICS[amx_names(ROWS)[1]]
@@ -60,7 +60,7 @@ def matrix_roles(
     return roles if depth % DEPTH == 0 else None
 
 
-def schedule_matrix(sch: Schedule, name: str, roles: ProductRoles, target: Target) -> None:
+def schedule_matrix(sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> None:
     """Schedule a product, what computes its left operand, and what reads its result."""
     _Matrix(sch, name, roles, target).run()
 
@@ -72,7 +72,7 @@ class _Matrix:
     before, or none.
     """
 
-    def __init__(self, sch: Schedule, name: str, roles: ProductRoles, target: Target) -> None:
+    def __init__(self, sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> None:
         assert roles.row is not None
         self.sch = sch
         self.name = name

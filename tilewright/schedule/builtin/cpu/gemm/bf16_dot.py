@@ -25,11 +25,11 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
 from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 
 def pair_roles(
-    block: Block, facts: Facts, constants: frozenset[str], target: Target
+    block: Block, facts: Facts, constants: frozenset[str], target: CpuTarget
 ) -> ProductRoles | None:
     """The roles of a product that the target can compute in pairs, `None` if it is none."""
     roles = product_roles(block, facts, constants) if pair_instruction(target) else None
@@ -37,7 +37,7 @@ def pair_roles(
     return roles if even else None
 
 
-def pair_instruction(target: Target) -> str | None:
+def pair_instruction(target: CpuTarget) -> str | None:
     """The instruction that multiplies pairs of bf16 in vectors, if the target has one."""
     available = (
         name
@@ -48,7 +48,7 @@ def pair_instruction(target: Target) -> str | None:
 
 
 def schedule_pairs(
-    sch: Schedule, block: Block, roles: ProductRoles, epilogue: Block, target: Target
+    sch: Schedule, block: Block, roles: ProductRoles, epilogue: Block, target: CpuTarget
 ) -> None:
     """Schedule a product and the block that writes its result out."""
     instruction = pair_instruction(target)
@@ -79,7 +79,7 @@ def schedule_pairs(
         share(sch, block.name, outer)
 
 
-def _choose(sch: Schedule, name: str, roles: ProductRoles, target: Target) -> RegisterTile:
+def _choose(sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> RegisterTile:
     problem = TileProblem(
         rows=1 if roles.row is None else typical_extent(roles.row.extent),
         columns=typical_extent(roles.column.extent),

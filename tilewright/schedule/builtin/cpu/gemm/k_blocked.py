@@ -36,7 +36,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
 )
 from tilewright.schedule.builtin.cpu.parallelize import idleness, is_shared, share
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Shorter blocks would spend more on loading and storing the sums than they save.
 LEAST_DEPTH = 384
@@ -67,7 +67,7 @@ class Depth:
     steps: int
 
 
-def block_depth(block: Block, tile: RegisterTile, target: Target) -> Depth | None:
+def block_depth(block: Block, tile: RegisterTile, target: CpuTarget) -> Depth | None:
     """How to cut a reduction; `None` if it is short enough to be done at once.
 
     A block is whole inner loops (the channels under one tap of a filter), or an equal part of one,
@@ -91,7 +91,7 @@ def block_depth(block: Block, tile: RegisterTile, target: Target) -> Depth | Non
 
 
 def choose_depth(
-    sch: Schedule, block: Block, tile: RegisterTile, target: Target, reused: bool
+    sch: Schedule, block: Block, tile: RegisterTile, target: CpuTarget, reused: bool
 ) -> Depth | None:
     """How to cut a reduction, `None` for not at all; by default only where blocks are `reused`."""
     depth = block_depth(block, tile, target) if reused else None
@@ -127,7 +127,7 @@ def schedule_deep(
     tile: RegisterTile,
     depth: Depth,
     epilogue: Block,
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Schedule a reduction that is padded to whole tiles and packed into panels."""
     partial = cut(sch, block, depth)
@@ -176,7 +176,7 @@ def cut(sch: Schedule, block: Block, depth: Depth, together: int = 1) -> str:
 
 
 def _together(
-    sch: Schedule, block: Block, axes: TileAxes, tile: RegisterTile, depth: Depth, target: Target
+    sch: Schedule, block: Block, axes: TileAxes, tile: RegisterTile, depth: Depth, target: CpuTarget
 ) -> tuple[int, int]:
     """How many row tiles and column panels make a group.
 

@@ -7,14 +7,14 @@ from tilewright.schedule.analysis.blocks import loop_of, summed_type, typical_ex
 from tilewright.schedule.analysis.tile_axes import Roles, panels_bytes, steps_of
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import RegisterTile, divisors
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # By what share of the tiles that there are those of whole groups may be more.
 MOST_EXTRA = 0.01
 
 
 def choose_group(
-    sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, tiles: int, target: Target
+    sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, tiles: int, target: CpuTarget
 ) -> int:
     """How many of the row tiles make a group; 0 where nobody knows how many there are.
 

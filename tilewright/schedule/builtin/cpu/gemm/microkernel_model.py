@@ -15,7 +15,7 @@ from math import gcd, isqrt
 
 from tilewright.schedule.builtin.cpu.parallelize import idleness
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Multiply-adds in flight that hide their latency: two units, four cycles each.
 PARALLEL_CHAINS = 8
@@ -79,7 +79,7 @@ class TileProblem:
 Candidate = tuple[int, int]
 
 
-def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) -> RegisterTile:
+def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: CpuTarget) -> RegisterTile:
     """A tile for the sums of the block `name`: by default that with the least estimated time."""
     lanes = target.lanes(problem.bits)
     most = MAX_UNKNOWN if problem.unknown else MAX_ROWS
@@ -105,7 +105,7 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: Target) 
     return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
 
 
-def _known(problem: TileProblem, lanes: int, target: Target) -> Callable[[Candidate], float]:
+def _known(problem: TileProblem, lanes: int, target: CpuTarget) -> Callable[[Candidate], float]:
     """The time at the number of rows that there is; threads without a tile wait for the others."""
 
     def cost(c: Candidate) -> float:
@@ -117,14 +117,14 @@ def _known(problem: TileProblem, lanes: int, target: Target) -> Callable[[Candid
     return cost
 
 
-def _lost(problem: TileProblem, height: int, lanes: int, target: Target) -> float:
+def _lost(problem: TileProblem, height: int, lanes: int, target: CpuTarget) -> float:
     """Cycles of a step of a tile for scalars that the first cache has lost again."""
     scalars = height / lanes if problem.by_lane else height
     crowded = problem.shared and is_crowded(height, problem.stride, target)
     return CYCLES_PER_LOST_LINE * scalars if crowded else 0.0
 
 
-def is_crowded(rows: int, stride: int, target: Target) -> bool:
+def is_crowded(rows: int, stride: int, target: CpuTarget) -> bool:
     """Whether so many rows, that far apart, push each other's lines out of the first cache.
 
     Those that lie a multiple of a way's size apart share the few lines of a set; one of these is
@@ -175,14 +175,14 @@ def nearest_divisor(number: int, wanted: int) -> int:
     return min(divisors(number), key=lambda d: max(d / wanted, wanted / d))
 
 
-def _fits(problem: TileProblem, height: int, vectors: int, target: Target) -> bool:
+def _fits(problem: TileProblem, height: int, vectors: int, target: CpuTarget) -> bool:
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
     # Sums that take turns have a vector each: LLVM loads those of one column in pairs.
     loaded = max(vectors, problem.chains) if problem.shared else 2
     # Where rows are evenly spaced, no registers go to finding them.
     spare = 2 if problem.period else 1
     # Of 16 bits, only half of the registers can be multiplied by lane.
-    single = SPARE_REGISTERS + (target.multiplies_by_lane and problem.bits == 16)
+    single = SPARE_REGISTERS + (target.has_lane_fma and problem.bits == 16)
     scalars = height + spare if problem.by_lane else single
     return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
 

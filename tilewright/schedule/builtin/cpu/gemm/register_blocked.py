@@ -58,7 +58,7 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
 from tilewright.schedule.builtin.cpu.gemm.narrow_accum import brief_depth, chains, schedule_brief
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, is_shared, share
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.cpu import Target
+from tilewright.target.cpu import CpuTarget
 
 # Row tiles that a block of the panel must serve for it to be worth keeping near.
 LEAST_REUSE = 4
@@ -74,7 +74,7 @@ def schedule_tile(
     roles: Roles,
     epilogue: Block,
     constants: frozenset[str],
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Schedule a reduction and the block that writes its result out."""
     tile = _choose(sch, block, roles, target)
@@ -110,7 +110,7 @@ def _schedule_flat(
     tile: RegisterTile,
     tiles: int,
     epilogue: Block,
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Tiles that sum all steps at once: one after another, or shared among threads."""
     together = choose_group(sch, block, roles, tile, tiles, target)
@@ -154,10 +154,10 @@ def _unrolled_steps(sch: Schedule, block: Block, sums: list[str], tile: Register
     return [inner]
 
 
-def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Target) -> bool:
+def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: CpuTarget) -> bool:
     """Whether the scalars of a matrix product can be loaded as vectors along the reduction."""
     innermost = reductions(block)[-1]
-    if roles.panel is None or not target.multiplies_by_lane:
+    if roles.panel is None or not target.has_lane_fma:
         return False
     if as_int(simplify(innermost.extent % lanes)) != 0:
         return False
@@ -165,7 +165,7 @@ def _by_lane(block: Block, roles: Roles, facts: Facts, lanes: int, target: Targe
     return all(is_unit(r, facts, innermost.name) for r in scalars)
 
 
-def _choose(sch: Schedule, block: Block, roles: Roles, target: Target) -> RegisterTile:
+def _choose(sch: Schedule, block: Block, roles: Roles, target: CpuTarget) -> RegisterTile:
     bits = summed_type(block).bits
     can = _by_lane(block, roles, facts_of(sch.func), target.lanes(bits), target)
     by_lane = sch.choose(f"{block.name}.by_lane", can, lambda: (False, True) if can else (False,))
@@ -227,7 +227,7 @@ def _pack_panel(
     panel: Load,
     tile: RegisterTile,
     constants: frozenset[str],
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """Lay the panel operand out in the order in which the tile reads it, where that pays."""
     if not is_plain(panel, block):
@@ -257,7 +257,7 @@ def _pack_panel(
 
 
 def _reads_well(
-    panel: Load, block: Block, roles: Roles, facts: Facts, tile: RegisterTile, target: Target
+    panel: Load, block: Block, roles: Roles, facts: Facts, tile: RegisterTile, target: CpuTarget
 ) -> bool:
     """Whether the operand needs no packing: whole vectors, and all of it in the nearest cache.
 
@@ -292,7 +292,7 @@ def _schedule_packing(
     position: dict[str, int],
     roles: Roles,
     tile: RegisterTile,
-    target: Target,
+    target: CpuTarget,
 ) -> None:
     """The copy into panels: parallel over panels, in vectors along what is read.
 

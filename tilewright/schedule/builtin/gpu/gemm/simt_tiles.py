@@ -129,7 +129,7 @@ def sums_apart(block: Block, tile: Tile, target: GpuTarget) -> bool:
     if min(rows, columns) >= FEW_SIDE or not _are_windows(roles):
         return False
     sums = batch * rows * columns
-    turns = -(-sums * SUM_THREADS // (target.multiprocessors * target.warps * target.warp))
+    turns = -(-sums * SUM_THREADS // (target.sm_count * target.warps_per_sm * target.warp_size))
     reads = sums * depth * 2 * operand_load(roles.left).dtype.bytes
     apart = turns * -(-depth // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
     return apart < _alone_seconds(tile, sizes, target)
@@ -156,20 +156,20 @@ def _load(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> int:
     """How many tiles a multiprocessor has."""
     batch, rows, columns, _ = sizes
     blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-    return -(-blocks // target.multiprocessors)
+    return -(-blocks // target.sm_count)
 
 
 def _seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
     """How long a product takes with a tile, in as many parts as it says."""
     batch, rows, columns, depth = sizes
     load = _load(tile, sizes, target)
-    warps = tile.threads // target.warp
+    warps = tile.threads // target.warp_size
     # Each scheduler has whole warps, and waits for the one that has most.
     tiles = -(-load * warps // SCHEDULERS) * SCHEDULERS / warps
     resident = max(1, tile.resident - 1)  # as most products have rows along the depth
     few = min(load, resident) * warps <= FEW_WARPS
     rate = BEST * tile.rate * (WITH_FEW if few else 1.0) * target.f32_rate / 2
-    work = tiles * tile.rows * tile.columns * depth / tile.parts * target.multiprocessors
+    work = tiles * tile.rows * tile.columns * depth / tile.parts * target.sm_count
     added = LAUNCH + tile.parts * batch * rows * columns * 8 / PARTS_RATE
     turns = -(-load // resident)
     return work / rate + turns * TURN + (added if tile.parts > 1 else 0.0)
@@ -206,7 +206,7 @@ def depth_parts(
     parts = 1
     while (
         longest is not None
-        and 2 * parts * tiles <= most * target.multiprocessors
+        and 2 * parts * tiles <= most * target.sm_count
         and longest % (2 * parts * aligned) == 0
         and -(-depth // (2 * parts * deep)) * 2 * parts * deep <= rounded * depth
         and depth // (2 * parts) >= least

@@ -131,7 +131,7 @@ def _schedule_tiles(
         sch.hold(reader, buffer, "register")
     if tile.staying:
         blocks = STREAM_K if tile.shares else PERSISTENT
-        sch.annotate(grid, blocks.key, target.multiprocessors)
+        sch.annotate(grid, blocks.key, target.sm_count)
         sch.annotate(grid, PINGPONG.key, tile.staying)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
         sch.annotate(k0, PIPELINE_STAGES.key, tile.stages)
@@ -274,7 +274,7 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[
 
 def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
     """The registers of a thread that are free when it has all sums."""
-    share = target.registers // (tile.threads * tile.resident)
+    share = target.registers_per_sm // (tile.threads * tile.resident)
     sums = tile.rows * tile.columns // tile.threads
     return min(share, target.registers_per_thread) - sums - WORKING
 

@@ -263,8 +263,8 @@ def matrix_tile_of(
     work = work.swapped() if fitting[0].swapped else work
     filled = [t for t in fitting if t.rows < 2 * max(work.rows, ROWS)]
     cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
-    best = min(cut, key=lambda t: work.time(t, target.multiprocessors))
-    load, steps = work.load(best, target.multiprocessors)
+    best = min(cut, key=lambda t: work.time(t, target.sm_count))
+    load, steps = work.load(best, target.sm_count)
     pays = best.stages <= ENGINE_STAGES and load * steps > ENGINE_STEPS
     best = replace(best, engine=dtype == F32 or pays)
     if not best.grouped or best.bytes != STAYING_TILES[0].bytes:
@@ -282,8 +282,8 @@ def _or_staying(
     best: MatrixTile, tiles: Sequence[MatrixTile], work: _Work, target: GpuTarget
 ) -> MatrixTile:
     """The tile for blocks that stay that takes least, before others; a given one if none do."""
-    taken = [(work.time(t, target.multiprocessors), n) for n, t in enumerate(tiles)]
-    least = work.time(best, target.multiprocessors)
+    taken = [(work.time(t, target.sm_count), n) for n, t in enumerate(tiles)]
+    least = work.time(best, target.sm_count)
     for time, n in sorted(taken, reverse=True):
         if time < least:
             best = replace(tiles[n], otherwise=best)
@@ -306,9 +306,9 @@ def _as_they_are(
     dtype = operand_load(roles.left).dtype
     if dtype.bytes == 1 and not all(along):
         return []
-    grouped = along[0] and any(s.operands == str(dtype) and s.m == 64 for s in target.matrix_shapes)
+    grouped = along[0] and any(s.operands == str(dtype) and s.m == 64 for s in target.mma_shapes)
     sized = [t.of(dtype.bytes) for t in MATRIX_TILES]
-    fitting = [t for t in sized if t.shared <= target.block_shared]
+    fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
     lying = [
         t
         for t in fitting
@@ -324,8 +324,8 @@ def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) ->
     not, and of the transposed product that is the right one.
     """
     sized = [t.of(F32.bytes) for t in MATRIX_TILES]
-    fitting = [t for t in sized if t.shared <= target.block_shared]
-    grouped = any(s.operands == str(F32) and s.m == 64 for s in target.matrix_shapes)
+    fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
+    grouped = any(s.operands == str(F32) and s.m == 64 for s in target.mma_shapes)
     swapped = along == (True, False)
     own = swapped_roles(roles) if swapped else roles
     whole = [t for t in fitting if t.grouped and grouped and _come_whole(own, t, all(along))]
@@ -337,7 +337,7 @@ def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) ->
 def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
     """Whether there are instructions for the types of a product."""
     left, right = kinds = [str(operand_load(x).dtype) for x in (roles.left, roles.right)]
-    known = {s.operands for s in target.matrix_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
+    known = {s.operands for s in target.mma_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
     kind = kind_of(left, right)
     together = left == right or kind in BYTE_KINDS
     return together and {*kinds} <= known and str(total) == sum_type(kind)

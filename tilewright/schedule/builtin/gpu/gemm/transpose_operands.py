@@ -48,7 +48,7 @@ def turn_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
         return
     if matrix_tile_of(facts.block(name), facts.buffers, target) is not None:
         return
-    deep = any(s.operands == str(left.dtype) for s in target.matrix_shapes)
+    deep = any(s.operands == str(left.dtype) for s in target.mma_shapes)
     orders: dict[str, list[int]] = {}
     for load, axes, most in ((left, roles.rows, LEFT), (right, roles.columns, RIGHT)):
         wanted, buffer = (roles.depth if deep else axes)[-1], facts.buffers[load.buffer]

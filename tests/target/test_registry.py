@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.core.errors import ConfigError
+from tilewright.target.host import host
+from tilewright.target.registry import (
+    CPUS,
+    DEFAULT_GPU,
+    GPUS,
+    cpu_names,
+    gpu_names,
+    resolve_cpu,
+    resolve_gpu,
+    resolve_target,
+    target_names,
+)
+
+
+def test_names() -> None:
+    assert resolve_cpu("native") is host()
+    assert resolve_gpu("cuda") is GPUS[DEFAULT_GPU]
+    assert resolve_gpu("cuda -arch=sm_80").cpu == "sm_80"
+    assert all(resolve_target(name) is resolve_cpu(name) for name in cpu_names())
+    assert all(resolve_target(name) is resolve_gpu(name) for name in gpu_names())
+    assert target_names() == (*cpu_names(), *gpu_names())
+    assert {*CPUS} < {*cpu_names()}
+
+
+@pytest.mark.parametrize("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])
+def test_unknown_gpus(name: str) -> None:
+    with pytest.raises(ConfigError, match="no target named"):
+        resolve_gpu(name)
+
+
+def test_an_unknown_name_lists_the_known() -> None:
+    with pytest.raises(ConfigError, match=r"target.unknown.*z80") as caught:
+        resolve_target("z80")
+    assert {"cuda", "native", "x86-64-v3"} <= {*caught.value.help.replace(",", "").split()}
+    with pytest.raises(ConfigError) as caught:
+        resolve_cpu("z80")
+    assert "cuda" not in caught.value.help

@@ -1,0 +1,1 @@
+"""Named machines, as data: one table for each vendor's architecture."""
