@@ -30,6 +30,18 @@ def test_a_module_and_the_names_of_its_inputs() -> None:
     assert ops(graph) == ["transpose", "matmul", "add"]
 
 
+def test_one_tensor_may_be_the_example_of_two_inputs() -> None:
+    class Module(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a - b
+
+    x, y = random(4, 3), random(4, 3, seed=1)
+    for same in ((x, x), {"a": x, "b": x}):
+        graph = import_torch(Module().eval(), same)
+        given = {"a": to_array(x), "b": to_array(y)}
+        np.testing.assert_array_equal(run_graph(graph, given)[graph.outputs[0]], (x - y).numpy())
+
+
 def test_parameters_are_not_copied() -> None:
     module = nn.Linear(3, 2).eval()
     graph = import_torch(module, random(4, 3))

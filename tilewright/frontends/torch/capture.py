@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._pytree import tree_map_only
 
 from tilewright.core.errors import ConfigError, Error, FrontendError, UnsupportedError
 from tilewright.frontends.torch.decompositions import decompositions
@@ -44,6 +45,7 @@ def _export(module: torch.nn.Module, inputs: Any) -> ExportedProgram:
         )
     args, named = ((), dict(inputs)) if isinstance(inputs, Mapping) else (inputs, {})
     args = args if isinstance(args, tuple | list) else (args,)
+    args, named = _distinct(args, named)
     try:
         with torch.no_grad():
             return torch.export.export(module, tuple(args), named)
@@ -55,6 +57,19 @@ def _export(module: torch.nn.Module, inputs: Any) -> ExportedProgram:
             f"torch.export cannot trace {type(module).__name__}: {_first_line(error)}",
             help="torch.export.export(module, inputs) must work by itself",
         ) from error
+
+
+def _distinct(args: Any, named: Any) -> Any:
+    """The inputs, no tensor twice: `torch.export` takes one that is given twice for one input."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in seen:
+            return tensor.clone()
+        seen.add(id(tensor))
+        return tensor
+
+    return tree_map_only(torch.Tensor, distinct, (args, named))
 
 
 def _first_line(error: Exception) -> str:
