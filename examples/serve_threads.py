@@ -1,14 +1,9 @@
 """Serve a model over HTTP, one thread a request.
 
-    python examples/serve_threads.py model.onnx --port 8000
+    python examples/serve_threads.py model.onnx
+    curl http://127.0.0.1:8000 --data '{"x": [[0.5, 1.0, -1.0]]}'
 
-A request is a POST of an `.npz` file that has an array for each input; the answer is one that has
-an array for each output:
-
-    body = io.BytesIO()
-    np.savez(body, x=np.ones((1, 16), np.float32))
-    answer = urllib.request.urlopen("http://127.0.0.1:8000", body.getvalue())
-    outputs = np.load(io.BytesIO(answer.read()))
+A request has the inputs as JSON, by name; the answer has the outputs.
 
 A compiled model may be called from several threads at once; it releases the interpreter's lock
 while it runs. With `threads=1` a call uses one core, so that as many calls as cores run at once.
@@ -17,12 +12,11 @@ while it runs. With `threads=1` a call uses one core, so that as many calls as c
 from __future__ import annotations
 
 import argparse
-import io
+import json
 import logging
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -64,21 +58,22 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer with the outputs, or with what is wrong with the inputs."""
-        body = io.BytesIO(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        model = self.server.model
         try:
-            inputs = dict(np.load(body))
+            given = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            inputs = {p.name: np.array(given[p.name], p.dtype.numpy) for p in model.inputs}
             start = time.perf_counter()
-            outputs = self.server.model.run(inputs)
-        except (BadZipFile, EOFError, TypeError, ValueError, tw.Error) as error:
-            self.send_error(400, explain=str(error))
+            outputs = model.run(inputs)
+        except (KeyError, TypeError, ValueError, tw.Error) as error:
+            self.send_error(400, explain=f"{type(error).__name__}: {error}")
             return
         LOG.info("%.2f ms", (time.perf_counter() - start) * 1e3)
-        answer = io.BytesIO()
-        np.savez(answer, **outputs)
+        answer = json.dumps({name: array.tolist() for name, array in outputs.items()}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(answer.tell()))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(answer.getvalue())
+        self.wfile.write(answer)
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep quiet: `do_POST` says what is of interest."""
