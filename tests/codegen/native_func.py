@@ -13,9 +13,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tilewright.arith.walk import free_vars
+from tilewright.codegen.cpu.parallel import emit_func
 from tilewright.codegen.host.threadpool.pool import threadpool_ir
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
@@ -40,7 +40,7 @@ def sizes_of(func: Func) -> tuple[str, ...]:
 
 def llvm_text(func: Func) -> str:
     """The LLVM module of one function."""
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_func(module, func, sizes_of(func))
     return module.text()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.finalize.compact_buffers import STACK_LIMIT, compact
+from tilewright.finalize.compact_buffers import STACK_LIMIT, compact_buffers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Alloc, For, Func
 from tilewright.ir.loop.text import parse_func
@@ -38,7 +38,7 @@ def _same(before: Func, after: Func, n: int) -> None:
 @pytest.mark.parametrize("n", [0, 1, 8, 13])
 def test_a_tile_moves_into_the_loop_that_uses_it(n: int) -> None:
     before = parse_func(TILED)
-    after = compact(before)
+    after = compact_buffers(before)
     assert _allocations(after) == [(("o",), "t: f32[8] @local")]
     _same(before, after, n)
 
@@ -53,7 +53,7 @@ def test_windows_that_overlap_hold_their_halo() -> None:
       }
     }"""
     before = parse_func(text)
-    after = compact(before)
+    after = compact_buffers(before)
     x = np.arange(9, dtype="f4")
     expected, found = np.zeros(7, "f4"), np.zeros(7, "f4")
     run_func(before, {"x": x, "y": expected}, {"N": 7})
@@ -69,7 +69,7 @@ def test_what_outlives_an_iteration_stays_whole() -> None:
       for j in serial(N) { y[j] = t[N - 1 - j] }
     }"""
     before = parse_func(text)
-    after = compact(before)
+    after = compact_buffers(before)
     assert _allocations(after) == [((), "t: f32[N]")]
     _same(before, after, 5)
 
@@ -77,17 +77,17 @@ def test_what_outlives_an_iteration_stays_whole() -> None:
 def test_large_tiles_stay_in_planned_memory() -> None:
     size = STACK_LIMIT // 4 + 1
     text = TILED.replace("8", str(size)).replace("7", str(size - 1))
-    assert _allocations(compact(parse_func(text)))[0][1] == "t: f32[N]"
+    assert _allocations(compact_buffers(parse_func(text)))[0][1] == "t: f32[N]"
 
 
 def test_an_unused_buffer_disappears() -> None:
     text = "func @f(out y: f32[1]) { alloc t: f32[4] y[0] = 1.0 }"
-    assert _allocations(compact(parse_func(text))) == []
+    assert _allocations(compact_buffers(parse_func(text))) == []
 
 
 def test_register_scope_is_kept() -> None:
     text = TILED.replace("alloc t: f32[N]", "alloc t: f32[N] @register")
-    assert _allocations(compact(parse_func(text))) == [(("o",), "t: f32[8] @register")]
+    assert _allocations(compact_buffers(parse_func(text))) == [(("o",), "t: f32[8] @register")]
 
 
 def test_tiles_move_with_their_buffer() -> None:
@@ -101,7 +101,7 @@ def test_tiles_move_with_their_buffer() -> None:
           }
         }"""
     )
-    after = compact(func)
+    after = compact_buffers(func)
     assert _allocations(after) == [(("o",), "t: f32[16, 8] @local")]
     x = np.arange(512, dtype="f4").reshape(64, 8)
     found = np.zeros((64, 8), "f4")
@@ -122,7 +122,7 @@ func @f(x: f32[N, 4], out y: f32[N]) {
 
 
 def test_what_an_iteration_leaves_for_the_next_stays_around_the_loop() -> None:
-    after = compact(parse_func(CARRIED))
+    after = compact_buffers(parse_func(CARRIED))
     assert _allocations(after) == [(("n",), "m: f32[1] @local")]
 
 
@@ -139,13 +139,13 @@ func @f(x: f32[N], out y: f32[N]) {
 @pytest.mark.parametrize("n", [0, 1, 8, 13])
 def test_a_loop_that_runs_differently_often_needs_its_most(n: int) -> None:
     before = parse_func(VARYING)
-    after = compact(before)
+    after = compact_buffers(before)
     assert _allocations(after) == [(("o",), "t: f32[8] @local")]
     _same(before, after, n)
 
 
 def test_a_loop_that_runs_once_needs_room_for_one() -> None:
-    func = compact(
+    func = compact_buffers(
         parse_func("""
 func @f(x: f32[32], out y: f32[32]) {
   alloc t: f32[4, 8]

@@ -45,8 +45,8 @@ CALLS: dict[str, int] = {
         ("abs", "sqrt", "floor", "ceil", "trunc", "round_even", "isnan", "isinf", "sign"), 1
     ),
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sigmoid", "erf"), 1),
-    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "gelu", "exp_share"), 1),
-    **dict.fromkeys(("exp2_share", "reciprocal_share"), 1),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "gelu", "exp_ftz"), 1),
+    **dict.fromkeys(("exp2_ftz", "rcp_ftz"), 1),
     **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 1),
     **dict.fromkeys(("pow", "copysign", "atan2"), 2),
     "fma": 3,

@@ -16,15 +16,15 @@ from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.host.plan import (
     Action,
-    Carried,
-    Choose,
+    BufferRef,
+    CheckSizes,
+    Conditional,
+    CountedLoop,
+    ExecutionPlan,
     KernelCall,
-    Learn,
-    ModelCode,
-    Place,
-    Repeat,
-    Require,
-    Together,
+    LoopCarried,
+    ParallelCalls,
+    ReadSize,
     place,
 )
 from tilewright.core.errors import Loc
@@ -63,7 +63,7 @@ class ModelBuild:
     weights: WeightTable = field(default_factory=WeightTable)
     buffers: list[LiveRange] = field(default_factory=list)
     plan: MemoryPlan | None = None
-    code: ModelCode | None = None
+    code: ExecutionPlan | None = None
     # What a run that ends with a status other than 0 means.
     errors: dict[int, str] = field(default_factory=dict)
     precision: str = "f32"
@@ -103,7 +103,7 @@ def build_model(
     build.plan = plan = plan_memory(build.buffers, backend_of(target).apart)
     shapes = tuple(graph.tensor_type(o).shape for o in graph.outputs)
     names = map(asked_name, range(len(graph.inputs)))
-    build.code = ModelCode(
+    build.code = ExecutionPlan(
         graph.symbols(),
         placer.actions(build.flat.items),
         shapes,
@@ -138,7 +138,7 @@ class _Placer:
         self.errors: dict[int, str] = {}
         self._number = 0
 
-    def _fixed_places(self) -> dict[str, Place]:
+    def _fixed_places(self) -> dict[str, BufferRef]:
         places = {v.name: place("input", i) for i, v in enumerate(self.graph.inputs)}
         for i, out in enumerate(self.graph.outputs):
             places[self.root_of(out)] = place("output", i)
@@ -212,7 +212,7 @@ class _Placer:
         assert isinstance(t, TensorType)
         return limit(simplify(t.elements * t.dtype.bytes), self.flat.limits)
 
-    def place(self, value: str, layout: Layout | None = None) -> Place:
+    def place(self, value: str, layout: Layout | None = None) -> BufferRef:
         """Where a value's bytes are."""
         root = self._root_place(self.root_of(value), layout)
         if value not in self.flat.inside:
@@ -221,14 +221,14 @@ class _Placer:
         assert isinstance(t, TensorType)
         return replace(root, start=simplify(self.flat.spot(value).start * t.dtype.bytes))
 
-    def _root_place(self, root: str, layout: Layout | None) -> Place:
+    def _root_place(self, root: str, layout: Layout | None) -> BufferRef:
         if root in self.fixed:
             return self.fixed[root]
         constant = self.flat.constants.get(root)
         if constant is not None:
             return place("weights", self.build.weights.offset(constant, layout))
         assert self.build.plan is not None
-        return Place("arena", self.build.plan.offsets[self.shared[root]])
+        return BufferRef("arena", self.build.plan.offsets[self.shared[root]])
 
     def actions(self, items: Sequence[Item]) -> tuple[Action, ...]:
         """What the native code does for each step; for those that run side by side, at once."""
@@ -237,8 +237,8 @@ class _Placer:
             action = self._action(item)
             if isinstance(action, KernelCall) and self.moment[self._number - 1] < self._number - 1:
                 before = found.pop()
-                calls = before.calls if isinstance(before, Together) else (before,)
-                action = Together((*calls, action))
+                calls = before.calls if isinstance(before, ParallelCalls) else (before,)
+                action = ParallelCalls((*calls, action))
             found.append(action)
         return tuple(found)
 
@@ -247,29 +247,29 @@ class _Placer:
             self._number += 1
             return self.call(self._number - 1, item)
         if isinstance(item, Check):
-            return Require(item.condition, self._status(item.message, item.loc))
+            return CheckSizes(item.condition, self._status(item.message, item.loc))
         if isinstance(item, Learned):
             message = f"size {item.name} is more than {item.limit}, or negative"
             status = self._status(message, item.loc)
-            return Learn(item.name, self.place(item.value), item.limit, status)
+            return ReadSize(item.name, self.place(item.value), item.limit, status)
         if isinstance(item, Cycle):
             return self._repeat(item)
         decides = item.condition
         condition = decides if isinstance(decides, Expr) else self.place(decides)
         then, other = (self.actions(branch) for branch in item.branches)
         late = tuple((name, *pair) for name, pair in item.late.items())
-        return Choose(condition, then, other, late)
+        return Conditional(condition, then, other, late)
 
-    def _repeat(self, item: Cycle) -> Repeat:
+    def _repeat(self, item: Cycle) -> CountedLoop:
         begin, going = (self.place(v) if v else None for v in (item.begin, item.going))
         carried = tuple(map(self._carried, item.carried))
         attrs, actions = item.attrs, self.actions(item.items)
-        return Repeat(attrs.counter, attrs.count, actions, carried, begin, going, attrs.late)
+        return CountedLoop(attrs.counter, attrs.count, actions, carried, begin, going, attrs.late)
 
-    def _carried(self, carry: Carry) -> Carried:
+    def _carried(self, carry: Carry) -> LoopCarried:
         t = self.flat.types[carry.result]
         assert isinstance(t, TensorType)
-        return Carried(
+        return LoopCarried(
             self.flat.carried[carry.read],
             self.flat.carried[carry.written],
             self.place(carry.initial),
@@ -292,7 +292,7 @@ class _Placer:
         places += [self.place(v) for v in node.outputs]
         assert self.build.plan is not None
         for i in range(len(kernel.workspaces)):
-            places.append(Place("arena", self.build.plan.offsets[_workspace(number, i)]))
+            places.append(BufferRef("arena", self.build.plan.offsets[_workspace(number, i)]))
         return KernelCall(kernel.name, tuple(places), kernel.given)
 
 

@@ -6,8 +6,7 @@
     }                                         }
 
 A buffer moves under all loops that enclose every access to it, if what it then holds has a constant
-size and the machine has room for it there; otherwise it stays whole, in memory that the caller
-plans.
+size and fits into the memory there; otherwise it stays whole, in memory that the caller plans.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 STACK_LIMIT = 256 * 1024
 
 Box = Sequence[tuple[Expr, Expr]]
-# Given a buffer, the loops it would stand in and its bytes there: the memory it gets, `None` for no
-# room.
-Room = Callable[[Buffer, Sequence[For], int], str | None]
+# Given a buffer, the loops it would stand in and its bytes there: its scope, `None` if it does not
+# fit.
+ScopeChoice = Callable[[Buffer, Sequence[For], int], str | None]
 
 
-def on_stack(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
-    """The room of a CPU: a thread's stack."""
+def stack_scope(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
+    """The scope on a CPU: a thread's stack."""
     if size > STACK_LIMIT:
         return None
     return "local" if buffer.scope == "global" else buffer.scope
 
 
-def compact(func: Func, room: Room = on_stack) -> Func:
+def compact_buffers(func: Func, choose: ScopeChoice = stack_scope) -> Func:
     """`func` with every allocation as deep and as small as its accesses allow."""
 
     def compacted(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, Alloc):
             return map_stmt(stmt, compacted)
-        return _Placement(stmt.buffer, compacted(stmt.body), room).result()
+        return _Placement(stmt.buffer, compacted(stmt.body), choose).result()
 
     return replace(func, body=compacted(func.body))
 
@@ -53,10 +52,10 @@ def compact(func: Func, room: Room = on_stack) -> Func:
 class _Placement:
     """Where one buffer goes: the loops around all its accesses, and the box used inside them."""
 
-    def __init__(self, buffer: Buffer, body: Stmt, room: Room) -> None:
+    def __init__(self, buffer: Buffer, body: Stmt, choose: ScopeChoice) -> None:
         self.buffer = buffer
         self.body = body
-        self.room = room
+        self.choose = choose
         self.accesses = [
             (tuple(s for s in path if isinstance(s, For)), access)
             for path, stmt in statements(body)
@@ -69,7 +68,7 @@ class _Placement:
             return self.body
         outer = self._renewed(_common_prefix([loops for loops, _ in self.accesses]))
         starts, sizes, total = self._box(len(outer))
-        scope = None if total is None else self.room(self.buffer, outer, total)
+        scope = None if total is None else self.choose(self.buffer, outer, total)
         if scope is None:
             return Alloc(self.buffer, self.body)
         small = Buffer(self.buffer.name, self.buffer.dtype, sizes, scope)

@@ -102,7 +102,7 @@ class Moved:
         self._multiplies_bf16 = outer
         results = [self._move(x) for x in found]
         if self.leaves_out and node.op in SOFTMAX:
-            # as `exp_share` does, which the weights of attention are made by
+            # as `exp_ftz` does, which the weights of attention are made by
             results = [_without_subnormals(x) for x in results]
         if self.sums == "wide" and node.op in _FUSED:
             results = [self._fused(node.op, inputs, results[0])]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewright.codegen.gpu.nvptx import ARRIVED, TENSOR_MAP
-from tilewright.codegen.gpu.warp_specialized import LEAVE
+from tilewright.codegen.gpu.block_emitter import MBARRIER_TRY_WAIT
+from tilewright.codegen.gpu.nvptx import TENSOR_MAP
+from tilewright.codegen.gpu.warp_specialized import MBARRIER_ARRIVE
 
 TEXT = """
 declare void @tw.py.bulk(ptr, ptr, ptr, i64, i64)
@@ -63,7 +64,7 @@ SECONDS = 60
 
 def bulk_text(text: str) -> str:
     """A module whose waits for such copies, and words that they may come, are calls."""
-    for said, name in ((ARRIVED, "arrived"), (LEAVE, "leave")):
+    for said, name in ((MBARRIER_TRY_WAIT, "arrived"), (MBARRIER_ARRIVE, "leave")):
         text = re.sub(rf'asm sideeffect "{re.escape(said)}", "[^"]*"', f"@tw.{name}", text)
     return text.replace(TENSOR_MAP, "ptr")
 

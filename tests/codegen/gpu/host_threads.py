@@ -23,14 +23,15 @@ from tests.codegen.gpu.host_bulk import matrix
 from tests.codegen.gpu.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate
-from tilewright.codegen.gpu.allreduce import BARRIER, SHUFFLE
+from tilewright.codegen.gpu.allreduce import SHUFFLE
+from tilewright.codegen.gpu.barriers import BARRIER
 from tilewright.codegen.gpu.grid_sync import TEXTS
 from tilewright.codegen.gpu.launches import TensorMap, launches
-from tilewright.codegen.gpu.nvptx import BLOCK_NUMBER, THREAD_NUMBER, emit_launches
-from tilewright.codegen.gpu.stream_k_gemm import GIVE, TAKE
+from tilewright.codegen.gpu.nvptx import BLOCK_INDEX, THREAD_INDEX, emit_launches
+from tilewright.codegen.gpu.stream_k_gemm import SIGNAL_PARTIALS, WAIT_PARTIALS
 from tilewright.codegen.gpu.stream_k_gemm import TEXTS as PARTS
 from tilewright.codegen.gpu.warp_specialized import BLOCKS
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import optimize, target_machine
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.host_memory import address
@@ -188,15 +189,15 @@ done:
 
 # Blocks run one after another, and what is waited for must be there.
 _PARTS = {
-    GIVE: f"""
-define internal void @{GIVE}(ptr %said, i32 %lane) noinline {{
+    SIGNAL_PARTIALS: f"""
+define internal void @{SIGNAL_PARTIALS}(ptr %said, i32 %lane) noinline {{
   store volatile i32 1, ptr %said
   ret void
 }}
 """,
-    TAKE: f"""
+    WAIT_PARTIALS: f"""
 declare void @llvm.trap()
-define internal void @{TAKE}(ptr %said, i32 %lane) noinline {{
+define internal void @{WAIT_PARTIALS}(ptr %said, i32 %lane) noinline {{
   %found = load volatile i32, ptr %said
   %missing = icmp eq i32 %found, 0
   br i1 %missing, label %never, label %there
@@ -213,8 +214,8 @@ there:
 def host_text(text: str, kernel: str) -> str:
     """A module for a GPU as one for this machine, with `tw.run` for one of its kernels."""
     for name, own in (
-        (THREAD_NUMBER, "tw.thread.number"),
-        (BLOCK_NUMBER, "tw.block.number"),
+        (THREAD_INDEX, "tw.thread.number"),
+        (BLOCK_INDEX, "tw.block.number"),
         (BLOCKS, "tw.block.count"),
         (BARRIER, "tw.wait"),
         (SHUFFLE, "tw.shuffle"),
@@ -273,7 +274,7 @@ def launch(
 def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
     """Run a finalized function launch by launch on flat arrays, which it writes."""
     names = sizes_of(func)
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, func, names)
     arguments = [address(arrays[p.name]) for p in func.params] + [sizes[n] for n in names]
     for _, group in groupby(launches(func), key=lambda x: x.loop):
@@ -282,10 +283,12 @@ def run_launches(func: Func, arrays: Mapping[str, np.ndarray], sizes: Mapping[st
             for x in together:
                 grid = evaluate(x.grid, sizes)
                 if grid:
-                    assert grid == 1 or not x.together, "blocks run one after another"
+                    assert grid == 1 or not x.cooperative_launch, "blocks run one after another"
                     maps = [_matrix(m, arguments, sizes) for m in x.maps]
                     given = [*arguments, *map(address, maps), step]
-                    launch(module.text(), x.name, grid, x.workers, given, x.apart)
+                    launch(
+                        module.text(), x.name, grid, x.consumer_threads, given, x.producer_threads
+                    )
 
 
 def _matrix(m: TensorMap, arguments: Sequence[int], sizes: Mapping[str, int]) -> np.ndarray:

@@ -9,7 +9,7 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tests.finalize.kernel_steps import run
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Func
@@ -72,7 +72,7 @@ def test_every_thread_has_the_result(rows: int, lanes: int, op: str, dtype: str)
 
 
 def test_threads_exchange_by_shuffles(tmp_path: Path) -> None:
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, _combining(4, 32, "f32", "sum"), ())
     target = resolve_gpu("cuda")
     text = compile_assembly(module.text(), target)
@@ -82,5 +82,5 @@ def test_threads_exchange_by_shuffles(tmp_path: Path) -> None:
 
 
 def test_some_of_the_warps_cannot_meet_alone() -> None:
-    with pytest.raises(CodegenError, match="cannot meet alone"):
-        emit_launches(ModuleText(), _combining(2, 64, "f32", "sum"), ())
+    with pytest.raises(CodegenError, match="cannot synchronize by themselves"):
+        emit_launches(ModuleBuilder(), _combining(2, 64, "f32", "sum"), ())

@@ -11,7 +11,7 @@ from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.test_attention import attention
 from tilewright.codegen.gpu.launches import Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -27,7 +27,7 @@ def emitted(size: int, mask: DType | None = None, **attrs: object) -> tuple[Laun
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), H200)
     (launch,) = launches(plain)
-    module = ModuleText(H200.architecture)
+    module = ModuleBuilder(H200.architecture)
     emit_launches(module, plain, ())
     return launch, module.text()
 

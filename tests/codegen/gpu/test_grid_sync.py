@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tilewright.codegen.gpu.grid_sync import ARRIVE, AWAIT
+from tilewright.codegen.gpu.grid_sync import ARRIVE, WAIT
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.ir.loop.text import parse_func
 
 STEPS = """func @f(W: f32[64], X: f32[320], P: f32[64], N: i64[1], out Y: f32[32]) {
@@ -27,7 +27,7 @@ STEPS = """func @f(W: f32[64], X: f32[320], P: f32[64], N: i64[1], out Y: f32[32
 
 
 def _text() -> str:
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, parse_func(STEPS), [])
     found = module.text()
     start = found.index("define ptx_kernel")
@@ -37,7 +37,7 @@ def _text() -> str:
 def test_one_kernel_waits_before_each_nest_and_counts_behind_it() -> None:
     text = _text()
     assert text.count("define ptx_kernel") == 1
-    assert text.count(f"@{AWAIT}(") == text.count(f"@{ARRIVE}(") == 2
+    assert text.count(f"@{WAIT}(") == text.count(f"@{ARRIVE}(") == 2
 
 
 def test_what_is_the_same_in_every_step_is_done_before_the_first() -> None:
@@ -51,7 +51,7 @@ def test_what_is_the_same_in_every_step_is_done_before_the_first() -> None:
 
 def test_what_no_step_writes_is_read_before_the_wait() -> None:
     lines = _text().splitlines()
-    wait = next(n for n, line in enumerate(lines) if f"@{AWAIT}(" in line)
+    wait = next(n for n, line in enumerate(lines) if f"@{WAIT}(" in line)
     inputs = [n for n, line in enumerate(lines) if "float, ptr %b1," in line]
     states = [n for n, line in enumerate(lines) if "float, ptr %b2," in line]
     assert inputs

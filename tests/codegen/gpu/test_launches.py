@@ -15,8 +15,8 @@ TWO = """func @f.2(A: f32[N], W: f32[N], out C: f32[N]) {
 
 def test_a_nest_is_a_launch() -> None:
     one, two = launches(parse_func(TWO))
-    assert (one.name, one.threads, str(one.grid), one.number) == ("f$2", 64, "N", "i")
-    assert (two.name, two.threads, str(two.grid), two.number) == ("f$2$$1", 1, "1", "")
+    assert (one.name, one.threads, str(one.grid), one.block_var) == ("f$2", 64, "N", "i")
+    assert (two.name, two.threads, str(two.grid), two.block_var) == ("f$2$$1", 1, "1", "")
 
 
 def test_a_local_buffer_belongs_to_one() -> None:
@@ -39,7 +39,7 @@ def test_a_loop_around_grids_is_launched_step_by_step() -> None:
         ("t", "T"),
         ("", "1"),
     ]
-    assert [(x.number, x.threads) for x in (one, two, three)] == [("i", 1), ("", 32), ("j", 1)]
+    assert [(x.block_var, x.threads) for x in (one, two, three)] == [("i", 1), ("", 32), ("j", 1)]
 
 
 COPIES = """func @f(A: bf16[N * 64], B: bf16[M * 192], out C: f32[8]) {
@@ -62,8 +62,8 @@ def test_matrices_whose_tiles_are_copied() -> None:
 
 def test_blocks_that_a_multiprocessor_should_have_room_for() -> None:
     text = "func @f(out C: f32[8]) { for i in grid(8) {min_blocks_per_sm=2} { C[i] = 0.0 } }"
-    assert [x.resident for x in launches(parse_func(text))] == [2]
-    assert [x.resident for x in launches(parse_func(COPIES))] == [0]
+    assert [x.min_blocks_per_sm for x in launches(parse_func(text))] == [2]
+    assert [x.min_blocks_per_sm for x in launches(parse_func(COPIES))] == [0]
 
 
 def test_names() -> None:

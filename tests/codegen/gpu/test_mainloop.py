@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.gpu.mainloop import has_one_product, product_parts, walk_parts
+from tilewright.codegen.gpu.mainloop import attention_mainloop, gemm_mainloop, is_gemm
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.text import parse_func
@@ -39,12 +39,14 @@ def _body(*steps: str) -> Stmt:
 
 
 def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
-    parts = walk_parts(_body(COPY_K, "barrier", COPY_V, "barrier", FIRST, E, W, L, SECOND))
-    assert [ring.buffers for ring in parts.rings] == [("K",), ("V",)]
-    assert [len(ring.copies) for ring in parts.rings] == [1, 1]
-    names = [[s.name for s in part if isinstance(s, For)] for part in (parts.beside, parts.late)]
+    parts = attention_mainloop(_body(COPY_K, "barrier", COPY_V, "barrier", FIRST, E, W, L, SECOND))
+    assert [buffers.buffers for buffers in parts.pipelines] == [("K",), ("V",)]
+    assert [len(buffers.copies) for buffers in parts.pipelines] == [1, 1]
+    names = [
+        [s.name for s in part if isinstance(s, For)] for part in (parts.softmax, parts.rescale)
+    ]
     assert names == [["e", "l"], ["w"]]
-    assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
+    assert [len(part) for part in (parts.prologue, parts.epilogue)] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -65,22 +67,22 @@ def test_formulas_that_touch_the_second_product_wait_for_it() -> None:
     ids=["one product", "no copy", "an order"],
 )
 def test_other_loops_are_refused(steps: tuple[str, ...]) -> None:
-    with pytest.raises(CodegenError, match=r"gpu\.apart"):
-        walk_parts(_body(*steps))
+    with pytest.raises(CodegenError, match=r"gpu\.warp-specialize"):
+        attention_mainloop(_body(*steps))
 
 
 ONE = 'for p in warp(4) { tile mma.nt S[0 : 64] <- K[0 : 64], V[0 : 64] using "wgmma_f16_64_nt" }'
 
 
-def test_one_product_reads_one_ring() -> None:
+def test_both_operands_of_a_gemm_share_their_mbarriers() -> None:
     body = _body(COPY_K, "barrier", COPY_V, "barrier", ONE)
-    assert has_one_product(body)
-    parts = product_parts(body)
-    assert parts.ring.buffers == ("K", "V")
-    assert len(parts.ring.copies) == 2
-    assert [len(part) for part in (parts.before, parts.after)] == [1, 1]
+    assert is_gemm(body)
+    parts = gemm_mainloop(body)
+    assert parts.operands.buffers == ("K", "V")
+    assert len(parts.operands.copies) == 2
+    assert [len(part) for part in (parts.prologue, parts.epilogue)] == [1, 1]
 
 
 def test_formulas_beside_one_product_are_refused() -> None:
-    with pytest.raises(CodegenError, match=r"gpu\.apart"):
-        product_parts(_body(COPY_K, COPY_V, ONE, E))
+    with pytest.raises(CodegenError, match=r"gpu\.warp-specialize"):
+        gemm_mainloop(_body(COPY_K, COPY_V, ONE, E))

@@ -10,9 +10,9 @@ from tests.codegen.gpu.host_threads import run_launches
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, assembled, dense, the_kernel
 from tests.schedule.builtin.gpu.scheduled import H200, finalized
-from tilewright.codegen.gpu.launches import APART_THREADS, Launch, launches
+from tilewright.codegen.gpu.launches import PRODUCER_THREADS, Launch, launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
@@ -36,7 +36,7 @@ def _scheduled(
 
 def _emitted(scheduled: Func) -> tuple[Launch, str]:
     plain = finalized(replace(scheduled, annotations=(ALIGNED_PARAMS,)))
-    module = ModuleText(H200.architecture)
+    module = ModuleBuilder(H200.architecture)
     emit_launches(module, plain, ())
     (launch,) = launches(plain)
     return launch, module.text()
@@ -44,9 +44,9 @@ def _emitted(scheduled: Func) -> tuple[Launch, str]:
 
 def test_groups_have_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     launch, text = _emitted(_scheduled((320, 64, 128), SMALL, monkeypatch)[1])
-    assert (str(launch.grid), str(launch.turns)) == ("1", "5")
-    assert (launch.threads, launch.workers) == (128, 256)
-    assert launch.all_threads == 256 + APART_THREADS
+    assert (str(launch.grid), str(launch.tiles)) == ("1", "5")
+    assert (launch.threads, launch.consumer_threads) == (128, 256)
+    assert launch.block_threads == 256 + PRODUCER_THREADS
     body = text[text.index("ptx_kernel") :]
     calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
     assert calls == ["wgmma_zero_64", "wgmma_f16_64_nn_ahead", "wgmma_settle_64"]

@@ -11,7 +11,13 @@ from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
 from tilewright.codegen.gpu.launches import Launch
 from tilewright.codegen.gpu.plan_manifest import LaunchedKernel, device_program, formula
-from tilewright.codegen.host.plan import Choose, KernelCall, ModelCode, Together, place
+from tilewright.codegen.host.plan import (
+    Conditional,
+    ExecutionPlan,
+    KernelCall,
+    ParallelCalls,
+    place,
+)
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.artifact.entry_point import frame_data
@@ -42,7 +48,7 @@ def test_what_the_host_cannot_compute_is_refused() -> None:
 
 def test_what_may_run_side_by_side_is_done_in_order() -> None:
     calls = tuple(KernelCall(name, (place("arena", 64),), (N,)) for name in "ab")
-    code = ModelCode(("N",), (Together(calls),), ((N,),))
+    code = ExecutionPlan(("N",), (ParallelCalls(calls),), ((N,),))
     found = device_program(code, [], GPU)["actions"]
     assert [(a["do"], a["kernel"]) for a in found] == [("call", "a"), ("call", "b")]
     assert found[0]["buffers"] == [["arena", 64, 0]]
@@ -65,7 +71,7 @@ def test_where_a_buffer_has_bytes(
     flat = Buffer("x", F32, (const(int(np.prod(room))),))
     launch = Launch("k", const(1), 32, "", Seq(()))
     kernel = LaunchedKernel("k", (), (flat,), (launch,), {"x": sizes})
-    data = device_program(ModelCode((), (), ()), [kernel], GPU)["kernels"]["k"]
+    data = device_program(ExecutionPlan((), (), ()), [kernel], GPU)["kernels"]["k"]
     assert data["spans"] == [span]
     starts = {r[0] for r in ranges_of(0, span, {})}
     indices = np.indices(shape).reshape(len(shape), -1)
@@ -90,15 +96,15 @@ def test_a_model_is_data() -> None:
 def launched(*launches: Launch, target: str = "cuda") -> list[dict[str, Any]]:
     """What the manifest says of launches."""
     kernel = LaunchedKernel("k", (), (), launches, {})
-    data = device_program(ModelCode((), (), ()), [kernel], resolve_gpu(target))
+    data = device_program(ExecutionPlan((), (), ()), [kernel], resolve_gpu(target))
     found: list[dict[str, Any]] = data["kernels"]["k"]["launches"]
     return found
 
 
-def test_launches_begin_early_unless_several_blocks_would_go_where_room_is_first() -> None:
+def test_dependent_launch_is_for_kernels_with_one_block_on_an_sm() -> None:
     plain = Launch("k", const(4), 32, "", Seq(()))
-    some = (plain, replace(plain, resident=1), replace(plain, resident=2))
-    together = replace(plain, together=True)
+    some = (plain, replace(plain, min_blocks_per_sm=1), replace(plain, min_blocks_per_sm=2))
+    together = replace(plain, cooperative_launch=True)
     assert [x["early"] for x in launched(*some, together)] == [True, True, False, False]
     assert not any(x["early"] for x in launched(*some, target="cuda -arch=sm_80"))
 
@@ -115,8 +121,8 @@ def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> No
 
 def test_steps_are_numbered_as_the_manifest_lists_them() -> None:
     one, two, three = (KernelCall(name, (), ()) for name in "abc")
-    choice = Choose(place("arena", 0), (one,), (two,), ())
-    found = device_program(ModelCode((), (choice, three), ()), [], GPU)["actions"]
+    choice = Conditional(place("arena", 0), (one,), (two,), ())
+    found = device_program(ExecutionPlan((), (choice, three), ()), [], GPU)["actions"]
     assert [found[0]["then"][0]["step"], found[0]["other"][0]["step"], found[1]["step"]] == [
         0,
         1,

@@ -12,8 +12,8 @@ from tests.schedule.builtin.gpu.gemm.test_tensor_core import aligned, dense, the
 from tests.schedule.builtin.gpu.scheduled import H200, finalized
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.gpu.stream_k_gemm import GIVE, TAKE
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.gpu.stream_k_gemm import SIGNAL_PARTIALS, WAIT_PARTIALS
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
@@ -45,19 +45,19 @@ def test_blocks_are_as_many_as_have_steps_and_begin_with_nothing_handed_over(
     # Three tiles of five steps each: 15 steps, four for each of four blocks.
     plain = _plain(_scheduled((192, 64, 320), 4, monkeypatch)[1])
     reset, product_ = launches(plain)
-    assert (str(reset.grid), str(product_.grid), str(product_.turns)) == ("4", "4", "3")
+    assert (str(reset.grid), str(product_.grid), str(product_.tiles)) == ("4", "4", "3")
     (ready,) = reset.touched[1]
     reads, writes = product_.touched
     assert ready in reads & writes  # or they would run at the same time
-    assert product_.shares is not None
-    assert (product_.shares.k_tiles_per_block, product_.shares.total) == (4, 15)
+    assert product_.stream_k is not None
+    assert (product_.stream_k.k_tiles_per_block, product_.stream_k.total) == (4, 15)
 
 
 def test_a_block_gives_once_and_takes_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleText(H200.architecture)
+    module = ModuleBuilder(H200.architecture)
     emit_launches(module, _plain(_scheduled((192, 64, 320), 4, monkeypatch)[1]), ())
     calls = [line for line in module.text().splitlines() if "call void @tw.part" in line]
-    assert [line.split("@")[1].split("(")[0] for line in calls] == [GIVE, TAKE]
+    assert [line.split("@")[1].split("(")[0] for line in calls] == [SIGNAL_PARTIALS, WAIT_PARTIALS]
 
 
 @pytest.mark.parametrize(

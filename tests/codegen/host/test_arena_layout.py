@@ -9,14 +9,14 @@ import llvmlite.binding as llvm
 
 from tilewright.arith.expr import Var
 from tilewright.codegen.host.arena_layout import emit_placement
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.passes.memory.plan_memory import RuntimePlacement, place_in_order
 from tilewright.target.host import host
 
 
 def _native(placement: RuntimePlacement, sizes: list[int]) -> tuple[list[int], int]:
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_placement(module, placement)
     text = module.text().replace("define internal i64 @tw_place", "define i64 @tw_place")
     library = llvm.JITLibraryBuilder().add_object_img(compile_object(text, host()))

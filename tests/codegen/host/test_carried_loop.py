@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
-from tilewright.codegen.llvm.builder import FunctionText, ModuleText
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.target.host import host
 
@@ -23,8 +23,8 @@ PARAMS = [
 
 def module(known: bool) -> str:
     """A loop that adds its step's number and one to a number, until that is beyond `most`."""
-    text = ModuleText()
-    fn = FunctionText(text, "sums", PARAMS)
+    text = ModuleBuilder()
+    fn = FunctionBuilder(text, "sums", PARAMS)
 
     def step(number: str, reads: list[str], writes: list[str]) -> str:
         before = fn.let(f"load i64, ptr {reads[0]}, align 8")

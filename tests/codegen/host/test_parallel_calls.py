@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tilewright.codegen.host.parallel_calls import emit_region
-from tilewright.codegen.llvm.builder import FunctionText, ModuleText
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.target.host import host
 
 
 def _module() -> str:
-    module = ModuleText()
+    module = ModuleBuilder()
     for kernel in ("one", "two"):
         module.declare(kernel, "void (ptr, i64)")
     module.declare("tw_note", "void (ptr, i64, ptr)")
-    fn = FunctionText(module, "main", [("%p", "ptr"), ("%n", "i64"), ("%ns", "ptr")])
+    fn = FunctionBuilder(module, "main", [("%p", "ptr"), ("%n", "i64"), ("%ns", "ptr")])
     first = ("one", [("ptr", "%p"), ("i64", "%n")])
     second = ("two", [("ptr", "%p"), ("i64", "7")])
     emit_region(fn, [first, second], 5, "%p")

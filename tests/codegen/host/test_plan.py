@@ -8,18 +8,18 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tilewright.arith.expr import Var, const, maximum
+from tilewright.codegen.cpu.parallel import emit_func
 from tilewright.codegen.host.clock import CLOCK_IR
 from tilewright.codegen.host.plan import (
-    Choose,
+    BufferRef,
+    CheckSizes,
+    Conditional,
+    ExecutionPlan,
     KernelCall,
-    ModelCode,
-    Place,
-    Require,
     emit_model,
     place,
 )
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.ir.loop.text import parse_func
 from tilewright.passes.memory.plan_memory import RuntimePlacement
@@ -33,8 +33,8 @@ func @scale(x: f32[N], w: f32[N], out y: f32[N]) {
 
 
 class _Linked:
-    def __init__(self, code: ModelCode) -> None:
-        module = ModuleText()
+    def __init__(self, code: ExecutionPlan) -> None:
+        module = ModuleBuilder()
         emit_func(module, parse_func(SCALE), ("N",))
         library = llvm.JITLibraryBuilder().add_current_process()
         for text in (module.text(), emit_model(code), CLOCK_IR):
@@ -62,7 +62,7 @@ def test_kernels_run_in_order_on_their_places() -> None:
         KernelCall("scale", (middle, place("input", 0), place("output", 0)), (N,)),
     )
     shapes = ((N, const(3)), (), (maximum(N - 5, 0),))
-    linked = _Linked(ModelCode(("N",), calls, shapes, placement=placement))
+    linked = _Linked(ExecutionPlan(("N",), calls, shapes, placement=placement))
     for n in (0, 1, 9):
         dims = (ctypes.c_int64 * 1)(n)
         assert linked.call("tw_arena_size", ctypes.c_int64, dims) == 8 * n
@@ -85,10 +85,10 @@ def test_kernels_run_in_order_on_their_places() -> None:
 
 def test_values_inside_others_begin_later() -> None:
     """y[1:] = x[2:] * w, all three given by the caller."""
-    x = Place("input", const(0), const(8))
-    y = Place("output", const(0), N - N + 4)
+    x = BufferRef("input", const(0), const(8))
+    y = BufferRef("output", const(0), N - N + 4)
     call = KernelCall("scale", (x, place("weights", 4), y), (N,))
-    linked = _Linked(ModelCode(("N",), (call,), ()))
+    linked = _Linked(ExecutionPlan(("N",), (call,), ()))
     given, w, found = np.arange(7, dtype="f4"), np.arange(6, dtype="f4"), np.zeros(7, "f4")
     inputs = (ctypes.c_void_p * 1)(given.ctypes.data)
     outputs = (ctypes.c_void_p * 1)(found.ctypes.data)
@@ -116,10 +116,10 @@ def test_checks_and_branches() -> None:
     """N < 8; y = x * w where the third input says so, else y[:N - 1] = x * x, by a late size."""
     x, w, y = place("input", 0), place("input", 1), place("output", 0)
     then = (KernelCall("scale", (x, w, y), (N,)),)
-    other = (Require(const(0) < N, 2), KernelCall("scale", (x, x, y), (N,)))
+    other = (CheckSizes(const(0) < N, 2), KernelCall("scale", (x, x, y), (N,)))
     late = (("L", N, N - 1),)
-    actions = (Require(N < 8, 1), Choose(place("input", 2), then, other, late))
-    linked = _Linked(ModelCode(("N",), actions, ((Var("L"),),), late=("L",)))
+    actions = (CheckSizes(N < 8, 1), Conditional(place("input", 2), then, other, late))
+    linked = _Linked(ExecutionPlan(("N",), actions, ((Var("L"),),), late=("L",)))
     given = np.arange(9, dtype="f4")
     for n, truth, expected in (
         (5, True, 0),
@@ -139,7 +139,7 @@ def test_a_branch_by_sizes_and_its_clock() -> None:
     x, y = place("input", 0), place("output", 0)
     then = (KernelCall("scale", (x, x, y), (N,)),)
     other = (KernelCall("scale", (y, x, y), (N,)), *then)
-    linked = _Linked(ModelCode(("N",), (Choose(N < 4, then, other),), ((N,),)))
+    linked = _Linked(ExecutionPlan(("N",), (Conditional(N < 4, then, other),), ((N,),)))
     for n in (3, 6):
         dims, given, result = (ctypes.c_int64 * 1)(n), np.full(n, 2, "f4"), np.ones(n, "f4")
         inputs = (ctypes.c_void_p * 1)(given.ctypes.data)
@@ -153,7 +153,7 @@ def test_a_branch_by_sizes_and_its_clock() -> None:
 
 
 def test_a_model_without_kernels() -> None:
-    linked = _Linked(ModelCode((), (), ()))
+    linked = _Linked(ExecutionPlan((), (), ()))
     assert linked.call("tw_main", ctypes.c_int32, None, None, None, None, None) == 0
     assert linked.call("tw_arena_size", ctypes.c_int64, None) == 0
     linked.close()

@@ -6,7 +6,7 @@ import pytest
 from tests.codegen.native_func import NativeFunc, both, llvm_text
 from tilewright.arith.expr import Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
-from tilewright.codegen.llvm.available_loads import KnownLoads, Reads
+from tilewright.codegen.llvm.available_loads import AvailableLoads, Reads
 from tilewright.core.dtypes import BOOL, F32, DType
 from tilewright.ir.loop.nodes import Store
 from tilewright.ir.loop.text import parse_func
@@ -31,16 +31,16 @@ def _store(target: Load, mask: Expr | None = None) -> Store:
     [
         (I + 1, Reads.NOTHING),
         (_at("x", I) + 1.0, Reads.SHARED),
-        (_at("x", I) + _at("acc", 0), Reads.OWN),
-        (_at("x", Load("acc", (I,), I.dtype)), Reads.OWN),
+        (_at("x", I) + _at("acc", 0), Reads.STACK),
+        (_at("x", Load("acc", (I,), I.dtype)), Reads.STACK),
     ],
 )
 def test_what_expressions_read(e: Expr, reads: Reads) -> None:
-    assert KnownLoads({"acc"}).reads(e) == reads
+    assert AvailableLoads({"acc"}).reads(e) == reads
 
 
 def test_a_store_to_the_stack_changes_nothing_else() -> None:
-    known = KnownLoads({"acc", "other"})
+    known = AvailableLoads({"acc", "other"})
     shared, own, beside = _at("x", I) * 2.0, _vector("acc", 4), _vector("other", 0)
     for n, e in enumerate((shared, own, beside)):
         known.keep(e, f"%{n}")
@@ -52,14 +52,14 @@ def test_a_store_to_the_stack_changes_nothing_else() -> None:
 
 @pytest.mark.parametrize("place", [_vector("acc", 2), _vector("acc", 7), _at("acc", 5)])
 def test_what_overlaps_is_forgotten(place: Load) -> None:
-    known = KnownLoads({"acc"})
+    known = AvailableLoads({"acc"})
     known.keep(place, "%old")
     known.stored(_store(_vector("acc", 4)), "%new")
     assert known.find(place) is None
 
 
 def test_a_store_at_an_unknown_place_is_a_store_anywhere() -> None:
-    known = KnownLoads({"acc"})
+    known = AvailableLoads({"acc"})
     known.keep(_vector("acc", 0), "%0")
     known.stored(_store(_at("acc", I)), "%1")
     assert known.find(_vector("acc", 0)) is None
@@ -67,7 +67,7 @@ def test_a_store_at_an_unknown_place_is_a_store_anywhere() -> None:
 
 
 def test_any_other_store_may_change_whatever_is_not_on_the_stack() -> None:
-    known = KnownLoads({"acc"})
+    known = AvailableLoads({"acc"})
     known.keep(_at("x", I), "%0")
     known.keep(_vector("acc", 0), "%1")
     known.stored(_store(_at("y", I)), "%2")
@@ -79,7 +79,7 @@ def test_any_other_store_may_change_whatever_is_not_on_the_stack() -> None:
 
 
 def test_what_is_stored_in_part_or_in_another_form_is_not_known() -> None:
-    known = KnownLoads({"acc"})
+    known = AvailableLoads({"acc"})
     known.stored(_store(_vector("acc", 0), I < 3), "%0")
     assert known.find(_vector("acc", 0)) is None
     known.stored(_store(_at("acc", 0, BOOL)), "%1")
@@ -87,7 +87,7 @@ def test_what_is_stored_in_part_or_in_another_form_is_not_known() -> None:
 
 
 def test_expressions_of_own_buffers_live_for_a_statement() -> None:
-    known = KnownLoads({"acc"})
+    known = AvailableLoads({"acc"})
     total = _at("acc", 0) + _at("x", I)
     known.keep(total, "%0")
     assert known.find(total) == "%0"

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import Var
-from tilewright.codegen.llvm.builder import FunctionText, ModuleText
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 
 
 def test_module_text() -> None:
-    module = ModuleText()
+    module = ModuleBuilder()
     module.declare("llvm.fabs.f32", "float (float)")
     module.declare("llvm.fabs.f32", "float (float)")
-    fn = FunctionText(module, "f", [("%n", "i64")])
-    fn.emit(f"store i64 %n, ptr {fn.at_entry('alloca i64', 'a')}, align 8")
+    fn = FunctionBuilder(module, "f", [("%n", "i64")])
+    fn.emit(f"store i64 %n, ptr {fn.entry_alloca('i64', 'a')}, align 8")
     total = fn.let("add i64 %n, 1")
     fn.finish("nounwind", f"i64 {total}")
     assert module.text() == (
@@ -21,7 +21,7 @@ def test_module_text() -> None:
 
 
 def test_what_is_known_in_a_scope_is_forgotten_after_it() -> None:
-    fn = FunctionText(ModuleText(), "f", [])
+    fn = FunctionBuilder(ModuleBuilder(), "f", [])
     outer, inner = Var("outer"), Var("inner")
     fn.known[-1][outer] = "%1"
     with fn.scope():
@@ -32,20 +32,20 @@ def test_what_is_known_in_a_scope_is_forgotten_after_it() -> None:
 
 
 def test_names_and_labels_are_fresh() -> None:
-    fn = FunctionText(ModuleText(), "f", [])
+    fn = FunctionBuilder(ModuleBuilder(), "f", [])
     names = [fn.fresh(), fn.fresh("x"), f"%{fn.label('x')}", fn.fresh("x")]
     assert len(set(names)) == 4
 
 
 def test_zeros_are_defined_once() -> None:
-    module = ModuleText()
+    module = ModuleBuilder()
     assert module.zeros() == module.zeros()
     assert module.text().count("zeroinitializer") == 1
 
 
 def test_what_is_set_up_for_a_function_is_set_up_again_after_calls() -> None:
-    module = ModuleText()
-    fn = FunctionText(module, "f", [])
+    module = ModuleBuilder()
+    fn = FunctionBuilder(module, "f", [])
     fn.emit("call void @other()")
     fn.called()
     fn.surround("state")

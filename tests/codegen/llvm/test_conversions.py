@@ -12,8 +12,8 @@ from tests.codegen.llvm.every_expression import at, binaries, casts, store_all, 
 from tests.codegen.native_func import check_native_func, llvm_text, run_native
 from tilewright.arith.expr import Broadcast, Cast, Load, cast, const
 from tilewright.arith.vector import Ramp
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.cpu.parallel import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly, compile_object
 from tilewright.core.dtypes import BF16, DTYPES, F16, F32, F64, DType
 from tilewright.ir.loop.nodes import Buffer, Func, Store
@@ -67,7 +67,7 @@ def test_every_bf16_goes_to_f32_and_back() -> None:
 def test_the_machines_own_rounding_is_used_where_it_may_be(target: str, instruction: str) -> None:
     func = store_all([Cast(BF16, at("x", F32, 16))], F32, 16, 16)
     for native in ("", CPUS[target].architecture):
-        module = ModuleText(native_bf16=native)
+        module = ModuleBuilder(native_bf16=native)
         emit_func(module, func, ())
         assert (instruction in compile_assembly(module.text(), CPUS[target])) == bool(native)
 
@@ -95,7 +95,7 @@ def test_nothing_is_rounded_to_bf16_by_llvm(target: str) -> None:
 @pytest.mark.parametrize("lanes", [16, 32, 64, 128])
 def test_narrowing_vectors_that_are_part_zero(lanes: int) -> None:
     """LLVM's own conversion dies of them, where the machine has an instruction for it."""
-    module = ModuleText(native_bf16="x86_64")
+    module = ModuleBuilder(native_bf16="x86_64")
     base = Ramp(const(0), 1, lanes)
     load = Load("x", (base,), F32, mask=base < Broadcast(const(8), lanes))
     narrowed = Cast(BF16, load * load)
@@ -111,7 +111,7 @@ def test_every_pair_with_bf16_and_a_rest_of_one_element(target: str) -> None:
     lanes = 4 * CPUS[target].vector_bits // BF16.bits
     index = Ramp(const(0), 1, lanes)
     mask = index < Broadcast(const(lanes * 3 // 4 + 1), lanes)
-    module = ModuleText(native_bf16="x86_64" if CPUS[target].rounds_to_bf16 else "")
+    module = ModuleBuilder(native_bf16="x86_64" if CPUS[target].rounds_to_bf16 else "")
     pairs = [(BF16, BF16), *((BF16, d) for d in OTHERS), *((d, BF16) for d in OTHERS)]
     for old, new in pairs:
         params = (Buffer("x", old, (const(lanes),)), Buffer("y", new, (const(lanes),)))

@@ -21,11 +21,10 @@ from tests.codegen.llvm.every_expression import (
 from tests.codegen.native_func import assert_same, both, check_native_func
 from tilewright.arith.expr import Binary, Call, Expr, Load, Var, const
 from tilewright.arith.vector import Ramp
-from tilewright.codegen.llvm.builder import FunctionText, ModuleText
-from tilewright.codegen.llvm.expressions import divisor
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.cpu.parallel import emit_func
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
-from tilewright.core.dtypes import F32, I64, U8, DType
+from tilewright.core.dtypes import F32, I64, DType
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Buffer, For, Func, Store
@@ -95,7 +94,7 @@ def test_what_has_no_instruction_is_refused() -> None:
     def emit(value: Expr) -> None:
         from tilewright.codegen.llvm.expressions import ExprEmitter
 
-        fn = FunctionText(ModuleText(), "f", [])
+        fn = FunctionBuilder(ModuleBuilder(), "f", [])
         ExprEmitter(fn, {"x": "%x"}, {}).value(value)
 
     x = Var("x", F32)
@@ -105,15 +104,6 @@ def test_what_has_no_instruction_is_refused() -> None:
         emit(Binary("floordiv", x, x))
     with pytest.raises(CodegenError, match=r"codegen.variable.*nowhere"):
         emit(Var("nowhere"))
-
-
-def test_a_load_is_repeated_after_a_store() -> None:
-    text = """
-    func @f(x: u8[4], out y: u8[4]) {
-      for i in serial(4) { y[i] = x[i] + x[i]  y[i] = y[i] + x[i] }
-    }"""
-    x = np.array([1, 2, 255, 128], U8.numpy)
-    check_native_func(parse_func(text), {"x": x, "y": np.zeros(4, np.uint8)})
 
 
 def test_an_index_vector_in_arithmetic() -> None:
@@ -137,7 +127,7 @@ def test_extrema_on_x86_take_few_instructions(other: str, instructions: int) -> 
           for i in vectorize(16) {{ y[i] = max(a[i], {other}) }}
         }}"""
     )
-    module = ModuleText(orders_zeros=False)
+    module = ModuleBuilder(orders_zeros=False)
     emit_func(module, vectorize(func), ())
     text = compile_assembly(module.text(), CPUS["x86-64-v4"])
     lines = [line.split("\t")[1] for line in text.splitlines() if line.startswith("\tv")]
@@ -166,13 +156,3 @@ def test_extrema_keep_nan(formula: str) -> None:
     special = np.array([np.nan, np.inf, -np.inf, -1.5, 0.0, 2.5], np.float32)
     pairs = {"a": np.repeat(special, 6), "b": np.tile(special, 6)}
     check_native_func(func, {**pairs, "y": np.zeros(36, np.float32)})
-
-
-def test_what_an_index_is_a_multiple_of() -> None:
-    a, b = Var("a"), Var("b")
-    moved = Binary("xor", a * 24, b * 8)
-    assert divisor(a * 6 + 9) == 3
-    assert divisor(moved) == 8
-    assert divisor(moved * 4 + 64) == 32
-    assert divisor(Binary("xor", a, b * 8)) == 1
-    assert divisor(const(0)) == 0

@@ -1,4 +1,4 @@
-"""Loops, guards, allocations and parallel loops: machine code equals the interpreter."""
+"""Loops, guards and allocations: machine code equals the interpreter."""
 
 from __future__ import annotations
 
@@ -12,27 +12,6 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Seq, Store
 from tilewright.ir.loop.text import parse_func
-
-PREFIX_SUMS = """
-func @sums(x: f32[M * N], out y: f32[M]) {
-  for i in parallel(M) {
-    alloc t: f32[3] @local
-    t[0] = 0.0
-    for j in serial(N) {
-      if j % 2 == 0 { t[0] = t[0] + x[i * N + j] } else { t[0] = t[0] - x[i * N + j] * 0.5 }
-    }
-    y[i] = t[0]
-  }
-}"""
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("m", "n"), [(7, 5), (0, 3), (4, 0), (1, 1)])
-def test_parallel_rows(m: int, n: int, threads: int) -> None:
-    x = np.random.default_rng(0).standard_normal(m * n).astype("f4")
-    check_native_func(
-        parse_func(PREFIX_SUMS), {"x": x, "y": np.zeros(m, "f4")}, {"M": m, "N": n}, threads
-    )
 
 
 def test_loops_of_extent_one_may_share_a_name_with_others() -> None:
@@ -59,19 +38,6 @@ def test_extents_and_conditions_are_read_when_they_are_reached() -> None:
     check_native_func(parse_func(text), {"x": np.array([3, 0, 0, 0]), "y": y})
 
 
-def test_a_parallel_loop_gets_everything_it_mentions() -> None:
-    text = """
-    func @f(x: f32[N], out y: f32[N * M]) {
-      for a in serial(M) {
-        for b in parallel(N) {
-          if b + a < N { y[a * N + b] = x[b + a] } else { y[a * N + b] = x[0] }
-        }
-      }
-    }"""
-    x = np.arange(6, dtype="f4")
-    check_native_func(parse_func(text), {"x": x, "y": np.zeros(18, "f4")}, {"N": 6, "M": 3}, 2)
-
-
 def test_masked_scalar_store() -> None:
     text = """
     func @f(x: f64[N], out y: f64[N]) {
@@ -88,14 +54,6 @@ def test_output_may_be_the_input() -> None:
     native({"x": x, "y": x})
     np.testing.assert_array_equal(x, 2 * np.arange(8))
     native.close()
-
-
-def test_signature_and_text() -> None:
-    text = llvm_text(parse_func(PREFIX_SUMS))
-    assert "define void @sums(ptr %b0, ptr %b1, i64 %s0, i64 %s1)" in text
-    assert "call void @tw_parallel_work(ptr @sums.p" in text
-    fixed = "func @f(out y: f32[9]) { for i in parallel(9) { y[i] = 1.0 } }"
-    assert "call void @tw_parallel(ptr @f.p" in llvm_text(parse_func(fixed))
 
 
 def test_what_finalize_should_have_removed_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.differential.native import check_native, random_inputs
 from tilewright.arith.expr import Expr, Var
-from tilewright.codegen.host.plan import Together
+from tilewright.codegen.host.plan import ParallelCalls
 from tilewright.core.dtypes import F32
 from tilewright.driver.build import ModelBuild
 from tilewright.driver.compile import compile
@@ -115,7 +115,7 @@ def test_a_group_is_one_moment_to_memory() -> None:
 def test_the_code_has_a_job_for_each_group() -> None:
     build = lower(_heads(3))
     assert build.code is not None
-    jobs = [a for a in build.code.actions if isinstance(a, Together)]
+    jobs = [a for a in build.code.actions if isinstance(a, ParallelCalls)]
     assert [len(job.calls) for job in jobs] == [n for n in _groups(_heads(3)) if n > 1]
     assert len(build.code.calls) == len(build.steps)
 

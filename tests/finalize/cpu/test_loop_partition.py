@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.arith.walk import conjuncts
-from tilewright.finalize.cpu.loop_partition import partition
+from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func, If
@@ -48,7 +48,7 @@ def test_an_inner_loop_that_runs_differently_often_in_each_iteration() -> None:
     )
     for n in (0, 1, 4, 7, 13, 16):
         size = (n + 7) // 8 * 8
-        _same(before, partition(before), {"x": n + 16, "y": size}, {"N": n})
+        _same(before, loop_partition(before), {"x": n + 16, "y": size}, {"N": n})
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11])
@@ -58,21 +58,21 @@ def test_main_part_and_tail(limit: str, n: int) -> None:
     before = _guarded("N", "((N + 3) // 4)", limit)
     extent = -(-n // 4)
     shapes, sizes = {"x": n + 16, "y": extent * 4}, {"N": n}
-    _same(before, partition(before), shapes, sizes)
-    _same(before, vectorize(partition(before)), shapes, sizes)
+    _same(before, loop_partition(before), shapes, sizes)
+    _same(before, vectorize(loop_partition(before)), shapes, sizes)
 
 
 @pytest.mark.parametrize(("extent", "limit"), [(3, 12), (3, 9), (3, 0), (3, -5), (3, 40), (0, 0)])
 def test_constant_sizes(extent: int, limit: int) -> None:
     before = _guarded("0", str(extent), str(limit))
-    after = partition(before)
+    after = loop_partition(before)
     _same(before, after, {"x": 16, "y": extent * 4}, {})
     guards = [s for _, s in statements(after.body) if isinstance(s, If)]
     assert bool(guards) == (0 < extent and limit < 4 * extent)
 
 
 def test_the_main_part_has_no_guard() -> None:
-    after = partition(_guarded("N", "((N + 3) // 4)", "N"))
+    after = loop_partition(_guarded("N", "((N + 3) // 4)", "N"))
     text = print_func(after)
     assert "for o in serial(N // 4) {" in text
     assert text.index("if ") > text.index("for o.tail")
@@ -96,7 +96,7 @@ func @f(x: f32[N], out y: f32[N]) {
 def test_a_guard_may_depend_on_outer_loops(n: int) -> None:
     before = parse_func(TRIANGLE)
     shapes, sizes = {"x": n, "y": n}, {"N": n}
-    _same(before, partition(before), shapes, sizes)
+    _same(before, loop_partition(before), shapes, sizes)
 
 
 DATA = """
@@ -111,7 +111,7 @@ func @f(n: i64[8], out y: f32[12]) {
 
 def test_a_guard_on_data_stays() -> None:
     before = parse_func(DATA)
-    assert partition(before) == before
+    assert loop_partition(before) == before
 
 
 def test_a_guard_whose_limit_moves_with_the_inner_loop_stays_inside() -> None:
@@ -126,13 +126,13 @@ def test_a_guard_whose_limit_moves_with_the_inner_loop_stays_inside() -> None:
     before = parse_func(text)
     expected, found = np.zeros((8, 8), "f4"), np.zeros((8, 8), "f4")
     run_func(before, {"y": expected})
-    run_func(partition(before), {"y": found})
+    run_func(loop_partition(before), {"y": found})
     np.testing.assert_array_equal(found, expected)
 
 
 def test_a_parallel_loop_keeps_its_main_part_parallel() -> None:
     text = print_func(
-        partition(
+        loop_partition(
             parse_func(
                 print_func(_guarded("N", "((N + 3) // 4)", "N")).replace(
                     "for o in serial", "for o in parallel"
@@ -169,7 +169,7 @@ def test_loads_that_are_masked_at_the_begin(n: int, pad: int, kind: str) -> None
     size = n + pad + 2
     values = {"n": n, "size": size, "count": -(-size // 4), "pad": pad, "before": pad - 1}
     before = parse_func(PADDED.format(kind=kind, end=n + pad, **values))
-    after = partition(before)
+    after = loop_partition(before)
     _same(before, after, {"x": n, "y": size}, {})
     _same(before, vectorize(after), {"x": n, "y": size}, {})
     names = [loop.name for loop in loops(after.body)]
@@ -178,7 +178,7 @@ def test_loads_that_are_masked_at_the_begin(n: int, pad: int, kind: str) -> None
 
 def test_between_begin_and_end_nothing_is_masked() -> None:
     values = {"n": 30, "size": 34, "count": 9, "pad": 2, "before": 1, "end": 32}
-    text = print_func(partition(parse_func(PADDED.format(kind="serial", **values))))
+    text = print_func(loop_partition(parse_func(PADDED.format(kind="serial", **values))))
     main = text[text.index("for o in serial(7)") : text.index("for o.tail")]
     assert "for o.head in serial(1)" in text
     assert "?" not in main
@@ -193,9 +193,9 @@ def test_loops_that_ask_for_it_are_cut_at_scalar_guards() -> None:
       }}
     }}"""
     plain, noted = (parse_func(text.format(note=note)) for note in ("", "{partition=1} "))
-    assert print_func(partition(plain)) == print_func(plain)
-    assert [loop.name for loop in loops(partition(noted).body)] == ["i.head", "i", "i.tail"]
-    _same(noted, partition(noted), {"x": 8, "y": 8}, {})
+    assert print_func(loop_partition(plain)) == print_func(plain)
+    assert [loop.name for loop in loops(loop_partition(noted).body)] == ["i.head", "i", "i.tail"]
+    _same(noted, loop_partition(noted), {"x": 8, "y": 8}, {})
 
 
 @pytest.mark.parametrize("n", [1, 4, 6, 13])
@@ -211,7 +211,7 @@ def test_iterations_of_fused_loops_test_once_whether_they_are_whole(n: int) -> N
           }
         }"""
     )
-    after = partition(before)
+    after = loop_partition(before)
     _same(before, after, {"x": 3 * n, "y": 3 * -(-n // 4) * 4}, {"B": 3, "N": n})
     (test,) = (s for _, s in statements(after.body) if isinstance(s, If))
     assert "?" not in str(test.then)

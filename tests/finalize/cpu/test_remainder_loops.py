@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.arith.expr import Binary, Var
 from tilewright.arith.text import print_expr
-from tilewright.finalize.cpu.loop_partition import partition
+from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.cpu.remainder_loops import exact_rest, tile_loops
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.vectorize import vectorize
@@ -58,7 +58,7 @@ def _first(text: str) -> tuple[For, If, Binary]:
 @pytest.mark.parametrize("m", [0, 1, 4, 7, 9, 16])
 def test_tiles_of_two_axes(n: int, m: int) -> None:
     func = parse_func(TILES)
-    after = vectorize(partition(flatten(func)))
+    after = vectorize(loop_partition(flatten(func)))
     assert not [s for _, s in statements(after.body) if isinstance(s, If)]
     assert "?" not in print_func(after)
     x, y = np.arange(n * m, dtype="f4").reshape(m, n), np.full((n, m), -1, "f4")
@@ -98,7 +98,7 @@ def test_any_number_of_iterations(n: int, count: str, limit: str) -> None:
     x = np.arange(5 * n + 16, dtype="f4")
     expected, found = np.full(5 * n + 16, -1, "f4"), np.full(5 * n + 16, -1, "f4")
     run_func(before, {"x": x, "y": expected}, {"N": n})
-    run_func(partition(before), {"x": x, "y": found}, {"N": n})
+    run_func(loop_partition(before), {"x": x, "y": found}, {"N": n})
     np.testing.assert_array_equal(found, expected)
 
 

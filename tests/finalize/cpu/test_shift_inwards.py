@@ -8,8 +8,8 @@ import pytest
 from tests.differential.native import assert_same_on_threads, check_native, compare
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
-from tilewright.finalize.cpu.loop_partition import partition
-from tilewright.finalize.cpu.shift_inwards import line_tiles
+from tilewright.finalize.cpu.loop_partition import loop_partition
+from tilewright.finalize.cpu.shift_inwards import shift_inwards
 from tilewright.finalize.unroll import unroll
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.interp.run import run_func
@@ -47,11 +47,11 @@ def _line(rows: int, limit: str = "N") -> Func:
 @pytest.mark.parametrize("limit", ["N", "N - 3"])
 def test_every_row_is_stored_once(rows: int, limit: str) -> None:
     before = _line(rows, limit)
-    after = line_tiles(before)
+    after = shift_inwards(before)
     verify_func(after)
     for n in range(3 if limit != "N" else 0, 17):
         x = np.arange(n * 4, dtype="f4").reshape(n, 4)
-        for f in (after, partition(after), unroll(partition(after))):
+        for f in (after, loop_partition(after), unroll(loop_partition(after))):
             expected, found = np.ones(n, "f4"), np.ones(n, "f4")
             run_func(before, {"x": x, "y": expected}, {"N": n})
             run_func(f, {"x": x, "y": found}, {"N": n})
@@ -59,7 +59,7 @@ def test_every_row_is_stored_once(rows: int, limit: str) -> None:
 
 
 def test_whole_tiles_test_and_clamp_nothing() -> None:
-    text = print_func(line_tiles(_line(7)))
+    text = print_func(shift_inwards(_line(7)))
     whole = text[text.index("for o in") : text.index(".last")]
     assert "min(" not in whole
     assert "if" not in whole
@@ -67,7 +67,7 @@ def test_whole_tiles_test_and_clamp_nothing() -> None:
 
 def test_tiles_that_are_more_than_their_rows_stay() -> None:
     text = print_func(_line(7)).replace("+= c[j]", "+= c[j] + x[o, 0]")
-    assert line_tiles(parse_func(text)) == parse_func(text)
+    assert shift_inwards(parse_func(text)) == parse_func(text)
 
 
 def test_other_loops_stay() -> None:
@@ -79,7 +79,7 @@ def test_other_loops_stay() -> None:
           }
         }"""
     )
-    assert line_tiles(func) is func or print_func(line_tiles(func)) == print_func(func)
+    assert shift_inwards(func) is func or print_func(shift_inwards(func)) == print_func(func)
 
 
 def _depthwise(kernel: int, stride: int, pad: int) -> Graph:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.core.errors import CodegenError
-from tilewright.finalize.gpu.distribute_registers import shrink_private
+from tilewright.finalize.gpu.distribute_registers import distribute_registers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
@@ -23,7 +23,7 @@ TILE = """func @f(out A: f32[8, 12]) {
 
 def test_a_thread_keeps_its_part() -> None:
     before = parse_func(TILE)
-    after = shrink_private(before)
+    after = distribute_registers(before)
     assert [str(d) for d in buffers(after)["T"].shape] == ["4", "4"]
     results = []
     for func in (before, after):
@@ -35,18 +35,18 @@ def test_a_thread_keeps_its_part() -> None:
 
 def test_another_part_in_another_nest_is_refused() -> None:
     with pytest.raises(CodegenError, match="starts at"):
-        shrink_private(parse_func(TILE.replace("T[y2 * 4 + i2", "T[(1 - y2) * 4 + i2")))
+        distribute_registers(parse_func(TILE.replace("T[y2 * 4 + i2", "T[(1 - y2) * 4 + i2")))
 
 
 def test_no_threads_no_change() -> None:
     func = parse_func("func @f(out A: f32[2]) { for i in serial(2) { A[i] = 1.0 } }")
-    assert shrink_private(func) is func
+    assert distribute_registers(func) is func
 
 
 def test_every_one_of_several_buffers_shrinks() -> None:
     more = TILE.replace("alloc T", "alloc S: f32[6] @register alloc R: f32[6] @register alloc T")
     more = more.replace("{ T[y", "{ S[y * 3 + x] = 1.0 R[y * 3 + x] = 1.0 T[y")
-    found = buffers(shrink_private(parse_func(more)))
+    found = buffers(distribute_registers(parse_func(more)))
     assert [str(found[name].shape[0]) for name in "SRT"] == ["1", "1", "4"]
 
 
@@ -59,7 +59,7 @@ def test_a_part_may_be_read_at_several_numbers_behind_its_start() -> None:
       }
     }"""
     before = parse_func(text)
-    after = shrink_private(before)
+    after = distribute_registers(before)
     assert [str(d) for d in buffers(after)["T"].shape] == ["4", "1"]
     x = np.arange(32, dtype=np.float32).reshape(4, 8) ** 2
     for func in (before, after):

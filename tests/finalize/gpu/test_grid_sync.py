@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.codegen.gpu.launches import launches
 from tilewright.finalize.flatten import flatten
-from tilewright.finalize.gpu.grid_sync import reside
+from tilewright.finalize.gpu.grid_sync import lower_grid_sync
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
@@ -42,25 +42,25 @@ def _run(func: Func, steps: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_the_state_is_passed_on_and_means_the_same(steps: int) -> None:
     before = parse_func(STEPS)
-    after = reside(before)
+    after = lower_grid_sync(before)
     for name, found in _run(after, steps).items():
         np.testing.assert_array_equal(found, _run(before, steps)[name])
 
 
 def test_what_is_passed_on_has_room_for_two_steps() -> None:
-    after = reside(parse_func(STEPS))
+    after = lower_grid_sync(parse_func(STEPS))
     shapes = {name: [str(n) for n in b.shape] for name, b in buffers(after).items()}
     assert shapes["Q"] == ["2", "4"]
     assert shapes["P"] == ["4"]  # nobody reads it in a step
     *_, steps = launches(flatten(after))
-    assert steps.together
+    assert steps.cooperative_launch
     assert str(steps.grid) == "4"
 
 
 @pytest.mark.parametrize("more", ["+ f32(t)", "+ Y[3]"])
 def test_what_is_more_than_a_formula_of_one_element_stays_a_nest(more: str) -> None:
     before = parse_func(STEPS.replace("Y[b * 2 + x])\n", f"Y[b * 2 + x] {more})\n"))
-    after = reside(before)
+    after = lower_grid_sync(before)
     assert [str(n) for n in buffers(after)["Q"].shape] == ["4"]
     for name, found in _run(after, 3).items():
         np.testing.assert_array_equal(found, _run(before, 3)[name])
@@ -68,4 +68,4 @@ def test_what_is_more_than_a_formula_of_one_element_stays_a_nest(more: str) -> N
 
 def test_loops_that_are_launched_often_are_left_alone() -> None:
     func = parse_func(STEPS.replace(" {grid_sync=1}", ""))
-    assert reside(func) is func
+    assert lower_grid_sync(func) is func

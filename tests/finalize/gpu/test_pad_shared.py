@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.finalize.gpu.pad_shared import stagger
+from tilewright.finalize.gpu.pad_shared import pad_shared
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
@@ -20,7 +20,7 @@ TURN = """func @f(A: f32[32, 32], out B: f32[32, 32]) {
 
 
 def test_rows_read_across_are_longer() -> None:
-    after = stagger(parse_func(TURN))
+    after = pad_shared(parse_func(TURN))
     assert [str(d) for d in buffers(after)["T"].shape] == ["32", "33"]
     a, b = np.arange(1024, dtype=np.float32).reshape(32, 32), np.zeros((32, 32), np.float32)
     run_func(after, {"A": a, "B": b}, {})
@@ -37,10 +37,10 @@ def test_rows_read_across_are_longer() -> None:
 )
 def test_others_stay(old: str, new: str) -> None:
     func = parse_func(TURN.replace(old, new))
-    assert stagger(func) == func
+    assert pad_shared(func) == func
 
 
 def test_single_values_have_no_rows() -> None:
     body = "alloc T: f32[] @shared\n T[] = 1.0\n B[] = T[]"
     func = parse_func(f"func @f(out B: f32[]) {{ for b in grid(1) {{ {body} }} }}")
-    assert stagger(func) == func
+    assert pad_shared(func) == func

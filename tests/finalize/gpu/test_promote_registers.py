@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.finalize.gpu.distribute_registers import shrink_private
-from tilewright.finalize.gpu.promote_registers import keep
+from tilewright.finalize.gpu.distribute_registers import distribute_registers
+from tilewright.finalize.gpu.promote_registers import promote_registers
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
@@ -21,9 +21,9 @@ STEPS = """func @f(X: f32[5, 8], out Y: f32[8], out Z: f32[5, 8]) {
 
 def test_a_thread_keeps_what_is_its_own() -> None:
     before = parse_func(STEPS)
-    after = keep(before)
+    after = promote_registers(before)
     assert buffers(after)["Y.kept"].scope == "register"
-    small = shrink_private(after)
+    small = distribute_registers(after)
     assert [str(n) for n in buffers(small)["Y.kept"].shape] == ["1"]
     x = np.random.default_rng(1).standard_normal((5, 8)).astype("f")
     results = []
@@ -47,4 +47,4 @@ def test_a_thread_keeps_what_is_its_own() -> None:
 )
 def test_what_others_touch_stays_in_memory(old: str, new: str) -> None:
     func = parse_func(STEPS.replace(old, new))
-    assert keep(func) == func
+    assert promote_registers(func) == func

@@ -6,7 +6,7 @@ import pytest
 from tests.finalize.kernel_steps import run, sample
 from tilewright.core.errors import CodegenError
 from tilewright.finalize.gpu.place_barriers import place_barriers
-from tilewright.finalize.gpu.software_pipeline import overlap_copies
+from tilewright.finalize.gpu.software_pipeline import software_pipeline
 from tilewright.ir.loop.nodes import CpAsyncCommit, CpAsyncWait, Func, Tile
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.walk import statements
@@ -29,7 +29,7 @@ MASKED = "T[ramp(z * 4, 1, 4)] = A[ramp(k * 64 + z * 4, 1, 4) ? ramp(k * 64 + z 
 
 def staged(copy: str = COPY, notes: str = "{aligned=16}") -> tuple[Func, Func]:
     func = parse_func(SUMS % (notes, copy))
-    return func, overlap_copies(place_barriers(func))
+    return func, software_pipeline(place_barriers(func))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
@@ -49,7 +49,7 @@ def test_one_barrier_a_step() -> None:
     _, after = staged()
     text = print_func(after)
     loop = text[text.index("for k in") :]
-    assert loop.count("barrier") == 1
+    assert loop.count(" barrier") == 1
     assert [s.pending for _, s in statements(after.body) if isinstance(s, CpAsyncWait)] == [1]
     assert sum(isinstance(s, CpAsyncCommit) for _, s in statements(after.body)) == 2
     assert "alloc T: f32[192] @shared" in text
@@ -85,7 +85,7 @@ def test_a_loop_without_copies() -> None:
     loop = "for k in serial(2) {pipeline_stages=2} { for x in thread(4) { C[x] = 0.0 } }"
     text = f"func @f(out C: f32[8]) {{ {loop} }}"
     with pytest.raises(CodegenError, match="does not copy"):
-        overlap_copies(parse_func(text))
+        software_pipeline(parse_func(text))
 
 
 PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096]) {aligned=16} {
@@ -107,19 +107,19 @@ PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096
 
 
 def test_whole_tiles_are_counted_and_products_go_on() -> None:
-    text = print_func(overlap_copies(parse_func(PRODUCT)))
+    text = print_func(software_pipeline(parse_func(PRODUCT)))
     before, loop = text.split("for k in")
     assert before.count("bulk_counter_2") == 1
     assert "for k.ahead in serial(3)" in before
     order = [
-        "mbarrier_wait k.counter[k % 4] parity k // 4 % 2",
+        "mbarrier_wait k.mbarriers[k % 4] parity k // 4 % 2",
         "wgmma_bf16_64_nt_ahead",
         " barrier",
     ]
-    order += ["if k + 3 < N", "k.counter[(k + 3) % 4] using", "wgmma_settle_64"]
+    order += ["if k + 3 < N", "k.mbarriers[(k + 3) % 4] using", "wgmma_settle_64"]
     places = [loop.index(word) for word in order]
     assert places == sorted(places)
-    assert loop.count("barrier") == 1
+    assert loop.count(" barrier") == 1
 
 
 def test_whole_tiles_and_others_are_not_mixed() -> None:
@@ -127,7 +127,7 @@ def test_whole_tiles_and_others_are_not_mixed() -> None:
         'tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"',
         "for t in thread(64) { R[t] = B[k * 4096 + t] }",
     )
-    with pytest.raises(CodegenError, match="whole tiles and others"):
-        overlap_copies(parse_func(mixed))
-    with pytest.raises(CodegenError, match="whole tiles and others"):
-        overlap_copies(parse_func(PRODUCT.replace(" {aligned=16}", "")))
+    with pytest.raises(CodegenError, match="mixes TMA with other copies"):
+        software_pipeline(parse_func(mixed))
+    with pytest.raises(CodegenError, match="mixes TMA with other copies"):
+        software_pipeline(parse_func(PRODUCT.replace(" {aligned=16}", "")))

@@ -64,7 +64,7 @@ def test_eight_rows_are_in_eight_banks() -> None:
 
 
 def test_others_may_not_read_it() -> None:
-    with pytest.raises(CodegenError, match="more than instructions"):
+    with pytest.raises(CodegenError, match="more than mma instructions"):
         swizzle(parse_func(TEXT % "for y in thread(64) { C[y] = f32(T[y]) }"))
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.codegen.gpu.host_threads import run_launches
 from tests.codegen.gpu.ptxas import assemble
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import BF16, F16, DType
 from tilewright.finalize.math.gpu import OWN, expand_on_gpu
@@ -20,8 +20,8 @@ from tilewright.target.registry import resolve_gpu
 RIGHT = {
     "exp": np.exp,
     "exp2": np.exp2,
-    "exp_share": np.exp,
-    "exp2_share": np.exp2,
+    "exp_ftz": np.exp,
+    "exp2_ftz": np.exp2,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "gelu": np.vectorize(lambda x: x * 0.5 * math.erfc(-x * math.sqrt(0.5))),
 }
@@ -33,11 +33,11 @@ ROUNDED = {
 }
 EXACT = ("sigmoid(x[b]) + x[b]", "gelu(x[b]) + x[b]", "gelu(x[b]) * x[b]")
 # Those of arguments up to zero.
-SHARES = ("exp_share", "exp2_share")
+SHARES = ("exp_ftz", "exp2_ftz")
 
 
 def test_all_are_tested() -> None:
-    assert {*RIGHT, "reciprocal_share"} == set(OWN)
+    assert {*RIGHT, "rcp_ftz"} == set(OWN)
 
 
 def _func(value: str, count: int, result: str = "f32") -> Func:
@@ -49,7 +49,7 @@ def _func(value: str, count: int, result: str = "f32") -> Func:
 
 
 def _assembly(func: Func) -> str:
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, func, ())
     return compile_assembly(module.text(), resolve_gpu("cuda"))
 

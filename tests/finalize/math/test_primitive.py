@@ -11,8 +11,8 @@ from tilewright.finalize.math.primitive import (
     clamp,
     fma,
     format_of,
+    horner2,
     literal,
-    paired,
     polynomial,
     product,
     where_nan,
@@ -44,7 +44,7 @@ def test_pairs_of_terms_are_the_same_polynomial(count: int) -> None:
     coefficients = (3.0, -2.0, 5.0, 1.0, 4.0, 1.0, 7.0)[-count:]
     points = (0.0, 1.0, -2.0, 3.0)
     expected = [float(np.polyval(coefficients, x)) for x in points]
-    found = paired(X, coefficients)
+    found = horner2(X, coefficients)
     assert (run(found, *points) if count > 1 else [found.value] * 4) == expected
 
 

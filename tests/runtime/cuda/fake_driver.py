@@ -49,7 +49,7 @@ class FakeDriver:
         for step in build.steps:
             plain = step.kernel.plain
             for x in launches(plain):
-                body = For(x.number, x.grid, "grid", x.body) if x.number else x.body
+                body = For(x.block_var, x.grid, "grid", x.body) if x.block_var else x.body
                 written = tuple(p.name for p in plain.params)
                 func = Func(x.name, plain.params, written, body)
                 self.kernels[x.name] = (func, (*step.kernel.sizes, x.loop))

@@ -1,60 +1,58 @@
-"""Reductions of what each thread of a block has, by shuffles: every thread gets the result.
+"""All-reduce over the threads of a block: butterfly shuffles, then shared memory.
 
     for k in allreduce(64) { s += part[k] }     each thread: a = part
                                               a += a of the thread 1, 2, 4, 8, 16 away (shuffles)
                                               shared[warp] = a;  barrier
                                               s = shared[0] + shared[1]
 
-Threads exchange values pairwise, so that all of a warp have the same sum in the end, to the last
-bit; the sums of several warps are added in one order by all threads.
+With a butterfly all threads of a warp get the same bits; the results of the warps are reduced in
+one order by all threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Binary, Expr, Load, Var, binary
 from tilewright.arith.walk import free_vars, loads
+from tilewright.codegen.gpu.barriers import WARP, barrier
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type
 from tilewright.core.dtypes import BOOL, DType
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, If, Seq, Stmt, Store
 from tilewright.ir.loop.thread_mapping import THREAD, ThreadMapping
 
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
-
-WARP = 32
-BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
-# Room for the sums of the warps of a block: given its bytes, where it begins.
-Room = Callable[[int], str]
+# Allocates so many bytes of shared memory, for the results of the warps; gives their address.
+Allocate = Callable[[int], str]
 
 
-class Combination:
-    """What the iterations of a combine loop do: `target` = all `values` under `op`."""
+class AllReduce:
+    """The reduction of an allreduce loop: its `op`, the `value` of a thread and the `store`."""
 
-    def __init__(self, loop: For, share: ThreadMapping, threads: int, own: set[str]) -> None:
+    def __init__(self, loop: For, mapping: ThreadMapping, threads: int, own: set[str]) -> None:
         step = _last_store(loop.body)
         value = None if step is None else step.value
-        if step is None or not isinstance(value, Binary) or share.stride != 1:
-            raise CodegenError("gpu.combine", f"loop {loop.name} is no reduction of neighbours")
+        if step is None or not isinstance(value, Binary) or mapping.stride != 1:
+            raise CodegenError(
+                "gpu.allreduce", f"loop {loop.name} is no reduction over neighbouring threads"
+            )
         old = Load(step.buffer, step.indices, value.dtype)
         self.store, self.op = step, value.op
         self.value = value.b if value.a is old else value.a
-        self.count, self.threads = share.extent, threads
+        self.count, self.threads = mapping.extent, threads
         foreign = {x.buffer for x in loads(self.value)} - own
         if foreign or self.count & (self.count - 1) or loop.name in free_vars(step.indices[0]):
             message = f"loop {loop.name} of {self.count} reads {', '.join(foreign) or 'registers'}"
-            raise CodegenError("gpu.combine", message)
+            raise CodegenError("gpu.allreduce", message)
 
 
 def _last_store(stmt: Stmt) -> Store | None:
-    """The step of a reduction.
+    """The update of a reduction; its init is not needed.
 
-    What starts it is not needed. Guards are on what numbers rows: where they do not hold, threads
-    exchange what nobody reads.
+    Guards are conditions on rows: where one does not hold, the threads shuffle values that are
+    never read.
     """
     match stmt:
         case Store():
@@ -66,8 +64,8 @@ def _last_store(stmt: Stmt) -> Store | None:
     return None
 
 
-def emit_combined(ex: ExprEmitter, found: Combination, room: Room) -> Expr:
-    """The combined value in every thread, as a variable."""
+def emit_allreduce(ex: ValueEmitter, found: AllReduce, allocate: Allocate) -> Expr:
+    """The reduced value, as a variable that every thread has."""
     ex.begin_statement()
     result: Expr = found.value
     distance = 1
@@ -77,16 +75,16 @@ def emit_combined(ex: ExprEmitter, found: Combination, room: Room) -> Expr:
         result = binary(found.op, result, other)
         distance *= 2
     result = _named(ex, result)
-    return result if found.count <= WARP else _across_warps(ex, found, result, room)
+    return result if found.count <= WARP else _across_warps(ex, found, result, allocate)
 
 
-def _across_warps(ex: ExprEmitter, found: Combination, own: Expr, room: Room) -> Expr:
-    """The sums of all warps of a group, through shared memory."""
+def _across_warps(ex: ValueEmitter, found: AllReduce, own: Expr, allocate: Allocate) -> Expr:
+    """Reduce over the warps of a block, through shared memory."""
     fn, warps, kind = ex.fn, found.count // WARP, register_type(own.dtype)
     if found.count != found.threads:
-        message = f"{found.count} of {found.threads} threads cannot meet alone"
-        raise CodegenError("gpu.combine", message)
-    start = room(warps * own.dtype.bytes)
+        message = f"{found.count} of {found.threads} threads cannot synchronize by themselves"
+        raise CodegenError("gpu.allreduce", message)
+    start = allocate(warps * own.dtype.bytes)
     first, done = fn.label("first"), fn.label("met")
     lane = ex.value((Var(THREAD) % WARP).eq(0))
     place = ex.value(Var(THREAD) // WARP)
@@ -100,8 +98,8 @@ def _across_warps(ex: ExprEmitter, found: Combination, own: Expr, room: Room) ->
     return _sum_of(ex, found, start, warps, own.dtype)
 
 
-def _sum_of(ex: ExprEmitter, found: Combination, start: str, warps: int, dtype: DType) -> Expr:
-    """Wait, then add up what the warps have left."""
+def _sum_of(ex: ValueEmitter, found: AllReduce, start: str, warps: int, dtype: DType) -> Expr:
+    """Wait for all warps, then reduce their results."""
     fn, kind = ex.fn, register_type(dtype)
     barrier(ex)
     result: Expr | None = None
@@ -114,31 +112,24 @@ def _sum_of(ex: ExprEmitter, found: Combination, start: str, warps: int, dtype: 
     return _named(ex, result)
 
 
-def barrier(ex: ExprEmitter) -> None:
-    """No thread goes on before all have come here."""
-    ex.fn.module.declare(BARRIER, "void (i32)")
-    ex.fn.emit(f"call void @{BARRIER}(i32 0)")
-    ex.loads.forget()
-
-
-def _named(ex: ExprEmitter, e: Expr) -> Expr:
+def _named(ex: ValueEmitter, e: Expr) -> Expr:
     return _variable(ex, ex.value(e), e.dtype)
 
 
-def _variable(ex: ExprEmitter, register: str, dtype: DType) -> Expr:
+def _variable(ex: ValueEmitter, register: str, dtype: DType) -> Expr:
     """A name for a register: it is one value wherever it is mentioned."""
     name = ex.fn.fresh("c")
     ex.values[name] = register
     return Var(name, dtype)
 
 
-def _shuffled(ex: ExprEmitter, e: Expr, distance: int, threads: int) -> str:
-    """What the thread has whose number differs in one bit."""
+def _shuffled(ex: ValueEmitter, e: Expr, distance: int, threads: int) -> str:
+    """The value of the thread whose index differs in one bit: a butterfly shuffle."""
     fn, kind = ex.fn, register_type(e.dtype)
     fn.module.declare(SHUFFLE, "i32 (i32, i32, i32, i32)")
     bits = 1 if e.dtype == BOOL else e.dtype.bits
     if bits > 64:
-        raise CodegenError("gpu.combine", f"threads cannot exchange {e.dtype}")
+        raise CodegenError("gpu.allreduce", f"threads cannot exchange {e.dtype}")
     word = fn.let(f"bitcast {kind} {ex.value(e)} to i{bits}")
     words = 32 * -(-bits // 32)
     wide = word if bits == words else fn.let(f"zext i{bits} {word} to i{words}")
@@ -154,8 +145,8 @@ def _shuffled(ex: ExprEmitter, e: Expr, distance: int, threads: int) -> str:
     return fn.let(f"bitcast i{bits} {narrow} to {kind}")
 
 
-def _exchange(ex: ExprEmitter, word: str, distance: int, threads: int) -> str:
-    """One word, among all threads of a warp: those that there are must be named."""
+def _exchange(ex: ValueEmitter, word: str, distance: int, threads: int) -> str:
+    """Shuffle one word; the mask names the threads of the warp that exist."""
     named = -1 if threads >= WARP else (1 << threads) - 1
     return ex.fn.let(
         f"call i32 @{SHUFFLE}(i32 {named}, i32 {word}, i32 {distance}, i32 {WARP - 1})"

@@ -1,116 +1,108 @@
-"""Blocks of threads of which some only copy, and the others have two products under way at a time.
+"""Warp-specialized attention: softmax overlaps with both products, as in FlashAttention-3.
 
-    for k in serial(n) {pipeline_stages=2, warp_specialized=1} {          one thread apart:
-      copy step k to K, V                     copy to K and V, as soon as their room is free
-      S = A * K                             the others:
-      formulas of S                  →        S = A * K, formulas of step 0
-      O += W * V                              for k in serial(n - 1) {
-    }                                           begin S = A * K of step k + 1
-                                                begin O += W * V of step k
-                                                wait for S; formulas of step k + 1
-                                                wait for O; what touches O and W
-                                              }
-                                              O += W * V of the last step
+    for k in serial(n)                          producer: copy K and V of each k-tile
+        {pipeline_stages=2,                     consumers:
+         warp_specialized=1} {                    S = Q * K, softmax of k-tile 0
+      copy k-tile k to K, V                       for k in serial(n - 1) {
+      S = Q * K                          →          issue S = Q * K of k-tile k + 1
+      softmax of S                                  issue O += P * V of k-tile k
+      O += P * V                                    wait for S; softmax of k-tile k + 1
+    }                                               wait for O; rescale O, convert P
+                                                  }
+                                                  O += P * V of the last k-tile
 
-So formulas run beside a product. All else is in `warp_specialized.py`.
+`warp_specialized.py` has what all such kernels share.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tilewright.codegen.gpu.mainloop import products, walk_parts
-from tilewright.codegen.gpu.warp_specialized import Apart
+from tilewright.codegen.gpu.block_emitter import BlockEmitter
+from tilewright.codegen.gpu.mainloop import attention_mainloop, products
+from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
 from tilewright.ir.loop.walk import rewrite_stmts, seq, statements
 from tilewright.schedule.intrin.nvidia.wgmma import begun_name
 
-if TYPE_CHECKING:
-    from tilewright.codegen.gpu.nvptx import LaunchEmitter
 
+class FlashAttention(WarpSpecializedKernel):
+    """Emits attention: the mainloop has two products."""
 
-class AttentionApart(Apart):
-    """Emits a launch whose blocks have a loop of two products."""
+    def __init__(self, emitter: BlockEmitter) -> None:
+        self.parts = attention_mainloop(emitter.launch.body)
+        super().__init__(emitter, self.parts.k_loop, self.parts.pipelines)
 
-    def __init__(self, emitter: LaunchEmitter) -> None:
-        self.parts = walk_parts(emitter.launch.body)
-        super().__init__(emitter, self.parts.walk, self.parts.rings)
-
-    # What is copied.
-
-    def _copy_all(self) -> None:
-        """All steps of all turns, the first operand one step before the second."""
-        self.em.in_thread = True
-        turns, steps = self._count(), self._count()
-        with self._turns() as count:
-            for ring in range(2, len(self.parts.rings)):
-                self._copy(ring, "0", self._value(turns))
-            self._copy(0, "0", self._value(steps))
-            with self.fn.count("0", count) as k:
-                now, following = self._value(steps), self._next(steps)
+    def _producer(self) -> None:
+        """The k-tiles of all tiles; K runs one k-tile ahead of V."""
+        self.em.single_thread = True
+        tiles, k_tiles = self._counter(), self._counter()
+        with self._tile_loop() as count:
+            for pipeline in range(2, len(self.parts.pipelines)):
+                self._copy(pipeline, "0", self._value(tiles))
+            self._copy(0, "0", self._value(k_tiles))
+            with self.fn.for_range("0", count) as k:
+                now, following = self._value(k_tiles), self._next(k_tiles)
                 after = self.fn.let(f"add i64 {k}, 1")
                 with self._if(f"icmp slt i64 {after}, {count}"):
                     self._copy(0, after, following)
                 self._copy(1, k, now)
-            self._next(turns)
+            self._next(tiles)
         self.ex.pointers.update(self.bases)
-        self.em.in_thread = False
+        self.em.single_thread = False
 
-    # What is computed.
-
-    def _work(self) -> None:
+    def _consumer(self) -> None:
         parts = self.parts
-        lasting = range(2, len(self.parts.rings))
-        turns, steps = self._count(), self._count()
-        with self._turns() as count:
-            self._all(parts.before)
-            now, turn = self._value(steps), self._value(turns)
+        loaded_once = range(2, len(self.parts.pipelines))
+        tiles, k_tiles = self._counter(), self._counter()
+        with self._tile_loop() as count:
+            self._all(parts.prologue)
+            now, tile = self._value(k_tiles), self._value(tiles)
             self._bind("0")
-            for ring in lasting:
-                self._await(ring, False, turn)
-                self._room(ring, turn)
-            self._await(0, False, now)
-            self._begin(0, now)
-            self._settle(parts.first)
-            self._leave(0, now)
-            self._all((*parts.beside, *parts.late))
+            for pipeline in loaded_once:
+                self._wait_stage(pipeline, False, tile)
+                self._select_stage(pipeline, tile)
+            self._wait_stage(0, False, now)
+            self._issue(0, now)
+            self._wgmma_wait(parts.qk)
+            self._release_stage(0, now)
+            self._all((*parts.softmax, *parts.rescale))
             last = self.fn.let(f"add i64 {count}, -1")
-            with self.fn.count("0", last) as k:
-                self._step(k, self._value(steps), self._next(steps))
-            for ring in lasting:
-                self._leave(ring, turn)
-            now = self._value(steps)
+            with self.fn.for_range("0", last) as k:
+                self._step(k, self._value(k_tiles), self._next(k_tiles))
+            for pipeline in loaded_once:
+                self._release_stage(pipeline, tile)
+            now = self._value(k_tiles)
             self._bind(last)
-            self._await(1, False, now)
-            self._begin(1, now)
-            self._settle(parts.second)
-            self._leave(1, now)
-            self._next(steps)
-            self._next(turns)
-            self._all(parts.after)
+            self._wait_stage(1, False, now)
+            self._issue(1, now)
+            self._wgmma_wait(parts.pv)
+            self._release_stage(1, now)
+            self._next(k_tiles)
+            self._next(tiles)
+            self._all(parts.epilogue)
 
     def _step(self, k: str, now: str, following: str) -> None:
-        """The first product of the next step, the second of this one, formulas beside it."""
+        """Q * K of the next k-tile and P * V of this one, with softmax between their waits."""
         parts = self.parts
         after = self.fn.let(f"add i64 {k}, 1")
-        self._await(0, False, following)
-        self._await(1, False, now)
+        self._wait_stage(0, False, following)
+        self._wait_stage(1, False, now)
         self._bind(after)
-        self._begin(0, following)
+        self._issue(0, following)
         self._bind(k)
-        self._begin(1, now)
+        self._issue(1, now)
         self._bind(after)
-        self._settle(parts.first, left=len(products(parts.second)))
-        self._leave(0, following)
-        self._all(parts.beside)
-        self._settle(parts.second)
-        self._leave(1, now)
-        self._all(parts.late)
+        self._wgmma_wait(parts.qk, pending=len(products(parts.pv)))
+        self._release_stage(0, following)
+        self._all(parts.softmax)
+        self._wgmma_wait(parts.pv)
+        self._release_stage(1, now)
+        self._all(parts.rescale)
 
-    def _begin(self, ring: int, step: str) -> None:
-        """A product, under way from here on."""
-        product = (self.parts.first, self.parts.second)[ring]
+    def _issue(self, pipeline: int, k_tile: str) -> None:
+        """Start a product; it is in flight from here on."""
+        product = (self.parts.qk, self.parts.pv)[pipeline]
         starts = any(isinstance(t, Tile) and not t.srcs for _, t in statements(product))
         tiles = products(product)
 
@@ -122,5 +114,5 @@ class AttentionApart(Apart):
             return replace(s, intrinsic=begun_name(s.intrinsic, starts and s is tiles[0]))
 
         with self.fn.scope():
-            self._room(ring, step)
+            self._select_stage(pipeline, k_tile)
             self.em.emit(rewrite_stmts(product, begun))

@@ -1,9 +1,8 @@
-"""A finalized function for a GPU as launches: one for each nest, which run one after another.
+"""The kernel launches of a finalized function: one for each of its nests, in order.
 
-The nests in a loop around grid loops are launched in every iteration, all before the next one.
-
-A launch is as many blocks as its grid loop has iterations, one where it has none, each of as many
-threads as its longest nest of thread loops.
+The nests in a host loop around grid loops are launched in each of its iterations. A launch has a
+block for each iteration of its grid loop, one where it has none, and as many threads in a block as
+its longest nest of thread loops.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from tilewright.ir.loop.thread_mapping import (
 from tilewright.ir.loop.walk import loops, statements, touched_buffers
 from tilewright.schedule.intrin.table import INTRINSICS
 
-# Bytes of shared memory that a block may have in variables of a fixed size.
-MOST_STATIC = 48 * 1024
-# Threads that copy apart from the others: as many as get and give registers together.
-APART_THREADS = 128
-# Where variables begin in what is asked for: as far as instructions on matrices need it.
+# Bytes of static shared memory that a block may have.
+STATIC_SHARED_LIMIT = 48 * 1024
+# Producer threads: one warpgroup, the unit that `setmaxnreg` moves registers between.
+PRODUCER_THREADS = 128
+# The alignment of variables in dynamic shared memory: what wgmma and swizzled TMA need.
 DYNAMIC_ALIGNMENT = 1024
 
 
 @node
 class TensorMap:
-    """A buffer as a matrix for the engine that copies tiles of `box`, rows and columns, of it.
+    """A tensor map for TMA: parameter `number` as a matrix of `rows` of `row` elements.
 
-    It is the parameter with that `number`: `rows` of `row` elements, one behind the other.
+    `box` is the tile that one copy moves, in rows and columns.
     """
 
     number: int
@@ -53,71 +52,70 @@ class TensorMap:
 
 @node
 class Launch:
-    """What runs at once: `grid` blocks of `threads`, each the `body` with a `number` of its own.
+    """One kernel launch: `grid` blocks of `threads`, each of which runs the `body`.
 
-    `number` is the loop variable that counts the blocks, "" where there is one. `shared` is the
-    bytes of shared memory to be asked for: none where variables of a fixed size, which begin at any
-    bank, do. What is in a `loop` is launched in each of its `steps`, and given the number of the
-    step. `maps` are the matrices that it is given besides buffers and sizes. There should be
-    registers for so many `resident` blocks on a multiprocessor; 0 where the assembler decides.
-    Blocks that stay `together` all run at once: in the body they have loops of their own, in the
-    loop over steps. Where more than `threads` are needed, some are `apart` and only copy; the
-    blocks then go through `turns` of the body together, and so do several `groups` of threads in a
-    block, each with turns of its own. Or they have equal `shares` of the steps of all turns.
+    `block_var` is the variable of the grid loop, "" where there is a single block. A launch in a
+    host `loop` is repeated for each of its `steps` and given the step's index. `maps` are the
+    tensor maps that it takes besides buffers and sizes. The registers are limited so that
+    `min_blocks_per_sm` blocks fit on an SM; 0 leaves that to the assembler.
+
+    A `cooperative_launch` has all blocks running at once, with a grid barrier in its loop. A
+    warp-specialized launch has `producer_threads` besides; it is persistent and its blocks loop
+    over `tiles`, which `pingpong_groups` consumer groups take in turn, or `stream_k` divides.
     """
 
     name: str
     grid: Expr
     threads: int
-    number: str
+    block_var: str
     body: Stmt
     loop: str = ""
     steps: Expr = const(1)
     maps: tuple[TensorMap, ...] = ()
-    resident: int = 0
-    together: bool = False
-    apart: int = 0
-    turns: Expr = const(0)
-    groups: int = 1
-    shares: StreamK | None = None
+    min_blocks_per_sm: int = 0
+    cooperative_launch: bool = False
+    producer_threads: int = 0
+    tiles: Expr = const(0)
+    pingpong_groups: int = 1
+    stream_k: StreamK | None = None
 
     @property
-    def workers(self) -> int:
-        """The threads of a block that do what the body says."""
-        return self.threads * self.groups
+    def consumer_threads(self) -> int:
+        """The threads of a block that run the body; the producers only copy."""
+        return self.threads * self.pingpong_groups
 
     @property
-    def all_threads(self) -> int:
+    def block_threads(self) -> int:
         """The threads of a block."""
-        return self.workers + self.apart
+        return self.consumer_threads + self.producer_threads
 
     @property
-    def may_begin_early(self) -> bool:
-        """Whether blocks may be placed while those before them still run.
+    def allows_pdl(self) -> bool:
+        """Whether programmatic dependent launch may start blocks while the launch before runs.
 
-        They go where there is room first. Where a multiprocessor has room for several that compute
-        all the time, some get more of them than others, and all wait for those.
+        Early blocks go to the SMs that are free first. Where several compute-bound blocks fit on an
+        SM, some SMs get more of them than others, and the launch waits for those.
         """
-        return not self.together and self.resident <= 1
+        return not self.cooperative_launch and self.min_blocks_per_sm <= 1
 
     @property
     def touched(self) -> tuple[set[str], set[str]]:
         """The buffers that it reads, and those that it writes."""
         reads, writes = touched_buffers(self.body)
-        handed = (
-            {partials_name(self.number), flags_name(self.number)} if self.shares else set[str]()
-        )
-        return reads | handed, writes | handed
+        workspace = set[str]()
+        if self.stream_k:
+            workspace = {partials_name(self.block_var), flags_name(self.block_var)}
+        return reads | workspace, writes | workspace
 
     @property
     def shared(self) -> int:
-        """The bytes of shared memory that a launch must ask for."""
+        """The bytes of dynamic shared memory; 0 where static variables do."""
         *_, end = (0, *(start + size for start, size in shared_places(self.body).values()))
-        return end if end > MOST_STATIC or reads_past_threads(self.body) else 0
+        return end if end > STATIC_SHARED_LIMIT or uses_async_proxy(self.body) else 0
 
 
-def reads_past_threads(stmt: Stmt) -> bool:
-    """Whether there are instructions that are told where operands lie in shared memory."""
+def uses_async_proxy(stmt: Stmt) -> bool:
+    """Whether instructions read shared memory through the async proxy (wgmma, TMA)."""
     return any(isinstance(s, Tile) and INTRINSICS[s.intrinsic].proxy for _, s in statements(stmt))
 
 
@@ -140,7 +138,7 @@ def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
 def launches(func: Func) -> tuple[Launch, ...]:
     """The launches of a function, in order."""
     nests = list(_nests(func.body, ()))
-    # Two signs, as one and a number are another kernel of the same operators.
+    # Two signs: one and a number name another kernel of the same operators.
     names = [f"{symbol(func.name)}$${n}" if n else symbol(func.name) for n in range(len(nests))]
     return tuple(
         replace(_launch(name, *nest), maps=_maps(nest[0], func.params))
@@ -149,13 +147,13 @@ def launches(func: Func) -> tuple[Launch, ...]:
 
 
 def _maps(nest: Stmt, params: Sequence[Buffer]) -> tuple[TensorMap, ...]:
-    """The matrices that tiles are copied of, each once."""
+    """The tensor maps of a nest, each once."""
     found = (tensor_map(s, params) for _, s in statements(nest) if isinstance(s, Tile))
     return tuple(dict.fromkeys(m for m in found if m is not None))
 
 
 def tensor_map(tile: Tile, params: Sequence[Buffer]) -> TensorMap | None:
-    """The matrix that a tile is copied of, `None` if threads do what it says."""
+    """The tensor map of a TMA copy, `None` for other tiles."""
     box = INTRINSICS[tile.intrinsic].box
     if box is None:
         return None
@@ -178,32 +176,39 @@ def _launch(name: str, nest: Stmt, around: For | None) -> Launch:
         allocs.append(inner)
         inner = inner.body
     if is_grid_sync(inner):
-        return Launch(name, const(_most_blocks(inner)), threads_of(nest), "", nest, together=True)
+        return Launch(
+            name, const(_most_blocks(inner)), threads_of(nest), "", nest, cooperative_launch=True
+        )
     if not (isinstance(inner, For) and inner.kind == "grid"):
         return Launch(name, const(1), threads_of(nest), "", nest, loop, steps)
     body = inner.body
     for alloc in reversed(allocs):
         body = Alloc(alloc.buffer, body)
-    resident = MIN_BLOCKS_PER_SM.of(inner)
+    occupancy = MIN_BLOCKS_PER_SM.of(inner)
     about = (threads_of(body), inner.name, body, loop, steps)
     if mainloop_of(body) is None:
-        return Launch(name, inner.extent, *about, resident=resident)
-    apart = Launch(
-        name, inner.extent, *about, resident=resident, apart=APART_THREADS, turns=inner.extent
+        return Launch(name, inner.extent, *about, min_blocks_per_sm=occupancy)
+    specialized = Launch(
+        name,
+        inner.extent,
+        *about,
+        min_blocks_per_sm=occupancy,
+        producer_threads=PRODUCER_THREADS,
+        tiles=inner.extent,
     )
-    shares = stream_k_of(inner)
-    if shares is not None:
-        return replace(apart, grid=const(shares.blocks), shares=shares)
+    plan = stream_k_of(inner)
+    if plan is not None:
+        return replace(specialized, grid=const(plan.blocks), stream_k=plan)
     grid = simplify(minimum(inner.extent, const(PERSISTENT.of(inner))))
-    return replace(apart, grid=grid, groups=PINGPONG.of(inner) or 1)
+    return replace(specialized, grid=grid, pingpong_groups=PINGPONG.of(inner) or 1)
 
 
 def _most_blocks(loop: Stmt) -> int:
-    """How many blocks of threads a loop needs whose blocks stay."""
+    """The blocks of a cooperative launch: as many as its largest grid loop has."""
     counts = [as_int(s.extent) for s in loops(loop) if s.kind == GRID]
     known = [n for n in counts if n is not None]
     if len(known) < len(counts):
-        raise CodegenError("gpu.staying", "blocks that stay must be of a constant number")
+        raise CodegenError("gpu.grid-sync", "a grid barrier needs a constant number of blocks")
     return max(known)
 
 

@@ -1,19 +1,19 @@
-"""What a kernel consists of in which some threads only copy: see `warp_specialized.py`.
+"""The parts of a warp-specialized kernel: prologue, mainloop and epilogue.
 
-for b in grid(64) {
-  copy queries                        a ring that is filled once a turn
-  formulas                            before
-  for k in serial(n) {pipeline_stages=2, warp_specialized=1} {
-    copy keys; copy values            rings that are filled in each step
-    S = A * K                         first
-    formulas of S                     beside
-    formulas of O and W               late
-    O += W * V                        second
-  }
-  formulas                            after
-}
+    for b in grid(64) {
+      copy Q                              buffers filled once a tile
+      ...                                 prologue
+      for k in serial(n) {pipeline_stages=2, warp_specialized=1} {
+        copy K; copy V                    buffers filled for each k-tile
+        S = Q * K                         qk
+        formulas of S                     softmax
+        formulas of O and P               rescale
+        O += P * V                        pv
+      }
+      ...                                 epilogue
+    }
 
-A walk with one product has one ring, of both operands, and nothing beside it.
+The mainloop of a GEMM has one product, and one set of buffers with both of its operands.
 """
 
 from __future__ import annotations
@@ -29,106 +29,110 @@ from tilewright.schedule.intrin.table import INTRINSICS
 
 
 @node
-class Ring:
-    """Buffers with room for several steps, and the copies that fill the room of one."""
+class PipelineBuffers:
+    """Buffers that share their mbarriers, and the TMA copies that fill one stage of them."""
 
     buffers: tuple[str, ...]
     copies: tuple[Tile, ...]
 
 
 @node
-class ProductParts:
-    """The statements of a block of threads whose walk has one product."""
+class GemmMainloop:
+    """A block of threads whose mainloop has one product."""
 
-    walk: For
-    ring: Ring
-    before: tuple[Stmt, ...]
+    k_loop: For
+    operands: PipelineBuffers
+    prologue: tuple[Stmt, ...]
     product: Stmt
-    after: tuple[Stmt, ...]
+    epilogue: tuple[Stmt, ...]
 
 
 @node
-class WalkParts:
-    """The same where it has two.
+class AttentionMainloop:
+    """A block of threads whose mainloop has the two products of attention.
 
-    `rings` are what the first product reads, what the second does, and what is there for all steps
-    of the walk.
+    `pipelines` are K, V, and then the operands that are loaded once for all k-tiles. `softmax` runs
+    beside the second product of the k-tile before; `rescale` touches its operands and waits for it.
     """
 
-    walk: For
-    rings: tuple[Ring, ...]
-    before: tuple[Stmt, ...]
-    first: Stmt
-    beside: tuple[Stmt, ...]
-    late: tuple[Stmt, ...]
-    second: Stmt
-    after: tuple[Stmt, ...]
+    k_loop: For
+    pipelines: tuple[PipelineBuffers, ...]
+    prologue: tuple[Stmt, ...]
+    qk: Stmt
+    softmax: tuple[Stmt, ...]
+    rescale: tuple[Stmt, ...]
+    pv: Stmt
+    epilogue: tuple[Stmt, ...]
 
 
-def has_one_product(body: Stmt) -> bool:
-    """Whether the walk in the body of a grid loop has one product."""
-    walk = mainloop_of(body)
-    assert walk is not None
-    return sum(map(bool, map(products, _flat(walk.body)))) == 1
+def is_gemm(body: Stmt) -> bool:
+    """Whether the mainloop in the body of a grid loop has one product."""
+    k_loop = mainloop_of(body)
+    assert k_loop is not None
+    return sum(map(bool, map(products, _flat(k_loop.body)))) == 1
 
 
-def product_parts(body: Stmt) -> ProductParts:
-    """The parts of the body of a grid loop whose walk has one product."""
-    walk = mainloop_of(body)
-    assert walk is not None
-    rest, steps = _flat(body), _flat(walk.body)
+def gemm_mainloop(body: Stmt) -> GemmMainloop:
+    """The parts of the body of a grid loop whose mainloop has one product."""
+    k_loop = mainloop_of(body)
+    assert k_loop is not None
+    rest, steps = _flat(body), _flat(k_loop.body)
     copies = tuple(s for s in steps if isinstance(s, Tile) and copied(s))
     (product,) = (s for s in steps if products(s))
     if len(steps) != len(copies) + 1:
-        raise CodegenError("gpu.apart", f"loop {walk.name} has formulas beside its product")
-    place = next(n for n, s in enumerate(rest) if s is walk)
-    ring = Ring(tuple(dict.fromkeys(map(copied, copies))), copies)
-    return ProductParts(walk, ring, tuple(rest[:place]), product, tuple(rest[place + 1 :]))
+        message = f"loop {k_loop.name} computes more than its product"
+        raise CodegenError("gpu.warp-specialize", message)
+    place = next(n for n, s in enumerate(rest) if s is k_loop)
+    operands = PipelineBuffers(tuple(dict.fromkeys(map(copied, copies))), copies)
+    return GemmMainloop(k_loop, operands, tuple(rest[:place]), product, tuple(rest[place + 1 :]))
 
 
-def walk_parts(body: Stmt) -> WalkParts:
-    """The parts of the body of a grid loop whose walk has two."""
-    walk = mainloop_of(body)
-    assert walk is not None
-    rest, steps = _flat(body), _flat(walk.body)
+def attention_mainloop(body: Stmt) -> AttentionMainloop:
+    """The parts of the body of a grid loop whose mainloop has two."""
+    k_loop = mainloop_of(body)
+    assert k_loop is not None
+    rest, steps = _flat(body), _flat(k_loop.body)
     found = [s for s in steps if products(s)]
     if len(found) != 2:
-        raise CodegenError("gpu.apart", f"loop {walk.name} has not two products")
-    first, second = found
-    names = [_ring(p, steps) for p in found]
+        raise CodegenError("gpu.warp-specialize", f"loop {k_loop.name} has not two products")
+    qk, pv = found
+    names = [_operand(p, steps) for p in found]
     names += sorted({copied(s) for s in rest} - {""})
     tiles = [s for s in (*steps, *rest) if isinstance(s, Tile)]
-    rings = tuple(Ring((name,), tuple(s for s in tiles if copied(s) == name)) for name in names)
+    pipelines = tuple(
+        PipelineBuffers((name,), tuple(s for s in tiles if copied(s) == name)) for name in names
+    )
     own = [s for s in rest if not copied(s)]
-    place = next(n for n, s in enumerate(own) if s is walk)
-    before, after = tuple(own[:place]), tuple(own[place + 1 :])
-    between = steps[steps.index(first) + 1 : steps.index(second)]
-    beside, late = _parted(walk, between, _touched((second,)) - {*names})
-    return WalkParts(walk, rings, before, first, beside, late, second, after)
+    place = next(n for n, s in enumerate(own) if s is k_loop)
+    prologue, epilogue = tuple(own[:place]), tuple(own[place + 1 :])
+    between = steps[steps.index(qk) + 1 : steps.index(pv)]
+    softmax, rescale = _divide(k_loop, between, _touched((pv,)) - {*names})
+    return AttentionMainloop(k_loop, pipelines, prologue, qk, softmax, rescale, pv, epilogue)
 
 
-def _parted(
-    walk: For, between: list[Stmt], busy: set[str]
+def _divide(
+    k_loop: For, between: list[Stmt], in_flight: set[str]
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
-    """Formulas that touch nothing of the product that is under way, and the others."""
-    beside = tuple(s for s in between if not busy & _touched((s,)))
-    late = tuple(s for s in between if busy & _touched((s,)))
-    written = {name for s in late for name in touched_buffers(s)[1]}
-    if written & _touched(beside):
-        raise CodegenError("gpu.apart", f"formulas of {walk.name} wait for a product")
-    return beside, late
+    """The statements that touch no operand of the product in flight, and the others."""
+    softmax = tuple(s for s in between if not in_flight & _touched((s,)))
+    rescale = tuple(s for s in between if in_flight & _touched((s,)))
+    written = {name for s in rescale for name in touched_buffers(s)[1]}
+    if written & _touched(softmax):
+        message = f"the softmax of {k_loop.name} depends on the product in flight"
+        raise CodegenError("gpu.warp-specialize", message)
+    return softmax, rescale
 
 
 def _touched(stmts: Iterable[Stmt]) -> set[str]:
     return set[str]().union(*(names for s in stmts for names in touched_buffers(s)))
 
 
-def _ring(product: Stmt, steps: list[Stmt]) -> str:
-    """What a product reads that is copied in each step."""
+def _operand(product: Stmt, steps: list[Stmt]) -> str:
+    """The operand of a product that is copied for each k-tile."""
     filled = {copied(s) for s in steps}
     found = {r.buffer for t in products(product) for r in t.srcs if r.buffer in filled}
     if len(found) != 1:
-        raise CodegenError("gpu.apart", "a product reads not one operand that is copied")
+        raise CodegenError("gpu.warp-specialize", "a product reads not one operand that is copied")
     return found.pop()
 
 
@@ -142,13 +146,13 @@ def _flat(stmt: Stmt) -> list[Stmt]:
 
 
 def products(stmt: Stmt) -> list[Tile]:
-    """The instructions in a statement that may be left under way."""
+    """The asynchronous mma instructions in a statement."""
     tiles = (s for _, s in statements(stmt) if isinstance(s, Tile) and s.srcs)
     return [t for t in tiles if INTRINSICS[t.intrinsic].settle]
 
 
 def copied(stmt: Stmt) -> str:
-    """The buffer that a statement has a tile copied to, "" if it does something else."""
+    """The buffer that a TMA copy fills, "" for any other statement."""
     if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].box:
         return stmt.dst.buffer
     return ""

@@ -1,127 +1,126 @@
-"""Blocks of threads of which some only copy, and groups of the others multiply in turns.
+"""Warp-specialized persistent GEMM, with one consumer group or ping-pong between several.
 
-    for b in grid(768) {persistent=132, pingpong=2} {    one thread apart:
-      C = 0                                             copy all steps of b, b + 132, b + 264, ...
-      for k in serial(n) {                              128 others, and 128 more, each 2nd b:
-        copy step k to A and B                   →      C = 0; wait for the group before
-        C += A * B                                      for k in serial(n) {
-      }                                                   begin C += A * B of step k
-      formulas of C                                       wait for step k - 1: its room is free
-    }                                                   }
-                                                        tell the next group
-                                                        wait for C; formulas of C
+    for b in grid(768)                          producer: copy the k-tiles of b, b + 132, ...
+        {persistent=132, pingpong=2} {          consumer groups, each for every second b:
+      C = 0                                       C = 0; wait for the order barrier
+      for k in serial(n) {               →        for k in serial(n) {
+        copy k-tile k to A and B                    issue C += A * B of k-tile k
+        C += A * B                                  wait for k-tile k - 1: release its stage
+      }                                           }
+      epilogue of C                               arrive at the next group's order barrier
+    }                                             wait for C; epilogue of C
 
-So one group multiplies while another has formulas and writes results. The steps of all tiles go
-through one ring, in order. A place tells even turns from odd ones only: a group that waited for a
-step of which the ring is not even at the turn before would take that for its own. So it waits until
-the group before it, of those in turns, has begun its last step.
+While one group multiplies, the other runs its epilogue. The k-tiles of all tiles go through one
+pipeline in order. An mbarrier has one bit of parity, so a consumer must not be more than one phase
+away from the stage it waits for. The order barrier guarantees that: a group starts its mainloop
+when the group before it has issued its last k-tile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tilewright.arith.bounds import Interval
-from tilewright.codegen.gpu.allreduce import WARP
-from tilewright.codegen.gpu.mainloop import product_parts, products
-from tilewright.codegen.gpu.warp_specialized import Apart
+from tilewright.codegen.gpu.barriers import WARP
+from tilewright.codegen.gpu.block_emitter import BlockEmitter
+from tilewright.codegen.gpu.mainloop import gemm_mainloop, products
+from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import rewrite_stmts
 from tilewright.schedule.intrin.nvidia.wgmma import ahead_name, begun_name
 
-if TYPE_CHECKING:
-    from tilewright.codegen.gpu.nvptx import LaunchEmitter
-
-# The one ring.
-RING = 0
+# The one pipeline, of both operands.
+OPERANDS = 0
 
 
-class ProductApart(Apart):
-    """Emits a launch whose blocks have a loop of one product."""
+class PingPongGemm(WarpSpecializedKernel):
+    """Emits a persistent GEMM: the mainloop has one product."""
 
-    def __init__(self, emitter: LaunchEmitter) -> None:
-        self.parts = product_parts(emitter.launch.body)
-        super().__init__(emitter, self.parts.walk, (self.parts.ring,))
+    def __init__(self, emitter: BlockEmitter) -> None:
+        self.parts = gemm_mainloop(emitter.launch.body)
+        super().__init__(emitter, self.parts.k_loop, (self.parts.operands,))
 
-    def _copy_all(self) -> None:
-        """All steps of all turns."""
-        self.em.in_thread = True
-        steps = self._count()
-        with self._turns() as count, self.fn.count("0", count) as k:
-            self._copy(RING, k, self._value(steps))
-            self._next(steps)
+    def _producer(self) -> None:
+        """The k-tiles of all tiles of the block."""
+        self.em.single_thread = True
+        k_tiles = self._counter()
+        with self._tile_loop() as count, self.fn.for_range("0", count) as k:
+            self._copy(OPERANDS, k, self._value(k_tiles))
+            self._next(k_tiles)
         self.ex.pointers.update(self.bases)
-        self.em.in_thread = False
+        self.em.single_thread = False
 
-    def _work(self) -> None:
-        """Every so many turns, as there are groups; steps of the others are passed by."""
-        fn, groups = self.fn, self.em.launch.groups
+    def _consumer(self) -> None:
+        """Every n-th tile of n groups; the k-tiles of the others are skipped."""
+        fn, groups = self.fn, self.em.launch.pingpong_groups
         block, blocks = self._block()
-        group = self._own_number()
+        group = self._group_index()
         first = fn.let(f"add i64 {block}, {fn.let(f'mul i64 {group}, {blocks}')}")
         self.ex.begin_statement()
-        each = self.ex.value(self.walk.extent)
-        steps, tiles = self._count(), self._count()
-        self._pass_by(steps, fn.let(f"mul i64 {group}, {each}"))
-        with self._turns(first, fn.let(f"mul i64 {blocks}, {groups}")) as count:
-            self._all(self.parts.before)
-            self._await_group(group, self._value(tiles))
-            with fn.count("0", count) as k:
-                self._step(k, self._value(steps))
-                self._next(steps)
-            self._tell_group(group)
+        each = self.ex.value(self.k_loop.extent)
+        k_tiles, tiles = self._counter(), self._counter()
+        self._skip(k_tiles, fn.let(f"mul i64 {group}, {each}"))
+        with self._tile_loop(first, fn.let(f"mul i64 {blocks}, {groups}")) as count:
+            self._all(self.parts.prologue)
+            self._order_wait(group, self._value(tiles))
+            with fn.for_range("0", count) as k:
+                self._step(k, self._value(k_tiles))
+                self._next(k_tiles)
+            self._order_arrive(group)
             self._next(tiles)
-            self._settle(self.parts.product)
-            self._leave(RING, fn.let(f"add i32 {self._value(steps)}, -1"))
-            self._pass_by(steps, fn.let(f"mul i64 {each}, {groups - 1}"))
-            self._all(self.parts.after)
+            self._wgmma_wait(self.parts.product)
+            self._release_stage(OPERANDS, fn.let(f"add i32 {self._value(k_tiles)}, -1"))
+            self._skip(k_tiles, fn.let(f"mul i64 {each}, {groups - 1}"))
+            self._all(self.parts.epilogue)
 
-    def _own_number(self) -> str:
-        """Let threads be numbered within their group; the number of that."""
+    def _group_index(self) -> str:
+        """Number the threads within their consumer group; gives the index of the group."""
         fn, ex, threads = self.fn, self.ex, self.em.launch.threads
         number = ex.values[THREAD]
         ex.values[THREAD] = fn.let(f"urem i64 {number}, {threads}")
         ex.ranges[THREAD] = Interval(0, threads - 1)
         return fn.let(f"udiv i64 {number}, {threads}")
 
-    # Of each group, a place that counts the turns of the one before it.
+    # The order barriers: of each group, an mbarrier at which the group before it arrives.
 
-    def _further_counters(self) -> Iterable[tuple[str, int]]:
+    def _further_mbarriers(self) -> Iterable[tuple[str, int]]:
         warps = self.em.launch.threads // WARP
-        return [(self._turn_place(str(group)), warps) for group in range(self.em.launch.groups)]
+        return [
+            (self._order_index(str(group)), warps)
+            for group in range(self.em.launch.pingpong_groups)
+        ]
 
-    def _turn_place(self, group: str) -> str:
+    def _order_index(self, group: str) -> str:
         return self.fn.let(f"add i32 {group}, {2 * self.stages}")
 
-    def _await_group(self, group: str, tile: str) -> None:
-        """Wait for the group before; the first one has its first tile at once."""
+    def _order_wait(self, group: str, tile: str) -> None:
+        """Wait for the group before; the first group starts with its first tile."""
         fn = self.fn
-        if self.em.launch.groups == 1:
+        if self.em.launch.pingpong_groups == 1:
             return
         narrow = fn.let(f"trunc i64 {group} to i32")
         first = fn.let(f"zext i1 {fn.let(f'icmp eq i64 {group}, 0')} to i32")
-        odd = fn.let(f"and i32 {fn.let(f'add i32 {tile}, {first}')}, 1")
-        self.em.wait_at(f"ptr {self._place(self._turn_place(narrow))}", odd)
+        parity = fn.let(f"and i32 {fn.let(f'add i32 {tile}, {first}')}, 1")
+        self.em.mbarrier_wait(f"ptr {self._mbarrier(self._order_index(narrow))}", parity)
 
-    def _tell_group(self, group: str) -> None:
-        """Let the next group multiply."""
-        fn, groups = self.fn, self.em.launch.groups
+    def _order_arrive(self, group: str) -> None:
+        """Let the next group start its mainloop."""
+        fn, groups = self.fn, self.em.launch.pingpong_groups
         if groups == 1:
             return
         following = fn.let(f"urem i64 {fn.let(f'add i64 {group}, 1')}, {groups}")
         narrow = fn.let(f"trunc i64 {following} to i32")
-        self._arrive(self._turn_place(narrow))
+        self._arrive(self._order_index(narrow))
 
-    def _pass_by(self, steps: str, more: str) -> None:
-        narrow = self.fn.let(f"trunc i64 {more} to i32")
-        following = self.fn.let(f"add i32 {self._value(steps)}, {narrow}")
-        self.fn.emit(f"store i32 {following}, ptr {steps}, align 4")
+    def _skip(self, k_tiles: str, count: str) -> None:
+        narrow = self.fn.let(f"trunc i64 {count} to i32")
+        following = self.fn.let(f"add i32 {self._value(k_tiles)}, {narrow}")
+        self.fn.emit(f"store i32 {following}, ptr {k_tiles}, align 4")
 
     def _step(self, k: str, now: str, first: str = "0") -> None:
-        """A step is begun, and the one before it is through, unless it is the first."""
+        """Issue the product of a k-tile, and release the stage of the one before, if any."""
         tiles = products(self.parts.product)
 
         def ahead(s: Stmt) -> Stmt | None:
@@ -132,10 +131,10 @@ class ProductApart(Apart):
             return replace(s, intrinsic=begun_name(s.intrinsic, first=False))
 
         fn = self.fn
-        self._await(RING, False, now)
+        self._wait_stage(OPERANDS, False, now)
         self._bind(k)
-        self._room(RING, now)
+        self._select_stage(OPERANDS, now)
         with fn.scope():
             self.em.emit(rewrite_stmts(self.parts.product, ahead))
         before = fn.let(f"add i32 {now}, -1")
-        self._leave(RING, before, unless=fn.let(f"icmp eq i64 {k}, {first}"))
+        self._release_stage(OPERANDS, before, unless=fn.let(f"icmp eq i64 {k}, {first}"))

@@ -14,15 +14,15 @@ from tilewright.arith.simplify import simplify
 from tilewright.codegen.gpu.launches import Launch, TensorMap
 from tilewright.codegen.host.plan import (
     Action,
-    Carried,
-    Choose,
+    BufferRef,
+    CheckSizes,
+    Conditional,
+    CountedLoop,
+    ExecutionPlan,
     KernelCall,
-    Learn,
-    ModelCode,
-    Place,
-    Repeat,
-    Require,
-    Together,
+    LoopCarried,
+    ParallelCalls,
+    ReadSize,
 )
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import CodegenError
@@ -38,7 +38,7 @@ Data = dict[str, Any]
 # A multiprocessor divides its memory between cache and shared anew for a launch that wants another
 # part, once all that ran before is over. In a model with launches that take most of it as shared,
 # those that have no more blocks than this for each multiprocessor do without the cache instead.
-FEW_BLOCKS = 8
+CARVEOUT_BLOCKS_PER_SM = 8
 
 
 @node
@@ -55,10 +55,12 @@ class LaunchedKernel:
     boxes: Mapping[str, tuple[Shape, Shape]]
 
 
-def device_program(code: ModelCode, kernels: Sequence[LaunchedKernel], target: GpuTarget) -> Data:
+def device_program(
+    code: ExecutionPlan, kernels: Sequence[LaunchedKernel], target: GpuTarget
+) -> Data:
     """All that a run needs to know."""
     largest = max((x.shared for kernel in kernels for x in kernel.launches), default=0)
-    few = FEW_BLOCKS * target.sm_count if 2 * largest > target.shared_per_sm else 0
+    few = CARVEOUT_BLOCKS_PER_SM * target.sm_count if 2 * largest > target.shared_per_sm else 0
     return {
         "symbols": list(code.symbols),
         "late": list(code.late),
@@ -126,11 +128,11 @@ def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -
     return {
         "name": launch.name,
         "grid": formula(launch.grid),
-        "threads": launch.all_threads,
+        "threads": launch.block_threads,
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
-        "together": launch.together,
-        "early": target.has_pdl and launch.may_begin_early,
+        "together": launch.cooperative_launch,
+        "early": target.has_pdl and launch.allows_pdl,
         "keeps_shared": (as_int(launch.grid) or few + 1) <= few,
         "loop": launch.loop,
         "steps": formula(launch.steps),
@@ -156,40 +158,42 @@ def _actions(actions: Sequence[Action], steps: Iterator[int]) -> list[Data]:
     """
     found: list[Data] = []
     for a in actions:
-        found += (_action(x, steps) for x in (a.calls if isinstance(a, Together) else (a,)))
+        found += (_action(x, steps) for x in (a.calls if isinstance(a, ParallelCalls) else (a,)))
     return found
 
 
-def _action(action: KernelCall | Require | Choose | Learn | Repeat, steps: Iterator[int]) -> Data:
+def _action(
+    action: KernelCall | CheckSizes | Conditional | ReadSize | CountedLoop, steps: Iterator[int]
+) -> Data:
     match action:
         case KernelCall(kernel, buffers, sizes):
             places = [_place(p) for p in buffers]
             given = {"kernel": kernel, "buffers": places, "sizes": [formula(s) for s in sizes]}
             return {"do": "call", "step": next(steps), **given}
-        case Require(condition, status):
+        case CheckSizes(condition, status):
             return {"do": "require", "condition": formula(condition), "status": status}
-        case Learn(name, place, limit, status):
+        case ReadSize(name, place, limit, status):
             value = {"name": name, "limit": formula(limit), "status": status}
             return {"do": "learn", "place": _place(place), **value}
-        case Choose():
+        case Conditional():
             return _choose(action, steps)
-        case Repeat():
+        case CountedLoop():
             return _repeat(action, steps)
 
 
-def _choose(action: Choose, steps: Iterator[int]) -> Data:
+def _choose(action: Conditional, steps: Iterator[int]) -> Data:
     decides = action.condition
     return {
         "do": "choose",
         "condition": formula(decides) if isinstance(decides, Expr) else None,
-        "place": _place(decides) if isinstance(decides, Place) else None,
+        "place": _place(decides) if isinstance(decides, BufferRef) else None,
         "then": _actions(action.then, steps),
         "other": _actions(action.other, steps),
         "late": [[n, formula(one), formula(two)] for n, one, two in action.late],
     }
 
 
-def _repeat(action: Repeat, steps: Iterator[int]) -> Data:
+def _repeat(action: CountedLoop, steps: Iterator[int]) -> Data:
     return {
         "do": "repeat",
         "counter": action.counter,
@@ -202,7 +206,7 @@ def _repeat(action: Repeat, steps: Iterator[int]) -> Data:
     }
 
 
-def _carried(c: Carried) -> Data:
+def _carried(c: LoopCarried) -> Data:
     places = {"initial": c.initial, "result": c.result, "spare": c.spare}
     return {
         "read": c.read,
@@ -212,5 +216,5 @@ def _carried(c: Carried) -> Data:
     }
 
 
-def _place(place: Place) -> list[Formula]:
+def _place(place: BufferRef) -> list[Formula]:
     return [place.space, formula(place.offset), formula(place.start)]

@@ -1,19 +1,20 @@
-"""Blocks of threads of which some only copy: what all such kernels have.
+"""Warp-specialized kernels: a producer thread issues TMA copies, consumer warps compute.
 
-    for b in grid(320) {persistent=132} {      132 blocks, each for b, b + 132, ...:
-      for k in serial(n) {pipeline_stages=2, warp_specialized=1} {          one thread apart:
-        copy step k to K               →        copy to K, as soon as its room is free
-        S = A * K                             the others:
-      }                                         wait for the copy; S = A * K; say that room is free
+    for b in grid(320) {persistent=132} {     132 blocks, each for b, b + 132, ...:
+      for k in serial(n)                        producer: wait until the stage is empty,
+          {pipeline_stages=2,                     copy k-tile k to it
+           warp_specialized=1} {       →        consumers: wait until the stage is full,
+        copy k-tile k to K                        S = A * K, release the stage
+        S = A * K
+      }
     }
 
-Blocks are as many as run at once, and each goes through several iterations of the grid loop: while
-results are written, the next operands are copied. Places in shared memory count, for each ring of
-rooms and step, the copies that have come and the warps that are done with it; their numbers go on
-from turn to turn.
+The kernel is persistent: while the epilogue of one tile runs, the producer loads the next one. Each
+stage of a buffer has two mbarriers. `full` counts the bytes of the TMA copies, `empty` the consumer
+warps that have released it. Stages are counted on from tile to tile, and so is the parity.
 
-Threads that copy need few registers, and give theirs to the others. What these do with a step is
-told by `flash_attention.py` and `pingpong_gemm.py`.
+The producer warpgroup needs few registers and hands its own to the consumers (`setmaxnreg`).
+`flash_attention.py`, `pingpong_gemm.py` and `stream_k_gemm.py` have the consumers.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int, const
-from tilewright.codegen.gpu.allreduce import WARP, barrier
-from tilewright.codegen.gpu.mainloop import Ring, products
+from tilewright.codegen.gpu.barriers import WARP, barrier
+from tilewright.codegen.gpu.block_emitter import BlockEmitter
+from tilewright.codegen.gpu.mainloop import PipelineBuffers, products
 from tilewright.finalize.gpu.warp_specialize import MBARRIERS
 from tilewright.ir.loop.annotations import PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
@@ -36,82 +37,80 @@ from tilewright.ir.loop.walk import statements
 from tilewright.schedule.intrin.nvidia.tma import FENCE, INIT
 from tilewright.schedule.intrin.table import INTRINSICS
 
-if TYPE_CHECKING:
-    from tilewright.codegen.gpu.nvptx import LaunchEmitter
-
-# The number of blocks.
 BLOCKS = "llvm.nvvm.read.ptx.sreg.nctaid.x"
 BLOCK = "llvm.nvvm.read.ptx.sreg.ctaid.x"
-# Threads that multiply at once, and the registers of a multiprocessor; those come in eights, and a
-# thread has no more than so many.
-GROUP, REGISTERS, UNIT, MOST = 128, 65536, 8, 248
-# One thread of a warp says that it is done.
-LEAVE = (
+# Threads of a warpgroup; registers of an SM, the unit of `setmaxnreg`, and its limit for a thread.
+WARPGROUP, REGISTERS, REGISTER_UNIT, MAX_REGISTERS = 128, 65536, 8, 248
+# The first lane of a warp arrives at an mbarrier.
+MBARRIER_ARRIVE = (
     "{\\0A.reg .pred p;\\0Asetp.eq.u32 p, $1, 0;\\0A"
     "@p mbarrier.arrive.shared::cta.b64 _, [$0];\\0A}"
 )
 
 
-class Apart(ABC):
-    """Emits a launch whose blocks have such a loop.
+class WarpSpecializedKernel(ABC):
+    """Emits a launch with producer and consumer warps.
 
-    A thread that only copies keeps a `few` registers.
+    A producer thread keeps `producer_registers` registers.
     """
 
-    few = 24
+    producer_registers = 24
 
-    def __init__(self, emitter: LaunchEmitter, walk: For, rings: Sequence[Ring]) -> None:
+    def __init__(
+        self, emitter: BlockEmitter, k_loop: For, pipelines: Sequence[PipelineBuffers]
+    ) -> None:
         self.em = emitter
         self.fn = emitter.fn
         self.ex = emitter.expressions
-        self.walk = walk
-        self.rings = rings
-        self.stages = PIPELINE_STAGES.of(walk)
+        self.k_loop = k_loop
+        self.pipelines = pipelines
+        self.stages = PIPELINE_STAGES.of(k_loop)
 
     @abstractmethod
-    def _copy_all(self) -> None:
-        """What the thread does that copies."""
+    def _producer(self) -> None:
+        """Emit the copies, for one thread."""
 
     @abstractmethod
-    def _work(self) -> None:
-        """What the others do."""
+    def _consumer(self) -> None:
+        """Emit what the consumer warps compute."""
 
     def emit(self) -> None:
         """The whole kernel."""
         for _, s in statements(self.em.launch.body):
             if isinstance(s, Alloc):
                 self.em.allocate(s.buffer)
-        self.bases = {name: self.ex.pointers[name] for r in self.rings for name in r.buffers}
-        self._start_counters()
-        fn, threads = self.fn, self.em.launch.workers
-        work, copy, end = fn.label("work"), fn.label("copy"), fn.label("end")
+        self.bases = {name: self.ex.pointers[name] for p in self.pipelines for name in p.buffers}
+        self._init_mbarriers()
+        fn, threads = self.fn, self.em.launch.consumer_threads
+        consume, produce, end = fn.label("work"), fn.label("copy"), fn.label("end")
         number = self.ex.values[THREAD]
         main = fn.let(f"icmp ult i64 {number}, {threads}")
-        fn.emit(f"br i1 {main}, label %{work}, label %{copy}")
-        fn.start(copy)
-        self._asm(f"setmaxnreg.dec.sync.aligned.u32 {self.few};")
+        fn.emit(f"br i1 {main}, label %{consume}, label %{produce}")
+        fn.start(produce)
+        self._asm(f"setmaxnreg.dec.sync.aligned.u32 {self.producer_registers};")
         one = fn.label("one")
         first = fn.let(f"icmp eq i64 {number}, {threads}")
         fn.emit(f"br i1 {first}, label %{one}, label %{end}")
         fn.start(one)
         with fn.scope():
-            self._copy_all()
+            self._producer()
         fn.emit(f"br label %{end}")
-        fn.start(work)
+        fn.start(consume)
         self._asm(f"setmaxnreg.inc.sync.aligned.u32 {self._registers()};")
         self.ex.ranges[THREAD] = Interval(0, threads - 1)
         with fn.scope():
-            self._work()
+            self._consumer()
         fn.emit(f"br label %{end}")
         fn.start(end)
 
     def _registers(self) -> int:
-        """The registers of a thread that computes: what is left of those of all."""
-        working = self.em.launch.workers // GROUP
-        each = REGISTERS // (GROUP * (working + 1)) // UNIT * UNIT
-        return min(MOST, (each * (working + 1) - self.few) // working // UNIT * UNIT)
+        """The registers of a consumer thread: all that the producers leave."""
+        groups = self.em.launch.consumer_threads // WARPGROUP
+        each = REGISTERS // (WARPGROUP * (groups + 1)) // REGISTER_UNIT * REGISTER_UNIT
+        left = (each * (groups + 1) - self.producer_registers) // groups
+        return min(MAX_REGISTERS, left // REGISTER_UNIT * REGISTER_UNIT)
 
-    def _start_counters(self) -> None:
+    def _init_mbarriers(self) -> None:
         fn = self.fn
         fn.module.declare(INIT, "void (ptr addrspace(3), i32)")
         yes, done = fn.label("init"), fn.label("ready")
@@ -119,72 +118,73 @@ class Apart(ABC):
         fn.emit(f"br i1 {first}, label %{yes}, label %{done}")
         fn.start(yes)
         warps = self.em.launch.threads // WARP
-        for ring, about in enumerate(self.rings):
-            for free, count in enumerate((len(about.copies), warps)):
+        for pipeline, buffers in enumerate(self.pipelines):
+            for empty, count in enumerate((len(buffers.copies), warps)):
                 for stage in range(self.stages):
-                    self._start_counter(str((2 * ring + free) * self.stages + stage), count)
-        for place, count in self._further_counters():
-            self._start_counter(place, count)
+                    index = (2 * pipeline + empty) * self.stages + stage
+                    self._init_mbarrier(str(index), count)
+        for place, count in self._further_mbarriers():
+            self._init_mbarrier(place, count)
         fn.emit(FENCE)
         fn.emit(f"br label %{done}")
         fn.start(done)
         barrier(self.ex)
 
-    def _start_counter(self, index: str, count: int) -> None:
-        place = self._near(index)
-        self.fn.emit(f"call void @{INIT}(ptr addrspace(3) {place}, i32 {count})")
+    def _init_mbarrier(self, index: str, count: int) -> None:
+        mbarrier = self._shared_mbarrier(index)
+        self.fn.emit(f"call void @{INIT}(ptr addrspace(3) {mbarrier}, i32 {count})")
 
-    def _further_counters(self) -> Iterable[tuple[str, int]]:
-        """Places that count something else, and how far."""
+    def _further_mbarriers(self) -> Iterable[tuple[str, int]]:
+        """The indices of other mbarriers, with their arrival counts."""
         return ()
 
-    # Places that count: of each ring, whether a step is there, and whether its room is free.
+    # mbarriers: for each pipeline and stage, one for full and one for empty.
 
-    def _place(self, index: str) -> str:
+    def _mbarrier(self, index: str) -> str:
         base = self.ex.pointers[MBARRIERS]
         return self.fn.let(f"getelementptr i64, ptr {base}, i32 {index}", "p")
 
-    def _near(self, index: str) -> str:
-        return self.fn.let(f"addrspacecast ptr {self._place(index)} to ptr addrspace(3)", "n")
+    def _shared_mbarrier(self, index: str) -> str:
+        return self.fn.let(f"addrspacecast ptr {self._mbarrier(index)} to ptr addrspace(3)", "n")
 
-    def _index(self, ring: int, free: bool, step: str) -> str:
-        room = self.fn.let(f"urem i32 {step}, {self.stages}")
-        return self.fn.let(f"add i32 {room}, {(2 * ring + free) * self.stages}")
+    def _index(self, pipeline: int, empty: bool, k_tile: str) -> str:
+        stage = self.fn.let(f"urem i32 {k_tile}, {self.stages}")
+        return self.fn.let(f"add i32 {stage}, {(2 * pipeline + empty) * self.stages}")
 
-    def _await(self, ring: int, free: bool, step: str) -> None:
-        """Wait for what a step reads, or for its room, of which the first turn is free."""
+    def _wait_stage(self, pipeline: int, empty: bool, k_tile: str) -> None:
+        """Wait until the stage of a k-tile is full, or empty, as all stages are at first."""
         fn = self.fn
-        turn = fn.let(f"udiv i32 {step}, {self.stages}")
-        turn = fn.let(f"add i32 {turn}, {int(free)}")
-        odd = fn.let(f"and i32 {turn}, 1")
-        self.em.wait_at(f"ptr {self._place(self._index(ring, free, step))}", odd)
+        phase = fn.let(f"udiv i32 {k_tile}, {self.stages}")
+        phase = fn.let(f"add i32 {phase}, {int(empty)}")
+        parity = fn.let(f"and i32 {phase}, 1")
+        self.em.mbarrier_wait(f"ptr {self._mbarrier(self._index(pipeline, empty, k_tile))}", parity)
 
-    def _leave(self, ring: int, step: str, unless: str = "false") -> None:
-        """A warp does not need the room of a step any more, unless a condition holds."""
-        self._arrive(self._index(ring, True, step), unless)
+    def _release_stage(self, pipeline: int, k_tile: str, unless: str = "false") -> None:
+        """A consumer warp is done with the stage of a k-tile, unless a condition holds."""
+        self._arrive(self._index(pipeline, True, k_tile), unless)
 
     def _arrive(self, index: str, unless: str = "false") -> None:
-        """A place counts one more warp, unless a condition holds."""
+        """A warp arrives at an mbarrier, unless a condition holds."""
         fn = self.fn
         lane = fn.let(f"and i64 {self.ex.values[THREAD]}, {WARP - 1}")
         narrow = fn.let(f"trunc i64 {lane} to i32")
         who = fn.let(f"select i1 {unless}, i32 {WARP}, i32 {narrow}")
-        near = self._near(index)
-        self._asm(LEAVE, "l,r", f"ptr addrspace(3) {near}, i32 {who}")
+        mbarrier = self._shared_mbarrier(index)
+        self._asm(MBARRIER_ARRIVE, "l,r", f"ptr addrspace(3) {mbarrier}, i32 {who}")
 
-    def _room(self, ring: int, step: str) -> None:
-        """Let the buffers of a ring be the room of a step."""
+    def _select_stage(self, pipeline: int, k_tile: str) -> None:
+        """Let the names of a pipeline's buffers mean the stage of a k-tile."""
         fn = self.fn
-        room = fn.let(f"urem i32 {step}, {self.stages}")
-        for name in self.rings[ring].buffers:
-            far = fn.let(f"mul i32 {room}, {self.em.places[name][1] // self.stages}")
+        stage = fn.let(f"urem i32 {k_tile}, {self.stages}")
+        for name in self.pipelines[pipeline].buffers:
+            offset = fn.let(f"mul i32 {stage}, {self.em.places[name][1] // self.stages}")
             base = self.bases[name]
-            self.ex.pointers[name] = fn.let(f"getelementptr i8, ptr {base}, i32 {far}", "p")
+            self.ex.pointers[name] = fn.let(f"getelementptr i8, ptr {base}, i32 {offset}", "p")
 
-    # Turns.
+    # The loop over tiles.
 
     def _block(self) -> tuple[str, str]:
-        """The number of this block, and how many there are."""
+        """The index of this block, and the number of blocks."""
         numbers = []
         for name in (BLOCK, BLOCKS):
             self.fn.module.declare(name, "i32 ()")
@@ -192,29 +192,24 @@ class Apart(ABC):
         return numbers[0], numbers[1]
 
     @contextmanager
-    def _turns(self, first: str = "", apart: str = "") -> Iterator[str]:
-        """The iterations of the grid loop that a block, or some threads of it, have.
-
-        Gives how many steps of the walk each has.
-        """
+    def _tile_loop(self, first: str = "", step: str = "") -> Iterator[str]:
+        """The tiles of a block, or of one of its consumer groups; gives the number of k-tiles."""
         ex, launch = self.ex, self.em.launch
-        begin, step = (first, apart) if first else self._block()
+        begin, step = (first, step) if first else self._block()
         ex.begin_statement()
-        with self.fn.count(begin, ex.value(launch.turns), step) as turn:
-            ex.values[launch.number] = turn
-            extent = as_int(launch.turns)
-            ex.ranges[launch.number] = Interval(0, None if extent is None else extent - 1)
+        with self.fn.for_range(begin, ex.value(launch.tiles), step) as tile:
+            ex.values[launch.block_var] = tile
+            extent = as_int(launch.tiles)
+            ex.ranges[launch.block_var] = Interval(0, None if extent is None else extent - 1)
             ex.begin_statement()
-            yield ex.value(self.walk.extent)
+            yield ex.value(self.k_loop.extent)
 
-    def _bind(self, step: str) -> None:
-        self.em.bind(self.walk, step)
+    def _bind(self, k: str) -> None:
+        self.em.bind(self.k_loop, k)
 
-    # What is copied.
-
-    def _count(self) -> str:
-        """A number that a thread counts up: of steps, or turns, of all turns so far."""
-        place = self.fn.at_entry("alloca i32, align 4", "a")
+    def _counter(self) -> str:
+        """A counter of a thread: the k-tiles, or tiles, of all tiles so far."""
+        place = self.fn.entry_alloca("i32, align 4", "a")
         self.fn.emit(f"store i32 0, ptr {place}, align 4")
         return place
 
@@ -237,30 +232,28 @@ class Apart(ABC):
         fn.emit(f"br label %{no}")
         fn.start(no)
 
-    def _copy(self, ring: int, k: str, step: str) -> None:
-        """Have the tiles of a step copied as soon as there is room."""
-        place = Region(MBARRIERS, ((const(0), const(1)),))
+    def _copy(self, pipeline: int, k: str, k_tile: str) -> None:
+        """Start the TMA copies of a k-tile as soon as its stage is empty."""
+        mbarrier = Region(MBARRIERS, ((const(0), const(1)),))
         with self.fn.scope():
-            self._await(ring, True, step)
+            self._wait_stage(pipeline, True, k_tile)
             self._bind(k)
-            self._room(ring, step)
+            self._select_stage(pipeline, k_tile)
             base = self.ex.pointers[MBARRIERS]
-            self.ex.pointers[MBARRIERS] = self._place(self._index(ring, False, step))
-            for s in self.rings[ring].copies:
-                self.em.emit(replace(s, srcs=(*s.srcs, place)))
+            self.ex.pointers[MBARRIERS] = self._mbarrier(self._index(pipeline, False, k_tile))
+            for s in self.pipelines[pipeline].copies:
+                self.em.emit(replace(s, srcs=(*s.srcs, mbarrier)))
             self.ex.pointers[MBARRIERS] = base
-
-    # What is computed.
 
     def _all(self, stmts: Iterable[Stmt]) -> None:
         for s in stmts:
             with self.fn.scope():
                 self.em.emit(s)
 
-    def _settle(self, product: Stmt, left: int = 0) -> None:
-        """Wait for the sums of a product, not for so many begun after it."""
+    def _wgmma_wait(self, product: Stmt, pending: int = 0) -> None:
+        """Wait for the accumulators of a product; `pending` later ones may be in flight."""
         tile = products(product)[0]
-        name = INTRINSICS[tile.intrinsic].settle + (f"_{left}" if left else "")
+        name = INTRINSICS[tile.intrinsic].settle + (f"_{pending}" if pending else "")
         assert isinstance(product, For)
         waits = replace(product, body=Tile("copy", tile.dst, (tile.dst,), name))
         with self.fn.scope():

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from string import Template
 
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.passes.memory.plan_memory import RuntimePlacement
 
 
-def emit_placement(module: ModuleText, placement: RuntimePlacement) -> None:
+def emit_placement(module: ModuleBuilder, placement: RuntimePlacement) -> None:
     """Define `tw_place` for a placement."""
     count = len(placement.sizes)
     if placement.conflicts is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.codegen.llvm.builder import FunctionText
+from tilewright.codegen.llvm.builder import FunctionBuilder
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ EmitStep = Callable[[str, Sequence[str], Sequence[str]], str]
 
 
 def emit_repeat(
-    fn: FunctionText,
+    fn: FunctionBuilder,
     count: str,
     begin: str,
     known: bool,
@@ -78,7 +78,7 @@ def emit_repeat(
 
 
 def _first_buffers(
-    fn: FunctionText, count: str, known: bool, carried: Sequence[Buffers]
+    fn: FunctionBuilder, count: str, known: bool, carried: Sequence[Buffers]
 ) -> list[str]:
     """Where the first step writes: into the result, if an even number of steps follow."""
     if not carried or not known:
@@ -87,7 +87,7 @@ def _first_buffers(
     return [fn.let(f"select i1 {odd}, ptr {b.result}, ptr {b.spare}") for b in carried]
 
 
-def _bring_home(fn: FunctionText, b: Buffers, last: str) -> None:
+def _bring_home(fn: FunctionBuilder, b: Buffers, last: str) -> None:
     """Copy a value that ended elsewhere to where its result belongs."""
     fn.module.declare("memcpy", "ptr (ptr, ptr, i64)")
     away, home = fn.label("away"), fn.label("home")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.codegen.llvm.builder import FunctionText
+from tilewright.codegen.llvm.builder import FunctionBuilder
 
 # A call: the kernel, and its arguments as LLVM types and registers.
 Call = tuple[str, Sequence[tuple[str, str]]]
@@ -41,11 +41,11 @@ leave:
 """
 
 
-def emit_region(fn: FunctionText, calls: Sequence[Call], number: int, clock: str) -> None:
+def emit_region(fn: FunctionBuilder, calls: Sequence[Call], number: int, clock: str) -> None:
     """Run calls side by side; timed, as numbers of `%ns` from `number` on, one after the other."""
     name = f"tw_region.{fn.label('r')}"
     count = sum(len(arguments) for _, arguments in calls)
-    context = fn.at_entry(f"alloca [{max(count, 1)} x i64], align 8", "ctx")
+    context = fn.entry_alloca(f"[{max(count, 1)} x i64], align 8", "ctx")
     values = (value for _, arguments in calls for value in arguments)
     for index, (kind, register) in enumerate(values):
         slot = fn.let(f"getelementptr inbounds i64, ptr {context}, i64 {index}")

@@ -5,8 +5,8 @@
     i64  tw_arena_size(ptr dims)
     void tw_output_shapes(ptr dims, ptr shapes) all output dimensions, one after another
 
-`dims` holds the value of every symbolic size, in the order of `ModelCode.symbols`, and then room
-for the late sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
+`dims` holds the value of every symbolic size, in the order of `ExecutionPlan.symbols`, and then the
+data-dependent sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
 such sizes; `ns` may be null. A status other than 0 is the number of the check that failed.
 """
 
@@ -21,7 +21,7 @@ from tilewright.codegen.host.arena_layout import emit_placement
 from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
 from tilewright.codegen.host.clock import NOTE_IR
 from tilewright.codegen.host.parallel_calls import emit_region
-from tilewright.codegen.llvm.builder import FunctionText, ModuleText
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
@@ -37,10 +37,10 @@ MAIN_PARAMS = (
 
 
 @node
-class Place:
+class BufferRef:
     """Where an argument lives: `space` is input, output, arena, weights or carried.
 
-    `offset` is the number of the input, output or carried buffer (see `Carried`), or the byte
+    `offset` is the number of the input, output or carried buffer (see `LoopCarried`), or the byte
     offset into the arena or weights.
     What lies inside another value begins `start` bytes behind that.
     """
@@ -55,19 +55,19 @@ class KernelCall:
     """One step of the model: a kernel, its buffers and the sizes it is given."""
 
     kernel: str
-    buffers: tuple[Place, ...]
+    buffers: tuple[BufferRef, ...]
     sizes: tuple[Expr, ...]
 
 
 @node
-class Together:
+class ParallelCalls:
     """Kernel calls of which none needs another: they run side by side."""
 
     calls: tuple[KernelCall, ...]
 
 
 @node
-class Require:
+class CheckSizes:
     """The run ends with `status` unless the condition holds."""
 
     condition: Expr
@@ -75,33 +75,33 @@ class Require:
 
 
 @node
-class Choose:
+class Conditional:
     """One of two lists of actions, by an expression over sizes or a truth value in memory.
 
     `late` are sizes that are known from there on: a name, and what it is after either list.
     """
 
-    condition: Expr | Place
+    condition: Expr | BufferRef
     then: tuple[Action, ...]
     other: tuple[Action, ...]
     late: tuple[tuple[str, Expr, Expr], ...] = ()
 
 
 @node
-class Learn:
+class ReadSize:
     """A number in memory is from there on the value of a size.
 
     The run ends with `status` if it is negative or beyond the limit, for which memory is planned.
     """
 
     name: str
-    place: Place
+    place: BufferRef
     limit: Expr
     status: int
 
 
 @node
-class Carried:
+class LoopCarried:
     """A value that a loop carries from step to step, in one of two buffers.
 
     A step reads it at the place `carried` of number `read`, and writes it at that of `written`.
@@ -109,14 +109,14 @@ class Carried:
 
     read: int
     written: int
-    initial: Place
-    result: Place
-    spare: Place
+    initial: BufferRef
+    result: BufferRef
+    spare: BufferRef
     size: Expr
 
 
 @node
-class Repeat:
+class CountedLoop:
     """Actions that are run `count` times at most, while `counter` is 0, 1, ...
 
     They are not run at all if the truth value at `begin` is false, and not again if that at `going`
@@ -126,17 +126,17 @@ class Repeat:
     counter: str
     count: Expr
     actions: tuple[Action, ...]
-    carried: tuple[Carried, ...] = ()
-    begin: Place | None = None
-    going: Place | None = None
+    carried: tuple[LoopCarried, ...] = ()
+    begin: BufferRef | None = None
+    going: BufferRef | None = None
     late: str = ""
 
 
-Action = KernelCall | Together | Require | Choose | Learn | Repeat
+Action = KernelCall | ParallelCalls | CheckSizes | Conditional | ReadSize | CountedLoop
 
 
 @node
-class ModelCode:
+class ExecutionPlan:
     """Everything the entry points are made of.
 
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
@@ -158,9 +158,9 @@ class ModelCode:
         return tuple(_kernel_calls(self.actions))
 
 
-def emit_model(code: ModelCode) -> str:
+def emit_model(code: ExecutionPlan) -> str:
     """The LLVM module with the entry points; kernels are declared, not defined."""
-    module = ModuleText()
+    module = ModuleBuilder()
     for call in code.calls:
         params = ", ".join(["ptr"] * len(call.buffers) + ["i64"] * len(call.sizes))
         module.declare(call.kernel, f"void ({params})")
@@ -176,19 +176,19 @@ def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
     for action in actions:
         if isinstance(action, KernelCall):
             yield action
-        elif isinstance(action, Together):
+        elif isinstance(action, ParallelCalls):
             yield from action.calls
-        elif isinstance(action, Choose):
+        elif isinstance(action, Conditional):
             yield from _kernel_calls((*action.then, *action.other))
-        elif isinstance(action, Repeat):
+        elif isinstance(action, CountedLoop):
             yield from _kernel_calls(action.actions)
 
 
 def _start(
-    module: ModuleText, name: str, params: Sequence[tuple[str, str]], symbols: Sequence[str]
+    module: ModuleBuilder, name: str, params: Sequence[tuple[str, str]], symbols: Sequence[str]
 ) -> ExprEmitter:
     """A function that begins by reading the symbolic sizes."""
-    fn = FunctionText(module, name, params)
+    fn = FunctionBuilder(module, name, params)
     values = {}
     for index, symbol in enumerate(symbols):
         slot = fn.let(f"getelementptr inbounds i64, ptr %dims, i64 {index}")
@@ -208,7 +208,7 @@ define i32 @tw_main(ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weigh
 """
 
 
-def _emit_main(module: ModuleText, code: ModelCode) -> None:
+def _emit_main(module: ModuleBuilder, code: ExecutionPlan) -> None:
     module.declare("tw_now", "i64 ()")
     module.include("tw_main", _UNPROFILED)
     module.include("tw_note", NOTE_IR)
@@ -222,11 +222,11 @@ def _emit_main(module: ModuleText, code: ModelCode) -> None:
 class _Main:
     """Emits actions in order; the kernel calls of branches count on, so that each has a number."""
 
-    def __init__(self, em: ExprEmitter, code: ModelCode) -> None:
+    def __init__(self, em: ExprEmitter, code: ExecutionPlan) -> None:
         self.em = em
         self.fn = em.fn
         self.late = {name: len(code.symbols) + i for i, name in enumerate(code.late)}
-        self.clock = self.fn.at_entry("alloca i64, align 8", "clock")
+        self.clock = self.fn.entry_alloca("i64, align 8", "clock")
         self.number = 0
         self.carried: dict[int, str] = {}
         self._note(-1)
@@ -236,13 +236,13 @@ class _Main:
         for action in actions:
             if isinstance(action, KernelCall):
                 self._call(action)
-            elif isinstance(action, Together):
+            elif isinstance(action, ParallelCalls):
                 self._together(action)
-            elif isinstance(action, Require):
+            elif isinstance(action, CheckSizes):
                 self._require(self.em.value(action.condition), action.status)
-            elif isinstance(action, Learn):
+            elif isinstance(action, ReadSize):
                 self._learn(action)
-            elif isinstance(action, Repeat):
+            elif isinstance(action, CountedLoop):
                 self._repeat(action)
             else:
                 self._choose(action)
@@ -259,7 +259,7 @@ class _Main:
         pointers = [("ptr", self._address(place)) for place in call.buffers]
         return [*pointers, *(("i64", self.em.value(s)) for s in call.sizes)]
 
-    def _together(self, action: Together) -> None:
+    def _together(self, action: ParallelCalls) -> None:
         calls = [(call.kernel, self._arguments(call)) for call in action.calls]
         emit_region(self.fn, calls, self.number, self.clock)
         self.number += len(calls)
@@ -275,14 +275,14 @@ class _Main:
         self.fn.emit(f"ret i32 {status}")
         self.fn.start(fine)
 
-    def _learn(self, action: Learn) -> None:
+    def _learn(self, action: ReadSize) -> None:
         size = self.fn.let(f"load i64, ptr {self._address(action.place)}, align 8", "late")
         limit = self.em.value(action.limit)
         # a negative number is a large one without its sign
         self._require(self.fn.let(f"icmp ule i64 {size}, {limit}"), action.status)
         self._define_late(action.name, size)
 
-    def _choose(self, action: Choose) -> None:
+    def _choose(self, action: Conditional) -> None:
         then, other, after = (self.fn.label(word) for word in ("then", "else", "after"))
         self.fn.emit(f"br i1 {self._truth(action.condition)}, label %{then}, label %{other}")
         ends: list[tuple[str, list[str]]] = []
@@ -305,7 +305,7 @@ class _Main:
         for (name, _, _), value in zip(action.late, merged, strict=True):
             self._define_late(name, value)
 
-    def _repeat(self, action: Repeat) -> None:
+    def _repeat(self, action: CountedLoop) -> None:
         buffers = [self._buffers(c) for c in action.carried]
 
         def step(number: str, reads: Sequence[str], writes: Sequence[str]) -> str:
@@ -322,11 +322,11 @@ class _Main:
         if action.late:
             self._define_late(action.late, steps)
 
-    def _buffers(self, c: Carried) -> Buffers:
+    def _buffers(self, c: LoopCarried) -> Buffers:
         initial, result, spare = (self._address(place) for place in (c.initial, c.result, c.spare))
         return Buffers(initial, result, spare, self.em.value(c.size))
 
-    def _address(self, place: Place) -> str:
+    def _address(self, place: BufferRef) -> str:
         """The register with the address of a place."""
         em = self.em
         if place.space in ("arena", "weights"):
@@ -339,7 +339,7 @@ class _Main:
             first = em.fn.let(f"load ptr, ptr {em.fn.let(slot)}, align 8", "p")
         return first if place.start is const(0) else _advanced(em, first, place.start)
 
-    def _truth(self, condition: Expr | Place) -> str:
+    def _truth(self, condition: Expr | BufferRef) -> str:
         if isinstance(condition, Expr):
             return self.em.value(condition)
         byte = self.fn.let(f"load i8, ptr {self._address(condition)}, align 1")
@@ -354,8 +354,8 @@ class _Main:
 def _place(em: ExprEmitter, placement: RuntimePlacement) -> str:
     """Lay out the arena for this run's sizes; gives the register with its total size."""
     count = len(placement.sizes)
-    sizes = em.fn.at_entry(f"alloca [{count} x i64], align 8", "sizes")
-    offsets = em.fn.at_entry(f"alloca [{count} x i64], align 8", "offsets")
+    sizes = em.fn.entry_alloca(f"[{count} x i64], align 8", "sizes")
+    offsets = em.fn.entry_alloca(f"[{count} x i64], align 8", "offsets")
     for index, size in enumerate(placement.sizes):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr {sizes}, i64 {index}")
         em.fn.emit(f"store i64 {em.value(size)}, ptr {slot}, align 8")
@@ -373,13 +373,13 @@ def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:
     return em.fn.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {bytes_}", "p")
 
 
-def _emit_arena_size(module: ModuleText, code: ModelCode) -> None:
+def _emit_arena_size(module: ModuleBuilder, code: ExecutionPlan) -> None:
     em = _start(module, "tw_arena_size", [("%dims", "ptr")], code.symbols)
     size = str(code.arena_size) if code.placement is None else _place(em, code.placement)
     em.fn.finish("nounwind", f"i64 {size}")
 
 
-def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
+def _emit_output_shapes(module: ModuleBuilder, code: ExecutionPlan) -> None:
     params = [("%dims", "ptr"), ("%shapes", "ptr")]
     em = _start(module, "tw_output_shapes", params, (*code.symbols, *code.late))
     dims = [d for shape in code.output_shapes for d in shape]
@@ -390,6 +390,6 @@ def _emit_output_shapes(module: ModuleText, code: ModelCode) -> None:
     em.fn.finish("nounwind")
 
 
-def place(space: str, offset: Expr | int) -> Place:
+def place(space: str, offset: Expr | int) -> BufferRef:
     """A place with the offset promoted to an expression."""
-    return Place(space, offset if isinstance(offset, Expr) else const(offset))
+    return BufferRef(space, offset if isinstance(offset, Expr) else const(offset))

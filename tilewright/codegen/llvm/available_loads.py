@@ -23,10 +23,10 @@ class Reads(IntEnum):
 
     NOTHING = 0
     SHARED = 1
-    OWN = 2
+    STACK = 2
 
 
-class KnownLoads:
+class AvailableLoads:
     """Registers that hold what was loaded; `own` are the buffers on the stack."""
 
     def __init__(self, own: Collection[str]) -> None:
@@ -44,7 +44,7 @@ class KnownLoads:
         if found is None:
             found = max(map(self.reads, operands(e)), default=Reads.NOTHING)
             if isinstance(e, Load):
-                found = max(found, Reads.OWN if e.buffer in self.own else Reads.SHARED)
+                found = max(found, Reads.STACK if e.buffer in self.own else Reads.SHARED)
             self._reads[e] = found
         return found
 

@@ -11,7 +11,7 @@ from tilewright.arith.expr import Expr
 BLOCK_LENGTH = 64
 
 
-class ModuleText:
+class ModuleBuilder:
     """Collects function definitions, and declarations each once.
 
     `native_bf16` names the architecture whose own instruction rounds f32 to bf16; "" for none.
@@ -50,14 +50,14 @@ class ModuleText:
         return "\n\n".join(["\n".join(self.declarations.values()), *self.definitions]) + "\n"
 
 
-class FunctionText:
+class FunctionBuilder:
     """Lines of one function body.
 
     `known` remembers the registers of expressions already computed, innermost scope last; an entry
     is valid in its basic block and those nested in it, which `scope` keeps track of.
     """
 
-    def __init__(self, module: ModuleText, name: str, params: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, module: ModuleBuilder, name: str, params: Sequence[tuple[str, str]]) -> None:
         self.module = module
         self.name = name
         self.params = params
@@ -89,10 +89,10 @@ class FunctionText:
         self.emit(f"{name} = {instruction}")
         return name
 
-    def at_entry(self, instruction: str, hint: str) -> str:
-        """Append an instruction to the entry block, where stack allocations belong."""
+    def entry_alloca(self, what: str, hint: str) -> str:
+        """Allocate on the stack, in the entry block: `entry_alloca("i32, align 4", "a")`."""
         name = self.fresh(hint)
-        self.entry.append(f"  {name} = {instruction}")
+        self.entry.append(f"  {name} = alloca {what}")
         return name
 
     def surround(self, name: str) -> None:
@@ -127,7 +127,7 @@ class FunctionText:
         self.known.pop()
 
     @contextmanager
-    def count(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
+    def for_range(self, begin: str, end: str, step: str = "1") -> Iterator[str]:
         """A loop, tested at the top, so that an empty range runs nothing.
 
         What is emitted meanwhile is its body; gives the number of the iteration.

@@ -8,20 +8,16 @@ ones, as NumPy does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type
 from tilewright.core.dtypes import BOOL, C64, F32, F64, DType
 from tilewright.core.errors import CodegenError
-
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
 
 _PART = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
 def emit_complex_comparison(
-    em: ExprEmitter, op: str, dtype: DType, lanes: int, a: str, b: str
+    em: ValueEmitter, op: str, dtype: DType, lanes: int, a: str, b: str
 ) -> str:
     """The flags of `a op b`; any other operator than a comparison is refused."""
     if op not in _PART:
@@ -39,7 +35,7 @@ def emit_complex_comparison(
     return let(f"or {flags} {last}, {let(f'fcmp olt {kind} {are}, {bre}')}")
 
 
-def _parts(em: ExprEmitter, dtype: DType, real: DType, lanes: int, value: str) -> tuple[str, str]:
+def _parts(em: ValueEmitter, dtype: DType, real: DType, lanes: int, value: str) -> tuple[str, str]:
     """The real and the imaginary parts."""
     both = register_type(real, 2 * lanes)
     pairs = em.fn.let(f"bitcast {register_type(dtype, lanes)} {value} to {both}")

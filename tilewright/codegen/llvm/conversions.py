@@ -8,29 +8,25 @@ f32 *rounded to odd*, so that the second rounding is the only one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tilewright.arith.dtype_limits import highest, lowest
 from tilewright.arith.expr import Cast
 from tilewright.codegen.llvm.complex import emit_complex_comparison
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.minifloats import narrow, widen
 from tilewright.codegen.llvm.types import bfloat_type, intrinsic_suffix, register_type, splat
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, F64, I32, U32, DType
 from tilewright.core.errors import CodegenError
 
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
-
 # Elements that the instruction of x86 narrows to bf16.
 X86_NARROWED = 16
 
 
-def emit_cast(em: ExprEmitter, e: Cast) -> str:
+def emit_cast(em: ValueEmitter, e: Cast) -> str:
     """The register that holds the converted value."""
     return convert(em, em.value(e.a), e.a.dtype, e.dtype, e.lanes)
 
 
-def convert(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+def convert(em: ValueEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
     """A value of `source` as one of `target`."""
     middle = _by_way_of(source, target)
     if middle is not None:
@@ -64,7 +60,7 @@ def _by_way_of(source: DType, target: DType) -> DType | None:
     return None
 
 
-def _truth(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
+def _truth(em: ValueEmitter, a: str, source: DType, lanes: int) -> str:
     zero = splat(0, source, lanes)
     if source.kind == "complex":
         return emit_complex_comparison(em, "ne", source, lanes, a, zero)
@@ -72,15 +68,15 @@ def _truth(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
     return em.fn.let(f"{compare} {register_type(source, lanes)} {a}, {zero}")
 
 
-def _widen(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
+def _widen(em: ValueEmitter, a: str, source: DType, lanes: int) -> str:
     return _widen_bf16(em, a, lanes) if source == BF16 else widen(em, a, source, lanes)
 
 
-def _narrow(em: ExprEmitter, a: str, target: DType, lanes: int) -> str:
+def _narrow(em: ValueEmitter, a: str, target: DType, lanes: int) -> str:
     return _narrow_bf16(em, a, lanes) if target == BF16 else narrow(em, a, target, lanes)
 
 
-def _saturate(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+def _saturate(em: ValueEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
     if target.is_small:
         # Machines have no such conversion: what LLVM makes of it is seldom used, so not relied on.
         wide = _saturate(em, a, source, I32, lanes)
@@ -95,7 +91,7 @@ def _saturate(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int)
     return em.fn.let(f"call {new} @{name}({old} {a})")
 
 
-def _convert_at_once(em: ExprEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
+def _convert_at_once(em: ValueEmitter, a: str, source: DType, target: DType, lanes: int) -> str:
     opcode = _opcode(source, target)
     if opcode is None:
         return a
@@ -118,14 +114,14 @@ def _opcode(source: DType, target: DType) -> str | None:
     return "sext" if source.kind == "int" else "zext"
 
 
-def _widen_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
+def _widen_bf16(em: ValueEmitter, a: str, lanes: int) -> str:
     """The bits of a bf16 are the upper half of those of the equal f32."""
     let, half, word = em.fn.let, register_type(BF16, lanes), register_type(U32, lanes)
     upper = let(f"shl {word} {let(f'zext {half} {a} to {word}')}, {splat(16, U32, lanes)}")
     return let(f"bitcast {word} {upper} to {register_type(F32, lanes)}")
 
 
-def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
+def _narrow_bf16(em: ValueEmitter, a: str, lanes: int) -> str:
     """Round to the nearest, ties to even, by an addition to the bits; a NaN stays one."""
     native = em.fn.module.native_bf16
     if native == "x86_64" and lanes % X86_NARROWED == 0:
@@ -146,12 +142,12 @@ def _narrow_bf16(em: ExprEmitter, a: str, lanes: int) -> str:
     return let(f"trunc {word} {chosen} to {half}")
 
 
-def bfloat_bits(em: ExprEmitter, a: str, lanes: int) -> str:
+def bfloat_bits(em: ValueEmitter, a: str, lanes: int) -> str:
     """What an instruction gave as a value of bf16."""
     return em.fn.let(f"bitcast {bfloat_type(lanes)} {a} to {register_type(BF16, lanes)}")
 
 
-def _narrow_x86(em: ExprEmitter, a: str, lanes: int) -> str:
+def _narrow_x86(em: ValueEmitter, a: str, lanes: int) -> str:
     """By the instruction itself: LLVM dies of its own conversion of a vector that is part zero."""
     if lanes == X86_NARROWED:
         name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * lanes}"
@@ -170,7 +166,7 @@ def _narrow_x86(em: ExprEmitter, a: str, lanes: int) -> str:
     return em.fn.let(f"shufflevector {kind} {low}, {kind} {high}, <{lanes} x i32> <{picks}>")
 
 
-def _slice(em: ExprEmitter, a: str, dtype: DType, lanes: int, start: int, count: int) -> str:
+def _slice(em: ValueEmitter, a: str, dtype: DType, lanes: int, start: int, count: int) -> str:
     """`count` elements of a vector; those beyond its end are not defined."""
     places = range(start, start + count)
     picks = ", ".join(f"i32 {i}" if i < lanes else "i32 poison" for i in places)
@@ -178,7 +174,7 @@ def _slice(em: ExprEmitter, a: str, dtype: DType, lanes: int, start: int, count:
     return em.fn.let(f"shufflevector {kind} {a}, {kind} poison, <{count} x i32> <{picks}>")
 
 
-def _round_to_odd(em: ExprEmitter, a: str, lanes: int) -> str:
+def _round_to_odd(em: ValueEmitter, a: str, lanes: int) -> str:
     """An f64 as f32, truncated with the last bit set where that loses something."""
     let, word = em.fn.let, register_type(U32, lanes)
     single, double = register_type(F32, lanes), register_type(F64, lanes)

@@ -7,12 +7,9 @@ smaller floats is done in f32 and rounded, each operation for itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from math import gcd
-from typing import Any, TypeGuard
+from collections.abc import Callable
+from typing import Any
 
-from tilewright.arith.affine import to_affine
-from tilewright.arith.bounds import Interval, bound
 from tilewright.arith.expr import (
     Binary,
     Bitcast,
@@ -28,18 +25,14 @@ from tilewright.arith.expr import (
     cast,
 )
 from tilewright.arith.vector import Lane, Ramp, Shuffle
-from tilewright.codegen.llvm.available_loads import KnownLoads, Reads
-from tilewright.codegen.llvm.builder import FunctionText
 from tilewright.codegen.llvm.complex import emit_complex_comparison
 from tilewright.codegen.llvm.conversions import bfloat_bits, emit_cast
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.integers import emit_division, emit_shift
 from tilewright.codegen.llvm.loads_stores import emit_load
 from tilewright.codegen.llvm.types import (
     bfloat_type,
     intrinsic_suffix,
-    is_widened,
-    literal,
-    memory_type,
     register_type,
     splat,
 )
@@ -64,157 +57,22 @@ INTRINSIC_CALLS = {
     "fma": "fma",
     "copysign": "copysign",
     "exp2": "exp2",
-    "exp2_share": "exp2",
+    "exp2_ftz": "exp2",
 }
 # Those of which less than all digits are wanted: GPUs have an instruction.
-APPROXIMATE = ("exp2", "exp2_share")
+APPROXIMATE = ("exp2", "exp2_ftz")
 # Functions of one f32 that an architecture has an instruction of its own for.
-NATIVE_CALLS = {("nvptx64", "exp2_share"): "llvm.nvvm.ex2.approx.ftz.f"}
+NATIVE_CALLS = {("nvptx64", "exp2_ftz"): "llvm.nvvm.ex2.approx.ftz.f"}
 
 
-def divisor(index: Expr) -> int:
-    """What an index is surely a multiple of; 0 where it is 0."""
-    form = to_affine(index)
-    parts = [form.constant]
-    for atom, factor in form.coeffs.items():
-        both = (divisor(atom.a), divisor(atom.b)) if _is_xor(atom) else (1,)
-        # Bits that both sides lack, the result lacks as well.
-        parts.append(factor * min((n & -n for n in both if n), default=0))
-    return gcd(*parts)
+class ExprEmitter(ValueEmitter):
+    """Emits expressions into a function, node by node."""
+
+    def _emit(self, e: Expr) -> str:
+        return _EMIT[type(e)](self, e)
 
 
-def _is_xor(e: Expr) -> TypeGuard[Binary]:
-    return isinstance(e, Binary) and e.op == "xor"
-
-
-class ExprEmitter:
-    """Emits expressions into a function.
-
-    `values` maps variable names to registers, `pointers` buffer names to base pointers, `ranges`
-    variable names to their bounds (used to choose unsigned division); `own` are the buffers on the
-    kernel's stack.
-    """
-
-    def __init__(
-        self,
-        fn: FunctionText,
-        values: dict[str, str],
-        pointers: dict[str, str],
-        own: Collection[str] = (),
-    ) -> None:
-        self.fn = fn
-        self.values = values
-        self.pointers = pointers
-        self.ranges: dict[str, Interval] = {}
-        # The buffers that are known to begin at a multiple of so many bytes.
-        self.alignments: dict[str, int] = {}
-        # The buffers that LLVM must not put into registers.
-        self.volatile: set[str] = set()
-        self.loads = KnownLoads(own)
-        self._block = fn.block
-
-    def begin_statement(self) -> None:
-        """Forget what was loaded in another basic block, or only for the statement before."""
-        self.loads.begin_statement()
-        if self.fn.block != self._block:
-            self._block = self.fn.block
-            self.loads.forget()
-
-    def value(self, e: Expr) -> str:
-        """The register (or literal) that holds `e`."""
-        if isinstance(e, Const):
-            return literal(e.value, e.dtype)
-        pure = self.is_pure(e)
-        found = self.fn.lookup(e) if pure else self.loads.find(e)
-        if found is None:
-            found = _EMIT[type(e)](self, e)
-            if pure:
-                self.fn.known[-1][e] = found
-            else:
-                self.loads.keep(e, found)
-        return found
-
-    def vector(self, e: Expr, lanes: int) -> str:
-        """`e` as a vector of `lanes`, broadcast if it is a scalar."""
-        if lanes == 1 or e.lanes == lanes:
-            return self.value(e)
-        if isinstance(e, Const):
-            return splat(e.value, e.dtype, lanes)
-        key = Broadcast(e, lanes)
-        return self.value(key)
-
-    def intrinsic(
-        self, name: str, dtype: DType, lanes: int, args: list[str], flags: str = ""
-    ) -> str:
-        """Call an LLVM intrinsic whose operands and result have one type."""
-        kind = register_type(dtype, lanes)
-        full = f"llvm.{name}.{intrinsic_suffix(dtype, lanes)}"
-        self.fn.module.declare(full, f"{kind} ({', '.join([kind] * len(args))})")
-        given = ", ".join(f"{kind} {a}" for a in args)
-        return self.fn.let(f"call {flags}{kind} @{full}({given})")
-
-    def element_pointer(self, buffer: str, dtype: DType, index: Expr) -> str:
-        """The address of one element."""
-        # A name for the address as an expression: it is the same wherever the index is.
-        place = Load(buffer, (index,), dtype)
-        pure = self.is_pure(index)
-        found = self.fn.lookup(place) if pure else None
-        if found is None:
-            found = self.fn.let(
-                f"getelementptr inbounds {memory_type(dtype)}, ptr {self.pointers[buffer]}, "
-                f"i64 {self.value(index)}",
-                "p",
-            )
-            if pure:
-                self.fn.known[-1][place] = found
-        return found
-
-    def alignment(self, buffer: str, dtype: DType, index: Expr) -> int:
-        """The bytes of which the address of an element is surely a multiple."""
-        begin = self.alignments.get(buffer)
-        if begin is None:
-            return dtype.alignment
-        apart = divisor(index) * dtype.bytes
-        return max(dtype.alignment, min(begin, apart & -apart or begin))
-
-    def to_register(self, memory: str, dtype: DType, lanes: int) -> str:
-        """A value as loaded from memory, in its register type."""
-        if not is_widened(dtype):
-            return memory
-        return self.fn.let(
-            f"trunc {memory_type(dtype, lanes)} {memory} to {register_type(dtype, lanes)}"
-        )
-
-    def to_memory(self, value: str, dtype: DType, lanes: int) -> str:
-        """A value in the type it has in memory."""
-        if not is_widened(dtype):
-            return value
-        return self.fn.let(
-            f"zext {register_type(dtype, lanes)} {value} to {memory_type(dtype, lanes)}"
-        )
-
-    def lane(self, vector: str, kind: str, lane: int) -> str:
-        """One element of a vector."""
-        return self.fn.let(f"extractelement {kind} {vector}, i64 {lane}")
-
-    def nonnegative(self, e: Expr) -> bool:
-        """Whether `e` is known never to be negative."""
-        return self._at_least(e, 0)
-
-    def positive(self, e: Expr) -> bool:
-        """Whether `e` is known always to be greater than zero."""
-        return self._at_least(e, 1)
-
-    def _at_least(self, e: Expr, least: int) -> bool:
-        low = bound(e, self.ranges).lo
-        return low is not None and low >= least
-
-    def is_pure(self, e: Expr) -> bool:
-        """Whether `e` reads no memory."""
-        return self.loads.reads(e) == Reads.NOTHING
-
-
-def _binary(em: ExprEmitter, e: Binary) -> str:
+def _binary(em: ValueEmitter, e: Binary) -> str:
     lanes, dtype = e.lanes, e.a.dtype
     if dtype == BF16 and em.fn.module.native_bf16 == "nvptx64" and e.op in GPU_BF16:
         return _bf16_operation(em, e)
@@ -233,7 +91,7 @@ def _binary(em: ExprEmitter, e: Binary) -> str:
     return _integer_operation(em, e, kind, a, b)
 
 
-def _bf16_operation(em: ExprEmitter, e: Binary) -> str:
+def _bf16_operation(em: ValueEmitter, e: Binary) -> str:
     """By an instruction for bf16 itself."""
     kind, bits = bfloat_type(e.lanes), register_type(BF16, e.lanes)
     operands = (em.vector(x, e.lanes) for x in (e.a, e.b))
@@ -247,14 +105,14 @@ def _bf16_operation(em: ExprEmitter, e: Binary) -> str:
     return bfloat_bits(em, found, e.lanes)
 
 
-def _float_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
+def _float_operation(em: ValueEmitter, e: Binary, kind: str, a: str, b: str) -> str:
     if e.op not in FLOAT_OPS:
         raise CodegenError("codegen.operator", f"no instruction for {e.op} on {e.dtype}")
     flag = "contract " if e.op in ("add", "sub", "mul") else ""
     return em.fn.let(f"{FLOAT_OPS[e.op]} {flag}{kind} {a}, {b}")
 
 
-def _integer_operation(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
+def _integer_operation(em: ValueEmitter, e: Binary, kind: str, a: str, b: str) -> str:
     if e.op in INT_OPS:
         opcode = BOOL_OPS.get(e.op, e.op) if e.dtype == BOOL else e.op
         # Index arithmetic does not overflow; the elements of tensors wrap.
@@ -272,7 +130,7 @@ def _comparison(op: str, dtype: DType) -> str:
     return f"icmp {sign}{COMPARE[op]}"
 
 
-def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
+def _extremum(em: ValueEmitter, e: Binary, a: str, b: str) -> str:
     if e.dtype.is_float:
         # The result so far goes second: x86 has to look for a NaN in the first operand only, and
         # a chain of extrema does not wait for that.
@@ -283,12 +141,12 @@ def _extremum(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     return em.intrinsic(("s" if e.dtype.kind == "int" else "u") + e.op, e.dtype, e.lanes, [a, b])
 
 
-def _zeros(em: ExprEmitter) -> str:
+def _zeros(em: ValueEmitter) -> str:
     """The flag of an extremum that may take either of two zeros."""
     return "" if em.fn.module.orders_zeros else "nsz "
 
 
-def _unary(em: ExprEmitter, e: Unary) -> str:
+def _unary(em: ValueEmitter, e: Unary) -> str:
     if e.dtype.is_storage and e.dtype != BF16:
         return em.value(Cast(e.dtype, Unary(e.op, cast(F32, e.a))))
     kind, a = register_type(e.dtype, e.lanes), em.value(e.a)
@@ -301,7 +159,7 @@ def _unary(em: ExprEmitter, e: Unary) -> str:
     return em.fn.let(f"sub {kind} {splat(0, e.dtype, e.lanes)}, {a}")
 
 
-def _call(em: ExprEmitter, e: Call) -> str:
+def _call(em: ValueEmitter, e: Call) -> str:
     dtype = e.args[0].dtype
     if dtype.is_storage or (dtype == F16 and e.fn == "fma"):
         wide = F64 if e.fn == "fma" else F32
@@ -317,7 +175,7 @@ def _call(em: ExprEmitter, e: Call) -> str:
         name = f"llvm.abs.{intrinsic_suffix(dtype, e.lanes)}"
         em.fn.module.declare(name, f"{kind} ({kind}, i1)")
         return em.fn.let(f"call {kind} @{name}({kind} {args[0]}, i1 false)")
-    if e.fn == "reciprocal_share":
+    if e.fn == "rcp_ftz":
         one, kind = splat(1.0, dtype, e.lanes), register_type(dtype, e.lanes)
         return em.fn.let(f"fdiv afn {kind} {one}, {args[0]}")
     if e.fn not in INTRINSIC_CALLS:
@@ -330,27 +188,27 @@ def _call(em: ExprEmitter, e: Call) -> str:
     return em.intrinsic(INTRINSIC_CALLS[e.fn], dtype, e.lanes, args, flags)
 
 
-def _bitcast(em: ExprEmitter, e: Bitcast) -> str:
+def _bitcast(em: ValueEmitter, e: Bitcast) -> str:
     old, new = register_type(e.a.dtype, e.lanes), register_type(e.dtype, e.lanes)
     a = em.value(e.a)
     return a if old == new else em.fn.let(f"bitcast {old} {a} to {new}")
 
 
-def _select(em: ExprEmitter, e: Select) -> str:
+def _select(em: ValueEmitter, e: Select) -> str:
     kind = register_type(e.dtype, e.lanes)
     a, b = em.vector(e.a, e.lanes), em.vector(e.b, e.lanes)
     cond = em.value(e.cond)
     return em.fn.let(f"select {register_type(BOOL, e.cond.lanes)} {cond}, {kind} {a}, {kind} {b}")
 
 
-def _ramp(em: ExprEmitter, e: Ramp) -> str:
+def _ramp(em: ValueEmitter, e: Ramp) -> str:
     kind = register_type(e.dtype, e.count)
     base = em.vector(e.base, e.count)
     steps = ", ".join(f"i64 {lane * e.stride}" for lane in range(e.count))
     return em.fn.let(f"add nsw {kind} {base}, <{steps}>")
 
 
-def _broadcast(em: ExprEmitter, e: Broadcast) -> str:
+def _broadcast(em: ValueEmitter, e: Broadcast) -> str:
     if isinstance(e.a, Const):
         return splat(e.a.value, e.dtype, e.count)
     kind = register_type(e.dtype, e.count)
@@ -362,24 +220,24 @@ def _broadcast(em: ExprEmitter, e: Broadcast) -> str:
     )
 
 
-def _lane(em: ExprEmitter, e: Lane) -> str:
+def _lane(em: ValueEmitter, e: Lane) -> str:
     return em.lane(em.value(e.a), register_type(e.dtype, e.a.lanes), e.index)
 
 
-def _shuffle(em: ExprEmitter, e: Shuffle) -> str:
+def _shuffle(em: ValueEmitter, e: Shuffle) -> str:
     kind = register_type(e.dtype, e.a.lanes)
     picks = ", ".join(f"i32 {p}" for p in e.picks)
     operands = f"{kind} {em.value(e.a)}, {kind} {em.value(e.b)}"
     return em.fn.let(f"shufflevector {operands}, <{e.lanes} x i32> <{picks}>")
 
 
-def _variable(em: ExprEmitter, e: Var) -> str:
+def _variable(em: ValueEmitter, e: Var) -> str:
     if e.name not in em.values:
         raise CodegenError("codegen.variable", f"variable {e.name} has no value here")
     return em.values[e.name]
 
 
-_EMIT: dict[type, Callable[[ExprEmitter, Any], str]] = {
+_EMIT: dict[type, Callable[[ValueEmitter, Any], str]] = {
     Var: _variable,
     Binary: _binary,
     Unary: _unary,

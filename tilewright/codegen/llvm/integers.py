@@ -8,17 +8,13 @@ nothing is added.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tilewright.arith.expr import Binary, Const, Expr
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type, splat
 from tilewright.core.dtypes import BOOL
 
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
 
-
-def emit_shift(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
+def emit_shift(em: ValueEmitter, e: Binary, a: str, b: str) -> str:
     """`shl`, or `shr` that fills with the sign of a signed integer."""
     signed = e.dtype.kind == "int"
     opcode = "shl" if e.op == "shl" else ("ashr" if signed else "lshr")
@@ -35,7 +31,7 @@ def emit_shift(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     return em.fn.let(f"select {flags} {inside}, {kind} {shifted}, {kind} {zero}")
 
 
-def emit_division(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
+def emit_division(em: ValueEmitter, e: Binary, a: str, b: str) -> str:
     """`div`, `rem`, and their forms that round toward minus infinity, `floordiv` and `mod`."""
     quotient = e.op in ("div", "floordiv")
     if e.dtype.kind != "int" or (em.nonnegative(e.a) and em.nonnegative(e.b)):
@@ -45,7 +41,7 @@ def emit_division(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     return _guarded_signed(em, e, a, b)
 
 
-def _unsigned(em: ExprEmitter, e: Binary, opcode: str, a: str, b: str) -> str:
+def _unsigned(em: ValueEmitter, e: Binary, opcode: str, a: str, b: str) -> str:
     kind = register_type(e.dtype, e.lanes)
     if em.positive(e.b):
         return em.fn.let(f"{opcode} {kind} {a}, {b}")
@@ -58,19 +54,19 @@ def _divides_safely(divisor: Expr) -> bool:
     return isinstance(divisor, Const) and divisor.value not in (0, -1)
 
 
-def _nonzero(em: ExprEmitter, e: Binary, b: str) -> tuple[str, str]:
+def _nonzero(em: ValueEmitter, e: Binary, b: str) -> tuple[str, str]:
     """Whether `b` is zero, and a divisor that is not."""
     kind = register_type(e.dtype, e.lanes)
     by_zero = em.fn.let(f"icmp eq {kind} {b}, {splat(0, e.dtype, e.lanes)}")
     return by_zero, _select(em, e, by_zero, splat(1, e.dtype, e.lanes), b)
 
 
-def _select(em: ExprEmitter, e: Binary, condition: str, a: str, b: str) -> str:
+def _select(em: ValueEmitter, e: Binary, condition: str, a: str, b: str) -> str:
     kind, flags = register_type(e.dtype, e.lanes), register_type(BOOL, e.lanes)
     return em.fn.let(f"select {flags} {condition}, {kind} {a}, {kind} {b}")
 
 
-def _guarded_signed(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
+def _guarded_signed(em: ValueEmitter, e: Binary, a: str, b: str) -> str:
     """Divide by 1 instead of 0 and -1, and put the result for those in its place."""
     kind, zero = register_type(e.dtype, e.lanes), splat(0, e.dtype, e.lanes)
     by_zero, divisor = _nonzero(em, e, b)
@@ -83,14 +79,14 @@ def _guarded_signed(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
     return _select(em, e, by_zero, zero, result)
 
 
-def _signed(em: ExprEmitter, e: Binary, a: str, b: str) -> str:
+def _signed(em: ValueEmitter, e: Binary, a: str, b: str) -> str:
     kind = register_type(e.dtype, e.lanes)
     if e.op in ("div", "rem"):
         return em.fn.let(f"s{e.op} {kind} {a}, {b}")
     return _floor(em, e, kind, a, b)
 
 
-def _floor(em: ExprEmitter, e: Binary, kind: str, a: str, b: str) -> str:
+def _floor(em: ValueEmitter, e: Binary, kind: str, a: str, b: str) -> str:
     """Round toward minus infinity: correct the truncated result where the signs differ."""
     let = em.fn.let
     flags = register_type(BOOL, e.lanes)

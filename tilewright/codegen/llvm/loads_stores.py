@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, Load
 from tilewright.arith.vector import Ramp, Shuffle
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import intrinsic_suffix, is_widened, memory_type, register_type
 from tilewright.core.dtypes import BOOL, I64, DType
 from tilewright.ir.loop.nodes import Store
-
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
 
 # With more elements between those of a vector, most of what is loaded would not be wanted.
 MOST_STRIDE = 4
 
 
-def emit_load(em: ExprEmitter, e: Load) -> str:
+def emit_load(em: ValueEmitter, e: Load) -> str:
     """The register that holds a loaded value."""
     (index,) = e.indices
     if e.lanes == 1:
@@ -30,7 +27,7 @@ def emit_load(em: ExprEmitter, e: Load) -> str:
     return _gather(em, e, index)
 
 
-def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
+def _scalar_load(em: ValueEmitter, e: Load, index: Expr) -> str:
     kind = memory_type(e.dtype)
     pointer = _readable_pointer(em, e, index, 1)
     how = _access(em, e.buffer)
@@ -38,12 +35,12 @@ def _scalar_load(em: ExprEmitter, e: Load, index: Expr) -> str:
     return em.to_register(loaded, e.dtype, 1)
 
 
-def _access(em: ExprEmitter, buffer: str) -> str:
+def _access(em: ValueEmitter, buffer: str) -> str:
     """How an instruction reaches a buffer: LLVM would keep some of what waits in registers."""
     return "volatile " if buffer in em.volatile else ""
 
 
-def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
+def _vector_load(em: ValueEmitter, e: Load, index: Ramp) -> str:
     lanes = index.count
     kind = memory_type(e.dtype, lanes)
     if e.mask is None or e.mask.lanes == 1:
@@ -65,7 +62,7 @@ def _vector_load(em: ExprEmitter, e: Load, index: Ramp) -> str:
     return em.to_register(loaded, e.dtype, lanes)
 
 
-def _readable_pointer(em: ExprEmitter, e: Load, index: Expr, lanes: int) -> str:
+def _readable_pointer(em: ValueEmitter, e: Load, index: Expr, lanes: int) -> str:
     """The address of an element, or of zeros where the load's (scalar) mask is false."""
     if e.mask is None:
         return em.element_pointer(e.buffer, e.dtype, index)
@@ -109,7 +106,7 @@ def _pick(place: int, lane: int, count: int, k: int, start: int) -> int:
     return place if k == 1 and place < count else lane
 
 
-def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
+def _gather(em: ValueEmitter, e: Load, index: Expr) -> str:
     """Element by element; the lanes' addresses come from the index vector."""
     lanes = e.lanes
     kind = memory_type(e.dtype)
@@ -133,7 +130,7 @@ def _gather(em: ExprEmitter, e: Load, index: Expr) -> str:
     return em.fn.let(f"select {flags} {mask}, {register} {value}, {register} zeroinitializer")
 
 
-def _places(em: ExprEmitter, buffer: str, dtype: DType, index: Expr, lanes: int) -> Iterator[str]:
+def _places(em: ValueEmitter, buffer: str, dtype: DType, index: Expr, lanes: int) -> Iterator[str]:
     """The address of each lane's element; evenly spaced ones are counted from the first."""
     kind = memory_type(dtype)
     if not isinstance(index, Ramp):
@@ -145,14 +142,14 @@ def _places(em: ExprEmitter, buffer: str, dtype: DType, index: Expr, lanes: int)
     return (em.fn.let(f"getelementptr {kind}, ptr {first}, i64 {d}") for d in distances)
 
 
-def _indexed(em: ExprEmitter, kind: str, base: str, indices: str, lanes: int) -> Iterator[str]:
+def _indexed(em: ValueEmitter, kind: str, base: str, indices: str, lanes: int) -> Iterator[str]:
     wide = register_type(I64, lanes)
     for lane in range(lanes):
         position = em.lane(indices, wide, lane)
         yield em.fn.let(f"getelementptr inbounds {kind}, ptr {base}, i64 {position}")
 
 
-def _readable(em: ExprEmitter, indices: str, base: str, mask: str, lanes: int) -> tuple[str, str]:
+def _readable(em: ValueEmitter, indices: str, base: str, mask: str, lanes: int) -> tuple[str, str]:
     """Lanes that are off read element 0, which exists if any lane is on; else zeros elsewhere."""
     flags, wide = register_type(BOOL, lanes), register_type(I64, lanes)
     indices = em.fn.let(f"select {flags} {mask}, {wide} {indices}, {wide} zeroinitializer")
@@ -168,7 +165,7 @@ def _memory_suffix(dtype: DType, lanes: int) -> str:
     return intrinsic_suffix(dtype, lanes)
 
 
-def emit_store(em: ExprEmitter, s: Store) -> None:
+def emit_store(em: ValueEmitter, s: Store) -> None:
     """Write a value; a masked scalar store is the statement emitter's branch."""
     (index,) = s.indices
     lanes = max(s.value.lanes, index.lanes)
@@ -185,7 +182,7 @@ def emit_store(em: ExprEmitter, s: Store) -> None:
     em.loads.stored(s, value)
 
 
-def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
+def _vector_store(em: ValueEmitter, s: Store, index: Ramp, value: str) -> None:
     dtype, lanes = s.value.dtype, index.count
     kind = memory_type(dtype, lanes)
     pointer = em.element_pointer(s.buffer, dtype, index.base)
@@ -202,7 +199,7 @@ def _vector_store(em: ExprEmitter, s: Store, index: Ramp, value: str) -> None:
     )
 
 
-def _scatter(em: ExprEmitter, s: Store, index: Expr, value: str) -> None:
+def _scatter(em: ValueEmitter, s: Store, index: Expr, value: str) -> None:
     """Element by element, in lane order; a masked lane is skipped by a branch."""
     dtype, lanes = s.value.dtype, index.lanes
     kind = memory_type(dtype)
@@ -218,7 +215,7 @@ def _scatter(em: ExprEmitter, s: Store, index: Expr, value: str) -> None:
             _guarded(em, em.lane(mask, register_type(BOOL, lanes), lane), store)
 
 
-def _guarded(em: ExprEmitter, condition: str, instruction: str) -> None:
+def _guarded(em: ValueEmitter, condition: str, instruction: str) -> None:
     then, done = em.fn.label("lane"), em.fn.label("next")
     em.fn.emit(f"br i1 {condition}, label %{then}, label %{done}")
     em.fn.start(then)

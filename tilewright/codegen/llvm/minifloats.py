@@ -9,14 +9,10 @@ number; a NaN becomes a zero of the other sign in a format that has none (as in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type, splat
 from tilewright.core.dtypes import BOOL, F8E8M0, F32, U32, DType
 from tilewright.core.float_formats import E8M0_NAN, FORMATS, FloatFormat
-
-if TYPE_CHECKING:
-    from tilewright.codegen.llvm.expressions import ExprEmitter
 
 _MANTISSA, _BIAS = 23, 127  # of f32
 _INFINITY, _QUIET = 0x7F800000, 0x7FC00000
@@ -26,7 +22,7 @@ _SMALLEST_E8M0 = 0x00400000  # 2 to the -127, a subnormal number of f32
 class _Words:
     """Operations on vectors of 32-bit words; an operand is a register or a number."""
 
-    def __init__(self, em: ExprEmitter, lanes: int) -> None:
+    def __init__(self, em: ValueEmitter, lanes: int) -> None:
         self.let = em.fn.let
         self.lanes = lanes
         self.kind = register_type(U32, lanes)
@@ -55,7 +51,7 @@ class _Words:
         return self.from_float(self.let(f"{opcode} {self.single} {self.to_float(a)}, {right}"))
 
 
-def widen(em: ExprEmitter, a: str, source: DType, lanes: int) -> str:
+def widen(em: ValueEmitter, a: str, source: DType, lanes: int) -> str:
     """A value of the small type `source` as f32, which is exact."""
     w = _Words(em, lanes)
     code = w.let(f"zext {register_type(source, lanes)} {a} to {w.kind}")
@@ -84,7 +80,7 @@ def _widen_format(w: _Words, code: str, f: FloatFormat) -> str:
     return w.op("or", number, sign)
 
 
-def narrow(em: ExprEmitter, a: str, target: DType, lanes: int) -> str:
+def narrow(em: ValueEmitter, a: str, target: DType, lanes: int) -> str:
     """An f32 as a value of the small type `target`."""
     w = _Words(em, lanes)
     bits = w.from_float(a)

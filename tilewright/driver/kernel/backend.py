@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.codegen.cpu.parallel import emit_func
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.driver.precision import rounds_natively
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -48,13 +48,13 @@ def backend_of(machine: Target) -> Backend:
 
 def _emit_for_cpu(func: Func, sizes: Sequence[str], target: CpuTarget, precision: str) -> str:
     native = target.architecture if rounds_natively(target, precision) else ""
-    module = ModuleText(native, target.orders_zeros)
+    module = ModuleBuilder(native, target.orders_zeros)
     emit_func(module, func, sizes)
     return module.text()
 
 
 def _emit_for_gpu(func: Func, sizes: Sequence[str], target: GpuTarget, precision: str) -> str:
-    module = ModuleText(target.architecture)  # every one has the conversion
+    module = ModuleBuilder(target.architecture)  # every one has the conversion
     emit_launches(module, func, sizes, target.has_pdl)
     return module.text()
 

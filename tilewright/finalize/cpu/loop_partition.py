@@ -54,7 +54,7 @@ from tilewright.ir.loop.walk import (
 Extents = Mapping[str, Expr]
 
 
-def partition(func: Func) -> Func:
+def loop_partition(func: Func) -> Func:
     """`func` with the guards of vectorised loops hoisted out of the main iterations."""
     return replace(func, body=_partition(func.body))
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from tilewright.finalize.combine_loads import combine_loads
-from tilewright.finalize.compact_buffers import compact
+from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.finalize.cpu.edge_tiles import edge_tiles
-from tilewright.finalize.cpu.loop_partition import partition
-from tilewright.finalize.cpu.shift_inwards import line_tiles
+from tilewright.finalize.cpu.loop_partition import loop_partition
+from tilewright.finalize.cpu.shift_inwards import shift_inwards
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
@@ -24,11 +24,11 @@ Step = tuple[str, Callable[[Func], Func]]
 
 STEPS: tuple[Step, ...] = (
     ("lower-blocks", lower_blocks),
-    ("compact", compact),
+    ("compact-buffers", compact_buffers),
     ("flatten", flatten),
-    ("line-tiles", line_tiles),
+    ("shift-inwards", shift_inwards),
     ("edge-tiles", edge_tiles),
-    ("partition", partition),
+    ("loop-partition", loop_partition),
     ("vectorize", vectorize),
     ("unroll", unroll),
     ("transpose-loads", transpose_loads),

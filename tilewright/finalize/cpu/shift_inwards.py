@@ -55,7 +55,7 @@ class _Line:
         return simplify(self.length - Var(self.loop.name) * self.height)
 
 
-def line_tiles(func: Func) -> Func:
+def shift_inwards(func: Func) -> Func:
     """`func` with the tiles of marked lines laid so that all of them are whole."""
     return replace(func, body=_lines(func.body))
 

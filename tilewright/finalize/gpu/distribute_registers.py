@@ -43,10 +43,10 @@ from tilewright.schedule.rewrite_accesses import tidy_loads
 Extents = Mapping[str, Expr]
 # How many neighbours in a row of a fragment a thread has as instructions leave them, the threads
 # that have parts of a row then, and the rows between two of a thread's.
-PAIR, GROUP, APART = 2, 4, 8
+COLS_PER_LANE, LANES_PER_ROW, ROW_STEP = 2, 4, 8
 
 
-def shrink_private(func: Func) -> Func:
+def distribute_registers(func: Func) -> Func:
     """`func` with each private buffer as small as what one thread uses."""
     threads = threads_of(func.body)
     found = thread_mappings(func.body, threads)
@@ -90,7 +90,7 @@ class _Part:
         # The least number that is added to an index in each dimension: the part begins there.
         self.least: list[int] = []
         # The neighbours in a row that a thread has of a fragment.
-        self.width = _turned(buffer.name, body) or PAIR
+        self.width = _turned(buffer.name, body) or COLS_PER_LANE
 
     def shrunk(self) -> Stmt:
         """The allocation of the part, and accesses relative to its start."""
@@ -113,7 +113,7 @@ class _Part:
         """A warp's tile, of which a thread has its elements."""
         inner = _inner(around)
         first = [self._start(start, inner) for start, _ in region.ranges]
-        row, column = fragment_place(Var(THREAD), self.width)
+        row, column = fragment_origin(Var(THREAD), self.width)
         self._begin([*first[:-2], first[-2] + row, first[-1] + column], around)
         for dim, (start, extent) in enumerate(region.ranges):
             self._stretch(dim, start, start + extent - 1, inner)
@@ -143,7 +143,7 @@ class _Part:
         """Refuse elements of a fragment that another thread has."""
         row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
         spread = self.width == ONE
-        apart, whole = (1, WARP_SIZE) if spread else (APART, self.width * GROUP)
+        apart, whole = (1, WARP_SIZE) if spread else (ROW_STEP, self.width * LANES_PER_ROW)
         own = prove((row % apart).eq(0), inner) and prove(column % whole < self.width, inner)
         if not own:
             raise self._error(f"is not what is read at {indices}")
@@ -214,18 +214,20 @@ class _Part:
 
     def _error(self, what: str) -> CodegenError:
         message = f"the part of {self.buffer.name} that is one thread's {what}"
-        return CodegenError("gpu.private", message)
+        return CodegenError("gpu.distribute", message)
 
 
-def fragment_place(thread: Expr, width: int) -> tuple[Expr, Expr]:
+def fragment_origin(thread: Expr, width: int) -> tuple[Expr, Expr]:
     """The first row and column of a warp's tile that a thread has, so many neighbours together.
 
     Of spread ones: see `schedule/intrin/nvidia/fragment_shuffle.py`.
     """
     if width == ONE:
-        eighth = thread % WARP_SIZE // APART * APART
-        return const(0), eighth + thread % GROUP * PAIR + thread % APART // GROUP
-    return thread % WARP_SIZE // GROUP, thread % GROUP * width
+        eighth = thread % WARP_SIZE // ROW_STEP * ROW_STEP
+        return const(
+            0
+        ), eighth + thread % LANES_PER_ROW * COLS_PER_LANE + thread % ROW_STEP // LANES_PER_ROW
+    return thread % WARP_SIZE // LANES_PER_ROW, thread % LANES_PER_ROW * width
 
 
 def _turned(buffer: str, body: Stmt) -> int:

@@ -1,10 +1,10 @@
-"""Tiles in shared memory that threads read across: rows one word longer, so that no two meet.
+"""Padding of shared memory: rows one word longer, against bank conflicts.
 
     alloc T: f32[32, 32] @shared                   alloc T: f32[32, 33] @shared
     for x in thread(32) { ... T[x, i] ... }   →    for x in thread(32) { ... T[x, i] ... }
 
-The elements of a column of the longer rows lie in as many banks. Rows that are read in pieces of
-more than a word, or by instructions on matrices, stay as they are.
+With padding, the elements of a column lie in different banks. Rows that are read in vectors of more
+than a word, or by mma instructions, stay as they are.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Stmt, Store, Tile
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements, touched_buffers
 
-# Bytes of all banks together, and of one.
+# Bytes of all banks, and of one.
 BANKS, WORD = 128, 4
 
 
-def stagger(func: Func) -> Func:
-    """`func` with longer rows where threads read across them."""
+def pad_shared(func: Func) -> Func:
+    """`func` with padded rows where neighbouring threads read different rows."""
 
-    def longer(stmt: Stmt) -> Stmt:
-        stmt = map_stmt(stmt, longer)
+    def padded(stmt: Stmt) -> Stmt:
+        stmt = map_stmt(stmt, padded)
         if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared" and _is_read_across(stmt):
             *front, row = stmt.buffer.shape
             more = const(max(1, WORD // stmt.buffer.dtype.bytes))
             return replace(stmt, buffer=replace(stmt.buffer, shape=(*front, row + more)))
         return stmt
 
-    return replace(func, body=longer(func.body))
+    return replace(func, body=padded(func.body))
 
 
 def _is_read_across(alloc: Alloc) -> bool:

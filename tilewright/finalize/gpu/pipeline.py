@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright.finalize.combine_loads import combine_loads
-from tilewright.finalize.compact_buffers import compact
+from tilewright.finalize.compact_buffers import compact_buffers
 from tilewright.finalize.cpu.pipeline import Step
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
-from tilewright.finalize.gpu.distribute_registers import shrink_private
-from tilewright.finalize.gpu.grid_sync import reside
-from tilewright.finalize.gpu.pad_shared import stagger
+from tilewright.finalize.gpu.distribute_registers import distribute_registers
+from tilewright.finalize.gpu.grid_sync import lower_grid_sync
+from tilewright.finalize.gpu.pad_shared import pad_shared
 from tilewright.finalize.gpu.place_barriers import place_barriers
-from tilewright.finalize.gpu.promote_registers import keep
-from tilewright.finalize.gpu.software_pipeline import overlap_copies
-from tilewright.finalize.gpu.storage_scope import room_on
+from tilewright.finalize.gpu.promote_registers import promote_registers
+from tilewright.finalize.gpu.software_pipeline import software_pipeline
+from tilewright.finalize.gpu.storage_scope import gpu_scopes
 from tilewright.finalize.gpu.stream_k import stream_k
 from tilewright.finalize.gpu.swizzle import swizzle
 from tilewright.finalize.gpu.warp_specialize import multi_buffer
@@ -32,11 +32,11 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
     return (
         ("expand-tiles", partial(expand_tiles, target=target)),
         ("lower-blocks", lower_blocks),
-        ("reside", reside),
-        ("keep", keep),
-        ("compact", partial(compact, room=room_on(target))),
-        ("stagger", stagger),
-        ("shrink-private", shrink_private),
+        ("lower-grid-sync", lower_grid_sync),
+        ("promote-registers", promote_registers),
+        ("compact-buffers", partial(compact_buffers, choose=gpu_scopes(target))),
+        ("pad-shared", pad_shared),
+        ("distribute-registers", distribute_registers),
         ("stream-k", stream_k),
         ("flatten", flatten),
         ("vectorize", vectorize),
@@ -45,7 +45,7 @@ def steps(target: GpuTarget) -> tuple[Step, ...]:
         ("combine-loads", partial(combine_loads, target=target)),
         ("swizzle", swizzle),
         ("place-barriers", place_barriers),
-        ("overlap-copies", overlap_copies),
+        ("software-pipeline", software_pipeline),
         ("multi-buffer", multi_buffer),
     )
 

@@ -1,12 +1,12 @@
-"""Barriers: where the threads of a block wait, since one reads what another has written.
+"""Barriers between threads of a block, where one reads what another has written.
 
     for x in thread(256) { T[x] = A[x] }           for x in thread(256) { T[x] = A[x] }
     for x in thread(256) { C[x] = T[255 - x] }  →   barrier
                                                    for x in thread(256) { C[x] = T[255 - x] }
 
-A nest of thread or warp loops, or what one thread does alone, is a *phase*; between two phases that
-touch a buffer, of which one writes it, there is a barrier. In a loop around phases the last ones of
-an iteration come before the first ones of the next. What every thread has for itself needs none.
+A nest of thread or warp loops, or a statement of the first thread, is a *phase*. A barrier goes
+between two phases that touch a buffer, of which one writes it. In a loop the last phases of an
+iteration come before the first ones of the next. Private buffers need no barrier.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What one thread alone reads and writes, step after step, it keeps in a register.
+"""Register promotion in cooperative loops: a state of one thread stays in its registers.
 
-    for t in serial(T) {grid_sync=1} {          alloc Y.kept: f32[8] @register
+    for t in serial(T) {grid_sync=1} {         alloc Y.kept: f32[8] @register
       for b in grid(2) {                       for t in serial(T) {grid_sync=1} {
         for x in thread(4) {                     for b in grid(2) {
           Y[b * 4 + x] =                    →      for x in thread(4) {
@@ -11,8 +11,8 @@
                                                  }
                                                }
 
-Its blocks of threads stay for all steps, and so do their registers. Nothing is read before it is
-written: whoever calls a function knows nothing of what its outputs have been.
+A cooperative launch covers all steps, so registers last from one to the next. The first step reads
+nothing: a function does not know the former contents of its outputs.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from tilewright.ir.loop.walk import (
 
 @node
 class _Access:
-    """Where a buffer is touched: the thread loop that is all around, and the indices there."""
+    """An access to a buffer: the outermost thread loop around it, and the indices."""
 
     nest: For | None
     indices: tuple[Expr, ...]
     is_store: bool
 
 
-def keep(func: Func) -> Func:
-    """`func` with what its threads keep from step to step, where they stay."""
+def promote_registers(func: Func) -> Func:
+    """`func` with the buffers that only one thread touches promoted, in cooperative loops."""
     loop = next((s for _, s in statements(func.body) if is_grid_sync(s)), None)
     if not isinstance(loop, For):
         return func
@@ -71,7 +71,7 @@ def _register(buffer: Buffer) -> Buffer:
 
 
 def _is_own(found: list[_Access], step: str) -> bool:
-    """Whether one thread touches each element, always the same one, and writes it once."""
+    """Whether each element is touched by one thread only, which writes it once."""
     first = found[0]
     if first.nest is None or sum(access.is_store for access in found) != 1:
         return False
@@ -94,7 +94,7 @@ def _accesses(loop: Stmt, name: str) -> Iterator[_Access]:
 
 
 def _kept(loop: Stmt, buffer: Buffer) -> Stmt:
-    """A loop that reads a register instead of a buffer, and writes both."""
+    """A loop that reads the register instead of the buffer, and writes both."""
     name = _register(buffer).name
 
     def load(e: Expr) -> Expr | None:

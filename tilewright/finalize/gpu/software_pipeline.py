@@ -1,22 +1,23 @@
-"""Copies to shared memory run ahead of what reads them, by several steps of a loop.
+"""Software pipelining: copies to shared memory run several k-tiles ahead of their readers.
 
-    for k in serial(n) {pipeline_stages=3} {         T gets room for three steps
-      barrier                               for s in serial(2) { if s < n { copy step s }; commit }
-      copy step k to T                      for k in serial(n) {
-      barrier                       →         await 1
-      multiply from T                         barrier
-    }                                         if k + 2 < n { copy step k + 2 }
-                                              commit
-                                              multiply from T, step k
+    for k in serial(n)                      T gets three stages
+        {pipeline_stages=3} {               for s in serial(2) {
+      barrier                                 if s < n { copy k-tile s }; cp_async_commit
+      copy k-tile k to T                    }
+      barrier                       →       for k in serial(n) {
+      multiply from T                         cp_async_wait 1
+    }                                         barrier
+                                              if k + 2 < n { copy k-tile k + 2 }
+                                              cp_async_commit
+                                              multiply from T, stage k % 3
                                             }
 
-One barrier a step is enough: behind it, what was copied for this step is there, and all threads are
-done with the step before, whose room the new copy takes. Pieces of 16 or 4 bytes that move as they
-are become copies that a thread starts and does not wait for (`cp.async`).
+One barrier for each k-tile is enough: behind it the copies of this k-tile are complete, and all
+threads are done with the stage of the one before, which the new copy takes. Copies of 16 or 4 bytes
+become `cp.async`; full tiles become TMA copies, counted by an mbarrier for each stage.
 
-Instructions that can be left under way are: each step waits for those of the step before, so that
-one starts where another ends, and a step's room is free one barrier later. The copies come behind
-them then, as there is time.
+Asynchronous mma instructions (wgmma) stay in flight: each k-tile waits for those of the one before,
+and its stage is free one barrier later. Its copies are then issued behind the instructions.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ from tilewright.schedule.intrin.nvidia.tma import counter_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
-def overlap_copies(func: Func) -> Func:
-    """`func`, with its barriers, with the loops whose copies run ahead."""
+def software_pipeline(func: Func) -> Func:
+    """`func`, with its barriers, with its multistage loops."""
     known = {p.name for p in func.params} if ALIGNED.is_on(func) else set()
 
     def rewritten(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For) and _is_pipelined(stmt):
-            return _Overlap(stmt, PIPELINE_STAGES.of(stmt), known).result()
+            return _Pipeline(stmt, PIPELINE_STAGES.of(stmt), known).result()
         return map_stmt(stmt, rewritten)
 
     return replace(func, body=rewritten(func.body))
@@ -76,8 +77,8 @@ def _is_pipelined(loop: For) -> bool:
     return PIPELINE_STAGES.is_on(loop) and not WARP_SPECIALIZED.is_on(loop)
 
 
-class _Overlap:
-    """One loop: its buffers, what copies to them and what reads them."""
+class _Pipeline:
+    """One loop: its shared buffers, the copies to them and their readers."""
 
     def __init__(self, loop: For, stages: int, aligned: set[str]) -> None:
         self.loop = loop
@@ -89,37 +90,37 @@ class _Overlap:
             if body.buffer.scope == "shared":
                 self.buffers[body.buffer.name] = body.buffer
             else:
-                private.append(body.buffer)  # made and used up within a step
+                private.append(body.buffer)  # used within one k-tile
             body = body.body
         parts = list(body.stmts) if isinstance(body, Seq) else [body]
         parts = parts[1:] if isinstance(parts[0], Barrier) else parts
         if not any(isinstance(s, Barrier) for s in parts):
-            raise CodegenError("gpu.stages", f"loop {loop.name} does not copy what it reads")
+            raise CodegenError("gpu.pipeline", f"loop {loop.name} does not copy what it reads")
         middle = next(n for n, s in enumerate(parts) if isinstance(s, Barrier))
         self.copies = seq(*parts[:middle])
         self.rest = seq(*parts[middle + 1 :])
         leaves = [s for _, s in statements(self.copies) if not isinstance(s, For | Seq)]
-        self.bulk = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].box]
-        if self.bulk and (len(self.bulk) < len(leaves) or not aligned):
-            raise CodegenError("gpu.stages", f"loop {loop.name} copies whole tiles and others")
-        self.counter = Buffer(f"{loop.name}.counter", I64, (const(stages),), "shared")
+        self.tma = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].box]
+        if self.tma and (len(self.tma) < len(leaves) or not aligned):
+            raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
+        self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(stages),), "shared")
         for b in reversed(private):
             self.rest = Alloc(b, self.rest)
 
     def result(self) -> Stmt:
-        """The copies of the first steps, and the loop."""
-        rest, settle = self._under_way()
-        begin, body = self._by_engine(rest) if self.bulk else self._by_threads(rest, settle)
+        """The prologue of copies, and the loop."""
+        rest, settle = self._async_mma()
+        begin, body = self._tma_stages(rest) if self.tma else self._cp_async_stages(rest, settle)
         notes = tuple(n for n in self.loop.annotations if n[0] != PIPELINE_STAGES.key)
         loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
         made = seq(begin, loop, *settle)
         for b in reversed(self.buffers.values()):
             size = simplify(b.shape[0] * self.stages)
             made = Alloc(replace(b, shape=(size,)), made)
-        return Alloc(self.counter, made) if self.bulk else made
+        return Alloc(self.mbarriers, made) if self.tma else made
 
-    def _by_threads(self, rest: Stmt, settle: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
-        """What comes before the loop, and its body, where threads copy."""
+    def _cp_async_stages(self, rest: Stmt, settle: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
+        """The prologue and the body of the loop, with cp.async."""
         step = Var(self.loop.name)
         ahead = self.stages - 1 - len(settle)
         first = f"{self.loop.name}.ahead"
@@ -128,18 +129,18 @@ class _Overlap:
         parts = (self._staged(rest, step), copies) if settle else (copies, self._staged(rest, step))
         return begin, seq(CpAsyncWait(ahead - 1), Barrier(), *parts)
 
-    def _by_engine(self, rest: Stmt) -> tuple[Stmt, Stmt]:
-        """The same where one thread has tiles copied, which a place for each step counts."""
+    def _tma_stages(self, rest: Stmt) -> tuple[Stmt, Stmt]:
+        """The prologue and the body of the loop, with TMA and an mbarrier for each stage."""
         step, ahead = Var(self.loop.name), self.stages - 1
         first, place = f"{self.loop.name}.ahead", f"{self.loop.name}.place"
-        counted = _one(self.counter.name, Var(place))
-        start = Tile("fill", counted, (), counter_name(len(self.bulk)))
+        counted = _one(self.mbarriers.name, Var(place))
+        start = Tile("fill", counted, (), counter_name(len(self.tma)))
         begin = seq(
             For(place, const(self.stages), "serial", start),
             Barrier(),
             For(first, const(ahead), "serial", self._copy(Var(first))),
         )
-        here = _one(self.counter.name, step % self.stages)
+        here = _one(self.mbarriers.name, step % self.stages)
         body = seq(
             MbarrierWait(here, step // self.stages % 2),
             self._staged(rest, step),
@@ -148,10 +149,10 @@ class _Overlap:
         )
         return begin, body
 
-    def _under_way(self) -> tuple[Stmt, tuple[Stmt, ...]]:
-        """What reads the copies, with instructions that go on behind it, and the wait for them.
+    def _async_mma(self) -> tuple[Stmt, tuple[Stmt, ...]]:
+        """The readers with asynchronous mma instructions, and the wait for these.
 
-        That takes room for one more step, and is done where nothing else reads.
+        That takes one more stage, and is done where nothing else reads the buffers.
         """
         leaves = [s for _, s in statements(self.rest) if not isinstance(s, For | Seq)]
         rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
@@ -169,14 +170,14 @@ class _Overlap:
         return rewrite_stmts(self.rest, ahead), (waits,)
 
     def _copy(self, step: Expr) -> Stmt:
-        """The copies for a step, if there is one."""
+        """The copies for a k-tile, if there is one."""
         name = self.loop.name
-        copies = self._staged(self._started(self.copies), Var(name))
+        copies = self._staged(self._cp_async(self.copies), Var(name))
         copies = rename_loops(copies, "ahead") if isinstance(step, Var) else copies
         return If(step < self.loop.extent, substitute_stmt(copies, {name: step}))
 
     def _staged(self, stmt: Stmt, step: Expr) -> Stmt:
-        """A statement with its accesses in the room of a step."""
+        """A statement with its accesses in the stage of a k-tile."""
 
         def moved(buffer: str, index: Expr) -> Expr:
             start = step % self.stages * self.buffers[buffer].shape[0]
@@ -199,7 +200,7 @@ class _Overlap:
             s = map_stmt(s, go, lambda e: rewrite(e, load))
             if isinstance(s, Tile):
                 counted = INTRINSICS[s.intrinsic].box is not None
-                place = (_one(self.counter.name, step % self.stages),) if counted else ()
+                place = (_one(self.mbarriers.name, step % self.stages),) if counted else ()
                 return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *place))
             if isinstance(s, Store) and s.buffer in self.buffers:
                 return Store(s.buffer, (moved(s.buffer, s.indices[0]),), s.value, s.mask)
@@ -207,9 +208,9 @@ class _Overlap:
 
         return go(stmt)
 
-    def _started(self, stmt: Stmt) -> Stmt:
-        """Copies of 16 or 4 bytes as ones that nobody waits for."""
-        stmt = map_stmt(stmt, self._started)
+    def _cp_async(self, stmt: Stmt) -> Stmt:
+        """Copies of 16 or 4 bytes as cp.async."""
+        stmt = map_stmt(stmt, self._cp_async)
         if not isinstance(stmt, Store) or stmt.mask is not None or stmt.buffer not in self.buffers:
             return stmt
         (to,), value = stmt.indices, stmt.value

@@ -1,7 +1,7 @@
 """Where a buffer of the function's own lives on a GPU, by the loops around all its accesses.
 
     in a thread loop           registers or stack of the thread
-    in a grid loop             shared by the block of threads, as long as there is room
+    in a grid loop             shared memory, as long as it fits
     in neither                 whole, in memory that the caller plans: other launches read it
 
 A buffer that a schedule has put somewhere stays there.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.core.errors import CodegenError
-from tilewright.finalize.compact_buffers import Room
+from tilewright.finalize.compact_buffers import ScopeChoice
 from tilewright.ir.loop.annotations import ALIGNED
 from tilewright.ir.loop.nodes import Buffer, For
 from tilewright.ir.loop.thread_mapping import THREAD
@@ -26,12 +26,12 @@ ALIGNMENT = 128
 ALIGNED_PARAMS = ALIGNED.note(16)
 
 
-def room_on(target: GpuTarget) -> Room:
-    """The room of a GPU; what is shared is counted, so it serves one function only."""
+def gpu_scopes(target: GpuTarget) -> ScopeChoice:
+    """The scopes of a GPU; it counts shared memory, so it serves one function only."""
     left = target.static_shared
     most = target.max_shared_per_block
 
-    def room(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
+    def scope(buffer: Buffer, outer: Sequence[For], size: int) -> str | None:
         nonlocal left, most
         kinds = {loop.kind for loop in outer}
         if THREAD in kinds and buffer.scope != "shared":
@@ -43,11 +43,11 @@ def room_on(target: GpuTarget) -> Room:
             left, most = left - padded, most - padded
             return "shared"
         if buffer.scope == "shared":
-            message = f"{buffer.name} of {size} bytes is shared by the threads of a block"
-            raise CodegenError("gpu.shared", f"{message}, which have room for {most}")
+            message = f"{buffer.name} of {size} bytes go to the shared memory of a block"
+            raise CodegenError("gpu.shared", f"{message}, of which {most} are left")
         return None
 
-    return room
+    return scope
 
 
 def _on_stack(buffer: Buffer, size: int) -> str | None:

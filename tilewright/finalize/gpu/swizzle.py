@@ -1,10 +1,10 @@
-"""Operands of matrix instructions in shared memory, laid so that no two rows meet in a bank.
+"""Swizzle: operands of mma instructions in shared memory, without bank conflicts.
 
     T[r * 64 + p * 8 + e]    →    T[(r * 64 + p * 8 + e) ^ (r % 8 * 8)]
 
-Pieces of 16 bytes change places within their row, in another order in each of eight rows. Some
-instructions want longer rows in panels of 128 bytes, all rows of one and then those of the next.
-They know all this; what writes the buffers is rewritten here.
+Vectors of 16 bytes are permuted within their row by an exclusive or with the row number. wgmma
+wants longer rows in panels of 128 bytes, all rows of one panel and then those of the next. The
+instructions read this layout; the stores to the buffers are rewritten here.
 """
 
 from __future__ import annotations
@@ -22,62 +22,65 @@ from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffe
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 
-# Bytes of a piece, and how many rows have orders of their own.
-PIECE, ROWS = 16, 8
+# The bytes of a vector access, and the period of the swizzle in rows.
+VECTOR_BYTES, ROWS = 16, 8
 # The bytes of a row of a panel.
-PANEL = 128
+PANEL_BYTES = 128
 
 
 @node
-class _Form:
-    """How a buffer lies: elements of a row, of a piece, the rows of a panel (0: there are none).
+class SharedLayout:
+    """The layout of an operand: elements of a row and of a vector, and the shape of a panel.
 
-    `wide` is the columns of a panel. Where there are `more` rows than a panel has, all panels of
-    the first of them come before those of the next.
+    `panel_rows` is 0 where there are no panels. With `several` groups of `panel_rows` rows, all
+    panels of one group come before those of the next.
     """
 
     row: int
-    piece: int
-    high: int
-    wide: int
-    more: bool
+    vector: int
+    panel_rows: int
+    panel_columns: int
+    several: bool
 
     def start(self, index: Expr) -> Expr:
-        """Where an element, or a tile, begins, but for what changes places."""
-        if not self.high:
+        """Where an element, or a tile, begins, before the swizzle."""
+        if not self.panel_rows:
             return index
         row, column = index // self.row, index % self.row
-        panel = column // self.wide * self.high * self.wide
-        if self.more:
-            panel, row = panel + row // self.high * self.high * self.row, row % self.high
-        return simplify(panel + row * self.wide + column % self.wide)
+        panel = column // self.panel_columns * self.panel_rows * self.panel_columns
+        if self.several:
+            panel, row = (
+                panel + row // self.panel_rows * self.panel_rows * self.row,
+                row % self.panel_rows,
+            )
+        return simplify(panel + row * self.panel_columns + column % self.panel_columns)
 
     def moved(self, index: Expr) -> Expr:
-        """Where elements lie."""
+        """The index of an element in this layout."""
         if isinstance(index, Ramp):
-            if index.stride != 1 or index.count > self.piece:
-                raise _error(str(index), "is no piece of 16 bytes")
+            if index.stride != 1 or index.count > self.vector:
+                raise _error(str(index), "is no vector of 16 bytes")
             return Ramp(self.moved(index.base), 1, index.count)
-        order = simplify(index // self.row % ROWS * self.piece)
+        order = simplify(index // self.row % ROWS * self.vector)
         return binary("xor", self.start(index), order)
 
 
 def swizzle(func: Func) -> Func:
     """`func`, flat already, with the operands of matrix instructions in their layout."""
-    forms = _forms(func)
-    if not forms:
+    layouts = _layouts(func)
+    if not layouts:
         return func
 
     def region(r: Region) -> Region:
-        if r.buffer not in forms:
+        if r.buffer not in layouts:
             return r
         ((start, row),) = r.ranges
-        return Region(r.buffer, ((forms[r.buffer].start(start), row),))
+        return Region(r.buffer, ((layouts[r.buffer].start(start), row),))
 
     def rewritten(stmt: Stmt) -> Stmt:
         stmt = map_stmt(stmt, rewritten)
-        if isinstance(stmt, Store) and stmt.buffer in forms:
-            index = forms[stmt.buffer].moved(stmt.indices[0])
+        if isinstance(stmt, Store) and stmt.buffer in layouts:
+            index = layouts[stmt.buffer].moved(stmt.indices[0])
             return Store(stmt.buffer, (index,), stmt.value, stmt.mask)
         if isinstance(stmt, Tile):
             return replace(stmt, srcs=tuple(map(region, stmt.srcs)))
@@ -86,39 +89,39 @@ def swizzle(func: Func) -> Func:
     return replace(func, body=rewritten(func.body))
 
 
-def _forms(func: Func) -> dict[str, _Form]:
-    """How each such buffer lies, which nothing else may read."""
+def _layouts(func: Func) -> dict[str, SharedLayout]:
+    """The layout of each operand, which nothing else may read."""
     known = buffers(func)
-    found: dict[str, _Form] = {}
+    found: dict[str, SharedLayout] = {}
     for _, stmt in statements(func.body):
         if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].swizzled:
             row = INTRINSICS[stmt.intrinsic]
             for param, region in zip(pattern_of(stmt.intrinsic).params, stmt.srcs, strict=False):
                 if known[region.buffer].scope == FRAGMENT:
                     continue
-                # Of what lies across the sum, a panel has the rows that one statement adds.
-                across = param.name == "b" and row.tile.endswith("n")
-                high = as_int(param.shape[0]) if across else None
-                form = _form(known[region.buffer], region, param.name in row.panels, high)
-                if found.setdefault(region.buffer, form) != form:
+                # A panel of an MN-major operand has the rows of K that one instruction takes.
+                mn_major = param.name == "b" and row.tile.endswith("n")
+                high = as_int(param.shape[0]) if mn_major else None
+                layout = _layout(known[region.buffer], region, param.name in row.panels, high)
+                if found.setdefault(region.buffer, layout) != layout:
                     raise _error(region.buffer, "is an operand of several kinds")
     for _, stmt in statements(func.body):
         if isinstance(stmt, Store):
             for name in touched_buffers(stmt)[0] & set(found):
-                raise _error(name, "is read by more than instructions on matrices")
+                raise _error(name, "is read by more than mma instructions")
     return found
 
 
-def _form(buffer: Buffer, region: Region, panels: bool, high: int | None) -> _Form:
+def _layout(buffer: Buffer, region: Region, panels: bool, high: int | None) -> SharedLayout:
     ((_, apart),) = region.ranges
     row, size = as_int(apart), as_int(buffer.shape[0])
     assert row is not None
     assert size is not None
     bytes = buffer.dtype.bytes
-    wide = PANEL // bytes
+    wide = PANEL_BYTES // bytes
     rows = size // row
     high = (high or rows) if panels and row > wide else 0
-    return _Form(row, PIECE // bytes, high, wide, 0 < high < rows)
+    return SharedLayout(row, VECTOR_BYTES // bytes, high, wide, 0 < high < rows)
 
 
 def _error(name: str, what: str) -> CodegenError:

@@ -12,7 +12,7 @@ from tilewright.finalize.math.exponential import (
     decay_slope,
     rounded_power,
 )
-from tilewright.finalize.math.primitive import absolute, copysign, fma, literal, paired, times
+from tilewright.finalize.math.primitive import absolute, copysign, fma, horner2, literal, times
 
 # From here on `erf` is 1.
 ERF_RANGE = {F32: 3.93, F64: 5.95}
@@ -124,7 +124,7 @@ MARGIN = 64
 def erf(x: Expr) -> Expr:
     """The error function, `1 - exp(log(1 - erf(x)))`."""
     a = minimum(absolute(x), literal(ERF_RANGE[x.dtype], x.dtype))
-    log = fma(a, -2 / math.sqrt(math.pi), a * paired(a, ERF[x.dtype]))
+    log = fma(a, -2 / math.sqrt(math.pi), a * horner2(a, ERF[x.dtype]))
     return copysign(damped_exp_plus(log, -1.0), x)
 
 
@@ -141,7 +141,7 @@ def gelu(x: Expr) -> Expr:
     k = literal(K[x.dtype], x.dtype)
     s = a + k
     w = a / s
-    rest = paired(w - CENTRE, GELU[x.dtype])
+    rest = horner2(w - CENTRE, GELU[x.dtype])
     # An error of `s` changes the result by about that error times `rest`, as long as `rest` is
     # positive; f32 results end before the difference matters.
     effect = rest if x.dtype == F32 else maximum(rest, 0.0)

@@ -18,8 +18,8 @@ from tilewright.finalize.math.primitive import (
     fma,
     format_of,
     from_bits,
+    horner2,
     literal,
-    paired,
 )
 
 LOG2_E = 1.4426950408889634
@@ -148,14 +148,14 @@ def without_ln2(x: Expr, n: Expr, factor: float = 1.0) -> Expr:
 
 def expm1_near_zero(r: Expr) -> Expr:
     """`exp(r) - 1` for `|r| <= ln 2 / 2`."""
-    return fma(r * r, paired(r, EXPM1[r.dtype]), r)
+    return fma(r * r, horner2(r, EXPM1[r.dtype]), r)
 
 
 def decay_slope(r: Expr, rate: float = 1.0) -> Expr:
     """`(exp(-rate * r) - 1) / r` for `|rate * r| <= ln 2 / 2`, where `rate` is a power of two."""
     coefficients = DECAY[r.dtype]
     count = len(coefficients)
-    return paired(r, [c * rate ** (count - i) for i, c in enumerate(coefficients)])
+    return horner2(r, [c * rate ** (count - i) for i, c in enumerate(coefficients)])
 
 
 def exp_reduced(x: Expr) -> tuple[Expr, Expr]:
@@ -167,10 +167,10 @@ def exp_reduced(x: Expr) -> tuple[Expr, Expr]:
 def exp(x: Expr) -> Expr:
     """The exponential function."""
     r, s = exp_reduced(clamp(x, *EXP_RANGE[x.dtype]))
-    return paired(r, EXP[x.dtype]) * s * s
+    return horner2(r, EXP[x.dtype]) * s * s
 
 
-def exp_share(x: Expr) -> Expr:
+def exp_ftz(x: Expr) -> Expr:
     """`exp(x)` where `x` is not above zero, as in a softmax; below the normal numbers it is 0.
 
     The terms are summed in pairs: where an addend must be copied first, that is fewer instructions.
@@ -191,7 +191,7 @@ def exp2(x: Expr) -> Expr:
     """Two to the power of `x`."""
     x = clamp(x, *EXP2_RANGE[x.dtype])
     h, s = rounded_power(x, 0.5)
-    return paired(fma(h, -2.0, x), EXP2[x.dtype]) * s * s
+    return horner2(fma(h, -2.0, x), EXP2[x.dtype]) * s * s
 
 
 def expm1_quarter(x: Expr) -> Expr:

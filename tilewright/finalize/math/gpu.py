@@ -16,7 +16,7 @@ from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.math.error_function import ERF, ERF_RANGE
 from tilewright.finalize.math.exponential import EXP_RANGE, LOG2_E, exp_reduced
-from tilewright.finalize.math.primitive import absolute, clamp, fma, literal, paired, polynomial
+from tilewright.finalize.math.primitive import absolute, clamp, fma, horner2, literal, polynomial
 from tilewright.finalize.math.table import EXPANSIONS, Expansion
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import map_exprs
@@ -25,7 +25,7 @@ from tilewright.ir.loop.walk import map_exprs
 STEEP = -64.0
 # log2(2 * Phi(-a)) / a: results that f16 can hold have relative error 2**-13.6 before they are
 # rounded, smaller ones of bf16 have fewer digits. From `SHORT_GELU_RANGE` on powers are zero.
-SHORT_GELU = (-0.000341222587, 0.00604268947, -0.0490348312, -0.462866379, -1.14994548)
+GELU_F16 = (-0.000341222587, 0.00604268947, -0.0490348312, -0.462866379, -1.14994548)
 SHORT_GELU_RANGE = 12.5
 
 
@@ -40,61 +40,61 @@ def exp(x: Expr) -> Expr:
     return exp2(r * literal(LOG2_E, x.dtype)) * s * s
 
 
-def exp_share(x: Expr) -> Expr:
+def exp_ftz(x: Expr) -> Expr:
     """`exp(x)` where `x` is not above zero: where the product is inexact the result is small."""
-    return exp2_share(x * literal(LOG2_E, x.dtype))
+    return exp2_ftz(x * literal(LOG2_E, x.dtype))
 
 
-def exp2_share(x: Expr) -> Expr:
+def exp2_ftz(x: Expr) -> Expr:
     """Two to the power of `x`, zero where that is less than the least normal number."""
-    return call("exp2_share", x)
+    return call("exp2_ftz", x)
 
 
-def reciprocal_share(x: Expr) -> Expr:
+def rcp_ftz(x: Expr) -> Expr:
     """One over `x`, zero where that is less than the least normal number."""
-    return call("reciprocal_share", x)
+    return call("rcp_ftz", x)
 
 
 def sigmoid(x: Expr) -> Expr:
     """`1 / (1 + exp(-x))`."""
-    return reciprocal_share(exp(-x) + 1.0)
+    return rcp_ftz(exp(-x) + 1.0)
 
 
 def short_sigmoid(x: Expr) -> Expr:
     """The same to 16 bits: the power loses as many digits as `x` has before the point."""
-    return reciprocal_share(exp_share(-x) + 1.0)
+    return rcp_ftz(exp_ftz(-x) + 1.0)
 
 
 def gelu(x: Expr) -> Expr:
     """`max(x, 0) - |x| * Phi(-|x|)`, where `Phi(-a)` is `(1 - erf(a / sqrt(2))) / 2`."""
     all_of_it = absolute(x) * literal(math.sqrt(0.5), x.dtype)
     a = minimum(all_of_it, literal(ERF_RANGE[x.dtype], x.dtype))
-    tail = a * paired(a, [c * LOG2_E for c in ERF[x.dtype]])
+    tail = a * horner2(a, [c * LOG2_E for c in ERF[x.dtype]])
     log = fma(a, -2 * LOG2_E / math.sqrt(math.pi), tail)
     share = exp2(fma(all_of_it - a, STEEP, log))
     return fma(a * share, -math.sqrt(0.5), maximum(x, -0.0))
 
 
-def short_gelu(x: Expr) -> Expr:
+def gelu_f16(x: Expr) -> Expr:
     """The same to 13 bits."""
     a = minimum(absolute(x), literal(SHORT_GELU_RANGE, x.dtype))
-    share = exp2_share(a * polynomial(a, SHORT_GELU))
+    share = exp2_ftz(a * polynomial(a, GELU_F16))
     return fma(a * share, -0.5, maximum(x, -0.0))
 
 
 OWN: dict[str, Expansion] = {
     "exp": exp,
     "exp2": exp2,
-    "exp_share": exp_share,
-    "exp2_share": exp2_share,
-    "reciprocal_share": reciprocal_share,
+    "exp_ftz": exp_ftz,
+    "exp2_ftz": exp2_ftz,
+    "rcp_ftz": rcp_ftz,
     "sigmoid": sigmoid,
     "gelu": gelu,
 }
 GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}
 # Of f32, where products with the result are rounded to 16 bits, and where it is itself.
-SHORT_FACTORS: dict[str, Expansion] = {"sigmoid": short_sigmoid}
-SHORT = SHORT_FACTORS | {"gelu": short_gelu}
+F16_FACTORS: dict[str, Expansion] = {"sigmoid": short_sigmoid}
+F16_ACCURATE = F16_FACTORS | {"gelu": gelu_f16}
 
 
 def expand_on_gpu(func: Func) -> Func:
@@ -106,12 +106,12 @@ def expand_on_gpu(func: Func) -> Func:
 
 def _rounded(e: Expr) -> Expr | None:
     short = isinstance(e, Cast) and e.dtype in (F16, BF16)
-    return map_children(e, lambda a: _shortened(a, SHORT)) if short else None
+    return map_children(e, lambda a: _f16_accurate(a, F16_ACCURATE)) if short else None
 
 
-def _shortened(e: Expr, table: Mapping[str, Expansion]) -> Expr:
+def _f16_accurate(e: Expr, table: Mapping[str, Expansion]) -> Expr:
     if isinstance(e, Binary) and e.op == "mul":
-        return map_children(e, lambda a: _shortened(a, SHORT_FACTORS))
+        return map_children(e, lambda a: _f16_accurate(a, F16_FACTORS))
     if isinstance(e, Call) and e.dtype == F32 and e.fn in table:
         return table[e.fn](*e.args)
     return e

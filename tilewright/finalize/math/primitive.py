@@ -115,7 +115,7 @@ def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     return result
 
 
-def paired(x: Expr, coefficients: Sequence[float]) -> Expr:
+def horner2(x: Expr, coefficients: Sequence[float]) -> Expr:
     """The same polynomial by Horner's rule in `x**2`, on pairs of terms.
 
     Half as long a chain; and where a multiply-add overwrites its addend, half as many constants are

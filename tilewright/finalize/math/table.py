@@ -9,7 +9,7 @@ from tilewright.core.dtypes import F32, F64, FLOATS, INTEGERS, SMALL_INTEGERS
 from tilewright.finalize.math import trigonometric_double
 from tilewright.finalize.math.classification import isinf, sign
 from tilewright.finalize.math.error_function import erf, gelu
-from tilewright.finalize.math.exponential import exp, exp2, exp_share, expm1, sigmoid
+from tilewright.finalize.math.exponential import exp, exp2, exp_ftz, expm1, sigmoid
 from tilewright.finalize.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from tilewright.finalize.math.inverse_trigonometric import acos, asin, atan, atan2
 from tilewright.finalize.math.logarithm import log, log1p, log2
@@ -33,15 +33,15 @@ BOTH: dict[str, Expansion] = {
     "erf": erf,
     "exp": exp,
     "exp2": exp2,
-    "exp_share": exp_share,
-    "exp2_share": exp2,
+    "exp_ftz": exp_ftz,
+    "exp2_ftz": exp2,
     "expm1": expm1,
     "gelu": gelu,
     "log": log,
     "log1p": log1p,
     "log2": log2,
     "pow": power,
-    "reciprocal_share": lambda x: 1.0 / x,
+    "rcp_ftz": lambda x: 1.0 / x,
     "rsqrt": rsqrt,
     "sigmoid": sigmoid,
     "tanh": tanh,

@@ -294,7 +294,7 @@ class Body(Scores):
         stages.append(self._map("x", self._score(self._at("s", J)), keys))
         stages.append(self._reduce("p", "max", self._at("x", J), keys))
         stages += self._carry_peak() if self.carries else [self._floor("p")]
-        weight = call("exp_share", self._at("x", J) - self._at("f"))
+        weight = call("exp_ftz", self._at("x", J) - self._at("f"))
         stages.append(self._map("w", cast(self.factor, weight), keys))
         stages.append(self._reduce("t", "sum", cast(self.dtype, self._at("w", J)), keys))
         stages.append(self._carry_sum() if self.carries else self._share("t"))
@@ -334,7 +334,7 @@ class Body(Scores):
         return [
             self._map("g", maximum(before, self._at("p"))),
             self._floor("g"),
-            self._map("c", call("exp_share", before - self._at("f"))),
+            self._map("c", call("exp_ftz", before - self._at("f"))),
             self._map("m", self._at("g")),
         ]
 

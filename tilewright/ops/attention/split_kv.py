@@ -74,7 +74,7 @@ class _Parts(Tiles):
         """All parts of a result."""
         peak = self._one("peak")
         found = select(peak.eq(lowest(self.dtype)), const(0, self.dtype), peak)
-        counts = call("exp2_share", self._of_part("parts.m", const(0)) - found)
+        counts = call("exp2_ftz", self._of_part("parts.m", const(0)) - found)
         mix, total = self._one("mix"), self._one("whole")
         result = self._stored_result(mix, self._share_of(total), self.plain)
         nests = [

@@ -189,7 +189,7 @@ class Tiles(Body):
         stages.append(self._reduce("g", "max", self._at("p", Q), lanes))
         stages += self._carry_peaks(lanes)
         unit = const(self.unit, self.dtype)
-        weight = call("exp2_share", self._at("x", J) * unit - self._at("f", _lane(J)))
+        weight = call("exp2_ftz", self._at("x", J) * unit - self._at("f", _lane(J)))
         stages.append(self._map("e", weight, keys))
         stages += self._of_lane("t", "sum", "e")
         total = self._at("l", Q) * self._at("c", Q) + self._at("t", Q)
@@ -248,7 +248,7 @@ class Tiles(Body):
         # Where all is hidden zero is subtracted, so that nothing becomes NaN.
         floor = select(found.eq(lowest(self.dtype)), const(0, self.dtype), found)
         stages.append(self._map("f", floor, lanes))
-        count = call("exp2_share", self._at("m", Q) - self._at("f", Q))
+        count = call("exp2_ftz", self._at("m", Q) - self._at("f", Q))
         stages.append(self._map("c", count, lanes))
         stages.append(self._map("m", found, lanes))
         return stages

@@ -9,8 +9,8 @@ from tests.codegen.native_func import sizes_of
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import as_int
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.cpu.parallel import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.dtypes import F32
 from tilewright.finalize.cpu.pipeline import finalize
@@ -54,7 +54,7 @@ def test_both_products_of_attention_use_the_unit(
 def test_the_instruction_is_emitted_for_both() -> None:
     ((func, _),) = sources(_attention(64, 64, 64, 64))
     plain = finalize(schedule_func(func, frozenset(), AMX).func, AMX)
-    module = ModuleText(native_bf16="x86_64")
+    module = ModuleBuilder(native_bf16="x86_64")
     emit_func(module, plain, sizes_of(plain))
     assert compile_assembly(module.text(), AMX).count("tdpbf16ps") == 8
 

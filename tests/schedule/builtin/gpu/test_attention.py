@@ -13,7 +13,7 @@ from tests.schedule.builtin.gpu.scheduled import H200
 from tilewright.arith.expr import Var
 from tilewright.codegen.gpu.launches import launches, shared_places
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, DType
 from tilewright.finalize.gpu.pipeline import finalize_gpu
@@ -211,7 +211,7 @@ def test_kernels_assemble_without_spills(
     # Scores stay where they are: nothing is planned beside the operands.
     beside = {p.name for p in plain.params} - {"x0", "x1", "x2", "x3", "y0"}
     assert beside == ({"parts.m", "parts.l", "parts.o"} if len(tile) > 2 else set())
-    module = ModuleText(H200.architecture)
+    module = ModuleBuilder(H200.architecture)
     emit_launches(module, plain, ())
     reports = assemble(compile_object(module.text(), H200).decode(), tmp_path, H200.cpu)
     for launch in launches(plain):

@@ -17,7 +17,7 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Var, as_int
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
@@ -83,7 +83,7 @@ def test_a_state_that_is_rounded_is_one_launch() -> None:
     graph = steps_of("lstm", 3, 1, 64, F16)
     (result,) = scheduled(graph)
     assert "previous.f16" in {b.name for b in blocks(result.func.body)}
-    assert [x.together for x in launches(finalized(result.func))] == [False, False, True]
+    assert [x.cooperative_launch for x in launches(finalized(result.func))] == [False, False, True]
 
 
 def test_a_number_of_steps_that_a_run_gives() -> None:
@@ -107,8 +107,8 @@ def test_each_sum_is_one_launch_with_its_formulas(cell: str, count: int) -> None
 def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: int) -> None:
     (result,) = scheduled(steps_of(cell, 64, 1, 512))
     *before, last = launches(finalized(result.func))
-    assert not any(x.together for x in before)
-    assert last.together
+    assert not any(x.cooperative_launch for x in before)
+    assert last.cooperative_launch
     assert (as_int(last.grid), last.threads) == (128, threads)
 
 
@@ -116,7 +116,7 @@ def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: in
 def test_nobody_stays_for_one_step(dtype: DType) -> None:
     graph = steps_of("lstm", 1, 8, 64, dtype)
     (result,) = scheduled(graph)
-    assert not any(x.together for x in launches(finalized(result.func)))
+    assert not any(x.cooperative_launch for x in launches(finalized(result.func)))
     assert check(graph, {}) == ["steps"]
 
 
@@ -127,7 +127,7 @@ def run_emitted(
     stays = False
     for func, constants in sources(graph):
         plain = finalized(change(schedule_for_gpu(func, constants, target).func))
-        stays |= any(x.together for x in launches(plain))
+        stays |= any(x.cooperative_launch for x in launches(plain))
         arrays = sample(func, sizes)
         expected = {o: a.copy() for o, a in run(func, arrays, sizes).items()}
         own = {p.name: arrays.get(p.name, np.zeros(1)).reshape(-1) for p in plain.params}
@@ -178,10 +178,10 @@ def test_steps_that_stay_assemble_without_spills(
 ) -> None:
     (result,) = scheduled(steps_of(cell, 64, batch, units, dtype))
     plain = finalized(result.func)
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, plain, sizes_of(plain))
     reports = assemble(compile_object(module.text(), H200).decode(), tmp_path, H200.cpu)
-    assert any(x.together for x in launches(plain))
+    assert any(x.cooperative_launch for x in launches(plain))
     for launch in launches(plain):
         report = reports[launch.name]
         assert report.spilled == report.stack == 0

@@ -67,11 +67,11 @@ def test_others_do_without(batch: int, units: int, dtype: DType) -> None:
 def test_a_whole_layer_is_one_launch_of_all_blocks() -> None:
     (result,) = scheduled(steps_of("lstm", 64, 32, 512, F16))
     *_, steps = launches(finalized(result.func))
-    assert steps.together
+    assert steps.cooperative_launch
     assert as_int(steps.grid) == 64
     assert steps.shared <= H200.max_shared_per_block
 
 
 def test_weights_that_do_not_fit_are_read_in_every_step() -> None:
     (result,) = scheduled(steps_of("lstm", 2, 4, 2048, F16))
-    assert not any(x.together for x in launches(finalized(result.func)))
+    assert not any(x.cooperative_launch for x in launches(finalized(result.func)))

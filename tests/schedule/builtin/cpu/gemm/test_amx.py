@@ -21,8 +21,8 @@ from tests.schedule.builtin.cpu.gemm.bf16_products import (
     scheduled,
 )
 from tilewright.arith.expr import Var
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.cpu.parallel import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
@@ -102,7 +102,7 @@ def test_only_with_the_unit() -> None:
 @pytest.mark.parametrize("graph", [product(128, 64, 100), product(17, 64, 72)], ids=["big", "odd"])
 def test_the_instruction_is_used(graph: Graph) -> None:
     plain = finalize(scheduled(graph, AMX).func, AMX)
-    module = ModuleText(native_bf16="x86_64")
+    module = ModuleBuilder(native_bf16="x86_64")
     emit_func(module, plain, sizes_of(plain))
     assembly = compile_assembly(module.text(), AMX)
     assert "tdpbf16ps" in assembly

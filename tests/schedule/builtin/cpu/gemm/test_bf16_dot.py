@@ -9,8 +9,8 @@ import pytest
 from tests.codegen.native_func import sizes_of
 from tests.schedule.builtin.cpu.gemm.bf16_products import interpreted, product, scheduled
 from tilewright.arith.expr import Var
-from tilewright.codegen.llvm.builder import ModuleText
-from tilewright.codegen.llvm.statements import emit_func
+from tilewright.codegen.cpu.parallel import emit_func
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ops.interpret import run_graph
@@ -34,7 +34,7 @@ def test_products_of_any_size(
     found = interpreted(result, graph, x).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     plain = finalize(result.func, CPUS[machine])
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_func(module, plain, sizes_of(plain))
     assert instruction in compile_assembly(module.text(), CPUS[machine])
 

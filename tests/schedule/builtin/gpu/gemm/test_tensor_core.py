@@ -16,7 +16,7 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.nvptx import emit_launches
-from tilewright.codegen.llvm.builder import ModuleText
+from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.core.dtypes import BF16, F16, F32, I8, I32, U8, DType
 from tilewright.driver.artifact.packed_weights import pack
@@ -261,7 +261,7 @@ def test_kernels_assemble_without_spills(
 def assembled(scheduled: Func, target: GpuTarget, tmp_path: Path) -> None:
     """Nothing is spilled, and a multiprocessor has room for a block."""
     plain = finalize_gpu(replace(scheduled, annotations=(ALIGNED_PARAMS,)), target)
-    module = ModuleText()
+    module = ModuleBuilder()
     emit_launches(module, plain, ())
     text = compile_object(module.text(), target).decode()
     reports = assemble(text, tmp_path, target.cpu)

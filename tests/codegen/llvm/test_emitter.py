@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.codegen.native_func import check_native_func
+from tilewright.arith.expr import Binary, Var, const
+from tilewright.codegen.llvm.emitter import divisor
+from tilewright.core.dtypes import U8
+from tilewright.ir.loop.text import parse_func
+
+
+def test_a_load_is_repeated_after_a_store() -> None:
+    text = """
+    func @f(x: u8[4], out y: u8[4]) {
+      for i in serial(4) { y[i] = x[i] + x[i]  y[i] = y[i] + x[i] }
+    }"""
+    x = np.array([1, 2, 255, 128], U8.numpy)
+    check_native_func(parse_func(text), {"x": x, "y": np.zeros(4, np.uint8)})
+
+
+def test_what_an_index_is_a_multiple_of() -> None:
+    a, b = Var("a"), Var("b")
+    moved = Binary("xor", a * 24, b * 8)
+    assert divisor(a * 6 + 9) == 3
+    assert divisor(moved) == 8
+    assert divisor(moved * 4 + 64) == 32
+    assert divisor(Binary("xor", a, b * 8)) == 1
+    assert divisor(const(0)) == 0
