@@ -19,15 +19,17 @@ import numpy as np
 from tilewright.arith.expr import FALSE, TRUE, Binary, Cast, Const, Expr, Unary, const
 from tilewright.arith.operators import DIVISIONS
 from tilewright.arith.simplify import simplify
-from tilewright.core.dtypes import BOOL, I64, from_numpy
+from tilewright.core.dtypes import BOOL, I64, DType, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
+from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.op import Op
 from tilewright.ops.registry import get_op
 from tilewright.ops.shape.assumptions import assumptions
 from tilewright.ops.shape.dim_equalities import DimEqualities
+from tilewright.ops.tensor.manipulation import ReshapeAttrs
 
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
 KNOWN_LIMIT = 256
@@ -110,6 +112,17 @@ class GraphBuilder:
         self.nodes.append(Node(op, inputs, outputs, types, attrs, (), loc))
         self._track(self.nodes[-1])
         return outputs
+
+    def cast(self, x: str, dtype: DType) -> str:
+        """A value in another element type; itself where it has it already."""
+        return x if self.type(x).dtype == dtype else self.add("cast", x, attrs=CastAttrs(dtype))
+
+    def reshape(self, x: str, shape: Sequence[Expr]) -> str:
+        """A value under another shape; itself where it has it already."""
+        wanted = tuple(simplify(d) for d in shape)
+        if self.type(x).shape == wanted:
+            return x
+        return self.add("reshape", x, attrs=ReshapeAttrs(wanted))
 
     def _inferred(
         self, op: str, attrs: Attrs, inputs: Sequence[str]

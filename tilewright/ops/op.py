@@ -4,7 +4,7 @@ A row's meaning is written once, as exactly one of
 - `te`: tensor expressions, `te(b, attrs, inputs, out_types) -> Tensor | tuple[Tensor, ...]`, where
   `b` is a `ir.tensor.build.Builder` and an absent optional input is `None`;
 - `decompose`: simpler operators, `decompose(g, attrs, inputs) -> name(s)`, where `g` is a
-  `ops.graph_builder.GraphBuilder` and inputs are value names;
+  `GraphOps` and inputs are value names;
 - `loops`: a loop function for what no closed formula gives (sorting, scattering),
   `loops(attrs, in_types, out_types) -> Func` with parameters `x0, x1, ..., y0, ...`;
 - nested graphs, for control flow: `region_types(attrs, in_types, graphs) -> types` is then the type
@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.arith.expr import Expr, const
 from tilewright.core.dtypes import DType
-from tilewright.core.errors import TypeCheckError
+from tilewright.core.errors import Loc, TypeCheckError
 from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.shape.assumptions import same_size
@@ -32,6 +32,57 @@ from tilewright.ops.shape.assumptions import same_size
 # them, or several values side by side. opaque: fuses with nothing. control: nested graphs, of which
 # it chooses.
 KINDS = ("injective", "reduction", "out_fusable", "view", "opaque", "control")
+
+
+class GraphOps(Protocol):
+    """A graph that nodes are added to, as operators' rules see it.
+
+    `ops.graph_builder.GraphBuilder` is one. Rows name this protocol and not the builder, which
+    knows all rows.
+    """
+
+    def add(
+        self,
+        op: str,
+        *inputs: str,
+        attrs: Attrs | None = None,
+        name: str = "v",
+        loc: Loc | None = None,
+    ) -> str:
+        """Append a node with one output and return its name."""
+        ...
+
+    def add_many(
+        self,
+        op: str,
+        *inputs: str,
+        attrs: Attrs | None = None,
+        names: Sequence[str] = (),
+        loc: Loc | None = None,
+    ) -> tuple[str, ...]:
+        """Append a node and return the names of all its outputs."""
+        ...
+
+    def constant(self, data: np.ndarray, name: str = "c") -> str:
+        """Add a constant and return its name."""
+        ...
+
+    def constant_data(self, name: str) -> np.ndarray | None:
+        """The data of a value that is a constant, else `None`."""
+        ...
+
+    def type(self, name: str) -> TensorType:
+        """The type of a value that must be a tensor."""
+        ...
+
+    def cast(self, x: str, dtype: DType) -> str:
+        """A value in another element type; itself where it has it already."""
+        ...
+
+    def reshape(self, x: str, shape: Sequence[Expr]) -> str:
+        """A value under another shape; itself where it has it already."""
+        ...
+
 
 Infer = Callable[[Any, Sequence[Any]], "Type | tuple[Type, ...]"]
 
@@ -44,6 +95,9 @@ class Op:
     `propagate(attrs, inputs) -> object array` is ONNX's data propagation: it computes an integer
     result symbolically, so that shape arithmetic disappears. Inputs and result are NumPy object
     arrays of index expressions; the result is `None` where it is not known.
+    `vjp(attrs, inputs, y, dy) -> gradients` is the vector-Jacobian product: the gradient of each
+    input from the result `y` and its gradient `dy`, all of them `ops.traced_value.Value`. An input
+    that has no gradient gets `None`; a gradient may have the shape that its input broadcasts to.
     `flops` is per output element, or a function of (attrs, input types, output types).
     `rereads` says of an injective operator that it reads an element of its input many times.
     """
@@ -58,6 +112,7 @@ class Op:
     propagate: Callable[[Any, Sequence[np.ndarray]], np.ndarray | None] | None = None
     region_types: Callable[[Any, Sequence[Any], Sequence[Graph]], tuple[Type, ...]] | None = None
     flops: int | Callable[[Any, Sequence[Any], Sequence[Any]], Expr] = 1
+    vjp: Callable[..., Sequence[Any]] | None = None
     rereads: bool = False
     doc: str = ""
 

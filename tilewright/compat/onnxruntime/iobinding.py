@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import helper
@@ -13,14 +13,20 @@ from tilewright.compat.onnxruntime.devices import require_cpu
 from tilewright.compat.onnxruntime.types import element_of, tensor_name
 from tilewright.compat.onnxruntime.values import OrtValue, result_type
 
-if TYPE_CHECKING:
-    from tilewright.compat.onnxruntime.session import InferenceSession
+
+class BoundSession(Protocol):
+    """What a binding asks of its session."""
+
+    _known: Mapping[str, Any]
+    _model: Any
+
+    def _values(self, output_names: Sequence[str] | None, feed: Mapping[str, Any]) -> list[Any]: ...
 
 
 class IOBinding:
     """The inputs and outputs of runs of one session."""
 
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: BoundSession) -> None:
         self._session = session
         self._inputs: dict[str, OrtValue] = {}
         self._targets: dict[str, OrtValue | None] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,14 +23,11 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.op import Op, broadcast_index, broadcast_shapes, fail, same_dtype
+from tilewright.ops.op import GraphOps, Op, broadcast_index, broadcast_shapes, fail, same_dtype
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.shape.assumptions import same_size
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 # What the fourth result holds, in the order of computation.
 SCORES = ("raw", "capped", "masked", "softmax")
@@ -190,7 +186,7 @@ def _attention_type(
     )
 
 
-def _attention(g: GraphBuilder, attrs: AttentionAttrs, ins: Sequence[str]) -> tuple[str, ...]:
+def _attention(g: GraphOps, attrs: AttentionAttrs, ins: Sequence[str]) -> tuple[str, ...]:
     q, k, v, mask, past_k, past_v, lengths = (*ins, *("",) * 7)[:7]
     flat = g.type(q).rank == 3
     q_heads, kv_heads = _heads(attrs, g.type(q), g.type(k))
@@ -218,12 +214,12 @@ def _attention(g: GraphBuilder, attrs: AttentionAttrs, ins: Sequence[str]) -> tu
     return y, keys, values, shown
 
 
-def _reshape(g: GraphBuilder, x: str, *shape: Expr | int) -> str:
+def _reshape(g: GraphOps, x: str, *shape: Expr | int) -> str:
     dims = tuple(as_expr(d) for d in shape)
     return x if g.type(x).shape == dims else g.add("reshape", x, attrs=ReshapeAttrs(dims))
 
 
-def _split_heads(g: GraphBuilder, x: str, *heads: int) -> str:
+def _split_heads(g: GraphOps, x: str, *heads: int) -> str:
     """`[batch, length, heads * size]` as `[batch, heads, length, size]`; 4-d ones are that.
 
     Heads may be several dimensions, in groups.
@@ -240,7 +236,7 @@ def _split_heads(g: GraphBuilder, x: str, *heads: int) -> str:
     return g.add("transpose", split, attrs=turned)
 
 
-def _mask_of_groups(g: GraphBuilder, mask: str, groups: Sequence[int]) -> str:
+def _mask_of_groups(g: GraphOps, mask: str, groups: Sequence[int]) -> str:
     """A mask for scores whose heads are `groups`: its own heads are all of them, or one."""
     shape = g.type(mask).shape
     if len(shape) < 3:
@@ -250,7 +246,7 @@ def _mask_of_groups(g: GraphBuilder, mask: str, groups: Sequence[int]) -> str:
     return _reshape(g, mask, *batch, *own, queries, keys)
 
 
-def _join_heads(g: GraphBuilder, x: str, flat: bool = False) -> str:
+def _join_heads(g: GraphOps, x: str, flat: bool = False) -> str:
     """`[batch, *heads, length, size]` with one dimension of heads, or none if it is to be flat."""
     batch, *heads, length, size = g.type(x).shape
     every = simplify(prod(heads, start=const(1)))
@@ -262,21 +258,21 @@ def _join_heads(g: GraphBuilder, x: str, flat: bool = False) -> str:
     return _reshape(g, rows, batch, length, simplify(every * size))
 
 
-def _with_past(g: GraphBuilder, past: str, x: str) -> str:
+def _with_past(g: GraphOps, past: str, x: str) -> str:
     return g.add("concat", past, x, attrs=ConcatAttrs(2)) if past else x
 
 
-def _scalar(g: GraphBuilder, value: float, like: str) -> str:
+def _scalar(g: GraphOps, value: float, like: str) -> str:
     return g.constant(np.asarray(value, dtype=g.type(like).dtype.numpy))
 
 
-def _shared(g: GraphBuilder, x: str, rank: int) -> str:
+def _shared(g: GraphOps, x: str, rank: int) -> str:
     """Keys or values for queries of this rank: all heads of a group share one."""
     batch, heads, length, size = g.type(x).shape
     return x if rank == 4 else _reshape(g, x, batch, heads, 1, length, size)
 
 
-def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str) -> str:
+def _products(g: GraphOps, attrs: AttentionAttrs, q: str, keys: str) -> str:
     """Scaled products of queries and keys."""
     *_, size = g.type(q).shape
     scale = attrs.scale
@@ -291,14 +287,14 @@ def _products(g: GraphBuilder, attrs: AttentionAttrs, q: str, keys: str) -> str:
     return g.add("matmul", scaled, g.add("transpose", _shared(g, keys, rank), attrs=turned))
 
 
-def _softcap(g: GraphBuilder, scores: str, cap: float) -> str:
+def _softcap(g: GraphOps, scores: str, cap: float) -> str:
     if cap <= 0:
         return scores
     limit = _scalar(g, cap, scores)
     return g.add("mul", g.add("tanh", g.add("div", scores, limit)), limit)
 
 
-def _weights(g: GraphBuilder, attrs: AttentionAttrs, scores: str, masks: bool) -> str:
+def _weights(g: GraphOps, attrs: AttentionAttrs, scores: str, masks: bool) -> str:
     own = g.type(scores).dtype
     precision = attrs.precision or own
     if precision != own:
@@ -307,7 +303,7 @@ def _weights(g: GraphBuilder, attrs: AttentionAttrs, scores: str, masks: bool) -
     return weights if precision == own else g.add("cast", weights, attrs=CastAttrs(own))
 
 
-def _weighted(g: GraphBuilder, weights: str, values: str) -> str:
+def _weighted(g: GraphOps, weights: str, values: str) -> str:
     own, dtype = g.type(weights).dtype, g.type(values).dtype
     if dtype != own:
         weights = g.add("cast", weights, attrs=CastAttrs(dtype))

@@ -12,7 +12,6 @@ There are no zeros between or around elements in this, which would make NaN of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
@@ -23,15 +22,12 @@ from tilewright.ops.conv.col2im import BlocksToImageAttrs
 from tilewright.ops.conv.conv import ConvTransposeAttrs, conv_transpose_type
 from tilewright.ops.conv.polyphase import convolve_phases
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.op import Op
+from tilewright.ops.op import GraphOps, Op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
 
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
-
-def _conv_transpose(g: GraphBuilder, attrs: ConvTransposeAttrs, inputs: Sequence[str]) -> str:
+def _conv_transpose(g: GraphOps, attrs: ConvTransposeAttrs, inputs: Sequence[str]) -> str:
     x, w = inputs
     if attrs.layout == "channels_first":
         return convolve_phases(g, attrs, x, w) or _convolve_blocks(g, attrs, x, w)
@@ -48,7 +44,7 @@ def _conv_transpose(g: GraphBuilder, attrs: ConvTransposeAttrs, inputs: Sequence
     return g.add("transpose", y, attrs=TransposeAttrs((0, *range(2, last + 1), 1)))
 
 
-def _convolve_blocks(g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
+def _convolve_blocks(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
     """The matrix product of weights and elements, and the sum of what meets in an output."""
     out = conv_transpose_type(attrs, [g.type(x), g.type(w)])
     y, kernel = _products(g, attrs, x, w), g.type(w).shape[2:]
@@ -65,7 +61,7 @@ def _convolve_blocks(g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str)
     return g.add("pad", y, attrs=PadAttrs(none, behind))
 
 
-def _products(g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
+def _products(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str:
     """`[batch, out * taps, where]`, in the type that sums are formed in."""
     groups, (batch, channels, *sizes) = attrs.groups, g.type(x).shape
     group_in, taps = simplify(channels // groups), g.type(w).shape[1:]
@@ -78,11 +74,11 @@ def _products(g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str) -> str
     return _reshaped(g, y, batch, simplify(rows * groups), where)
 
 
-def _reshaped(g: GraphBuilder, x: str, *shape: Expr) -> str:
+def _reshaped(g: GraphOps, x: str, *shape: Expr) -> str:
     return g.add("reshape", x, attrs=ReshapeAttrs(shape))
 
 
-def _cast(g: GraphBuilder, x: str, to: DType) -> str:
+def _cast(g: GraphOps, x: str, to: DType) -> str:
     return x if g.type(x).dtype == to else g.add("cast", x, attrs=CastAttrs(to))
 
 

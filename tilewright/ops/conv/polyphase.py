@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,10 @@ from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs, conv_transpose_type
+from tilewright.ops.op import GraphOps
 from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 
 class Phases(NamedTuple):
@@ -46,7 +44,7 @@ def split_phases(kernel: int, stride: int) -> tuple[Phases, ...]:
     return tuple(phases for phases in found if phases.number)
 
 
-def convolve_phases(g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str) -> str | None:
+def convolve_phases(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> str | None:
     """`conv_transpose(x, w)` in this form, `None` where it does not apply.
 
     It applies to constant weights, channels-first data, and strides or dilations, not both. Weights
@@ -89,7 +87,7 @@ def _pads(
 
 
 def _joined(
-    g: GraphBuilder,
+    g: GraphOps,
     attrs: ConvTransposeAttrs,
     x: str,
     w: str,
@@ -105,7 +103,7 @@ def _joined(
 
 
 def _convolved(
-    g: GraphBuilder, attrs: ConvTransposeAttrs, x: str, w: str, chosen: Sequence[Phases]
+    g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str, chosen: Sequence[Phases]
 ) -> str:
     """The results of some phases; those that no tap reaches are 0."""
     weights, unit = g.constant_data(w), (1,) * attrs.rank
@@ -150,7 +148,7 @@ def phase_weights(
     return np.ascontiguousarray(turned).reshape(out, group_in, *(p.taps for p in chosen))
 
 
-def _interleaved(g: GraphBuilder, attrs: ConvTransposeAttrs, phases: str, shape: Shape) -> str:
+def _interleaved(g: GraphOps, attrs: ConvTransposeAttrs, phases: str, shape: Shape) -> str:
     """The results of all phases in the order of positions, cut to the output's extent."""
     rank, sizes = attrs.rank, g.type(phases).shape[2 + attrs.rank :]
     order = [d for axis in range(rank) for d in (2 + rank + axis, 2 + axis)]

@@ -10,8 +10,17 @@ from tilewright.core.dtypes import F32
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
-from tilewright.ops.elementwise.define import check_dtype, floats, function, numbers, row, wide
+from tilewright.ops.elementwise.define import (
+    check_dtype,
+    floats,
+    function,
+    numbers,
+    row,
+    unary_vjp,
+    wide,
+)
 from tilewright.ops.op import broadcast_shapes, fail, same_dtype
+from tilewright.ops.traced_value import where
 
 
 @node
@@ -151,14 +160,33 @@ def _prelu_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
 
 
 OPS = (
-    row("relu", _relu, doc="x where positive, else 0"),
+    row(
+        "relu",
+        _relu,
+        vjp=unary_vjp(lambda x, y, dy: where(x.apply("greater", 0), dy, dy.number(0))),
+        doc="x where positive, else 0",
+    ),
     row("leaky_relu", wide(_leaky_relu), floats, attrs=AlphaAttrs, flops=2, doc="relu with a leak"),
     row("prelu", _prelu, infer=_prelu_type, flops=2, doc="relu with a leak per channel"),
     row("elu", wide(_elu), floats, attrs=AlphaAttrs, flops=12, doc="exponential linear unit"),
     row("selu", wide(_selu), floats, attrs=SeluAttrs, flops=12, doc="scaled elu"),
     row("celu", wide(_celu), floats, attrs=AlphaAttrs, flops=13, doc="continuously smooth elu"),
-    row("sigmoid", function("sigmoid"), floats, flops=12, doc="1 / (1 + exp(-x))"),
-    row("softplus", wide(_softplus), floats, flops=24, doc="log(1 + exp(x))"),
+    row(
+        "sigmoid",
+        function("sigmoid"),
+        floats,
+        flops=12,
+        vjp=unary_vjp(lambda x, y, dy: dy * y * (1 - y)),
+        doc="1 / (1 + exp(-x))",
+    ),
+    row(
+        "softplus",
+        wide(_softplus),
+        floats,
+        flops=24,
+        vjp=unary_vjp(lambda x, y, dy: dy * x.apply("sigmoid")),
+        doc="log(1 + exp(x))",
+    ),
     row("softsign", wide(_softsign), floats, flops=5, doc="x / (1 + |x|)"),
     row(
         "hard_sigmoid",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import pi, sqrt
 
 import numpy as np
 
@@ -34,8 +35,10 @@ from tilewright.ops.elementwise.define import (
     known,
     numbers,
     row,
+    unary_vjp,
 )
 from tilewright.ops.op import broadcast_shapes, fail
+from tilewright.ops.traced_value import Value, where
 
 
 @node
@@ -155,6 +158,26 @@ def _bits(to: DType, x: Expr) -> Expr:
     return x if x.dtype == to else Bitcast(to, x)
 
 
+def _pow_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> Sequence[Value]:
+    base, exponent = ins[0], ins[1].cast(dy.dtype)
+    return dy * exponent * base.apply("pow", exponent - 1), dy * y * base.apply("log")
+
+
+def _extreme_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> Sequence[Value]:
+    """All goes to the operand that is the greatest or least; to each of them where they tie."""
+    return tuple(where(x.apply("equal", y), dy, dy.number(0)) for x in ins)
+
+
+_FUNCTION_VJPS = {
+    "exp": unary_vjp(lambda x, y, dy: dy * y),
+    "log": unary_vjp(lambda x, y, dy: dy / x),
+    "sqrt": unary_vjp(lambda x, y, dy: dy / (y * 2)),
+    "erf": unary_vjp(lambda x, y, dy: dy * (-(x * x)).apply("exp") * (2 / sqrt(pi))),
+    "sin": unary_vjp(lambda x, y, dy: dy * x.apply("cos")),
+    "cos": unary_vjp(lambda x, y, dy: -(dy * x.apply("sin"))),
+    "tanh": unary_vjp(lambda x, y, dy: dy * (1 - y * y)),
+}
+
 _FUNCTIONS = (
     ("exp", 10, "e to the power x"),
     ("log", 12, "the natural logarithm"),
@@ -182,26 +205,73 @@ _ROUNDINGS = (
 )
 
 UNARY = (
-    row("abs", _abs, propagate=known(lambda e: maximum(e, -e)), doc="the absolute value"),
-    row("neg", lambda _, x: unary("neg", x), propagate=known(lambda e: -e), doc="the negative"),
+    row(
+        "abs",
+        _abs,
+        propagate=known(lambda e: maximum(e, -e)),
+        vjp=unary_vjp(lambda x, y, dy: dy * x.apply("sign")),
+        doc="the absolute value",
+    ),
+    row(
+        "neg",
+        lambda _, x: unary("neg", x),
+        propagate=known(lambda e: -e),
+        vjp=unary_vjp(lambda x, y, dy: -dy),
+        doc="the negative",
+    ),
     row("sign", _sign, doc="-1, 0 or 1; NaN stays NaN"),
     row(
         "reciprocal",
         lambda _, x: as_expr(1, x.dtype) / x,
         floats,
         flops=4,
+        vjp=unary_vjp(lambda x, y, dy: -(dy * y * y)),
         doc="one over x",
     ),
-    *(row(name, function(name), floats, flops=cost, doc=doc) for name, cost, doc in _FUNCTIONS),
+    *(
+        row(name, function(name), floats, flops=cost, vjp=_FUNCTION_VJPS.get(name), doc=doc)
+        for name, cost, doc in _FUNCTIONS
+    ),
     *(row(name, _round(fn), propagate=known(lambda e: e), doc=doc) for name, fn, doc in _ROUNDINGS),
 )
 
 BINARY = (
-    row("add", _op("add"), propagate=known(lambda a, b: a + b), doc="the sum"),
-    row("sub", _op("sub"), propagate=known(lambda a, b: a - b), doc="the difference"),
-    row("mul", _op("mul"), propagate=known(lambda a, b: a * b), doc="the product"),
-    row("div", _op("div"), propagate=known(_known_div), doc="the quotient; integers truncate"),
-    row("pow", _pow, infer=_pow_type, flops=30, doc="x to the power y, of the type of x"),
+    row(
+        "add",
+        _op("add"),
+        propagate=known(lambda a, b: a + b),
+        vjp=lambda _, ins, y, dy: (dy, dy),
+        doc="the sum",
+    ),
+    row(
+        "sub",
+        _op("sub"),
+        propagate=known(lambda a, b: a - b),
+        vjp=lambda _, ins, y, dy: (dy, -dy),
+        doc="the difference",
+    ),
+    row(
+        "mul",
+        _op("mul"),
+        propagate=known(lambda a, b: a * b),
+        vjp=lambda _, ins, y, dy: (dy * ins[1], dy * ins[0]),
+        doc="the product",
+    ),
+    row(
+        "div",
+        _op("div"),
+        propagate=known(_known_div),
+        vjp=lambda _, ins, y, dy: (dy / ins[1], -(dy * y / ins[1])),
+        doc="the quotient; integers truncate",
+    ),
+    row(
+        "pow",
+        _pow,
+        infer=_pow_type,
+        flops=30,
+        vjp=_pow_vjp,
+        doc="x to the power y, of the type of x",
+    ),
     row(
         "mod",
         _mod,
@@ -214,12 +284,14 @@ BINARY = (
         "min",
         lambda _, a, b: minimum(a, b),
         propagate=known(_known_choice("min")),
+        vjp=_extreme_vjp,
         doc="the lesser",
     ),
     row(
         "max",
         lambda _, a, b: maximum(a, b),
         propagate=known(_known_choice("max")),
+        vjp=_extreme_vjp,
         doc="the greater",
     ),
 )
@@ -232,6 +304,7 @@ CONVERSIONS = (
         attrs=CastAttrs,
         propagate=_known_cast,
         flops=0,
+        vjp=unary_vjp(lambda x, y, dy: dy.apply("cast", attrs=CastAttrs(x.dtype))),
         doc="converted to another element type",
     ),
     row(
@@ -242,7 +315,15 @@ CONVERSIONS = (
         flops=0,
         doc="the same bits read as another element type",
     ),
-    row("identity", lambda _, x: x, anything, propagate=known(lambda e: e), flops=0, doc="itself"),
+    row(
+        "identity",
+        lambda _, x: x,
+        anything,
+        propagate=known(lambda e: e),
+        flops=0,
+        vjp=unary_vjp(lambda x, y, dy: dy),
+        doc="itself",
+    ),
 )
 
 OPS = (*UNARY, *BINARY, *CONVERSIONS)

@@ -21,9 +21,11 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
 from tilewright.ops.op import Infer, Op, broadcast_index, broadcast_shapes, fail, same_dtype
+from tilewright.ops.traced_value import Value
 
 Formula = Callable[..., Expr]
 ValueRule = Callable[[Any, Sequence[np.ndarray]], np.ndarray]
+Vjp = Callable[[Any, Sequence[Value], Value, Value], Sequence[Value | None]]
 Accepts = Callable[[DType], bool]
 
 
@@ -115,6 +117,7 @@ def row(
     result: DType | None = None,
     attrs: type[Attrs] = Attrs,
     propagate: ValueRule | None = None,
+    vjp: Vjp | None = None,
     flops: int = 1,
     doc: str,
 ) -> Op:
@@ -127,8 +130,14 @@ def row(
         te=partial(pointwise, formula),
         propagate=propagate,
         flops=flops,
+        vjp=vjp,
         doc=doc,
     )
+
+
+def unary_vjp(rule: Callable[[Value, Value, Value], Value]) -> Vjp:
+    """The gradient rule of an operator with one operand: `rule(x, y, dy)`."""
+    return lambda _, ins, y, dy: (rule(ins[0], y, dy),)
 
 
 def is_pointwise(op: Op) -> bool:

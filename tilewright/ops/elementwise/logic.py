@@ -22,6 +22,7 @@ from tilewright.ops.elementwise.define import (
     row,
 )
 from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
+from tilewright.ops.traced_value import Value, where
 
 
 @node
@@ -63,6 +64,11 @@ def _where_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
         raise fail("where", f"the condition is {cond}, not bool")
     shape = broadcast_shapes("where", cond.shape, a.shape, b.shape)
     return TensorType(same_dtype("where", (a, b)), shape)
+
+
+def _where_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[None, Value, Value]:
+    condition, zero = ins[0], dy.number(0)
+    return None, where(condition, dy, zero), where(condition, zero, dy)
 
 
 def _comparison(name: str, compare: Callable[[Expr, Expr], Expr], accepts: Accepts, doc: str) -> Op:
@@ -114,6 +120,7 @@ OPS = (
         lambda _, c, a, b: select(c, a, b),
         infer=_where_type,
         propagate=known(lambda c, a, b: select(c, a, b)),
+        vjp=_where_vjp,
         doc="a where the condition holds, else b",
     ),
 )

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from math import isqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +24,10 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.op import Op, fail, normalize_axis
+from tilewright.ops.op import GraphOps, Op, fail, normalize_axis
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, ReverseAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 # What moving and scaling all elements once costs, in multiplications an element.
 PASS = 32
@@ -97,7 +93,7 @@ def plan(n: int) -> Plan:
 class _Graph:
     """Operators on rows of complex numbers `[rows, n, parts]`, added to a graph."""
 
-    g: GraphBuilder
+    g: GraphOps
     real: DType
 
     def parts(self, x: str) -> int:
@@ -206,7 +202,7 @@ def _root(exponent: np.ndarray, n: int, sign: int) -> np.ndarray:
     return found
 
 
-def _dft(g: GraphBuilder, attrs: DftAttrs, inputs: Sequence[str]) -> str:
+def _dft(g: GraphOps, attrs: DftAttrs, inputs: Sequence[str]) -> str:
     x = g.type(inputs[0])
     real = accumulator(x.dtype)
     axis = normalize_axis("dft", attrs.axis, x.rank)

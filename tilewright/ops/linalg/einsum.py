@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.core.node import node
@@ -20,12 +19,9 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulate, widen
-from tilewright.ops.op import Op, broadcast_index, fail, same_dtype
+from tilewright.ops.op import GraphOps, Op, broadcast_index, fail, same_dtype
 from tilewright.ops.shape.assumptions import same_size
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 # Labels of the dimensions that `...` stands for: characters that no equation can contain.
 _ELLIPSIS_LABELS = "0123456789"
@@ -140,7 +136,7 @@ class _Term:
     labels: str
 
 
-def _einsum(g: GraphBuilder, attrs: EinsumAttrs, ins: Sequence[str]) -> str:
+def _einsum(g: GraphOps, attrs: EinsumAttrs, ins: Sequence[str]) -> str:
     parsed = parse_equation(attrs.equation, [g.type(i).shape for i in ins])
     terms = [_Term(v, t) for v, t in zip(ins, parsed.operands, strict=True)]
     result = terms[0]
@@ -150,13 +146,13 @@ def _einsum(g: GraphBuilder, attrs: EinsumAttrs, ins: Sequence[str]) -> str:
     return _to_output(g, result, parsed)
 
 
-def _to_output(g: GraphBuilder, term: _Term, parsed: Equation) -> str:
+def _to_output(g: GraphOps, term: _Term, parsed: Equation) -> str:
     if sorted(term.labels) == sorted(parsed.output):
         return _transposed(g, term, parsed.output)
     return _formula(g, [term], parsed.output)
 
 
-def _formula(g: GraphBuilder, terms: Sequence[_Term], output: str) -> str:
+def _formula(g: GraphOps, terms: Sequence[_Term], output: str) -> str:
     """`sum_of_products`, with labels renamed to letters, since ellipsis labels are our own."""
     labels = dict.fromkeys("".join(t.labels for t in terms))
     free = iter(c for c in _LETTERS if c not in labels)
@@ -170,7 +166,7 @@ def _formula(g: GraphBuilder, terms: Sequence[_Term], output: str) -> str:
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _contract(g: GraphBuilder, a: _Term, b: _Term, later: str) -> _Term:
+def _contract(g: GraphOps, a: _Term, b: _Term, later: str) -> _Term:
     """The product of two terms, summed over what neither `later` nor the other one needs."""
     a, b = _reduced(g, a, b.labels + later), _reduced(g, b, a.labels + later)
     shared = [c for c in a.labels if c in b.labels]
@@ -188,13 +184,13 @@ def _contract(g: GraphBuilder, a: _Term, b: _Term, later: str) -> _Term:
     return _Term(_matmul(g, a, b, (batch, left, inner, right)), labels)
 
 
-def _reduced(g: GraphBuilder, term: _Term, needed: str) -> _Term:
+def _reduced(g: GraphOps, term: _Term, needed: str) -> _Term:
     """A term with repeated labels made diagonals and labels that nobody needs summed away."""
     kept = "".join(c for c in dict.fromkeys(term.labels) if c in needed)
     return term if kept == term.labels else _Term(_formula(g, [term], kept), kept)
 
 
-def _outer(g: GraphBuilder, a: _Term, b: _Term, batch: str, left: str, right: str) -> str:
+def _outer(g: GraphOps, a: _Term, b: _Term, batch: str, left: str, right: str) -> str:
     """Nothing to sum: one broadcasting multiplication."""
     value = _transposed(g, a, batch + left)
     if right:
@@ -208,7 +204,7 @@ def _outer(g: GraphBuilder, a: _Term, b: _Term, batch: str, left: str, right: st
     return g.add("mul", value, other)
 
 
-def _matmul(g: GraphBuilder, a: _Term, b: _Term, parts: tuple[str, str, str, str]) -> str:
+def _matmul(g: GraphOps, a: _Term, b: _Term, parts: tuple[str, str, str, str]) -> str:
     batch, left, inner, right = parts
     x, w = _transposed(g, a, batch + left + inner), _transposed(g, b, batch + inner + right)
     split = len(batch)
@@ -227,14 +223,14 @@ def _matmul(g: GraphBuilder, a: _Term, b: _Term, parts: tuple[str, str, str, str
     return _reshaped(g, y, sizes)
 
 
-def _transposed(g: GraphBuilder, term: _Term, order: str) -> str:
+def _transposed(g: GraphOps, term: _Term, order: str) -> str:
     perm = tuple(term.labels.index(c) for c in order)
     if perm == tuple(range(len(perm))):
         return term.value
     return g.add("transpose", term.value, attrs=TransposeAttrs(perm))
 
 
-def _reshaped(g: GraphBuilder, value: str, shape: Shape) -> str:
+def _reshaped(g: GraphOps, value: str, shape: Shape) -> str:
     if g.type(value).shape == shape:
         return value
     return g.add("reshape", value, attrs=ReshapeAttrs(shape))

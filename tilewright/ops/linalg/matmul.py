@@ -21,6 +21,8 @@ from tilewright.ops.op import (
     same_dtype,
 )
 from tilewright.ops.shape.assumptions import same_size
+from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.ops.traced_value import Value
 
 
 def _product_shape(op: str, ins: Sequence[TensorType]) -> Shape:
@@ -86,6 +88,17 @@ def _matmul_flops(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType
     return outs[0].elements * ins[0].shape[-1] * const(2)
 
 
+def _matmul_vjp(_: Attrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value, Value]:
+    a, b = ins
+    return dy.apply("matmul", _matrix_transpose(b)), _matrix_transpose(a).apply("matmul", dy)
+
+
+def _matrix_transpose(x: Value) -> Value:
+    rank = len(x.shape)
+    perm = (*range(rank - 2), rank - 1, rank - 2)
+    return x.apply("transpose", attrs=TransposeAttrs(perm))
+
+
 OPS = (
     Op(
         "matmul",
@@ -93,6 +106,7 @@ OPS = (
         "out_fusable",
         te=partial(_matmul, widening_product),
         flops=_matmul_flops,
+        vjp=_matmul_vjp,
         doc="Matrix product of the last two dimensions.",
     ),
     Op(

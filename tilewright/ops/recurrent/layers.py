@@ -12,22 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tilewright.arith.expr import Expr, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
-from tilewright.ops.op import Op, fail, same_dtype
+from tilewright.ops.op import GraphOps, Op, fail, same_dtype
 from tilewright.ops.recurrent import cells
 from tilewright.ops.recurrent.cells import StepsAttrs
 from tilewright.ops.shape.assumptions import has_elements, same_shape
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 DIRECTIONS = ("forward", "reverse", "bidirectional")
 # The positions of the inputs.
@@ -148,7 +144,7 @@ class _Layer:
     """Builds the operators of one layer."""
 
     def __init__(
-        self, g: GraphBuilder, cell: Cell, attrs: RecurrentAttrs, inputs: Sequence[str]
+        self, g: GraphOps, cell: Cell, attrs: RecurrentAttrs, inputs: Sequence[str]
     ) -> None:
         self.g = g
         self.cell = cell
@@ -256,7 +252,7 @@ class _Layer:
 
 
 def _decompose(
-    cell: Cell, g: GraphBuilder, attrs: RecurrentAttrs, inputs: Sequence[str]
+    cell: Cell, g: GraphOps, attrs: RecurrentAttrs, inputs: Sequence[str]
 ) -> tuple[str, ...]:
     return _Layer(g, cell, attrs, inputs).results()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,9 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.op import Op, fail
+from tilewright.ops.op import GraphOps, Op, fail
 from tilewright.ops.reduction.norm import LayerNormAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
 
 
 @node
@@ -55,7 +51,7 @@ def _group_type(attrs: GroupNormAttrs, ins: Sequence[TensorType]) -> TensorType:
     return x
 
 
-def per_channel(g: GraphBuilder, parameter: str, rank: int) -> str:
+def per_channel(g: GraphOps, parameter: str, rank: int) -> str:
     """A vector of one element a channel, shaped to broadcast against a tensor of `rank`."""
     if rank == 2:
         return parameter
@@ -63,7 +59,7 @@ def per_channel(g: GraphBuilder, parameter: str, rank: int) -> str:
     return g.add("reshape", parameter, attrs=ReshapeAttrs(shape))
 
 
-def _batch_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
+def _batch_norm(g: GraphOps, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
     """`x * (scale / deviation) + (bias - mean * (scale / deviation))`: all but two on vectors.
 
     Those are computed in f32 at least, so that each is rounded once.
@@ -79,11 +75,11 @@ def _batch_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> str
     return g.add("add", g.add("mul", x, factor), offset)
 
 
-def _cast(g: GraphBuilder, value: str, dtype: DType) -> str:
+def _cast(g: GraphOps, value: str, dtype: DType) -> str:
     return value if g.type(value).dtype == dtype else g.add("cast", value, attrs=CastAttrs(dtype))
 
 
-def _instance_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
+def _instance_norm(g: GraphOps, attrs: EpsilonAttrs, ins: Sequence[str]) -> str:
     x, scale, bias = ins
     rank = g.type(x).rank
     rows = LayerNormAttrs(2, attrs.epsilon)
@@ -92,7 +88,7 @@ def _instance_norm(g: GraphBuilder, attrs: EpsilonAttrs, ins: Sequence[str]) -> 
     )
 
 
-def _group_norm(g: GraphBuilder, attrs: GroupNormAttrs, ins: Sequence[str]) -> str:
+def _group_norm(g: GraphOps, attrs: GroupNormAttrs, ins: Sequence[str]) -> str:
     x, scale, bias = ins
     shape = g.type(x).shape
     divided: tuple[Expr, ...] = (const(attrs.groups), shape[1] // attrs.groups)

@@ -24,6 +24,9 @@ from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator, widen
 from tilewright.ops.elementwise.define import Accepts, check_dtype, floats, numbers, ordered
 from tilewright.ops.op import Op, fail, normalize_axis
+from tilewright.ops.tensor.creation import FullAttrs
+from tilewright.ops.tensor.manipulation import ExpandAttrs
+from tilewright.ops.traced_value import Value
 
 Step = Callable[[Expr], Expr]
 
@@ -262,6 +265,23 @@ _REDUCTIONS = (
 )
 _KNOWN = {"sum": _known(np.add, 0), "prod": _known(np.multiply, 1)}
 
+
+def _sum_vjp(attrs: ReduceAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+    """Every term of a sum gets the gradient of the sum."""
+    shape = ins[0].shape
+    axes = {normalize_axis("reduce_sum", a, len(shape)) for a in attrs.axes}
+    kept = tuple(const(1) if i in axes else d for i, d in enumerate(shape))
+    return (dy.reshape(kept).apply("expand", attrs=ExpandAttrs(shape)),)
+
+
+def _mean_vjp(attrs: ReduceAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+    x = ins[0]
+    ones = x.called(x.g.add("full", attrs=FullAttrs(x.shape, 1.0, x.dtype)))
+    return _sum_vjp(attrs, ins, y, dy / ones.apply("reduce_sum", attrs=attrs))
+
+
+_VJPS = {"sum": _sum_vjp, "mean": _mean_vjp}
+
 OPS = (
     *(
         Op(
@@ -272,6 +292,7 @@ OPS = (
             te=partial(_reduce, op, before, after),
             propagate=_KNOWN.get(name),
             flops=_flops,
+            vjp=_VJPS.get(name),
             doc=f"{doc} over axes",
         )
         for name, op, before, after, accepts, doc in _REDUCTIONS

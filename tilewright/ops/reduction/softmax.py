@@ -14,8 +14,10 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator, widen
-from tilewright.ops.elementwise.define import check_dtype, floats
+from tilewright.ops.elementwise.define import Vjp, check_dtype, floats
 from tilewright.ops.op import Op, normalize_axis
+from tilewright.ops.reduction.reduce import ReduceAttrs
+from tilewright.ops.traced_value import Value
 
 
 @node
@@ -170,15 +172,40 @@ def _hardmax(
     )
 
 
-def _row(name: str, te: Callable[..., Tensor], flops: int, doc: str) -> Op:
-    return Op(name, partial(_axis_type, name), "reduction", AxisAttrs, te=te, flops=flops, doc=doc)
+def _row_sum(attrs: AxisAttrs, x: Value) -> Value:
+    return x.apply("reduce_sum", attrs=ReduceAttrs((attrs.axis,), keepdims=True))
+
+
+def _softmax_vjp(attrs: AxisAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+    return (y * (dy - _row_sum(attrs, dy * y)),)
+
+
+def _log_softmax_vjp(attrs: AxisAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+    return (dy - y.apply("exp") * _row_sum(attrs, dy),)
+
+
+def _row(name: str, te: Callable[..., Tensor], flops: int, doc: str, vjp: Vjp | None = None) -> Op:
+    infer = partial(_axis_type, name)
+    return Op(name, infer, "reduction", AxisAttrs, te=te, flops=flops, vjp=vjp, doc=doc)
 
 
 OPS = (
-    _row("softmax", _softmax, 14, "Exponentials along an axis, divided by their sum."),
+    _row(
+        "softmax",
+        _softmax,
+        14,
+        "Exponentials along an axis, divided by their sum.",
+        vjp=_softmax_vjp,
+    ),
     _row("masked_softmax", _masked_softmax, 14, "Softmax that gives zeros for a row of -inf only."),
     _row("finite_softmax", _finite_softmax, 15, "Softmax that gives zeros where that gives NaN."),
-    _row("log_softmax", _log_softmax, 14, "The logarithm of softmax, without overflow."),
+    _row(
+        "log_softmax",
+        _log_softmax,
+        14,
+        "The logarithm of softmax, without overflow.",
+        vjp=_log_softmax_vjp,
+    ),
     _row(
         "hardmax",
         _hardmax,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.op import Op, broadcast_index, fail, normalize_axis
+from tilewright.ops.elementwise.define import unary_vjp
+from tilewright.ops.op import GraphOps, Op, broadcast_index, fail, normalize_axis
 from tilewright.ops.shape.assumptions import assume, divides, same_size
-
-if TYPE_CHECKING:
-    from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.traced_value import Value
 
 
 @node
@@ -159,6 +157,13 @@ def _transpose(
     return b.compute("y", outs[0].shape, lambda *i: ins[0].at(*(i[w] for w in where)))
 
 
+def _transpose_vjp(
+    attrs: TransposeAttrs, ins: Sequence[Value], y: Value, dy: Value
+) -> tuple[Value]:
+    inverse = tuple(attrs.perm.index(d) for d in range(len(attrs.perm)))
+    return (dy.apply("transpose", attrs=TransposeAttrs(inverse)),)
+
+
 def _expand_type(attrs: ExpandAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, shape = ins[0], tuple(simplify(d) for d in attrs.shape)
     tail = shape[len(shape) - x.rank :] if x.rank <= len(shape) else ()
@@ -240,7 +245,7 @@ def _block_type(
 
 
 def _rearranged(
-    g: GraphBuilder, x: str, inner: Sequence[Expr | int], perm: Sequence[int], outer: Sequence[Expr]
+    g: GraphOps, x: str, inner: Sequence[Expr | int], perm: Sequence[int], outer: Sequence[Expr]
 ) -> str:
     """Reshape to `inner`, transpose by `perm`, reshape to `outer`."""
     wide = tuple(simplify(const(0) + d) for d in inner)
@@ -249,7 +254,7 @@ def _rearranged(
     return g.add("reshape", x, attrs=ReshapeAttrs(tuple(simplify(d) for d in outer)))
 
 
-def _depth_to_space(g: GraphBuilder, attrs: BlockAttrs, inputs: Sequence[str]) -> str:
+def _depth_to_space(g: GraphOps, attrs: BlockAttrs, inputs: Sequence[str]) -> str:
     (n, c, h, w), s = g.type(inputs[0]).shape, attrs.block
     depth = c // (s * s)
     inner: dict[str, tuple[Expr | int, ...]] = {
@@ -260,7 +265,7 @@ def _depth_to_space(g: GraphBuilder, attrs: BlockAttrs, inputs: Sequence[str]) -
     return _rearranged(g, inputs[0], inner[attrs.mode], perm, (n, depth, h * s, w * s))
 
 
-def _space_to_depth(g: GraphBuilder, attrs: BlockAttrs, inputs: Sequence[str]) -> str:
+def _space_to_depth(g: GraphOps, attrs: BlockAttrs, inputs: Sequence[str]) -> str:
     (n, c, h, w), s = g.type(inputs[0]).shape, attrs.block
     perm = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}[attrs.mode]
     inner = (n, c, h // s, s, w // s, s)
@@ -297,6 +302,7 @@ OPS = (
         te=_reshape,
         propagate=_reshape_value,
         flops=0,
+        vjp=unary_vjp(lambda x, y, dy: dy.reshape(x.shape)),
         doc="The same elements in row-major order under another shape.",
     ),
     Op(
@@ -307,6 +313,7 @@ OPS = (
         te=_transpose,
         propagate=lambda a, known: np.transpose(known[0], a.perm),
         flops=0,
+        vjp=_transpose_vjp,
         doc="The dimensions in another order.",
     ),
     Op(
@@ -317,6 +324,7 @@ OPS = (
         te=_expand,
         propagate=_expand_value,
         flops=0,
+        vjp=unary_vjp(lambda x, y, dy: dy),
         doc="The input broadcast to a shape.",
     ),
     Op(

@@ -12,7 +12,7 @@ from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, F64, I64
 from tilewright.frontends.onnx.context import Context, OnnxNode
-from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.image.resize import TRANSFORMS, Axis, ResizeAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
@@ -66,7 +66,7 @@ def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
     if attrs.mode not in REACH or attrs.transform not in TRANSFORMS:
         known = f"modes {', '.join(REACH)}; transformations {', '.join(TRANSFORMS)}"
         raise n.invalid(f"mode {attrs.mode!r}, transformation {attrs.transform!r}", known)
-    y = Formula(c, n, x)
+    y = traced(c, n, x)
     own, rank = y.dtype, c.type(x).rank
     y = y.cast(F64 if own == F64 else F32)
     sizes = zip(c.type(x).shape, attrs.shape, attrs.scales, strict=True)
@@ -83,6 +83,6 @@ def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
         index, weights = tables(axis, attrs)
         taken = c.add(n, "gather", y.name, c.constant(index, I64), attrs=GatherAttrs(place))
         factors = weights.reshape(*weights.shape, *(1,) * (rank - 1 - place))
-        weighted = Formula(c, n, taken) * Formula(c, n, c.constant(factors, y.dtype))
+        weighted = traced(c, n, taken) * traced(c, n, c.constant(factors, y.dtype))
         y = weighted.apply("reduce_sum", attrs=ReduceAttrs((place + 1,), keepdims=False))
     return y.cast(own).name

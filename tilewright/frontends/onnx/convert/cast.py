@@ -13,9 +13,10 @@ from tilewright.core.dtypes import BOOL, F8E8M0, F32, I32, STRING, U8, U32, DTyp
 from tilewright.core.float_formats import E8M0_NAN, FORMATS
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
-from tilewright.frontends.onnx.traced_value import Formula, where
 from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.ops.traced_value import where
 
 # What is added to the bits of an f32 before those of the mantissa are dropped.
 _ROUNDINGS = {"up": 0x7FFFFF, "nearest": 0x400000, "down": 0}
@@ -28,25 +29,25 @@ def convert(
 ) -> str:
     """A value in another element type; `rounding` is for float8e8m0 only."""
     if dtype == F8E8M0:
-        return _to_power(Formula(c, n, value), saturate, rounding).name
+        return _to_power(traced(c, n, value), saturate, rounding).name
     if saturate and dtype in FORMATS and c.type(value).dtype != dtype:
-        return _clipped(Formula(c, n, value), FORMATS[dtype].limit).cast(dtype).name
+        return _clipped(traced(c, n, value), FORMATS[dtype].limit).cast(dtype).name
     return c.add(n, "cast", value, attrs=CastAttrs(dtype))
 
 
-def _clipped(x: Formula, limit: float) -> Formula:
+def _clipped(x: NodeValue, limit: float) -> NodeValue:
     """A float, not small, within a range; NaN stays."""
     if not x.dtype.is_float or x.dtype.is_small:
         x = x.cast(F32)
     return x.apply("clip", -limit, limit)
 
 
-def _to_power(x: Formula, saturate: bool, rounding: str) -> Formula:
+def _to_power(x: NodeValue, saturate: bool, rounding: str) -> NodeValue:
     """Powers of two as their exponents; a negative number has none, and becomes NaN."""
     if x.dtype == F8E8M0:
         return x
     if rounding not in _ROUNDINGS:
-        raise x.n.invalid(f"round_mode is {rounding!r}", f"one of {', '.join(_ROUNDINGS)}")
+        raise x.g.n.invalid(f"round_mode is {rounding!r}", f"one of {', '.join(_ROUNDINGS)}")
     bits = x.cast(F32).apply("bitcast", attrs=CastAttrs(U32))
     # Shifts are by constants, and dividing by a power of two is one.
     code = (bits + _ROUNDINGS[rounding]) / (1 << 23)

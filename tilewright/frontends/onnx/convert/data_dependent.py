@@ -10,14 +10,14 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
 from tilewright.frontends.onnx.context import Context, OnnxNode
 from tilewright.frontends.onnx.convert.nonzero import number
-from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.tensor.creation import RangeAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 
 
-def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[Formula]:
+def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[NodeValue]:
     """Each element of an input, a row of at most so many integers, as i64; their number is known.
 
     The model says how many there are, and that may be any number.
@@ -28,22 +28,22 @@ def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[Formula]:
         raise c.needs_value(n, index)
     if length > most:
         raise n.invalid(f"input {index} has {length} elements, {most} are the most that fit")
-    row = Formula(c, n, c.cast(n, name, I64)).apply("reshape", attrs=ReshapeAttrs((const(length),)))
+    row = traced(c, n, c.cast(n, name, I64)).apply("reshape", attrs=ReshapeAttrs((const(length),)))
     cuts = [SliceAttrs((const(i),), (const(i + 1),), (1,), inside=True) for i in range(length)]
     return [row.apply("slice", attrs=cut) for cut in cuts]
 
 
-def learnt(c: Context, n: OnnxNode, value: Formula, limit: Expr) -> Expr:
+def learnt(c: Context, n: OnnxNode, value: NodeValue, limit: Expr) -> Expr:
     """A number of the model as a size, which is at most `limit`."""
     return c.learn(n, value.name, simplify(limit))
 
 
 def sliced(
-    c: Context, n: OnnxNode, x: str, axis: int, bounds: tuple[Formula, Formula], step: int
+    c: Context, n: OnnxNode, x: str, axis: int, bounds: tuple[NodeValue, NodeValue], step: int
 ) -> str:
     """A tensor cut along an axis from a start to a stop, both computed by the model."""
     dim = c.type(x).shape[axis]
-    size = Formula(c, n, number(c, n, dim))
+    size = traced(c, n, number(c, n, dim))
     low, high = (0, size) if step > 0 else (-1, size - 1)
     start, stop = (_inside(b, size, low, high) for b in bounds)
     span = stop - start if step > 0 else start - stop
@@ -53,17 +53,19 @@ def sliced(
         # what has one element must broadcast, so it has to be known to have one
         c.g.add_check(found.eq(const(1)), "Slice: a bound lies outside the tensor", n.loc)
         found = const(1)
-    steps = Formula(c, n, c.add(n, "range", attrs=RangeAttrs(const(0), const(step), found)))
+    steps = traced(c, n, c.add(n, "range", attrs=RangeAttrs(const(0), const(step), found)))
     return c.add(n, "gather", x, (steps + start).name, attrs=GatherAttrs(axis))
 
 
-def _inside(value: Formula, size: Formula, low: Formula | int, high: Formula | int) -> Formula:
+def _inside(
+    value: NodeValue, size: NodeValue, low: NodeValue | int, high: NodeValue | int
+) -> NodeValue:
     """A bound as ONNX counts it: from the end where it is negative, and not beyond either end."""
     counted = value.apply("less", 0).apply("where", value.apply("max", -size - 1) + size, value)
     return counted.apply("max", low).apply("min", high)
 
 
-def _next_to_each_other(c: Context, bounds: tuple[Formula, Formula]) -> bool:
+def _next_to_each_other(c: Context, bounds: tuple[NodeValue, NodeValue]) -> bool:
     """Whether a model has computed the stop as the start plus one."""
     start, stop = (_source(c, b.name) for b in bounds)
     made = next((node for node in reversed(c.g.nodes) if stop in node.outputs), None)

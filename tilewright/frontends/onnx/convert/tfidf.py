@@ -16,8 +16,8 @@ from tilewright.core.dtypes import F32, I64, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
-from tilewright.frontends.onnx.traced_value import Formula
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 
@@ -42,7 +42,7 @@ def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
     return found
 
 
-def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int) -> Formula:
+def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int) -> NodeValue:
     """How often each run occurs in each row with its elements `apart` places from each other."""
     length = runs.shape[1]
     room = size - (length - 1) * apart
@@ -52,22 +52,22 @@ def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: 
         span: tuple[Expr, Expr, int] = (const(k * apart), const(k * apart + room), 1)
         line = add_reshape(c, n, add_slice(c, x, {1: span}, "run"), (rows, const(room), const(1)))
         matches.append(
-            Formula(c, n, line).apply(
-                "equal", Formula(c, n, c.table(np.ascontiguousarray(runs[:, k])))
+            traced(c, n, line).apply(
+                "equal", traced(c, n, c.table(np.ascontiguousarray(runs[:, k])))
             )
         )
     every = reduce(lambda a, b: a.apply("and", b), matches)
     return every.cast(F32).apply("reduce_sum", attrs=ReduceAttrs((1,), keepdims=False))
 
 
-def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
+def _counts(c: Context, n: OnnxNode, x: str, width: int) -> NodeValue:
     """How often each run occurs, at its place in the result."""
     size = as_int(c.type(x).shape[1])
     if size is None:
         raise Waiting("onnx.sizes", "TfIdfVectorizer: rows of any length", loc=n.loc)
     shortest, longest = n.int_attr("min_gram_length"), n.int_attr("max_gram_length")
     shape = (c.type(x).shape[0], const(width))
-    total = Formula(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))
+    total = traced(c, n, c.add(n, "full", attrs=FullAttrs(shape, 0.0, F32)))
     for length, (runs, places) in enumerate(_grams(n), 1):
         # A single element is counted once, however far apart others may be.
         steps = 1 if length == 1 else n.int_attr("max_skip_count") + 1
@@ -79,7 +79,7 @@ def _counts(c: Context, n: OnnxNode, x: str, width: int) -> Formula:
         furthest = steps if length == 1 else min(steps, (size - 1) // (length - 1))
         for apart in range(1, furthest + 1):
             found = _count(c, n, x, runs, apart, size)
-            total = total + found.apply("matmul", Formula(c, n, c.constant(columns, F32)))
+            total = total + found.apply("matmul", traced(c, n, c.constant(columns, F32)))
     return total
 
 
@@ -101,7 +101,7 @@ def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
         counts = counts.apply("greater", 0).cast(F32)
     weights = np.array(n.floats_attr("weights", ()), np.float32)
     if weights.size and mode != "TF":
-        counts = counts * Formula(c, n, c.constant(weights, F32))
+        counts = counts * traced(c, n, c.constant(weights, F32))
     return (add_reshape(c, n, counts.name, (*shape[:-1], const(width))),)
 
 

@@ -12,8 +12,8 @@ from tilewright.arith.expr import Expr, const, product
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, I64, STRING, U8
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.nonzero import number, positions, reshaped
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
-from tilewright.frontends.onnx.traced_value import Formula
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -31,9 +31,9 @@ _ORDERED = {BOOL: U8, F16: F32, BF16: F32}
 class _Groups:
     """Equal rows: where each group first occurs, which group a row is in, how large groups are."""
 
-    first: Formula
-    inverse: Formula
-    counts: Formula
+    first: NodeValue
+    inverse: NodeValue
+    counts: NodeValue
 
 
 def unique(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -46,27 +46,27 @@ def unique(c: Context, n: OnnxNode) -> tuple[str, ...]:
         axis = normalize_axis("Unique", n.int_attr("axis"), c.type(x).rank)
     else:
         x = reshaped(c, n, x, c.type(x).elements)
-    found = _groups(_rows(Formula(c, n, x), axis))
+    found = _groups(_rows(traced(c, n, x), axis))
     if not n.int_attr("sorted", 1):
         found = _as_they_occur(found)
     values = c.add(n, "gather", x, found.first.name, attrs=GatherAttrs(axis))
     return values, found.first.name, found.inverse.name, found.counts.name
 
 
-def _rows(x: Formula, axis: int) -> Formula:
+def _rows(x: NodeValue, axis: int) -> NodeValue:
     """What is compared with each other, `[rows, elements]`."""
-    shape = x.c.type(x.name).shape
+    shape = x.g.c.type(x.name).shape
     x = x.cast(_ORDERED.get(x.dtype, x.dtype))
     if axis:
         front = (axis, *(a for a in range(len(shape)) if a != axis))
         x = x.apply("transpose", attrs=TransposeAttrs(front))
     others = product((*shape[:axis], *shape[axis + 1 :]))
-    return Formula(x.c, x.n, reshaped(x.c, x.n, x.name, shape[axis], others))
+    return x.called(reshaped(x.g.c, x.g.n, x.name, shape[axis], others))
 
 
-def _groups(rows: Formula) -> _Groups:
+def _groups(rows: NodeValue) -> _Groups:
     """Groups of equal rows in the order of the rows."""
-    c, n = rows.c, rows.n
+    c, n = rows.g.c, rows.g.n
     size = c.type(rows.name).shape[0]
     order, places = _order(rows), _places(rows, size)
     before = _at(order, (places - 1).apply("max", 0))
@@ -79,7 +79,7 @@ def _groups(rows: Formula) -> _Groups:
     starts = starts.apply("or", places.apply("equal", 0))
     group = starts.cast(I64).apply("cumsum", attrs=ScanAttrs(0)) - 1
     found, count = positions(c, n, starts.name)
-    begins = Formula(c, n, found)
+    begins = traced(c, n, found)
     # a group ends where the next begins; the last one ends with the rows
     following = (_places(rows, count) + 1).apply("min", _size(rows, count) - 1)
     is_last = _places(rows, count).apply("equal", _size(rows, count) - 1)
@@ -89,39 +89,39 @@ def _groups(rows: Formula) -> _Groups:
 
 def _as_they_occur(groups: _Groups) -> _Groups:
     """The same groups, the one that occurs first in front."""
-    c, n = groups.first.c, groups.first.n
+    c, n = groups.first.g.c, groups.first.g.n
     count = c.type(groups.first.name).shape[0]
-    order = _order(Formula(c, n, reshaped(c, n, groups.first.name, count, const(1))))
+    order = _order(traced(c, n, reshaped(c, n, groups.first.name, count, const(1))))
     place = _spread(order, _places(order, count))
     return _Groups(_at(groups.first, order), _at(place, groups.inverse), _at(groups.counts, order))
 
 
-def _order(rows: Formula) -> Formula:
+def _order(rows: NodeValue) -> NodeValue:
     """The numbers of rows in ascending order."""
-    c, n = rows.c, rows.n
+    c, n = rows.g.c, rows.g.n
     shape = c.type(rows.name).shape
-    batch = Formula(c, n, reshaped(c, n, rows.name, const(1), *shape))
+    batch = traced(c, n, reshaped(c, n, rows.name, const(1), *shape))
     order = batch.apply("order_rows", attrs=OrderAttrs())
-    return Formula(c, n, reshaped(c, n, order.name, shape[0]))
+    return traced(c, n, reshaped(c, n, order.name, shape[0]))
 
 
-def _at(values: Formula, indices: Formula) -> Formula:
+def _at(values: NodeValue, indices: NodeValue) -> NodeValue:
     return values.apply("gather", indices, attrs=GatherAttrs(0))
 
 
-def _spread(places: Formula, values: Formula) -> Formula:
+def _spread(places: NodeValue, values: NodeValue) -> NodeValue:
     """Each value written to its place."""
     return values.apply("scatter_elements", places, values, attrs=ScatterElementsAttrs(0))
 
 
-def _places(near: Formula, count: Expr) -> Formula:
+def _places(near: NodeValue, count: Expr) -> NodeValue:
     """0, 1, 2, ... as many as there are."""
     attrs = RangeAttrs(const(0), const(1), count)
-    return Formula(near.c, near.n, near.c.add(near.n, "range", attrs=attrs))
+    return near.called(near.g.c.add(near.g.n, "range", attrs=attrs))
 
 
-def _size(near: Formula, size: Expr) -> Formula:
-    return Formula(near.c, near.n, number(near.c, near.n, size))
+def _size(near: NodeValue, size: Expr) -> NodeValue:
+    return near.called(number(near.g.c, near.g.n, size))
 
 
 CONVERTERS: dict[str, Converter] = {"Unique": unique}

@@ -1,4 +1,4 @@
-"""Gradients against differences, through every rule."""
+"""Gradients of ONNX graphs against differences; `tests/autodiff` goes through every rule."""
 
 from __future__ import annotations
 
@@ -45,17 +45,9 @@ def differences(m: onnx.ModelProto, arrays: list[np.ndarray], which: int) -> np.
 
 
 BODIES = [
-    "s = Add (a, b) t = Mul (s, a) y = Sub (t, b)",
     "s = Div (a, b) y = Pow (s, b)",
-    "s = Exp (a) t = Log (b) u = Mul (s, t) y = Sqrt (u)",
-    "s = Sin (a) t = Cos (b) u = Mul (s, t) v = Neg (u) y = Abs (v)",
-    "s = Tanh (a) t = Sigmoid (b) u = Sub (s, t) y = Relu (u)",
-    "t = Transpose <perm = [1, 0]> (b) y = MatMul (a, t)",
-    "s = Mul (a, b) t = Softmax <axis = 1> (s) y = Mul (t, a)",
-    "s = Mul (a, b) t = LogSoftmax <axis = 1> (s) y = Mul (t, a)",
     "s = Mul (a, b) t = ReduceMean <keepdims = 0> (s) y = Mul (t, b)",
-    "s = Max (a, b) t = Min (a, b) u = Mul (s, t) v = ReduceSum (u) y = Reciprocal (v)",
-    "c = Less (a, b) s = Where (c, a, b) t = Erf (s) u = Softplus (t) y = Mul (u, u)",
+    "t = Transpose <perm = [1, 0]> (b) y = MatMul (a, t)",
 ]
 
 

@@ -16,12 +16,13 @@ from tilewright.core.dtypes import BOOL, I64
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.attention.attention import AttentionAttrs
 from tilewright.ops.attention.rotary import RotaryAttrs
 from tilewright.ops.tensor.creation import DimsAttrs, RangeAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.ops.traced_value import where
 
 DOMAIN = "com.microsoft"
 
@@ -63,8 +64,8 @@ def _mask(c: Context, n: OnnxNode, mask: str, bias: str, keys: Expr) -> str:
         raise n.unsupported(f"a mask {c.type(mask)}", "lengths, or a mask of keys of rank 2 or 3")
     if not bias:
         return seen
-    given = Formula(c, n, bias)
-    return where(Formula(c, n, seen), given, given.number(-np.inf)).name
+    given = traced(c, n, bias)
+    return where(traced(c, n, seen), given, given.number(-np.inf)).name
 
 
 def _biased(c: Context, n: OnnxNode, parts: list[str], bias: str) -> list[str]:
@@ -185,7 +186,7 @@ def group_query_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     mask = ""
     if n.has_input(5):
         last = add_reshape(c, n, n.input(5), (batch,))
-        mask = _mask(c, n, (Formula(c, n, last) + 1).name, "", total)
+        mask = _mask(c, n, (traced(c, n, last) + 1).name, "", total)
     operands = [*parts, mask, *past]
     while not operands[-1]:
         operands.pop()

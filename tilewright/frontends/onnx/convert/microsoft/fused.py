@@ -11,7 +11,7 @@ from tilewright.frontends.onnx.convert.conv import conv
 from tilewright.frontends.onnx.convert.matmul import as_matrices, gemm
 from tilewright.frontends.onnx.convert.norm import layer_norm, rms_norm
 from tilewright.frontends.onnx.convert.sampling import CONVERTERS as SAMPLING
-from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
 from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
@@ -23,9 +23,9 @@ from tilewright.ops.tensor.manipulation import TransposeAttrs
 DOMAIN = "com.microsoft"
 
 
-def _sum(c: Context, n: OnnxNode, *names: str) -> Formula:
+def _sum(c: Context, n: OnnxNode, *names: str) -> NodeValue:
     """The sum of the values that are there."""
-    first, *rest = (Formula(c, n, name) for name in names if name)
+    first, *rest = (traced(c, n, name) for name in names if name)
     for other in rest:
         first = first + other
     return first
@@ -51,7 +51,7 @@ _ACTIVATIONS: dict[str, tuple[str, Callable[[tuple[float, ...]], Attrs]]] = {
 }
 
 
-def _activated(x: Formula, name: str, numbers: tuple[float, ...]) -> Formula:
+def _activated(x: NodeValue, name: str, numbers: tuple[float, ...]) -> NodeValue:
     if not name:
         return x
     if name == "Clip":
@@ -59,7 +59,7 @@ def _activated(x: Formula, name: str, numbers: tuple[float, ...]) -> Formula:
         return x.apply("clip", low, high)
     if name not in _ACTIVATIONS:
         known = ", ".join((*_ACTIVATIONS, "Clip"))
-        raise x.n.unsupported(f"activation {name}", f"supported: {known}")
+        raise x.g.n.unsupported(f"activation {name}", f"supported: {known}")
     op, attrs = _ACTIVATIONS[name]
     return x.apply(op, attrs=attrs(numbers))
 
@@ -75,7 +75,7 @@ def fused_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
 def fused_gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """A product of matrices and an activation."""
     numbers = [n.float_attr(a) for a in _GEMM_PARAMETERS if n.has_attr(a)]
-    y = Formula(c, n, gemm(c, n)[0])
+    y = traced(c, n, gemm(c, n)[0])
     return (_activated(y, n.str_attr("activation", ""), tuple(numbers)).name,)
 
 
@@ -93,7 +93,7 @@ def fused_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
             perm = (*range(rank - 2), rank - 1, rank - 2)
             operands[i] = c.add(n, "transpose", operands[i], attrs=TransposeAttrs(perm))
     x, w = operands
-    y = Formula(c, n, as_matrices(c, n, x, w, lambda a, b: c.add(n, "matmul", a, b)))
+    y = traced(c, n, as_matrices(c, n, x, w, lambda a, b: c.add(n, "matmul", a, b)))
     alpha = n.float_attr("alpha", 1.0)
     return ((y * alpha if alpha != 1 else y).name,)
 

@@ -14,31 +14,32 @@ from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.qlinear import integer_product
 from tilewright.frontends.onnx.convert.quantize import dequantize_linear, quantize_linear
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs
 from tilewright.ops.elementwise.logic import ShiftAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.ops.traced_value import where
 
 DOMAIN = "com.microsoft"
 
 
-def _real(c: Context, n: OnnxNode, first: int) -> Formula:
+def _real(c: Context, n: OnnxNode, first: int) -> NodeValue:
     """The number that a quantised operand, its scale and its zero point stand for."""
-    x = Formula(c, n, n.required(first)).cast(F32)
+    x = traced(c, n, n.required(first)).cast(F32)
     if n.has_input(first + 2):
-        x = x - Formula(c, n, n.input(first + 2)).cast(F32)
-    return x * Formula(c, n, n.required(first + 1))
+        x = x - traced(c, n, n.input(first + 2)).cast(F32)
+    return x * traced(c, n, n.required(first + 1))
 
 
-def _quantized(x: Formula, like: str, scale: str, zero: str) -> str:
+def _quantized(x: NodeValue, like: str, scale: str, zero: str) -> str:
     """A number in a quantisation; the cast saturates."""
-    c, n = x.c, x.n
-    steps = (x / Formula(c, n, scale)).apply("round")
+    c, n = x.g.c, x.g.n
+    steps = (x / traced(c, n, scale)).apply("round")
     if zero:
-        steps = steps + Formula(c, n, zero).cast(F32)
+        steps = steps + traced(c, n, zero).cast(F32)
     return steps.cast(c.type(zero or like).dtype).name
 
 
@@ -74,7 +75,7 @@ def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
     count = (len(n.inputs) - 2) // 3
     parts = [_real(c, n, 2 + 3 * i).name for i in range(count)]
     joined = c.add(n, "concat", *parts, attrs=ConcatAttrs(n.int_attr("axis")))
-    return (_quantized(Formula(c, n, joined), n.required(2), n.required(0), n.required(1)),)
+    return (_quantized(traced(c, n, joined), n.required(2), n.required(0), n.required(1)),)
 
 
 def matmul_nbits(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -87,22 +88,22 @@ def matmul_nbits(c: Context, n: OnnxNode) -> tuple[str, ...]:
         raise n.unsupported("weights in another order (g_idx)", "leave it out")
     x, blocks = n.required(0), -(-depth // block)
     dtype = c.type(x).dtype
-    w = Formula(c, n, _unpacked(c, n, n.required(1), bits, (columns, blocks, block)))
+    w = traced(c, n, _unpacked(c, n, n.required(1), bits, (columns, blocks, block)))
     w = w.cast(dtype) - _zero_points(c, n, bits, columns, blocks)
     scale = add_reshape(c, n, n.required(2), tuple(map(const, (columns, blocks, 1))))
-    w = w * Formula(c, n, scale).cast(dtype)
+    w = w * traced(c, n, scale).cast(dtype)
     rows = add_reshape(c, n, w.name, (const(columns), const(blocks * block)))
     rows = add_slice(c, rows, {1: (const(0), const(depth), 1)}, "weights")
     turned = c.add(n, "transpose", rows, attrs=TransposeAttrs((1, 0)))
-    y = Formula(c, n, c.add(n, "matmul", x, turned))
-    return ((y + Formula(c, n, n.input(5)) if n.has_input(5) else y).name,)
+    y = traced(c, n, c.add(n, "matmul", x, turned))
+    return ((y + traced(c, n, n.input(5)) if n.has_input(5) else y).name,)
 
 
 def _unpacked(c: Context, n: OnnxNode, x: str, bits: int, shape: tuple[int, ...]) -> str:
     """Numbers of `bits` bits, the lowest of a byte first, without the rest of a row's last byte."""
     outer, parts = c.type(x).shape, 8 // bits
-    column = Formula(c, n, add_reshape(c, n, x, (*outer, const(1))))
-    places = Formula(c, n, c.constant(np.arange(parts) * bits, U8))
+    column = traced(c, n, add_reshape(c, n, x, (*outer, const(1))))
+    places = traced(c, n, c.constant(np.arange(parts) * bits, U8))
     digits = column.apply("bit_shift", places, attrs=ShiftAttrs(False))
     digits = digits.apply("bitwise_and", (1 << bits) - 1)
     flat = add_reshape(c, n, digits.name, (*outer[:-1], simplify(outer[-1] * parts)))
@@ -112,35 +113,35 @@ def _unpacked(c: Context, n: OnnxNode, x: str, bits: int, shape: tuple[int, ...]
     return add_reshape(c, n, flat, wanted)
 
 
-def _zero_points(c: Context, n: OnnxNode, bits: int, columns: int, blocks: int) -> Formula:
+def _zero_points(c: Context, n: OnnxNode, bits: int, columns: int, blocks: int) -> NodeValue:
     """One a block of weights: packed like them, as floats, or in the middle of the range."""
     dtype = c.type(n.required(0)).dtype
     if not n.has_input(3):
-        return Formula(c, n, c.constant(1 << (bits - 1), dtype))
+        return traced(c, n, c.constant(1 << (bits - 1), dtype))
     zeros = n.input(3)
     if not c.type(zeros).dtype.is_float:
         row = -(-blocks * bits // 8)
         zeros = add_reshape(c, n, zeros, (const(columns), const(row)))
         zeros = _unpacked(c, n, zeros, bits, (columns, blocks))
     shaped = add_reshape(c, n, zeros, tuple(map(const, (columns, blocks, 1))))
-    return Formula(c, n, shaped).cast(dtype)
+    return traced(c, n, shaped).cast(dtype)
 
 
-def _scaled(c: Context, n: OnnxNode, sums: str, factor: Formula, bias: str) -> str:
-    y = Formula(c, n, sums).cast(F32) * factor
-    return (y + Formula(c, n, bias) if bias else y).name
+def _scaled(c: Context, n: OnnxNode, sums: str, factor: NodeValue, bias: str) -> str:
+    y = traced(c, n, sums).cast(F32) * factor
+    return (y + traced(c, n, bias) if bias else y).name
 
 
 def matmul_integer_to_float(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """An integer product times both scales, and a bias."""
     sums = integer_product(c, n, n.required(0), n.required(1), (n.input(4), n.input(5)))
-    factor = Formula(c, n, n.required(2)) * Formula(c, n, n.required(3))
+    factor = traced(c, n, n.required(2)) * traced(c, n, n.required(3))
     return (_scaled(c, n, sums, factor, n.input(6)),)
 
 
 def dynamic_quantize_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The first operand is quantised to u8 by its own range, then as above."""
-    x = Formula(c, n, n.required(0))
+    x = traced(c, n, n.required(0))
     every = ReduceAttrs(tuple(range(c.type(x.name).rank)), keepdims=False)
     low = x.apply("reduce_min", attrs=every).apply("min", 0)
     high = x.apply("reduce_max", attrs=every).apply("max", 0)
@@ -149,7 +150,7 @@ def dynamic_quantize_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     zero = (-low / scale).apply("round").cast(U8)
     bytes_ = ((x / scale).apply("round") + zero.cast(F32)).cast(U8)
     sums = integer_product(c, n, bytes_.name, n.required(1), (zero.name, n.input(3)))
-    return (_scaled(c, n, sums, scale * Formula(c, n, n.required(2)), n.input(4)),)
+    return (_scaled(c, n, sums, scale * traced(c, n, n.required(2)), n.input(4)),)
 
 
 CONVERTERS: dict[str, Converter] = {

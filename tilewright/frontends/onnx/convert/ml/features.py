@@ -10,10 +10,11 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32, I64, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.ops.traced_value import where
 
 DOMAIN = "ai.onnx.ml"
 
@@ -29,23 +30,23 @@ def array_feature_extractor(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 def binarizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """1 above a threshold, else 0."""
-    x = Formula(c, n, n.required(0))
+    x = traced(c, n, n.required(0))
     return (x.apply("greater", n.float_attr("threshold", 0.0)).cast(x.dtype).name,)
 
 
 def scaler(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """`(x - offset) * scale`, one of each for all or one a column."""
-    x = Formula(c, n, n.required(0)).cast(F32)
+    x = traced(c, n, n.required(0)).cast(F32)
     offset, scale = (np.array(n.floats_attr(a, ()), np.float32) for a in ("offset", "scale"))
     for op, data in (("sub", offset), ("mul", scale)):
         if data.size:
-            x = x.apply(op, Formula(c, n, c.constant(data, F32)))
+            x = x.apply(op, traced(c, n, c.constant(data, F32)))
     return (x.name,)
 
 
 def imputer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Elements of one value, NaN by default, replaced: by one number or by one a column."""
-    x = Formula(c, n, n.required(0))
+    x = traced(c, n, n.required(0))
     if x.dtype.is_float:
         values: Sequence[float] = n.floats_attr("imputed_value_floats", ())
         replaced = n.float_attr("replaced_value_float", 0.0)
@@ -56,7 +57,7 @@ def imputer(c: Context, n: OnnxNode) -> tuple[str, ...]:
         raise n.invalid("there is no value to put in", "give one number, or one a column")
     is_missing = x.apply("is_nan") if np.isnan(replaced) else x.apply("equal", replaced)
     row = c.constant(np.array(values), x.dtype)
-    return (where(is_missing, Formula(c, n, row), x).name,)
+    return (where(is_missing, traced(c, n, row), x).name,)
 
 
 # What a row is divided by.
@@ -65,7 +66,7 @@ _NORMS = {"MAX": "reduce_max", "L1": "reduce_sum", "L2": "reduce_l2"}
 
 def normalizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Rows divided by their greatest absolute element, their sum of such, or their length."""
-    x, norm = Formula(c, n, n.required(0)).cast(F32), n.str_attr("norm", "MAX")
+    x, norm = traced(c, n, n.required(0)).cast(F32), n.str_attr("norm", "MAX")
     if norm not in _NORMS:
         raise n.invalid(f"norm is {norm!r}", f"one of {', '.join(_NORMS)}")
     size = x.apply("abs").apply(_NORMS[norm], attrs=ReduceAttrs((-1,), keepdims=True))

@@ -11,9 +11,10 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import I32, STRING
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
+from tilewright.ops.traced_value import where
 
 DOMAIN = "ai.onnx.ml"
 
@@ -45,13 +46,13 @@ def _looked_up(
     c: Context, n: OnnxNode, keys: np.ndarray, values: np.ndarray, default: np.ndarray
 ) -> str:
     """The value of the first key that an element is equal to."""
-    x = Formula(c, n, n.required(0))
+    x = traced(c, n, n.required(0))
     if len(keys) != len(values):
         raise n.invalid(f"{len(keys)} keys for {len(values)} values")
     if (keys.dtype.kind == "O") != (x.dtype == STRING):
         raise n.invalid(f"keys that are {keys.dtype} for an input that is {x.dtype}")
-    column = Formula(c, n, add_reshape(c, n, x.name, (*c.type(x.name).shape, const(1))))
-    known = Formula(c, n, c.table(keys) if x.dtype == STRING else c.constant(keys, x.dtype))
+    column = traced(c, n, add_reshape(c, n, x.name, (*c.type(x.name).shape, const(1))))
+    known = traced(c, n, c.table(keys) if x.dtype == STRING else c.constant(keys, x.dtype))
     found = column.apply("equal", known)
     if x.dtype.is_float and np.isnan(keys).any():
         found = found.apply("or", column.apply("is_nan").apply("and", known.apply("is_nan")))

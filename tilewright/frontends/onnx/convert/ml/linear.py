@@ -14,18 +14,18 @@ from tilewright.frontends.onnx.convert.ml.scores import (
     post_transform,
     transformed,
 )
-from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 
 DOMAIN = "ai.onnx.ml"
 
 
-def _scores(c: Context, n: OnnxNode, count: int) -> Formula:
+def _scores(c: Context, n: OnnxNode, count: int) -> NodeValue:
     """`count` scores a row: a product with the coefficients, and intercepts."""
-    x = Formula(c, n, n.required(0)).cast(F32)
+    x = traced(c, n, n.required(0)).cast(F32)
     weights = np.array(n.floats_attr("coefficients"), np.float32).reshape(count, -1)
-    scores = x.apply("matmul", Formula(c, n, c.constant(np.ascontiguousarray(weights.T), F32)))
+    scores = x.apply("matmul", traced(c, n, c.constant(np.ascontiguousarray(weights.T), F32)))
     intercepts = np.array(n.floats_attr("intercepts", ()), np.float32)
-    return scores + Formula(c, n, c.constant(intercepts, F32)) if intercepts.size else scores
+    return scores + traced(c, n, c.constant(intercepts, F32)) if intercepts.size else scores
 
 
 def linear_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:

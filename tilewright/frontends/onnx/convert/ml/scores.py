@@ -11,22 +11,23 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import I64
 from tilewright.frontends.onnx.context import Context, OnnxNode
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.ops.traced_value import where
 
 ROW = ReduceAttrs((1,), keepdims=True)
 # The constant of Winitzki's approximation of the inverse error function.
 WINITZKI = 0.147
 
 
-def _softmax(x: Formula) -> Formula:
+def _softmax(x: NodeValue) -> NodeValue:
     return x.apply("softmax", attrs=AxisAttrs(1))
 
 
-def _softmax_zero(x: Formula) -> Formula:
+def _softmax_zero(x: NodeValue) -> NodeValue:
     """Softmax that leaves zeros what they are."""
     greatest = x.apply("reduce_max", attrs=ROW)
     is_zero = x.apply("abs").apply("less_or_equal", 1e-7)
@@ -35,7 +36,7 @@ def _softmax_zero(x: Formula) -> Formula:
     return where(total.apply("equal", 0), share * 0 + 0.5, share / total)
 
 
-def _probit(x: Formula) -> Formula:
+def _probit(x: NodeValue) -> NodeValue:
     """The inverse of the normal distribution."""
     v = x * 2 - 1
     rest = (1 - v) * (v + 1)
@@ -45,7 +46,7 @@ def _probit(x: Formula) -> Formula:
     return where(rest.apply("equal", 0), x * 0, v.apply("sign") * root * sqrt(2))
 
 
-POST_TRANSFORMS: dict[str, Callable[[Formula], Formula]] = {
+POST_TRANSFORMS: dict[str, Callable[[NodeValue], NodeValue]] = {
     "NONE": lambda x: x,
     "LOGISTIC": lambda x: x.apply("sigmoid"),
     "SOFTMAX": _softmax,
@@ -62,9 +63,9 @@ def post_transform(n: OnnxNode) -> str:
     return name
 
 
-def transformed(x: Formula) -> Formula:
+def transformed(x: NodeValue) -> NodeValue:
     """Scores as the node's `post_transform` wants them."""
-    return POST_TRANSFORMS[post_transform(x.n)](x)
+    return POST_TRANSFORMS[post_transform(x.g.n)](x)
 
 
 def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
@@ -76,25 +77,25 @@ def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
     return labels
 
 
-def chosen(c: Context, n: OnnxNode, scores: Formula, labels: np.ndarray) -> str:
+def chosen(c: Context, n: OnnxNode, scores: NodeValue, labels: np.ndarray) -> str:
     """The label of the greatest score of each row."""
     place = scores.apply("argmax", attrs=ArgAttrs(1, keepdims=False))
     return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0))
 
 
-def either(condition: Formula, labels: np.ndarray) -> Formula:
+def either(condition: NodeValue, labels: np.ndarray) -> NodeValue:
     """The second label where a condition on columns `[rows, 1]` holds, else the first."""
-    c, n = condition.c, condition.n
+    c, n = condition.g.c, condition.g.n
     place = condition.cast(I64).apply("reduce_max", attrs=ReduceAttrs((1,), keepdims=False))
-    return Formula(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0))
+    return traced(c, n, c.table(labels)).apply("gather", place, attrs=GatherAttrs(0))
 
 
-def beside(first: Formula, second: Formula) -> Formula:
+def beside(first: NodeValue, second: NodeValue) -> NodeValue:
     """Two columns side by side."""
     return first.apply("concat", second, attrs=ConcatAttrs(1))
 
 
-def column(x: Formula, index: int) -> Formula:
+def column(x: NodeValue, index: int) -> NodeValue:
     """One column of a matrix, kept as a column."""
-    name = add_slice(x.c, x.name, {1: (const(index), const(index + 1), 1)}, "column")
-    return Formula(x.c, x.n, name)
+    name = add_slice(x.g.c, x.name, {1: (const(index), const(index + 1), 1)}, "column")
+    return x.called(name)

@@ -22,7 +22,7 @@ from tilewright.frontends.onnx.convert.ml.scores import (
     transformed,
 )
 from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, Forest
-from tilewright.frontends.onnx.traced_value import Formula
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.classical.tree_ensemble import TreesAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
@@ -47,10 +47,10 @@ _JOINS = {
 
 
 def _joined(
-    c: Context, x: Formula, forest: Forest, roots: Sequence[int], weights: np.ndarray, how: str
-) -> Formula:
+    c: Context, x: NodeValue, forest: Forest, roots: Sequence[int], weights: np.ndarray, how: str
+) -> NodeValue:
     """The weights of the leaves that rows lead to, joined; `weights` has one row a node."""
-    n = x.n
+    n = x.g.n
     if not roots:
         raise n.invalid("it has no trees")
     depth = forest.depth(roots)
@@ -80,7 +80,7 @@ def _joined(
     leaves = c.add(n, "decision_trees", x.name, *tables, attrs=TreesAttrs(depth))
     count = int(np.sum(np.array(forest.yes) == np.arange(len(forest.yes))))
     kept = c.constant(weights[order][:count], x.dtype)
-    found = Formula(c, n, c.add(n, "gather", kept, leaves, attrs=GatherAttrs(0)))
+    found = traced(c, n, c.add(n, "gather", kept, leaves, attrs=GatherAttrs(0)))
     return found.apply(_JOINS[how].reduction, attrs=ReduceAttrs((1,), keepdims=False))
 
 
@@ -157,8 +157,8 @@ def _old_weights(
     return table
 
 
-def _features(c: Context, n: OnnxNode) -> Formula:
-    x = Formula(c, n, n.required(0))
+def _features(c: Context, n: OnnxNode) -> NodeValue:
+    x = traced(c, n, n.required(0))
     return x if x.dtype.is_float else x.cast(F32)
 
 
@@ -174,7 +174,7 @@ def tree_ensemble_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
     scores = _joined(c, x, forest, roots, weights, how).cast(F32)
     base = _numbers(n, "base_values")
     if base.size:
-        scores = scores + Formula(c, n, c.constant(base, F32))
+        scores = scores + traced(c, n, c.constant(base, F32))
     return (transformed(scores).name,)
 
 
@@ -192,11 +192,11 @@ def tree_ensemble_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
             single = single + float(base[-1])
         return _binary(n, single, labels, bool((_numbers(n, "class_weights") >= 0).all()))
     if base.size:
-        scores = scores + Formula(c, n, c.constant(base, F32))
+        scores = scores + traced(c, n, c.constant(base, F32))
     return chosen(c, n, scores, labels), transformed(scores).name
 
 
-def _binary(n: OnnxNode, single: Formula, labels: np.ndarray, is_chance: bool) -> tuple[str, ...]:
+def _binary(n: OnnxNode, single: NodeValue, labels: np.ndarray, is_chance: bool) -> tuple[str, ...]:
     """One score, which is a probability if no weight is negative.
 
     Of the transformations only the logistic one is applied, as other runtimes do.

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
-from tilewright.frontends.onnx.traced_value import Formula, where
+from tilewright.frontends.onnx.node_scope import NodeValue, traced
+from tilewright.ops.traced_value import where
 
 # Rate and step, a tensor with its gradient and states; the new tensor and its new states.
-Step = Callable[..., tuple[Formula, ...]]
+Step = Callable[..., tuple[NodeValue, ...]]
 DOMAIN = "ai.onnx.preview.training"
 
 
@@ -20,7 +21,7 @@ def optimizer(step: Step, states: int) -> Converter:
     """The converter that applies `step` to each tensor, which has this many states."""
 
     def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
-        rate, done, *rest = (Formula(c, n, n.required(i)) for i in range(len(n.inputs)))
+        rate, done, *rest = (traced(c, n, n.required(i)) for i in range(len(n.inputs)))
         groups = states + 2
         if not rest or len(rest) % groups:
             raise n.invalid(f"{len(rest)} tensors are not groups of {groups}")
@@ -31,14 +32,14 @@ def optimizer(step: Step, states: int) -> Converter:
     return convert
 
 
-def _regularized(n: OnnxNode, x: Formula, gradient: Formula) -> Formula:
+def _regularized(n: OnnxNode, x: NodeValue, gradient: NodeValue) -> NodeValue:
     weight = n.float_attr("norm_coefficient", 0.0)
     return x * weight + gradient if weight else gradient
 
 
 def adagrad(
-    n: OnnxNode, rate: Formula, done: Formula, x: Formula, g: Formula, h: Formula
-) -> tuple[Formula, ...]:
+    n: OnnxNode, rate: NodeValue, done: NodeValue, x: NodeValue, g: NodeValue, h: NodeValue
+) -> tuple[NodeValue, ...]:
     """The rate is divided by the root of the sum of squared gradients."""
     rate = rate / (done.cast(rate.dtype) * n.float_attr("decay_factor", 0.0) + 1)
     g = _regularized(n, x, g)
@@ -48,8 +49,14 @@ def adagrad(
 
 
 def adam(
-    n: OnnxNode, rate: Formula, done: Formula, x: Formula, g: Formula, v: Formula, h: Formula
-) -> tuple[Formula, ...]:
+    n: OnnxNode,
+    rate: NodeValue,
+    done: NodeValue,
+    x: NodeValue,
+    g: NodeValue,
+    v: NodeValue,
+    h: NodeValue,
+) -> tuple[NodeValue, ...]:
     """Running means of gradients and of their squares, corrected for starting at zero."""
     alpha, beta = n.float_attr("alpha", 0.9), n.float_attr("beta", 0.999)
     g = _regularized(n, x, g)
@@ -65,8 +72,8 @@ def adam(
 
 
 def momentum(
-    n: OnnxNode, rate: Formula, done: Formula, x: Formula, g: Formula, v: Formula
-) -> tuple[Formula, ...]:
+    n: OnnxNode, rate: NodeValue, done: NodeValue, x: NodeValue, g: NodeValue, v: NodeValue
+) -> tuple[NodeValue, ...]:
     """Gradients added up with less and less weight; the first counts in full."""
     alpha, mode = n.float_attr("alpha"), n.str_attr("mode")
     if mode not in ("standard", "nesterov"):

@@ -1,0 +1,1 @@
+"""Automatic differentiation of graphs by the gradient rules of operators' rows."""
