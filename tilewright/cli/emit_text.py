@@ -65,14 +65,14 @@ def emit_texts(build: ModelBuild, stage: str, output: Path | None) -> dict[str, 
     return {"files": [write_text(output, "".join(texts.values()))]}
 
 
-def emit_graph(graph: Graph, output: Path | None) -> dict[str, Any]:
-    """Write a graph's text where `output` says."""
+def emit_graph(graph: Graph, output: Path | None, form: str = "ssa") -> dict[str, Any]:
+    """Write a graph's text in a form of `ir.graph.text.FORMS` where `output` says."""
     if output is None:
-        return {"files": [], "texts": {graph.name: print_graph(graph)}}
+        return {"files": [], "texts": {graph.name: print_graph(graph, form)}}
     if is_folder(output):
         _make_folder(output)
         output = output / f"{graph.name}{GRAPH}"
-    return {"files": [str(path) for path in write_graph(output, graph)]}
+    return {"files": [str(path) for path in write_graph(output, graph, form)]}
 
 
 def is_folder(path: Path) -> bool:

@@ -8,6 +8,13 @@ from pathlib import Path
 import click
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
+form_option = click.option(
+    "--form",
+    type=click.Choice(["ssa", "let"]),
+    default="ssa",
+    show_default=True,
+    help="The text of graphs: statements, or nested lets.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 inputs_option = click.option(
     "-i", "--input", "given", multiple=True, metavar="NAME=FILE.npy", help="An input."

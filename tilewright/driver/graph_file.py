@@ -48,9 +48,9 @@ def _readable(path: Path, read: Callable[[], Any]) -> Any:
         raise ConfigError("graph.file", f"cannot read {path}: {what}") from error
 
 
-def write_graph(path: Path, graph: Graph) -> list[Path]:
+def write_graph(path: Path, graph: Graph, form: str = "ssa") -> list[Path]:
     """Write a graph's text, and the constants that it names by hash only beside it."""
-    text = print_graph(graph)
+    text = print_graph(graph, form)
     written = [atomic_write(path, lambda file: file.write_text(text))]
     large = {c.name: c.data for c in graph.constants if not is_inline(c)}
     if large:

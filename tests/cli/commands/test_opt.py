@@ -34,6 +34,18 @@ def test_chosen_passes() -> None:
     )
 
 
+def test_let_form() -> None:
+    text = succeed("opt", _save(), "-p", "eliminate-noop,cse,dce", "--form", "let")
+    assert text == (
+        "graph @small(x: f32[N, 4]) =\n"
+        "  let %1: f32[N, 4] = exp(%x) in\n"
+        "  let %y: f32[N, 4] = add(%1, %1) in\n"
+        "  (%y)\n"
+    )
+    assert succeed("opt", _save(text), "-p", "", "--form", "let") == text
+    assert "let %y" in succeed("compile", _save(text), "--emit", "graph", "--form", "let")
+
+
 def test_sizes() -> None:
     assert "%y: f32[3, 4]" in succeed("opt", _save(), "-p", "", "--dim", "N=3")
 

@@ -24,6 +24,10 @@ def _round_trip(graph: Graph) -> Graph:
     text = print_graph(graph)
     back = parse_graph(text, make_attrs, {c.name: c.data for c in graph.constants})
     assert print_graph(back) == text
+    let = print_graph(graph, "let")
+    again = parse_graph(let, make_attrs, {c.name: c.data for c in graph.constants})
+    assert print_graph(again) == text
+    assert print_graph(again, "let") == let
     verify_graph(back)
     for old, new in zip(graph.walk(), back.walk(), strict=True):
         assert (old.op, old.inputs, old.outputs) == (new.op, new.inputs, new.outputs)
@@ -141,6 +145,18 @@ def test_checks_come_first():
     ]
 
 
+def test_the_let_form(golden):
+    g = GraphBuilder("block")
+    x = g.input("x", tensor(F32, N, 64))
+    w = g.constant(np.ones((64, 8), np.float32), "w")
+    g.add_check((N % 4).eq(0), "rows by four")
+    y = g.add("relu", g.add("matmul", x, w))
+    top = g.add_many("topk", y, attrs=make_attrs("topk", {"k": 2}), names=("a", "b"))
+    graph = fuse(g.graph(*top))
+    _round_trip(graph)
+    golden(print_graph(graph, "let"))
+
+
 def _parse(text: str, **constants: np.ndarray) -> Graph:
     return parse_graph(text, make_attrs, constants, "f.graph")
 
@@ -156,6 +172,9 @@ ERRORS = [
     ("graph @f() {\n  %a: f32[] = relu(%b) {size=1}\n  return\n}", "no attribute 'size'"),
     ("graph @f() { return } graph", "after the graph"),
     ("graph @f() {", "the end"),
+    ("graph @f() = %x", "expected '('"),
+    ("graph @f(x: f32[]) =\n  let %y: f32[] = relu(%x)\n  (%y)", "f.graph:3:3"),
+    ("graph @f(x: f32[]) = (%x) }", "after the graph"),
 ]
 
 

@@ -17,6 +17,7 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    form_option,
     json_option,
     model_argument,
     nearest_option,
@@ -47,6 +48,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
     show_default=True,
     help="A saved model, a C library, or the text of a stage.",
 )
+@form_option
 @target_option
 @precision_option
 @dims_option
@@ -60,6 +62,7 @@ def compile_command(
     model: Path,
     output: Path | None,
     emit: str,
+    form: str,
     target: str,
     precision: str,
     dims: Mapping[str, int],
@@ -85,7 +88,7 @@ def compile_command(
             path = output or Path(BINARY[emit].format(model.stem))
             report = _write_binary(source, path, emit, not (no_cache or time_passes), options)
         else:
-            report = _write_text(source, output, emit, options)
+            report = _write_text(source, output, emit, form, options)
     report["seconds"] = time.perf_counter() - start
     _report(report, timings, time_passes, as_json)
 
@@ -138,7 +141,7 @@ def _write_segmented(
 
 
 def _write_text(
-    source: Any, output: Path | None, emit: str, options: Mapping[str, Any]
+    source: Any, output: Path | None, emit: str, form: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     from tilewright.cli.emit_text import emit_graph, emit_texts
     from tilewright.driver.compiler import lower, lower_to_graph
@@ -149,7 +152,7 @@ def _write_text(
         machine = resolve_target(options["target"])
         precision = check_precision(options["precision"])
         graph = lower_to_graph(source, options["dims"], options["timings"], machine, precision)
-        return emit_graph(graph, output)
+        return emit_graph(graph, output, form)
     return emit_texts(lower(source, **options), emit, output)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.options import dims_option, json_option, model_argument
+from tilewright.cli.options import dims_option, form_option, json_option, model_argument
 from tilewright.cli.output import print_json
 
 
@@ -26,6 +26,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the result there.")
 @click.option("--time-passes", is_flag=True, help="Say how long each pass took.")
+@form_option
 @dims_option
 @json_option
 def opt_command(
@@ -34,6 +35,7 @@ def opt_command(
     print_after: Sequence[str] | None,
     output: Path | None,
     time_passes: bool,
+    form: str,
     dims: Mapping[str, int],
     as_json: bool,
 ) -> None:
@@ -53,8 +55,8 @@ def opt_command(
         graph = run_passes(graph, (p,), log)
         if shown & {p.name, "all"}:
             change = "" if log.records[-1].changed else " (unchanged)"
-            texts.append({"pass": f"{p.name}{change}", "graph": print_graph(graph)})
-    report = emit_graph(graph, output)
+            texts.append({"pass": f"{p.name}{change}", "graph": print_graph(graph, form)})
+    report = emit_graph(graph, output, form)
     if as_json:
         print_json({**report, "after": texts, "passes": [asdict(r) for r in log.records]})
         return

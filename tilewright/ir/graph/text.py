@@ -7,9 +7,21 @@ graph @block(x: f32[N, 64], s: f32[] = const 0.5, "in/w": f32[64, 8] = const "sh
       %y: f32[N, 8] = mul(%x0, %x1)
       return %y
     }
-  %a: f32[N, 4], %b: f32[N, 4] = split(%1) {axis=1, sizes=[4, 4]}
+  %a: f32[N, 2], %b: i64[N, 2] = topk(%1) {k=2}
   return %a, %b
 }
+
+The let form (administrative normal form) says the same: each `let` binds results that the rest of
+the graph sees, a nested graph is scoped by the `let` that holds it, and the result is a tuple.
+
+graph @block(x: f32[N, 64], w: f32[64, 8] = const "sha1:1f..") =
+  let %0: f32[N, 8] = matmul(%x, %w) in
+  let %1: f32[N, 8] = fused(%0) {kind="injective"}
+    graph @relu(x0: f32[N, 8]) =
+      let %y: f32[N, 8] = relu(%x0) in
+      (%y)
+  in
+  (%1)
 
 What the sizes must fulfil comes first: `check N % 4 == 0, "what it is for"`.
 
@@ -37,6 +49,7 @@ from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
 from tilewright.ir.types import OptionalType, SequenceType, TensorType, Type
 
 INLINE_LIMIT = 16
+FORMS = ("ssa", "let")
 MakeAttrs = Callable[[str, dict[str, object]], Attrs]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -44,17 +57,41 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_.]+")
 _INLINE_KINDS = ("float", "int", "uint", "bool", "string")
 
 
-def print_graph(graph: Graph) -> str:
-    """The text of a graph, one node a line."""
-    return "\n".join(_graph_lines(graph, "")) + "\n"
+def print_graph(graph: Graph, form: str = "ssa") -> str:
+    """The text of a graph in one of `FORMS`, one node a line."""
+    assert form in FORMS, form
+    lines = _let_lines if form == "let" else _graph_lines
+    return "\n".join(lines(graph, "")) + "\n"
+
+
+def _head(graph: Graph) -> str:
+    inputs = [f"{_bare(v.name)}: {v.type}" for v in graph.inputs]
+    constants = [f"{_bare(c.name)}: {c.type} = {_constant(c)}" for c in graph.constants]
+    return f"graph {_reference(graph.name, '@')}({', '.join(inputs + constants)})"
+
+
+def _check(c: Check) -> str:
+    return f"check {print_expr(c.condition)}, {json.dumps(c.message)}"
+
+
+def _let_lines(graph: Graph, indent: str) -> list[str]:
+    lines = [f"{indent}{_head(graph)} ="]
+    lines += [f"{indent}  {_check(c)} in" for c in graph.checks]
+    for n in graph.nodes:
+        lines.append(f"{indent}  let {print_node(n)}")
+        for region in n.regions:
+            lines += _let_lines(region, indent + "    ")
+        if n.regions:
+            lines.append(f"{indent}  in")
+        else:
+            lines[-1] += " in"
+    lines.append(f"{indent}  ({', '.join(map(_reference, graph.outputs))})")
+    return lines
 
 
 def _graph_lines(graph: Graph, indent: str) -> list[str]:
-    inputs = [f"{_bare(v.name)}: {v.type}" for v in graph.inputs]
-    constants = [f"{_bare(c.name)}: {c.type} = {_constant(c)}" for c in graph.constants]
-    lines = [f"{indent}graph {_reference(graph.name, '@')}({', '.join(inputs + constants)}) {{"]
-    for c in graph.checks:
-        lines.append(f"{indent}  check {print_expr(c.condition)}, {json.dumps(c.message)}")
+    lines = [f"{indent}{_head(graph)} {{"]
+    lines += [f"{indent}  {_check(c)}" for c in graph.checks]
     for n in graph.nodes:
         lines.append(f"{indent}  {print_node(n)}")
         for region in n.regions:
@@ -173,27 +210,47 @@ class _Parser:
             self.parameter(inputs, constants)
             if not self.cursor.peek(")"):
                 self.cursor.expect(",")
-        self.cursor.expect("{")
-        checks: list[Check] = []
-        while self.cursor.accept("check"):
-            condition = self.exprs.parse()
-            self.cursor.expect(",")
-            checks.append(Check(condition, json.loads(self.cursor.take("string"))))
-        nodes: list[Node] = []
-        while not self.cursor.peek("return"):
-            nodes.append(self.node())
-        outputs = self.returned()
+        if self.cursor.accept("="):
+            checks, nodes, outputs = self.let_body()
+        else:
+            self.cursor.expect("{")
+            checks, nodes, outputs = self.body()
         parts = tuple(inputs), tuple(constants), tuple(nodes), outputs
         return Graph(name, *parts, checks=tuple(checks))
 
-    def returned(self) -> tuple[str, ...]:
-        self.cursor.expect("return")
-        outputs: list[str] = []
-        while not self.cursor.accept("}"):
-            outputs.append(self.reference("%"))
-            if not self.cursor.peek("}"):
+    def body(self) -> tuple[list[Check], list[Node], tuple[str, ...]]:
+        checks: list[Check] = []
+        while self.cursor.accept("check"):
+            checks.append(self.check())
+        nodes: list[Node] = []
+        while not self.cursor.accept("return"):
+            nodes.append(self.node())
+        return checks, nodes, self.references("}")
+
+    def let_body(self) -> tuple[list[Check], list[Node], tuple[str, ...]]:
+        checks: list[Check] = []
+        while self.cursor.accept("check"):
+            checks.append(self.check())
+            self.cursor.expect("in")
+        nodes: list[Node] = []
+        while self.cursor.accept("let"):
+            nodes.append(self.node())
+            self.cursor.expect("in")
+        self.cursor.expect("(")
+        return checks, nodes, self.references(")")
+
+    def check(self) -> Check:
+        condition = self.exprs.parse()
+        self.cursor.expect(",")
+        return Check(condition, json.loads(self.cursor.take("string")))
+
+    def references(self, end: str) -> tuple[str, ...]:
+        names: list[str] = []
+        while not self.cursor.accept(end):
+            names.append(self.reference("%"))
+            if not self.cursor.peek(end):
                 self.cursor.expect(",")
-        return tuple(outputs)
+        return tuple(names)
 
     def reference(self, sign: str) -> str:
         token = self.cursor.now
