@@ -17,8 +17,10 @@ from tilewright.compat.onnxruntime.values import OrtValue, result_type
 class BoundSession(Protocol):
     """What a binding asks of its session."""
 
-    _known: Mapping[str, Any]
     _model: Any
+
+    @property
+    def _known(self) -> Mapping[str, Any]: ...
 
     def _values(self, output_names: Sequence[str] | None, feed: Mapping[str, Any]) -> list[Any]: ...
 
