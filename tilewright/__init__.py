@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tilewright.core.version import VERSION
+
 if TYPE_CHECKING:
     from tilewright.core.errors import (
         CodegenError,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.driver.compile import compile
     from tilewright.driver.load import load
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "CodegenError",

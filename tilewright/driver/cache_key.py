@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import tilewright
 from tilewright.core.disk_cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
 from tilewright.target.target import Target
@@ -52,7 +51,7 @@ def model_key(
 @cache
 def compiler_fingerprint() -> str:
     """A digest of the compiler's source code, remembered for as long as no file is touched."""
-    root = Path(tilewright.__file__).parent
+    root = Path(__file__).parents[1]
     files = sorted(root.rglob("*.py"))
     store = open_cache()
     if store is None:

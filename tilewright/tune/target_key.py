@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from importlib.metadata import version
 
-import tilewright
+from tilewright.core.version import VERSION
 from tilewright.target.cpu import CpuTarget
 
 # What decides which schedules are good: equal on machines that can share them.
@@ -42,4 +42,4 @@ def is_similar(text: str, target: CpuTarget) -> bool:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """What was at work in a measurement, beside the machine: names and versions."""
-    return ("llvmlite", version("llvmlite")), ("tilewright", tilewright.__version__)
+    return ("llvmlite", version("llvmlite")), ("tilewright", VERSION)
