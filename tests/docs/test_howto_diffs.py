@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("operator", "pass", "primitive", "strategy")
+GUIDES = ("operator", "pass", "primitive", "strategy", "target")
 _CHANGE = re.compile(
     r"^```diff\n(?P<diff>.*?)^```\n.*?^```console\n(?P<console>.*?)^```\n", re.DOTALL | re.MULTILINE
 )
