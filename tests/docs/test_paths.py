@@ -47,7 +47,9 @@ def test_named_files_exist(path: Path) -> None:
 def test_the_log_lists_every_record_with_its_date() -> None:
     records = {p.name for p in (DOCS / "log").glob("*.md")} - {"README.md"}
     listed = re.findall(
-        r"^- (\d{4}-\d\d-\d\d): \[.+\]\((.+)\)$", (DOCS / "log" / "README.md").read_text(), re.M
+        r"^\| (\d{4}-\d\d-\d\d) \| \[.+?\]\((.+?)\) \|",
+        (DOCS / "log" / "README.md").read_text(),
+        re.M,
     )
     assert sorted(name for _, name in listed) == sorted(records)
     assert all(name.startswith(f"{date}-") for date, name in listed)
