@@ -33,7 +33,7 @@ import tilewright as tw
 from tilewright.driver.compile import compile
 timings = None
 if sys.argv[2] == "cold":
-    from tilewright.driver.compiler import Timings
+    from tilewright.driver.timings import Timings
     timings = Timings()
 imported = time.perf_counter()
 memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")

@@ -33,15 +33,15 @@ WIDTH = 16
 _WORKER = """
 import json, resource, sys, time
 time.perf_counter = time.process_time
-from tilewright.driver.compiler import Timings
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
+from tilewright.driver.timings import Timings
 from tilewright.runtime.cpu.executable import Executable
 memory = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l[:6] == "VmHWM:")
 idle, timings = memory(), Timings()
-container = compile_container(sys.argv[1], cache=False, timings=timings)
-start = time.perf_counter()
-Executable(container)
-timings.add("load", start)
+container = compile_container(sys.argv[1], make_options(cache=False, timings=timings))
+with timings.measure("load"):
+    Executable(container)
 used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 print(json.dumps({
     "stages": timings.stages, "cpu": sum(u.ru_utime + u.ru_stime for u in used),

@@ -29,6 +29,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import DType
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.attention import MaskAttrs
@@ -139,7 +140,9 @@ def compiled(row: Row) -> tuple[Row, Container | str, float]:
     """The attention for the GPU, or what went wrong, and the seconds that took."""
     start = time.perf_counter()
     try:
-        found: Container | str = compile_container(graph_of(row), target="cuda", cache=False)
+        found: Container | str = compile_container(
+            graph_of(row), make_options(target="cuda", cache=False)
+        )
     except Exception as error:  # told where the others are
         found = f"{type(error).__name__}: {error}"[:500]
     return row, found, time.perf_counter() - start

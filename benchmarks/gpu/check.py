@@ -25,6 +25,7 @@ import numpy as np
 
 from tilewright.core.config import override
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.runtime.container import Container
 from tilewright.runtime.cpu.executable import Executable
@@ -74,7 +75,7 @@ def check_kernel(job: Job, precisions: Sequence[str]) -> dict[str, Finding]:
     name, sizes = job
     try:
         graph = KERNELS[name](*sizes)
-        cpu = compile_container(graph, target="native", cache=False)
+        cpu = compile_container(graph, make_options(target="native", cache=False))
     except Exception as error:  # one that fails must not hide the others
         return dict.fromkeys(precisions, failed(error))
     return {precision: _found(graph, cpu, job, precision) for precision in precisions}
@@ -84,7 +85,7 @@ def _found(graph: Graph, cpu: Container, job: Job, precision: str) -> Finding:
     name, sizes = job
     given = {} if precision == "f32" else {"precision": precision}
     try:
-        gpu = compile_container(graph, target="cuda", cache=False, **given)
+        gpu = compile_container(graph, make_options(target="cuda", cache=False, **given))
         with override(threads=1):
             worst = compare(gpu, cpu, np.random.default_rng((SEED, *sizes)), name)
         return worst, f"{worst:.2e}"
@@ -161,7 +162,7 @@ def _random(port: Any, rng: np.random.Generator) -> np.ndarray:
 def check_model(folder: Path) -> dict[str, Any]:
     """Compile, check and time one model."""
     start = time.perf_counter()
-    container = compile_container(folder / "model.onnx", target="cuda", cache=False)
+    container = compile_container(folder / "model.onnx", make_options(target="cuda", cache=False))
     seconds = time.perf_counter() - start
     with np.load(folder / "inputs.npz") as given, np.load(folder / "expected.npz") as wanted:
         inputs, expected = dict(given), dict(wanted)

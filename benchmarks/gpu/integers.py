@@ -20,6 +20,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.runtime.container import Container
 
 SEED = 7
@@ -119,7 +120,7 @@ def inputs(case: Case) -> list[np.ndarray]:
 def compiled(case: Case) -> tuple[Case, Container | str]:
     """The product for the GPU, or what went wrong."""
     try:
-        return case, compile_container(model_of(case), target="cuda", cache=False)
+        return case, compile_container(model_of(case), make_options(target="cuda", cache=False))
     except Exception as error:  # told where the others are
         return case, f"{type(error).__name__}: {error}"[:500]
 

@@ -22,6 +22,7 @@ import numpy as np
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -98,7 +99,7 @@ def cycles(container: Container, arrays: list[np.ndarray], times: int) -> dict[s
 
 def too_large() -> dict[str, Any]:
     """A model for which there is no memory: the error, and what it leaves behind."""
-    container = compile_container(large_model(), target="cuda", cache=False)
+    container = compile_container(large_model(), make_options(target="cuda", cache=False))
     arrays = [np.zeros((1 << 19, 1), np.float32), np.zeros(1 << 19, np.float32)]
     before = held()[0]
     said = ""
@@ -118,7 +119,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rng = np.random.default_rng(3)
-    container = compile_container(small_model(), target="cuda", cache=False)
+    container = compile_container(small_model(), make_options(target="cuda", cache=False))
     shapes = ((64, 256), (256, 512), (256, 512))
     arrays = [rng.random(shape, np.float32) for shape in shapes]
     results = runs(container, arrays, args.runs)

@@ -47,6 +47,7 @@ from zoo import DEFAULT_OUT, MODELS, Model, export, run_onnxruntime
 
 from tilewright.core.atomic_write import atomic_write
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.runtime.cuda.executable import CudaExecutable
 
 # How many examples a batch counts, where that is not one.
@@ -205,7 +206,7 @@ def ours(subject: Subject, precision: str) -> Figures:
     inputs = {n: narrowed(x, np.float16) if halves else x for n, x in subject.inputs.items()}
     start = time.perf_counter()
     options = {"dims": dims, "precision": precision}
-    container = compile_container(path, target="cuda", cache=False, **options)
+    container = compile_container(path, make_options(target="cuda", cache=False, **options))
     with CudaExecutable(container) as executable:
         executable._open()  # the driver translates the code, by the processor
         seconds = time.perf_counter() - start

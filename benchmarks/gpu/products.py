@@ -25,6 +25,7 @@ import torch
 
 from tilewright.core.dtypes import BF16, F16, I8, DType
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
@@ -104,7 +105,9 @@ def compiled(row: Row) -> tuple[Row, Container | str, float]:
     """The product for the GPU, or what went wrong, and the seconds that took."""
     start = time.perf_counter()
     try:
-        found: Container | str = compile_container(graph_of(row), target="cuda", cache=False)
+        found: Container | str = compile_container(
+            graph_of(row), make_options(target="cuda", cache=False)
+        )
     except Exception as error:  # told where the others are
         found = f"{type(error).__name__}: {error}"[:500]
     return row, found, time.perf_counter() - start

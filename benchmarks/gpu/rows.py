@@ -23,6 +23,7 @@ import torch
 
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
@@ -153,7 +154,9 @@ class Ours:
 
     def __init__(self, case: Case) -> None:
         given = {} if case.precision == "f32" else {"precision": case.precision}
-        container = compile_container(_graph(case), target="cuda", cache=False, **given)
+        container = compile_container(
+            _graph(case), make_options(target="cuda", cache=False, **given)
+        )
         self.model = CudaExecutable(container)
         self.device = self.model._open()
         self.program = container.manifest["program"]

@@ -23,6 +23,7 @@ from integers import Case, model_of
 
 from tilewright.core.dtypes import BF16, F16, F32
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -89,7 +90,9 @@ def compiled(job: Work) -> tuple[Work, Container | str]:
     typed = name in TYPED and precision != "tf32"  # values have their type already
     given = {} if typed or precision == "f32" else {"precision": precision}
     try:
-        return job, compile_container(source(*job), target="cuda", cache=False, **given)
+        return job, compile_container(
+            source(*job), make_options(target="cuda", cache=False, **given)
+        )
     except Exception as error:  # told where the others are
         return job, f"{type(error).__name__}: {error}"
 

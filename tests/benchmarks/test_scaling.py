@@ -15,7 +15,8 @@ import onnx
 import pytest
 
 from tilewright.core.config import override
-from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import CompileOptions
 from tilewright.target.registry import resolve_cpu
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -44,7 +45,7 @@ def calls_of_compiling(model: onnx.ModelProto) -> int:
     with override(verify=1):
         sys.setprofile(note)
         try:
-            lower_to_graph(model, {}, Timings(), target)
+            optimized_graph(model, CompileOptions(target))
         finally:
             sys.setprofile(None)
     return count

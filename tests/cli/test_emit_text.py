@@ -7,13 +7,14 @@ import pytest
 from tests.models import mlp
 from tilewright.cli.emit_text import STAGES, emit_graph, emit_texts, is_folder
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import ModelBuild
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.model_build import ModelBuild
+from tilewright.driver.options import make_options
 
 
 @pytest.fixture(scope="module")
 def build() -> ModelBuild:
-    return lower(mlp("N"), target="x86-64-v3")
+    return lower(mlp("N"), make_options(target="x86-64-v3"))
 
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "ptx"])
@@ -29,7 +30,7 @@ def test_one_file_or_one_each(stage: str, build: ModelBuild) -> None:
 def test_ptx_is_for_gpus(build: ModelBuild) -> None:
     with pytest.raises(ConfigError, match="for NVIDIA GPUs"):
         emit_texts(build, "ptx", None)
-    texts = emit_texts(lower(mlp("N"), target="cuda"), "ptx", None)["texts"]
+    texts = emit_texts(lower(mlp("N"), make_options(target="cuda")), "ptx", None)["texts"]
     assert all(".entry" in text for text in texts.values())
 
 

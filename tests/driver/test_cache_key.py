@@ -9,7 +9,8 @@ from onnx import numpy_helper
 from tests.models import mlp, save, save_external
 from tilewright.core.disk_cache import DiskCache
 from tilewright.core.errors import FrontendError
-from tilewright.driver.cache_key import compiler_fingerprint, model_key
+from tilewright.driver.cache_key import compilation_key, compiler_fingerprint
+from tilewright.driver.options import CompileOptions
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.target.registry import resolve_cpu
 
@@ -25,29 +26,33 @@ def test_everything_that_matters_is_in_the_key(tmp_path: Path, store: DiskCache)
     path = save(mlp("N"), tmp_path / "m.onnx")
     other = save(mlp("M"), tmp_path / "other.onnx")
     same = save(mlp("N"), tmp_path / "same.onnx")
-    key = model_key(path, X86, {}, "f32", store)
-    assert key == model_key(str(same), X86, {}, "f32", store)
+    key = compilation_key(path, CompileOptions(X86), store)
+    assert key == compilation_key(str(same), CompileOptions(X86), store)
     others = [
-        model_key(other, X86, {}, "f32", store),
-        model_key(path, ARM, {}, "f32", store),
-        model_key(path, X86, {"N": 1}, "f32", store),
-        model_key(path, X86, {"N": 2}, "f32", store),
-        model_key(path, X86, {}, "bf16", store),
+        compilation_key(other, CompileOptions(X86), store),
+        compilation_key(path, CompileOptions(ARM), store),
+        compilation_key(path, CompileOptions(X86, "f32", {"N": 1}), store),
+        compilation_key(path, CompileOptions(X86, "f32", {"N": 2}), store),
+        compilation_key(path, CompileOptions(X86, "bf16"), store),
     ]
     assert len({key, *others}) == 6
 
 
 def test_models_in_memory(store: DiskCache) -> None:
-    assert model_key(mlp("N"), X86, {}, "f32", store) == model_key(mlp("N"), X86, {}, "f32", store)
-    assert model_key(mlp("N"), X86, {}, "f32", store) != model_key(mlp(1), X86, {}, "f32", store)
-    assert model_key(object(), X86, {}, "f32", store) is None
+    assert compilation_key(mlp("N"), CompileOptions(X86), store) == compilation_key(
+        mlp("N"), CompileOptions(X86), store
+    )
+    assert compilation_key(mlp("N"), CompileOptions(X86), store) != compilation_key(
+        mlp(1), CompileOptions(X86), store
+    )
+    assert compilation_key(object(), CompileOptions(X86), store) is None
 
 
 def test_models_as_bytes_and_as_graphs(store: DiskCache) -> None:
     data = mlp(2).SerializeToString()
     other = mlp(3).SerializeToString()
     for make in (bytes, import_onnx):
-        keys = [model_key(make(d), X86, {}, "f32", store) for d in (data, data, other)]
+        keys = [compilation_key(make(d), CompileOptions(X86), store) for d in (data, data, other)]
         assert keys[0] is not None
         assert keys[0] == keys[1] != keys[2]
 
@@ -56,7 +61,7 @@ def test_the_weights_of_a_graph_are_in_its_key(store: DiskCache) -> None:
     first, second = mlp(2), mlp(2)
     weight = next(t for t in second.graph.initializer if len(t.dims) == 2)
     weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) + 1, weight.name))
-    keys = {model_key(import_onnx(m), X86, {}, "f32", store) for m in (first, second)}
+    keys = {compilation_key(import_onnx(m), CompileOptions(X86), store) for m in (first, second)}
     assert len(keys) == 2
 
 
@@ -66,22 +71,22 @@ def test_external_data_is_in_the_key(tmp_path: Path, store: DiskCache) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         paths.append(save_external(mlp("N"), tmp_path / name / "m.onnx"))
-    first, second = (model_key(p, X86, {}, "f32", store) for p in paths)
+    first, second = (compilation_key(p, CompileOptions(X86), store) for p in paths)
     assert first == second
     data = tmp_path / "b" / "weights.bin"
     (np.fromfile(data, np.float32) + 1).tofile(data)
-    assert model_key(paths[0], X86, {}, "f32", store) == first
-    assert model_key(paths[1], X86, {}, "f32", store) != first
+    assert compilation_key(paths[0], CompileOptions(X86), store) == first
+    assert compilation_key(paths[1], CompileOptions(X86), store) != first
     data.unlink()
-    assert model_key(paths[1], X86, {}, "f32", store) is None
+    assert compilation_key(paths[1], CompileOptions(X86), store) is None
     data.symlink_to(tmp_path / "a" / "weights.bin")
-    assert model_key(paths[1], X86, {}, "f32", store) is None
+    assert compilation_key(paths[1], CompileOptions(X86), store) is None
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, store: DiskCache) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(FrontendError, match="cannot read"):
-            model_key(path, X86, {}, "f32", store)
+            compilation_key(path, CompileOptions(X86), store)
 
 
 def test_the_compiler_is_one_version() -> None:

@@ -18,6 +18,7 @@ from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.compile import compile, compile_container
+from tilewright.driver.options import make_options
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
@@ -109,10 +110,10 @@ def test_inputs_that_are_too_small_for_a_window() -> None:
 def test_the_second_time_comes_from_the_cache(tmp_path) -> None:
     path = save(mlp(2), tmp_path / "m.onnx")
     seen: list[str] = []
-    first = compile_container(path, progress=seen.append)
+    first = compile_container(path, make_options(progress=seen.append))
     assert seen
     again: list[str] = []
-    second = compile_container(path, progress=again.append)
+    second = compile_container(path, make_options(progress=again.append))
     assert again == []
     assert first.manifest == second.manifest
     assert first.objects.keys() == second.objects.keys()
@@ -120,10 +121,12 @@ def test_the_second_time_comes_from_the_cache(tmp_path) -> None:
 
 
 def test_for_another_machine() -> None:
-    container = compile_container(KERNELS["dense"](4, 8, 8), target="x86-64-v4", cache=False)
+    container = compile_container(
+        KERNELS["dense"](4, 8, 8), make_options(target="x86-64-v4", cache=False)
+    )
     assert container.manifest["target"]["cpu"] == "x86-64-v4"
     with pytest.raises(ConfigError, match=r"target.unknown"):
-        compile_container(KERNELS["dense"](4, 8, 8), target="pdp11")
+        compile_container(KERNELS["dense"](4, 8, 8), make_options(target="pdp11"))
 
 
 def test_the_package_offers_it() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.driver.gc_tuning import RARELY, rare_collections
+from tilewright.driver.gc_tuning import RARELY, relaxed_gc
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _restored() -> Iterator[None]:
 
 def test_searches_are_rare_in_the_block_only() -> None:
     gc.set_threshold(700, 10, 10)
-    with rare_collections():
+    with relaxed_gc():
         assert gc.get_threshold() == RARELY
     assert gc.get_threshold() == (700, 10, 10)
 
@@ -25,7 +25,7 @@ def test_searches_are_rare_in_the_block_only() -> None:
 @pytest.mark.parametrize("threshold", [(0, 10, 10), (1_000_000, 5, 5)])
 def test_a_program_that_searches_less_is_left_alone(threshold: tuple[int, int, int]) -> None:
     gc.set_threshold(*threshold)
-    with rare_collections():
+    with relaxed_gc():
         assert gc.get_threshold() == threshold
 
 
@@ -33,7 +33,7 @@ def test_an_error_restores_what_was() -> None:
     gc.set_threshold(700, 10, 10)
 
     def fail() -> None:
-        with rare_collections():
+        with relaxed_gc():
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

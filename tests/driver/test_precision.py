@@ -14,11 +14,12 @@ from tests.schedule.builtin.cpu.gemm.bf16_products import weights
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError
-from tilewright.driver.build import emit_kernel
-from tilewright.driver.cache_key import model_key
+from tilewright.driver.cache_key import compilation_key
 from tilewright.driver.compile import compile, compile_container
-from tilewright.driver.compiler import Timings, lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import CompileOptions, make_options
 from tilewright.driver.precision import PRECISIONS, check_precision, machine_for, rounds_natively
+from tilewright.driver.timings import Timings
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
@@ -57,8 +58,8 @@ def test_both_precisions_run_here(precision: str) -> None:
 
 @pytest.mark.parametrize(("precision", "count"), [("f32", 0), ("tf32", 2)])
 def test_tf32_is_for_gpus_that_have_it(precision: str, count: int) -> None:
-    build = lower(_model(), target="cuda", precision=precision)
-    emitted = [emit_kernel(step.kernel, build.target, precision) for step in build.steps]
+    build = lower(_model(), make_options(target="cuda", precision=precision))
+    emitted = [step.kernel.llvm for step in build.steps]
     assert sum("m16n8k8.row.col.tf32" in text for text in emitted) == count
     assert machine_for(host(), precision) is host()
 
@@ -70,7 +71,7 @@ def _product() -> Graph:
 
 
 def test_f32_is_the_default() -> None:
-    assert compile_container(_product(), cache=False).manifest["precision"] == "f32"
+    assert compile_container(_product(), make_options(cache=False)).manifest["precision"] == "f32"
 
 
 @pytest.mark.parametrize("call", [compile, compile_container, lower])
@@ -86,7 +87,10 @@ def test_known_ones_are_passed_on() -> None:
 
 def test_each_precision_is_cached_for_itself() -> None:
     store = open_cache()
-    keys = {model_key(mlp(3), host(), {}, precision, store) for precision in PRECISIONS}
+    keys = {
+        compilation_key(mlp(3), CompileOptions(host(), precision), store)
+        for precision in PRECISIONS
+    }
     assert len(keys) == len(PRECISIONS)
 
 
@@ -103,7 +107,7 @@ def test_a_saved_model_keeps_its_precision(tmp_path: Path) -> None:
 )
 def test_what_each_machine_does(target: str, rules: set[str]) -> None:
     timings = Timings()
-    build = lower(_model(), target=target, precision="bf16", timings=timings)
+    build = lower(_model(), make_options(target=target, precision="bf16", timings=timings))
     found = {
         s.kernel.rule for s in build.steps if "mat" in s.kernel.name or "conv" in s.kernel.name
     }
@@ -113,14 +117,16 @@ def test_what_each_machine_does(target: str, rules: set[str]) -> None:
 
 
 def test_the_report_says_what_runs_in_which_precision() -> None:
-    manifest = compile_container(_model(), target="sapphirerapids", precision="bf16").manifest
+    manifest = compile_container(
+        _model(), make_options(target="sapphirerapids", precision="bf16")
+    ).manifest
     lines = [line for line in manifest["explain"].splitlines() if line.startswith("bf16 ")]
     assert len(lines) == 2
     assert "conv" in lines[0]
 
 
 def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
-    container = compile_container(_model(), target="sapphirerapids", precision="bf16")
+    container = compile_container(_model(), make_options(target="sapphirerapids", precision="bf16"))
     assert container.manifest["target"]["cpu"] == CPUS["sapphirerapids"].cpu
     assert container.weights.nbytes < 2 * 32 * 9 * 96 * 2
 
@@ -131,7 +137,7 @@ def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
 )
 def test_fp16_is_for_machines_that_compute_in_f16(target: str, precision: str) -> None:
     timings = Timings()
-    build = lower(_model(), target=target, precision="fp16", timings=timings)
+    build = lower(_model(), make_options(target=target, precision="fp16", timings=timings))
     assert {note.split()[0] for note in timings.passes.notes} == {precision}
     half = [s for s in build.steps if "half" in s.kernel.name]
     assert bool(half) == (precision == "fp16")

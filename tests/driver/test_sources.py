@@ -5,9 +5,14 @@ import pytest
 import torch
 
 import tilewright as tw
+from tests.differential.kernel_graphs import KERNELS
 from tests.frontends.torch.eager import random
+from tests.models import mlp
+from tilewright.arith.expr import Var
 from tilewright.core.errors import ConfigError
-from tilewright.driver.sources import is_torch, read_source
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import make_options
+from tilewright.driver.sources import import_graph, is_torch, read_source
 
 
 def test_a_module_is_compiled() -> None:
@@ -31,3 +36,16 @@ def test_other_sources_take_no_examples() -> None:
     assert not is_torch("model.onnx")
     with pytest.raises(ConfigError, match="example inputs are for modules of torch"):
         tw.compile("model.onnx", inputs=(1,))
+
+
+def test_sources_become_graphs() -> None:
+    assert [str(v.type) for v in import_graph(mlp("N")).inputs] == ["f32[N, 16]"]
+    assert [str(v.type) for v in import_graph(mlp("N"), {"N": 3}).inputs] == ["f32[3, 16]"]
+    bound = import_graph(KERNELS["softmax"](Var("M"), 4, 1), {"M": 7})
+    assert [str(v.type) for v in bound.inputs] == ["f32[7, 4]"]
+
+
+def test_sizes_cannot_be_set_after_fusion() -> None:
+    fused = optimized_graph(KERNELS["softmax"](Var("M"), 4, 1), make_options())
+    with pytest.raises(ConfigError, match=r"dims.fused"):
+        import_graph(fused, {"M": 3})

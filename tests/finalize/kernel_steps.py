@@ -11,8 +11,8 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr
 from tilewright.core.dtypes import BOOL
 from tilewright.driver.artifact.packed_weights import pack
-from tilewright.driver.build import build_model
-from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.compile_graph import lower_graph, optimized_graph
+from tilewright.driver.options import CompileOptions, make_options
 from tilewright.finalize.combine_loads import combine_loads
 from tilewright.finalize.cpu.pipeline import STEPS
 from tilewright.ir.graph.nodes import Graph
@@ -40,11 +40,10 @@ class Scheduled:
 
 def kernels(graph: Graph, target: CpuTarget = CPUS["aarch64"]) -> Iterator[Scheduled]:
     """The distinct kernels of a model."""
-    build = build_model(lower_to_graph(graph, {}, Timings()), target)
-    seen = {step.kernel.name: step.kernel for step in build.steps}
-    for kernel in seen.values():
-        given = dict(zip(kernel.sizes, kernel.given, strict=True))
-        yield Scheduled(kernel.func, kernel.rule, given)
+    build = lower_graph(optimized_graph(graph, make_options()), CompileOptions(target))
+    for kernel in build.distinct_kernels.values():
+        given = dict(zip(kernel.dim_params, kernel.dim_args, strict=True))
+        yield Scheduled(kernel.scheduled.func, kernel.rule, given)
 
 
 def sample(func: Func, sizes: Mapping[str, int], seed: int = 0) -> Arrays:

@@ -16,9 +16,10 @@ from itertools import groupby
 
 from tests.kernels.cases import Case, build_model
 from tilewright.driver.artifact.entry_point import emit_entry, frame_data
-from tilewright.driver.build import ModelBuild, emit_kernel
-from tilewright.driver.compiler import lower
-from tilewright.driver.kernel.kernels import Kernel
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.kernel.kernel import Kernel
+from tilewright.driver.model_build import ModelBuild
+from tilewright.driver.options import make_options
 from tilewright.ir.loop.text import print_func
 
 # A string, or the name of a global or local value.
@@ -33,10 +34,12 @@ WIDTH = 200
 
 def snapshot(case: Case) -> str:
     """The text that is kept of one case."""
-    build = lower(build_model(case.model), target=case.target, precision=case.precision)
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
-    parts = [_kernel_text(k, build) for k in kernels.values()]
-    calls = " ".join(str(list(kernels).index(step.kernel.name)) for step in build.steps)
+    build = lower(
+        build_model(case.model), make_options(target=case.target, precision=case.precision)
+    )
+    kernels = build.distinct_kernels
+    parts = [_kernel_text(k) for k in kernels.values()]
+    calls = " ".join(str(list(kernels).index(kernel.name)) for kernel in build.kernels)
     plan = f"host program: calls {calls}; digest {_program_digest(build, list(kernels))}"
     return "\n\n".join([*parts, plan]) + "\n"
 
@@ -46,11 +49,10 @@ def rules_of(text: str) -> set[str]:
     return set(re.findall(r"^kernel \S+: rule (\S+)$", text, re.MULTILINE))
 
 
-def _kernel_text(kernel: Kernel, build: ModelBuild) -> str:
-    llvm = emit_kernel(kernel, build.target, build.precision)
-    loops = "\n".join(_folded(print_func(kernel.plain).splitlines()))
+def _kernel_text(kernel: Kernel) -> str:
+    loops = "\n".join(_folded(print_func(kernel.finalized).splitlines()))
     head = f"kernel {kernel.name}: rule {kernel.rule}"
-    return f"{head}\ncode {digest(llvm)}\n\n{kernel.trace.strip()}\n\n{loops}"
+    return f"{head}\ncode {digest(kernel.llvm)}\n\n{kernel.trace.strip()}\n\n{loops}"
 
 
 def _program_digest(build: ModelBuild, kernels: list[str]) -> str:

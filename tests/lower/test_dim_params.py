@@ -7,11 +7,11 @@ from tilewright.arith.expr import Expr, Var, minimum
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import substitute
 from tilewright.core.dtypes import F32
-from tilewright.driver.build import build_model
-from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.compile_graph import lower_graph, optimized_graph
+from tilewright.driver.options import CompileOptions, make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.lower.dim_params import SizeNames
+from tilewright.lower.dim_params import DimParams
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.target.registry import CPUS
@@ -20,7 +20,7 @@ H, W = Var("H"), Var("W")
 
 
 def test_what_is_computed_gets_a_name() -> None:
-    names = SizeNames()
+    names = DimParams()
     sizes: list[Expr] = [H, H * 2 + 1, (W + 1) // 2, (W + 31) // 32 * 8 * H, (W + 1) // 2 + H // 3]
     named = [names.named(size) for size in sizes]
     assert named[:2] == sizes[:2]
@@ -31,7 +31,7 @@ def test_what_is_computed_gets_a_name() -> None:
 
 
 def test_what_has_no_name_stays() -> None:
-    names = SizeNames()
+    names = DimParams()
     names.named((W + 1) // 2)
     assert names.known((W + 1) // 2 * 3) is Var("size.0") * 3
     assert names.known(minimum(W, H)) is minimum(W, H)
@@ -47,10 +47,10 @@ def _pools(count: int) -> Graph:
 
 
 def test_layers_of_other_sizes_share_a_kernel() -> None:
-    build = build_model(lower_to_graph(_pools(4), {}, Timings()), CPUS["aarch64"])
+    build = lower_graph(optimized_graph(_pools(4), make_options()), CompileOptions(CPUS["aarch64"]))
     assert len(build.steps) == 4
     assert len({step.kernel.name for step in build.steps[1:]}) == 1
-    assert len({step.kernel.given for step in build.steps}) == 4
+    assert len({step.kernel.dim_args for step in build.steps}) == 4
     assert len({step.kernel.bytes for step in build.steps}) == 4
 
 

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.dtypes import F32, I64
-from tilewright.driver.kernel.kernels import group_source
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.lower.kernel_cost import param_bytes
+from tilewright.lower.lower_kernel import lower_group
 from tilewright.ops.graph_builder import GraphBuilder
 
 
 def _bytes(graph: Graph) -> list[Expr]:
-    return list(param_bytes(group_source(graph).func))
+    return list(param_bytes(lower_group(graph).func))
 
 
 def _numbers(graph: Graph) -> list[int | None]:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.models import mlp
 from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.cuda.executable import CudaExecutable
 from tilewright.runtime.model import CompiledModel
@@ -12,7 +13,7 @@ from tilewright.runtime.open import open_model
 
 @pytest.mark.parametrize(("target", "kind"), [("native", Executable), ("cuda", CudaExecutable)])
 def test_all_models_say_the_same_of_themselves(target: str, kind: type[CompiledModel]) -> None:
-    with open_model(compile_container(mlp("N"), target=target)) as model:
+    with open_model(compile_container(mlp("N"), make_options(target=target))) as model:
         assert type(model) is kind
         assert [str(p) for p in model.inputs] == ["x: f32[N, 16]"]
         assert model.counters["kernels"] >= 2

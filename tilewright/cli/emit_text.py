@@ -12,9 +12,9 @@ from tilewright.codegen.objects.compile import compile_assembly
 from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ConfigError
 from tilewright.driver.artifact.entry_point import emit_modules
-from tilewright.driver.build import ModelBuild
 from tilewright.driver.graph_file import write_graph
-from tilewright.driver.kernel.kernels import LOOPS
+from tilewright.driver.kernel.overrides import LOOPS
+from tilewright.driver.model_build import ModelBuild
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.loop.text import print_func
@@ -23,7 +23,7 @@ Texts = dict[str, str]
 
 
 def _loops(build: ModelBuild) -> Texts:
-    return {s.kernel.name: print_func(s.kernel.func) for s in build.steps}
+    return {name: print_func(k.scheduled.func) for name, k in build.distinct_kernels.items()}
 
 
 def _asm(build: ModelBuild) -> Texts:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.cli.output import progress
 from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tilewright.driver.options import CompileOptions
     from tilewright.driver.segmented.model import SegmentedModel, ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
@@ -31,29 +33,21 @@ def is_saved(path: Path) -> bool:
         return False  # whoever reads it next says what is wrong
 
 
-def open_model(
-    path: Path,
-    *,
-    threads: int | None = None,
-    dims: Mapping[str, int] | None = None,
-    cache: bool = True,
-    **options: Any,
-) -> CompiledModel | SegmentedModel:
-    """A model ready to run: loaded if it was saved, else compiled with `dims` and `options`."""
+def open_model(path: Path, options: CompileOptions) -> CompiledModel | SegmentedModel:
+    """A model ready to run: loaded if it was saved, else compiled."""
     if is_saved(path):
         from tilewright.driver.load import load
 
-        if options.get("tuned") is not None:
+        if options.records is not None:
             raise ConfigError("tuned.saved", f"{path} is compiled", help="give the .onnx file")
         saved = load(path)
-        if threads is not None:
-            saved.set_threads(threads)
+        if options.threads is not None:
+            saved.set_threads(options.threads)
         return saved
-    from tilewright.driver.compile import compile
+    from tilewright.driver.compile import compile_model
 
     with progress() as show:
-        source = read_source(path)
-        return compile(source, threads=threads, dims=dims, cache=cache, progress=show, **options)
+        return compile_model(read_source(path), replace(options, progress=show))
 
 
 def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
@@ -61,8 +55,9 @@ def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     if is_saved(path):
         return _saved_ports(path)
     from tilewright.driver.artifact.manifest import graph_ports
-    from tilewright.driver.compile import compile
-    from tilewright.driver.compiler import import_graph
+    from tilewright.driver.compile import compile_segmented
+    from tilewright.driver.options import make_options
+    from tilewright.driver.sources import import_graph
     from tilewright.frontends.onnx.segments.data_dependent import Waiting
     from tilewright.runtime.binding import Port
 
@@ -70,8 +65,8 @@ def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     try:
         inputs, outputs = graph_ports(import_graph(source, dims))
     except Waiting:  # nothing is compiled before a model in segments runs
-        with compile(source, dims=dims) as staged:
-            return staged.inputs, staged.outputs
+        with compile_segmented(source, make_options(dims=dims)) as model:
+            return model.inputs, model.outputs
     return list(map(Port.from_manifest, inputs)), list(map(Port.from_manifest, outputs))
 
 

@@ -9,28 +9,18 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tilewright.core.disk_cache import DiskCache, fingerprint, fingerprint_file, open_cache
 from tilewright.core.errors import FrontendError
-from tilewright.target.target import Target
+from tilewright.driver.options import CompileOptions
 
 
-def model_key(
-    source: Any,
-    target: Target,
-    dims: Mapping[str, int],
-    precision: str,
-    store: DiskCache,
-    tuned: str = "",
-) -> str | None:
-    """The key of a compilation; `None` for sources that have no stable identity.
-
-    `tuned` is the identity of the verdicts by which it is scheduled.
-    """
+def compilation_key(source: Any, options: CompileOptions, store: DiskCache) -> str | None:
+    """The key of a compilation; `None` for sources that have no stable identity."""
     content: str | None
     if isinstance(source, str | os.PathLike):
         content = _file_content(Path(source), store)
@@ -44,8 +34,10 @@ def model_key(
         content = None
     if content is None:
         return None
-    options = [repr(target), sorted(dims.items()), precision, compiler_fingerprint(), tuned]
-    return fingerprint(content, json.dumps(options))
+    records = "" if options.records is None else options.records.identity
+    dims = sorted(options.dims.items())
+    parts = [repr(options.target), dims, options.precision, compiler_fingerprint(), records]
+    return fingerprint(content, json.dumps(parts))
 
 
 @cache

@@ -12,7 +12,7 @@ from tilewright.ir.graph.nodes import Constant, Graph, Node, Value
 from tilewright.ir.types import TensorType, Type
 
 
-def alone(
+def extract_node(
     node: Node,
     arrays: Sequence[np.ndarray | None],
     types: Sequence[Type | None],

@@ -15,7 +15,7 @@ RARELY = (20_000, 20, 50)
 
 
 @contextmanager
-def rare_collections() -> Iterator[None]:
+def relaxed_gc() -> Iterator[None]:
     """Search rarely in this block, unless the program does so more rarely still, or never."""
     before = gc.get_threshold()
     if 0 < before[0] < RARELY[0]:

@@ -1,11 +1,18 @@
-"""Modules of torch among the sources of `compile`, told apart without importing torch."""
+"""What `compile` takes → a graph: a path, an ONNX model, a module of torch, a graph.
+
+Modules of torch are told apart without importing torch.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tilewright.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tilewright.ir.graph.nodes import Graph
 
 
 def read_source(source: Any, inputs: Any) -> Any:
@@ -31,3 +38,26 @@ def is_torch(source: Any) -> bool:
     export = sys.modules.get("torch.export")
     kinds = (torch.nn.Module, *([export.ExportedProgram] if export is not None else []))
     return isinstance(source, kinds)
+
+
+def import_graph(source: Any, dims: Mapping[str, int] | None = None) -> Graph:
+    """A model as a graph, before any pass."""
+    # Imported here because a model that is in the cache needs no front end.
+    from tilewright.frontends.onnx.importer import import_onnx
+    from tilewright.ir.graph.nodes import Graph
+    from tilewright.passes.canonicalize.infer_types import bind_dims
+
+    if not isinstance(source, Graph):
+        return import_onnx(source, dict(dims or {}))
+    if dims and is_fused(source):
+        raise ConfigError(
+            "dims.fused",
+            f"the sizes of graph {source.name!r} can only be set before fusion",
+            help="give the model, or its graph before the pass `fuse`",
+        )
+    return bind_dims(source, dims or {})
+
+
+def is_fused(graph: Graph) -> bool:
+    """Whether nodes of a graph are kernels already."""
+    return any(n.op == "fused" for n in graph.walk())

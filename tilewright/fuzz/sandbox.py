@@ -62,7 +62,7 @@ class _Child:
 
 def preload() -> None:
     """Import the compiler now, rather than in every process that is forked."""
-    import_module("tilewright.driver.compiler")
+    import_module("tilewright.driver.compile_graph")
     import_module("tilewright.frontends.onnx.table").converters()
 
 

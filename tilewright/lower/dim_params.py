@@ -1,8 +1,8 @@
-"""The sizes that a kernel is given: those of its tensors, not those of the model.
+"""The dimension parameters of a kernel: dimensions of its tensors, not of the model.
 
-A size that a model computes, such as the width of an image after a few strides, is one number to a
-kernel. It gets a name of its own, so that loops and addresses are formulas of what they are about,
-and layers that differ in how their sizes come about are one kernel.
+A dimension that the model computes, such as the width of an image after a few strides, is one
+parameter of the kernel. Loop extents and addresses are then expressions over the parameters, and
+layers whose dimensions are computed differently share one kernel.
 
     x: f32[N, (H + 3) // 4, (W + 3) // 4 * 8, 96]   →   x: f32[N, size.0, size.1 * 8, 96]
 """
@@ -18,8 +18,8 @@ from tilewright.ir.graph.dims import map_exprs
 from tilewright.ir.graph.nodes import Graph
 
 
-class SizeNames:
-    """Names for the sizes of one kernel; `given` has what each stands for."""
+class DimParams:
+    """The dimension parameters of one kernel; `given` has the dimension each stands for."""
 
     def __init__(self) -> None:
         self.given: dict[str, Expr] = {}

@@ -1,7 +1,7 @@
-"""The bytes that a kernel moves, counted from its loops before they are scheduled.
+"""The work of a kernel before scheduling: the operations of its group, the bytes that it moves.
 
 A parameter is counted once for every element that is touched: all of them, or as many as there are
-accesses where that is fewer, as in a lookup of some rows of a table.
+accesses where that is fewer, as in a gather of some rows of a table.
 """
 
 from __future__ import annotations
@@ -9,8 +9,19 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, Load, as_int, const, minimum, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import loads
+from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Store
 from tilewright.ir.loop.walk import blocks, own_expressions
+from tilewright.ops.registry import get_op
+
+
+def group_flops(group: Graph) -> Expr:
+    """The arithmetic operations of all operators in a group."""
+    total: Expr = const(0)
+    for n in group.nodes:
+        ins = [group.types[i] if i else None for i in n.inputs]
+        total = total + get_op(n.op).cost(n.attrs, ins, n.types)
+    return simplify(total)
 
 
 def param_bytes(func: Func) -> tuple[Expr, ...]:

@@ -110,9 +110,10 @@ def test_a_model_for_another_machine(mlp_file: Path) -> None:
 def test_threads(mlp_file: Path) -> None:
     from tilewright.cli.source import open_model
     from tilewright.core.config import override
+    from tilewright.driver.options import make_options
 
     succeed("compile", mlp_file)
     with override(threads=1):
         for path in (mlp_file, Path("mlp.tw")):
-            assert open_model(path).threads == 1
-            assert open_model(path, threads=2).threads == 2
+            assert open_model(path, make_options()).threads == 1
+            assert open_model(path, make_options(threads=2)).threads == 2

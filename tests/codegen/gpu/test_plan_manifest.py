@@ -21,7 +21,8 @@ from tilewright.codegen.host.plan import (
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import CodegenError
 from tilewright.driver.artifact.entry_point import frame_data
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
 from tilewright.runtime.cuda.cuda_graph import ranges_of
 from tilewright.runtime.size_tree import value_of
@@ -80,7 +81,7 @@ def test_where_a_buffer_has_bytes(
 
 
 def test_a_model_is_data() -> None:
-    data = frame_data(lower(mlp("N"), target="cuda"))["program"]
+    data = frame_data(lower(mlp("N"), make_options(target="cuda")))["program"]
     assert json.loads(json.dumps(data)) == data
     assert data["symbols"] == ["N"]
     assert {a["do"] for a in data["actions"]} == {"call"}

@@ -12,7 +12,7 @@ from tests.driver.bisect.deep_model import LAYERS, deep_input, deep_model, width
 from tests.frontends.onnx.segments.segmented_models import RESHAPED
 from tilewright.driver.bisect import kernel_stages
 from tilewright.driver.bisect.bisect import bisect
-from tilewright.driver.bisect.report import Finding, Report
+from tilewright.driver.bisect.report import BisectReport, Finding
 from tilewright.ir.graph.nodes import Constant, Graph, Node
 from tilewright.ir.loop.nodes import For, Func, Stmt
 from tilewright.ir.loop.walk import rewrite_stmts
@@ -26,7 +26,7 @@ from tilewright.schedule.primitives.table import rewrite_of
 MOST_COMPILATIONS = 12
 
 
-def found(report: Report) -> Finding:
+def found(report: BisectReport) -> Finding:
     assert report.finding is not None
     assert report.compilations <= MOST_COMPILATIONS
     assert max(report.errors.values()) > report.tolerance

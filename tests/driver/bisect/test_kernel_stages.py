@@ -11,13 +11,14 @@ from tests.driver.bisect.test_kernels import negated
 from tilewright.driver.bisect import kernel_stages
 from tilewright.driver.bisect.kernel_stages import Case, find_in_kernel
 from tilewright.driver.bisect.native_runner import Native
-from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.tolerance import Tolerance
-from tilewright.driver.compiler import Timings, lower_to_graph
-from tilewright.driver.kernel import kernels
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import make_options
 from tilewright.finalize.cpu import pipeline
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
+from tilewright.lower import lower_kernel
 from tilewright.target.host import host
 
 ALLOWED = Tolerance(1e-3)
@@ -25,14 +26,14 @@ ALLOWED = Tolerance(1e-3)
 
 def case() -> tuple[Case, Native]:
     native = Native(host())
-    graph = lower_to_graph(deep_model(2), {}, Timings())
-    meanings = Meanings(deep_input(), native.run_plainly)
-    values, n = meanings.values(graph), graph.nodes[1]
+    graph = optimized_graph(deep_model(2), make_options())
+    reference = ReferenceValues(deep_input(), native.run_plainly)
+    values, n = reference.values(graph), graph.nodes[1]
     arrays = [values[name] for name in n.inputs]
     types = [graph.types[name] for name in n.inputs]
     constants = frozenset(graph.constant_by_name)
     wanted = [values[o] for o in n.outputs]
-    return Case(n, arrays, types, wanted, meanings.sizes(graph), constants), native
+    return Case(n, arrays, types, wanted, reference.sizes(graph), constants), native
 
 
 @pytest.mark.parametrize("limit", [0, kernel_stages.INTERPRETED])
@@ -42,8 +43,8 @@ def test_a_kernel_that_is_right(monkeypatch: pytest.MonkeyPatch, limit: int) -> 
 
 
 def test_wrong_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = kernels.program_func
-    monkeypatch.setattr(kernels, "program_func", lambda program: negated(right(program)))
+    right = lower_kernel.program_func
+    monkeypatch.setattr(lower_kernel, "program_func", lambda program: negated(right(program)))
     finding = find_in_kernel(*case(), ALLOWED)
     assert finding is not None
     assert finding.kind == "lowering"

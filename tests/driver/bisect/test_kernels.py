@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from tests.driver.bisect.deep_model import deep_input, deep_model
 from tests.ops.control.test_conditional import branch, conditional
-from tilewright.driver import build, compiler
 from tilewright.driver.bisect.bisect import bisect
 from tilewright.driver.bisect.report import Finding
-from tilewright.driver.kernel.kernels import Kernel
+from tilewright.driver.kernel.backend import BACKENDS
+from tilewright.driver.program import buffer_assignment
 from tilewright.ir.loop.nodes import Func, Stmt, Store
 from tilewright.ir.loop.walk import rewrite_stmts
 from tilewright.passes.memory.plan_memory import MemoryPlan
@@ -39,14 +40,13 @@ def negated(func: Func) -> Func:
 
 
 def plant_in_code(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    right = compiler.emit_kernel
+    right = BACKENDS["cpu"]
 
-    def wrong(kernel: Kernel, target: CpuTarget, precision: str) -> str:
-        if name in kernel.name:
-            kernel = replace(kernel, plain=negated(kernel.plain))
-        return right(kernel, target, precision)
+    def wrong(func: Func, dims: Sequence[str], target: CpuTarget, precision: str) -> str:
+        made = negated(func) if name in func.name else func
+        return right.emit(made, dims, target, precision)
 
-    monkeypatch.setattr(compiler, "emit_kernel", wrong)
+    monkeypatch.setitem(BACKENDS, "cpu", replace(right, emit=wrong))
 
 
 def test_wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_value_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = build.plan_memory
+    right = buffer_assignment.plan_memory
 
     def wrong(*given: Any) -> MemoryPlan:
         plan = right(*given)
@@ -66,7 +66,7 @@ def test_a_value_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
             offsets["tanh_2"] = offsets["tanh_1"]
         return replace(plan, offsets=offsets, peak=plan.peak + 65536)
 
-    monkeypatch.setattr(build, "plan_memory", wrong)
+    monkeypatch.setattr(buffer_assignment, "plan_memory", wrong)
     finding = found(deep_model(5, 40), deep_input(40))
     assert finding.kind == "memory"
     assert finding.node in ("tanh_1", "tanh_2")

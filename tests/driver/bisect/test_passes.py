@@ -5,10 +5,10 @@ import numpy as np
 from tests.driver.bisect.deep_model import deep_input, deep_model
 from tests.driver.bisect.test_reference_values import never
 from tilewright.driver.bisect.passes import changes, find_pass
-from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.tolerance import Tolerance
-from tilewright.driver.compiler import import_graph
 from tilewright.driver.pipeline import GRAPH_PASSES
+from tilewright.driver.sources import import_graph
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.passes.manager import GraphPass
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -36,9 +36,9 @@ def to_infinity(graph: Graph) -> Graph:
 
 def find(*passes: GraphPass) -> tuple[str, str, dict[str, str]] | None:
     graph = import_graph(deep_model(3))
-    meanings = Meanings(deep_input(), never)
+    reference = ReferenceValues(deep_input(), never)
     made = changes(graph, passes)
-    finding = find_pass(meanings, meanings.outputs(graph), made, Tolerance(1e-3))
+    finding = find_pass(reference, reference.outputs(graph), made, Tolerance(1e-3))
     return None if finding is None else (finding.name, finding.node, finding.details)
 
 

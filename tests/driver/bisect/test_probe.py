@@ -6,7 +6,8 @@ from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32
 from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.probe import probe, values_in_memory
-from tilewright.driver.compiler import Timings, lower_to_graph
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
@@ -34,7 +35,7 @@ def test_every_value_is_seen_those_inside_others_too() -> None:
     rng = np.random.default_rng(0)
     shapes = {"x": (3, 4), "w": (4, 4), "v": (8, 3)}
     inputs = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
-    graph = lower_to_graph(joined(), {}, Timings())
+    graph = optimized_graph(joined(), make_options())
     exposed = values_in_memory(graph)
     assert "y" not in exposed
     probed = probe(graph, exposed)

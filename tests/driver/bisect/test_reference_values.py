@@ -9,8 +9,10 @@ from tilewright.core.dtypes import F32
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.bisect import reference_values as module
 from tilewright.driver.bisect.native_runner import Native
-from tilewright.driver.bisect.reference_values import Meanings
-from tilewright.driver.compiler import Timings, import_graph, lower_to_graph
+from tilewright.driver.bisect.reference_values import ReferenceValues
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import make_options
+from tilewright.driver.sources import import_graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
@@ -24,18 +26,18 @@ def never(*_: object) -> list[np.ndarray]:
 
 def test_the_meaning_is_the_interpreters() -> None:
     graph = import_graph(deep_model(3, "N"))
-    meanings = Meanings(deep_input(), never)
-    np.testing.assert_array_equal(meanings.outputs(graph)[0], run_graph(graph, deep_input())["y"])
-    assert meanings.sizes(graph) == {"N": 3}
+    reference = ReferenceValues(deep_input(), never)
+    np.testing.assert_array_equal(reference.outputs(graph)[0], run_graph(graph, deep_input())["y"])
+    assert reference.sizes(graph) == {"N": 3}
 
 
 def test_groups_cost_nothing_once_their_nodes_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     model = deep_model(2)
-    meanings = Meanings(deep_input(), never)
-    graph = lower_to_graph(model, {}, Timings())
-    first = meanings.outputs(graph)[0]
+    reference = ReferenceValues(deep_input(), never)
+    graph = optimized_graph(model, make_options())
+    first = reference.outputs(graph)[0]
     monkeypatch.setattr(module, "evaluate_node", never)
-    assert meanings.outputs(graph)[0] is first
+    assert reference.outputs(graph)[0] is first
 
 
 def test_long_loops_run_as_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +47,7 @@ def test_long_loops_run_as_machine_code(monkeypatch: pytest.MonkeyPatch) -> None
     data = np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)
     native = Native(host())
     monkeypatch.setattr(module, "INTERPRETED", 0)
-    (y,) = Meanings({"x": data}, native.run_plainly).outputs(graph)
+    (y,) = ReferenceValues({"x": data}, native.run_plainly).outputs(graph)
     np.testing.assert_allclose(y, data.cumsum(1), rtol=1e-6)
     assert native.compilations == 1
 
@@ -53,4 +55,4 @@ def test_long_loops_run_as_machine_code(monkeypatch: pytest.MonkeyPatch) -> None
 def test_checks_must_hold() -> None:
     graph = import_graph(deep_model(1))
     with pytest.raises(ExecutionError, match="shape"):
-        Meanings({"x": np.zeros((1, 2), np.float32)}, never).outputs(graph)
+        ReferenceValues({"x": np.zeros((1, 2), np.float32)}, never).outputs(graph)

@@ -9,10 +9,11 @@ from tests.differential.native import check_native, random_inputs
 from tilewright.arith.expr import Expr, Var
 from tilewright.codegen.host.plan import ParallelCalls
 from tilewright.core.dtypes import F32
-from tilewright.driver.build import ModelBuild
 from tilewright.driver.compile import compile
-from tilewright.driver.compiler import lower
-from tilewright.driver.program.inter_op import moments
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.model_build import ModelBuild
+from tilewright.driver.options import make_options
+from tilewright.driver.program.inter_op import parallel_groups
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -41,7 +42,8 @@ def _heads(count: int, rows: int | Expr = 16, width: int = 32) -> Graph:
 
 def _groups(graph: Graph) -> list[int]:
     """How many steps each group has, in order."""
-    found = moments(lower(graph).flat)
+    build = lower(graph, make_options())
+    found = parallel_groups(build.program, build.kernels)
     return [found.count(first) for first in sorted(set(found))]
 
 
@@ -92,10 +94,10 @@ def test_results_are_the_same_on_any_number_of_threads(threads: int) -> None:
 
 def _overlaps(build: ModelBuild) -> bool:
     """Whether two steps of a group may touch the same bytes of the arena, one of them writing."""
-    plan, first = build.plan, moments(build.flat)
+    plan, first = build.memory.plan, build.memory.groups
     assert plan is not None
-    for buffer in build.buffers:
-        for other in build.buffers:
+    for buffer in build.memory.live_ranges:
+        for other in build.memory.live_ranges:
             apart = buffer.last < other.first or other.last < buffer.first
             if buffer is not other and not apart:
                 starts = [int(str(plan.offsets[b.name])) for b in (buffer, other)]
@@ -103,18 +105,17 @@ def _overlaps(build: ModelBuild) -> bool:
                 if starts[0] < starts[1] + sizes[1] and starts[1] < starts[0] + sizes[0]:
                     return True
     # a group's values are alive together, at the number of its first step
-    return any(b.first not in first for b in build.buffers)
+    return any(b.first not in first for b in build.memory.live_ranges)
 
 
-def test_a_group_is_one_moment_to_memory() -> None:
-    build = lower(_crowd())
-    assert len(set(moments(build.flat))) < len(build.steps)
+def test_memory_planning_counts_in_groups() -> None:
+    build = lower(_crowd(), make_options())
+    assert len(set(build.memory.groups)) < len(build.steps)
     assert not _overlaps(build)
 
 
 def test_the_code_has_a_job_for_each_group() -> None:
-    build = lower(_heads(3))
-    assert build.code is not None
+    build = lower(_heads(3), make_options())
     jobs = [a for a in build.code.actions if isinstance(a, ParallelCalls)]
     assert [len(job.calls) for job in jobs] == [n for n in _groups(_heads(3)) if n > 1]
     assert len(build.code.calls) == len(build.steps)

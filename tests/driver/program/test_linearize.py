@@ -7,8 +7,10 @@ from tests.ops.control.test_loop import recurrent
 from tilewright.arith.expr import Var, const, maximum, minimum
 from tilewright.arith.simplify import simplify
 from tilewright.core.errors import UnsupportedError
-from tilewright.driver.compiler import lower
-from tilewright.driver.program.linearize import Branch, Cycle, Step, limit
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
+from tilewright.driver.program.linearize import limit
+from tilewright.driver.program.steps import IfStep, KernelStep, WhileStep
 from tilewright.ir.graph.nodes import Check
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
@@ -18,15 +20,15 @@ def test_branches_have_steps_of_their_own_and_share_memory() -> None:
     g = conditional(branch("twice", "exp"), branch("twice", "neg"))
     g.add_check(N < 100, "few")
     y = g.add("exp", g.add("transpose", "y", attrs=TransposeAttrs((1, 0))))
-    build = lower(g.graph(y), target="aarch64")
-    check, choice, *rest = build.flat.items
+    build = lower(g.graph(y), make_options(target="aarch64"))
+    check, choice, *rest = build.program.items
     assert isinstance(check, Check)
-    assert isinstance(choice, Branch)
-    assert all(isinstance(item, Step) for branch in choice.branches for item in branch)
-    assert all(isinstance(item, Step) for item in rest)
-    results = {build.flat.root_of(b[-1].node.name) for b in choice.branches}
+    assert isinstance(choice, IfStep)
+    assert all(isinstance(item, KernelStep) for branch in choice.branches for item in branch)
+    assert all(isinstance(item, KernelStep) for item in rest)
+    results = {build.program.base_buffer(b[-1].node.name) for b in choice.branches}
     assert results == {"y"}
-    assert build.errors == {1: "few"}
+    assert build.host.errors == {1: "few"}
 
 
 def test_late_sizes_have_limits() -> None:
@@ -48,16 +50,18 @@ def test_limits_of_sizes_that_do_not_grow_with_what_is_counted() -> None:
 
 
 def test_what_a_loop_reads_and_gives_lives_as_long_as_its_steps() -> None:
-    build = lower(recurrent(LoopAttrs("i", Var("T"), 1)), target="aarch64")
-    cycle = next(item for item in build.flat.items if isinstance(item, Cycle))
+    build = lower(recurrent(LoopAttrs("i", Var("T"), 1)), make_options(target="aarch64"))
+    cycle = next(item for item in build.program.items if isinstance(item, WhileStep))
     (carry,) = cycle.carried
     assert (carry.result, cycle.begin, cycle.going) == ("last", "", "")
-    assert {carry.read, carry.written} == set(build.flat.carried)
-    numbers = [build.steps.index(item) for item in cycle.items]
-    lives = {b.name: (b.first, b.last) for b in build.buffers}
+    assert {carry.read, carry.written} == set(build.program.carried)
+    numbers = [build.program.steps.index(item) for item in cycle.items]
+    lives = {b.name: (b.first, b.last) for b in build.memory.live_ranges}
     assert carry.spare in lives
-    for name in (carry.spare, build.flat.root_of(carry.initial)):
+    for name in (carry.spare, build.program.base_buffer(carry.initial)):
         first, last = lives[name]
         assert first <= min(numbers)
         assert last > max(numbers)
-    assert build.flat.spot(cycle.items[-1].node.name).start is simplify(Var("i") * Var("N"))
+    assert build.program.strided_view(cycle.items[-1].node.name).offset is simplify(
+        Var("i") * Var("N")
+    )

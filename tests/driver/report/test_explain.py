@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from tests.differential.kernel_graphs import KERNELS
 from tilewright.arith.expr import Var
-from tilewright.driver.compiler import Timings, lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.driver.report.explain import explain_build, place_lines, schedule_line
 from tilewright.driver.report.step_rows import step_rows
 from tilewright.ir.graph.nodes import Graph
@@ -10,10 +11,8 @@ from tilewright.runtime.roofline.roofline import Level, Roofs
 
 
 def _explained(graph: Graph, roofs: Roofs | None = None) -> list[str]:
-    timings = Timings()
-    build = lower(graph, target="aarch64", timings=timings)
-    rows = step_rows(build, timings.passes.refusals)
-    return explain_build(build, timings.passes, rows, roofs).splitlines()
+    build = lower(graph, make_options(target="aarch64"))
+    return explain_build(build, step_rows(build), roofs).splitlines()
 
 
 def test_passes_kernels_schedules_and_memory() -> None:

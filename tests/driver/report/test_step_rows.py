@@ -5,14 +5,14 @@ import json
 from tests.differential.kernel_graphs import KERNELS
 from tests.models import convnet
 from tilewright.arith.expr import Var
-from tilewright.driver.compiler import Timings, lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.driver.report.step_rows import rows_by_kernel, schedules, step_rows
 
 
 def test_rows_say_what_a_step_does_and_where_it_comes_from() -> None:
-    timings = Timings()
-    build = lower(convnet(1), target="aarch64", timings=timings)
-    rows = step_rows(build, timings.passes.refusals)
+    build = lower(convnet(1), make_options(target="aarch64"))
+    rows = step_rows(build)
     assert json.loads(json.dumps(rows)) == rows
     assert [row["name"] for row in rows] == [step.kernel.name for step in build.steps]
     assert all(row["nodes"] for row in rows)
@@ -25,16 +25,15 @@ def test_rows_say_what_a_step_does_and_where_it_comes_from() -> None:
 
 
 def test_why_neighbours_are_kernels_of_their_own() -> None:
-    timings = Timings()
-    build = lower(KERNELS["mlp"](8, 8, 8), target="aarch64", timings=timings)
-    rows = step_rows(build, timings.passes.refusals)
+    build = lower(KERNELS["mlp"](8, 8, 8), make_options(target="aarch64"))
+    rows = step_rows(build)
     reasons = [why for row in rows for why in row.get("apart", ())]
     assert any("anchor" in why or "elsewhere" in why for why in reasons)
     assert not any(why.endswith("is view") for why in reasons)
 
 
 def test_symbolic_costs_are_formulas() -> None:
-    build = lower(KERNELS["matmul"](Var("M"), 8, 16), target="aarch64")
-    (row,) = step_rows(build, ())
+    build = lower(KERNELS["matmul"](Var("M"), 8, 16), make_options(target="aarch64"))
+    (row,) = step_rows(build)
     assert row["flops"] == "M * 256"
     assert "M" in row["bytes"]

@@ -45,7 +45,7 @@ def loaded(path: Path) -> SegmentedModel:
 
 
 def without_compiler(model: SegmentedModel) -> SegmentedModel:
-    def refuse(graph: object) -> Container:
+    def refuse(graph: object, options: object) -> Container:
         raise AssertionError("compiled again")
 
     model._compile_graph.compile_container = refuse  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from tests.models import mlp
 from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.end_to_end import Latency, Model
 from tilewright.driver.tuning.paired_comparison import WON
-from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.session import SearchSettings, Session
 from tilewright.runtime.profile import KernelTime
 from tilewright.target.host import host
 from tilewright.tune.candidate import Result
@@ -91,7 +91,9 @@ def use_fakes(monkeypatch: Any, *latencies: Latency) -> type[FakeMeasurer]:
 
 
 def session(records: Any, show: Any = lambda session: None, **settings: Any) -> Session:
-    return Session(MODEL, records, Settings(**{"method": RANDOM, "batch": 4, **settings}), show)
+    return Session(
+        MODEL, records, SearchSettings(**{"method": RANDOM, "batch": 4, **settings}), show
+    )
 
 
 def database(folder: Path) -> Path:

@@ -13,7 +13,8 @@ from tests.models import mlp, random_inputs, reference
 from tilewright.core.config import override
 from tilewright.core.errors import TuneError
 from tilewright.driver.compile import compile_container
-from tilewright.driver.compiler import Compiler, lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import CompileOptions, make_options
 from tilewright.ir.loop.nodes import Func
 from tilewright.runtime.container import write_container
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
@@ -50,7 +51,7 @@ def verdicts_of(model: object) -> Made:
             made[func.name] = won, text
         return builtin
 
-    Compiler(model, host(), {}, "f32", None, None, lambda stage: None, seen).build()
+    lower(model, CompileOptions(host(), schedules=seen))
     return made
 
 
@@ -71,8 +72,8 @@ def records() -> Made:
 
 
 def _rules(path: Path | None, **options: object) -> dict[str, tuple[str, str]]:
-    build = lower(mlp("N"), tuned=path, **options)  # type: ignore[arg-type]
-    return {s.kernel.name: (s.kernel.rule, s.kernel.note) for s in build.steps}
+    build = lower(mlp("N"), make_options(tuned=path, **options))  # type: ignore[arg-type]
+    return {s.kernel.name: (s.kernel.rule, s.kernel.scheduled.note) for s in build.steps}
 
 
 def test_records_schedule_their_kernels_and_results_stay_right(
@@ -97,7 +98,7 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path, records: Made) -> 
     backwards = _written(tmp_path / "b.db", dict(reversed(records.items())))
     files = []
     for number, used in enumerate((path, path, backwards, None)):
-        container = compile_container(mlp("N"), tuned=used, cache=False)
+        container = compile_container(mlp("N"), make_options(tuned=used, cache=False))
         files.append(tmp_path / f"{number}.tw")
         content = [(0, container.weights)]
         write_container(files[-1], container.manifest, container.objects, content)
@@ -107,7 +108,7 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path, records: Made) -> 
 
 def test_the_cache_never_gives_a_stale_answer(tmp_path: Path, records: Made) -> None:
     def tuned_kernels() -> int:
-        manifest = compile_container(mlp("N"), tuned=path).manifest
+        manifest = compile_container(mlp("N"), make_options(tuned=path)).manifest
         return sum(s["rule"] == "tuned" for s in manifest["schedules"].values())
 
     first, second = (record for record, _ in records.values())
@@ -127,7 +128,7 @@ def test_the_cache_never_gives_a_stale_answer(tmp_path: Path, records: Made) -> 
             lost = replace(first, measured_at=2e9, failure="slower")
             file.add([lost])
         assert tuned_kernels() == 1
-        compile_container(mlp("N"))
+        compile_container(mlp("N"), make_options())
         assert tuned_kernels() == 1
 
 
@@ -163,7 +164,7 @@ def test_the_nearest_workload_is_used_where_asked_for(tmp_path: Path) -> None:
     path = _written(tmp_path / "r.db", verdicts_of(mlp(8, 16, 64, 32)))
 
     def rules(**options: bool) -> list[str]:
-        build = lower(mlp(4, 24, 32, 16), tuned=path, **options)  # type: ignore[arg-type]
+        build = lower(mlp(4, 24, 32, 16), make_options(tuned=path, **options))  # type: ignore[arg-type]
         return [s.kernel.rule for s in build.steps if s.kernel.name.startswith("matmul")]
 
     assert "tuned" not in rules()

@@ -7,7 +7,8 @@ from onnx import numpy_helper
 from tests.frontends.onnx.segments.segmented_models import AXES
 from tests.models import convnet, mlp, transformer
 from tilewright.core.errors import TuneError
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.driver.tuning.extract_tasks import extract_tasks
 from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
 from tilewright.schedule.trace import parse_trace
@@ -22,7 +23,7 @@ def test_every_kernel_call_belongs_to_one_task() -> None:
     for model in (transformer(2, 6), convnet(1)):
         found = extract_tasks(model, host())
         assert not found.skipped
-        calls = len(lower(model).steps)
+        calls = len(lower(model, make_options()).steps)
         assert sum(task.about.weight for task in found.tasks) == calls
         assert len({task.workload for task in found.tasks}) == len(found.tasks)
         assert all(task.about.flops >= 1 for task in found.tasks)
@@ -34,7 +35,7 @@ def test_equal_kernels_are_one_task() -> None:
 
 
 def test_a_task_knows_its_workload_and_its_schedule() -> None:
-    build = lower(mlp(4), target="x86-64-v3")
+    build = lower(mlp(4), make_options(target="x86-64-v3"))
     kernels = {step.kernel.name: step.kernel for step in build.steps}
     for task in extract_tasks(mlp(4), X86).tasks:
         kernel, scheduled = kernels[task.about.name], task.scheduled
@@ -42,7 +43,7 @@ def test_a_task_knows_its_workload_and_its_schedule() -> None:
         func, constants = parse_workload(scheduled.text)
         assert workload_hash(workload_text(func, constants)) == task.workload
         replayed = parse_trace(scheduled.builtin).replay(scheduled.func)
-        assert replayed == kernel.func
+        assert replayed == kernel.scheduled.func
 
 
 def test_symbolic_sizes_have_a_value_only_while_measuring() -> None:

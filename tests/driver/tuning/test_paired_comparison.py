@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.driver.tuning.paired_comparison import WON, Outcome, contest
+from tilewright.driver.tuning.paired_comparison import WON, Outcome, compare_twice
 from tilewright.tune.measure.significance import Verdict, faster
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
@@ -11,13 +11,13 @@ def _contest(*ratios: float) -> tuple[Outcome, list[bool]]:
     """Our time as a share of the rival's in each meeting, and who was first."""
     asked: list[bool] = []
 
-    def meet(rival_first: bool) -> Verdict:
+    def run_pair(rival_first: bool) -> Verdict:
         ours = [ratios[len(asked)] * (1 + 1e-4 * i) for i in range(20)]
         asked.append(rival_first)
         its = [1.0] * 20
         return faster(its, ours) if rival_first else faster(ours, its)
 
-    return contest(meet), asked
+    return compare_twice(run_pair), asked
 
 
 @pytest.mark.parametrize(
@@ -47,18 +47,18 @@ def test_pairs_that_win_without_a_gain_are_level() -> None:
     ours = [1.0] * 8 + [3.0] * 12  # faster in each pair but the undisturbed ones
     its = [0.9] * 8 + [5.0] * 12
 
-    def meet(rival_first: bool) -> Verdict:
+    def run_pair(rival_first: bool) -> Verdict:
         return faster(its, ours) if rival_first else faster(ours, its)
 
     assert faster(ours, its, confidence=0.5).significant
-    outcome = contest(meet)
+    outcome = compare_twice(run_pair)
     assert outcome.gain < 1
     assert outcome.result == LEVEL
 
 
 def test_a_failure_is_an_outcome() -> None:
     failed = Verdict(1.0, 1.0, False, "timeout: no answer")
-    assert contest(lambda rival_first: failed).result == "timeout: no answer"
+    assert compare_twice(lambda rival_first: failed).result == "timeout: no answer"
     first = faster([0.5] * 20, [1.0] * 20)
-    outcome = contest(lambda rival_first: failed if rival_first else first)
+    outcome = compare_twice(lambda rival_first: failed if rival_first else first)
     assert outcome.result == "timeout: no answer"

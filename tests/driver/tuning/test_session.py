@@ -20,7 +20,7 @@ from tilewright.driver.tuning import session as session_module
 from tilewright.driver.tuning.end_to_end import Latency
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.driver.tuning.paired_comparison import WON
-from tilewright.driver.tuning.session import BUILD_WORKER, Session, Settings
+from tilewright.driver.tuning.session import BUILD_WORKER, SearchSettings, Session
 from tilewright.driver.tuning.task_files import write_task
 from tilewright.driver.tuning.task_search import steps_of
 from tilewright.driver.tuning.validate import winner
@@ -28,7 +28,7 @@ from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.roofline import Bound
 from tilewright.target.host import host
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
-from tilewright.tune.measure.measurer import Settings as MeasurerSettings
+from tilewright.tune.measure.measurer import Settings as MeasureSettings
 from tilewright.tune.records import Record, Records
 from tilewright.tune.target_key import target_text
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER, read_verdicts
@@ -201,7 +201,7 @@ def test_a_kernel_that_the_sizes_do_not_fit_is_given_up(
 def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with Records(database(tmp_path)) as records:
         with pytest.raises(TuneError, match="neither trials nor a budget"):
-            Session(MODEL, records, Settings())
+            Session(MODEL, records, SearchSettings())
         with pytest.raises(ConfigError, match="no space of schedules"):
             session(records, trials=1, space="nowhere")
 
@@ -209,13 +209,13 @@ def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
 TUNER = """
 import sys
 from pathlib import Path
-from tilewright.driver.tuning.session import Session, Settings
+from tilewright.driver.tuning.session import SearchSettings, Session
 from tilewright.driver.tuning.end_to_end import Model
 from tilewright.target.host import host
 from tilewright.tune.method import Method
 from tilewright.tune.records import Records
 model = Model(sys.argv[1], host(), {}, "f32", {}, 1)
-settings = Settings(trials=8, batch=2, method=Method("random"))
+settings = SearchSettings(trials=8, batch=2, method=Method("random"))
 with Records(Path(sys.argv[2])) as records:
     Session(model, records, settings).run()
 """
@@ -274,12 +274,12 @@ def test_a_cluster_may_lose_a_worker(tmp_path: Path) -> None:
 
     with Records(database(tmp_path)) as records, local_cluster() as cluster:
 
-        def opened(settings: MeasurerSettings) -> ClusterMeasurer:
+        def opened(settings: MeasureSettings) -> ClusterMeasurer:
             made = ClusterMeasurer(cluster, BUILD_WORKER[1:], settings, lost.append)
             workers.append(worker_pids(made))
             return made
 
-        running = Session(MODEL, records, Settings(8, batch=4, method=RANDOM), kill, opened)
+        running = Session(MODEL, records, SearchSettings(8, batch=4, method=RANDOM), kill, opened)
         report = running.run()
         found = _measured(records)
     assert killed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.driver.tuning.fakes import FakeMeasurer, database, session
-from tilewright.driver.tuning.task_search import Ledger, TaskSearch, steps_of
+from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch, steps_of
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.records import Records
 
@@ -83,15 +83,15 @@ def test_the_ledger_tells_conditions_apart(tmp_path: Path) -> None:
     with Records(database(tmp_path)) as records:
         search: TaskSearch = session(records, trials=1).report.searches[0]
         search.round(FakeMeasurer(), JOB, 2)  # type: ignore[arg-type]
-        ledger, task = search.ledger, search.task
-        assert len(ledger.of(task)) == 2
+        writer, task = search.writer, search.task
+        assert len(writer.of(task)) == 2
         for other in (
-            replace(ledger, conditions=(("threads", "9"),)),
-            replace(ledger, target="another"),
+            replace(writer, conditions=(("threads", "9"),)),
+            replace(writer, target="another"),
         ):
-            assert isinstance(other, Ledger)
+            assert isinstance(other, RecordWriter)
             assert other.of(task) == []
-        assert ledger.of(replace(task, sizes={"N": 5})) == []
+        assert writer.of(replace(task, sizes={"N": 5})) == []
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.models import mlp
 from tilewright.driver.tuning.extract_tasks import extract_tasks
-from tilewright.driver.tuning.unchecked_space import DeferredChecks
+from tilewright.driver.tuning.unchecked_space import UncheckedSpace
 from tilewright.target.host import host
 from tilewright.tune.space.constructed import ConstructedSpace
 from tilewright.tune.space.variation import sample
@@ -17,7 +17,7 @@ def test_everything_but_the_check_is_the_spaces() -> None:
     space = ConstructedSpace(scheduled.func, scheduled.constants, host())
     asked: list[object] = []
     space.check = asked.append  # type: ignore[method-assign]
-    deferred = DeferredChecks(space)
+    deferred = UncheckedSpace(space)
     one = sample(deferred, Random(3))
     assert one is not None
     assert one == sample(space, Random(3))

@@ -44,7 +44,7 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskSear
 
 
 def _failures(search: TaskSearch) -> list[str]:
-    return [record.failure for record in search.ledger.records.comparisons()]
+    return [record.failure for record in search.writer.records.comparisons()]
 
 
 def test_the_best_come_first_and_the_built_in_one_never(search: TaskSearch) -> None:
@@ -88,9 +88,9 @@ def test_a_winner_that_lost_in_the_model_is_the_last_word(search: TaskSearch) ->
     decide(search, Arena(0.5), JOB)  # type: ignore[arg-type]
     first = winner(search)
     assert first is not None
-    search.ledger.add(search.task, rejected(search, first[0], LEVEL))
+    search.writer.add(search.task, rejected(search, first[0], LEVEL))
     assert winner(search) is None
-    before = len(search.ledger.records)
+    before = len(search.writer.records)
     decide(search, Arena(0.9), JOB)  # type: ignore[arg-type]
     assert winner(search) is None
-    assert len(search.ledger.records) == before
+    assert len(search.writer.records) == before

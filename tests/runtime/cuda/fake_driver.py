@@ -13,7 +13,7 @@ from tests.codegen.gpu.host_bulk import matrix
 from tests.codegen.gpu.host_threads import launch
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.gpu.launches import launches
-from tilewright.driver.build import ModelBuild, emit_kernel
+from tilewright.driver.model_build import ModelBuild
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import For, Func
 from tilewright.runtime.cuda.kernel_args import Arguments
@@ -47,14 +47,14 @@ class FakeDriver:
         self.texts: dict[str, str] = {}
         self.kernels: dict[str, tuple[Func, tuple[str, ...]]] = {}
         for step in build.steps:
-            plain = step.kernel.plain
+            plain = step.kernel.finalized
             for x in launches(plain):
                 body = For(x.block_var, x.grid, "grid", x.body) if x.block_var else x.body
                 written = tuple(p.name for p in plain.params)
                 func = Func(x.name, plain.params, written, body)
-                self.kernels[x.name] = (func, (*step.kernel.sizes, x.loop))
+                self.kernels[x.name] = (func, (*step.kernel.dim_params, x.loop))
                 if not interpret and x.name not in self.texts:
-                    self.texts[x.name] = emit_kernel(step.kernel, build.target, "f32")
+                    self.texts[x.name] = step.kernel.llvm
         self.names: list[str] = []
         self.together: set[str] = set()
         self.live: dict[int, Any] = {}

@@ -16,7 +16,8 @@ from tests.runtime.cuda.fake_driver import FakeDriver
 from tilewright.core.config import override
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.runtime.cuda.device_array import LEGACY_STREAM, DeviceArray
 from tilewright.runtime.cuda.dlpack import CUDA, capsule
 from tilewright.runtime.cuda.executable import CudaExecutable, check_device
@@ -25,7 +26,7 @@ MODELS = {"mlp": mlp(3), "convnet": convnet(), "transformer": transformer()}
 
 
 def _open(model: onnx.ModelProto, interpret: bool = True) -> tuple[CudaExecutable, FakeDriver]:
-    driver = FakeDriver(lower(model, target="cuda"), interpret)
+    driver = FakeDriver(lower(model, make_options(target="cuda")), interpret)
     compiled = tw.compile(model, target="cuda")
     return CudaExecutable(compiled.container, driver), driver
 
@@ -58,7 +59,7 @@ def test_whole_models_without_a_gpu(name: str, interpret: bool) -> None:
 def test_lower_precision(precision: str, near: float) -> None:
     model = MODELS["convnet"]
     inputs = random_inputs(model)
-    build = lower(model, target="cuda", precision=precision)
+    build = lower(model, make_options(target="cuda", precision=precision))
     container = tw.compile(model, target="cuda", precision=precision).container
     found = CudaExecutable(container, FakeDriver(build, False)).run(inputs)
     whole = tw.compile(model, target="cuda").container.weights.nbytes

@@ -5,7 +5,8 @@ import numpy as np
 from tests.models import mlp
 from tests.runtime.cuda.fake_driver import FakeDriver
 from tilewright.driver.compile import compile_container
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.options import make_options
 from tilewright.runtime.cuda.executable import CudaExecutable
 from tilewright.runtime.cuda.execution_context import ALIGNMENT, _in_a_row
 
@@ -18,8 +19,8 @@ def test_parts_lie_apart_and_aligned() -> None:
 
 def test_memory_is_given_back() -> None:
     model = mlp(2)
-    driver = FakeDriver(lower(model, target="cuda"))
-    compiled = CudaExecutable(compile_container(model, target="cuda"), driver)
+    driver = FakeDriver(lower(model, make_options(target="cuda")))
+    compiled = CudaExecutable(compile_container(model, make_options(target="cuda")), driver)
     compiled(np.zeros((2, 16), np.float32))
     (frame,) = compiled._frames.values()
     assert frame.arena % ALIGNMENT == 0

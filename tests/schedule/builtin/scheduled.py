@@ -7,16 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from tests.finalize.kernel_steps import run, sample
-from tilewright.driver.build import _packable
-from tilewright.driver.compiler import Timings, lower_to_graph
-from tilewright.driver.kernel.kernels import group_source, loops_source
+from tilewright.driver.compile_graph import optimized_graph
+from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import For, Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
+from tilewright.lower.lower_kernel import lower_group, lower_loops
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import CpuTarget
+from tilewright.target.host import host
 from tilewright.target.registry import CPUS
 from tilewright.target.target import Target
 
@@ -27,15 +28,17 @@ TOLERANCE = {2: (5e-3, 1e-3), 4: (1e-4, 1e-5), 8: (1e-4, 1e-5)}
 
 def sources(graph: Graph, machine: Target | None = None) -> list[tuple[Func, frozenset[str]]]:
     """The loops of every kernel of a model for a machine, and which parameters are constants."""
-    fused = lower_to_graph(graph, {}, Timings(), machine)
+    fused = optimized_graph(graph, CompileOptions(machine or host()))
     found = []
     for n in fused.nodes:
         if n.op == "reshape":
             continue
         types = [fused.types[i] if i else None for i in n.inputs]
-        func = (group_source(n.regions[0]) if n.regions else loops_source(n, types)).func
+        func = (lower_group(n.regions[0]) if n.regions else lower_loops(n, types)).func
         names = [p.name for p in func.params]
-        found.append((func, frozenset(names[i] for i in _packable(fused, n))))
+        given = [name for name in n.inputs if name]
+        constants = (i for i, name in enumerate(given) if name in fused.constant_by_name)
+        found.append((func, frozenset(names[i] for i in constants)))
     return found
 
 

@@ -11,7 +11,8 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import assert_close, outputs_of, random_inputs
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F32
-from tilewright.driver.compiler import Compiler
+from tilewright.driver.compile_graph import compile_source
+from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.walk import blocks
@@ -103,8 +104,8 @@ def check_draws(name: str, make: MakeSpace, seeds: range, legality: bool = False
     expected = run_graph(graph, inputs)
     for seed in seeds:
         draws = Draws(make, seed, legality)
-        compiler = Compiler(graph, host(), {}, "f32", None, None, lambda stage: None, draws)
-        with Executable(compiler.container(), threads=2) as model:
+        container = compile_source(graph, CompileOptions(host(), schedules=draws)).container()
+        with Executable(container, threads=2) as model:
             found = outputs_of(model, {k: v.copy() for k, v in inputs.items()})
         for output, array in zip(graph.outputs, found, strict=True):
             try:

@@ -30,7 +30,9 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json, progress, size_text
 
 if TYPE_CHECKING:
-    from tilewright.driver.compiler import Timings
+    from tilewright.driver.options import CompileOptions
+    from tilewright.driver.segmented.model import BreakReason
+    from tilewright.driver.timings import Timings
 
 BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 """What is written as one file of bytes, and what that is called unless `-o` says."""
@@ -75,36 +77,45 @@ def compile_command(
 ) -> None:
     """Compile MODEL (.onnx or .graph)."""
     from tilewright.cli.source import read_source
-    from tilewright.driver.compiler import Timings
+    from tilewright.driver.options import make_options
+    from tilewright.driver.timings import Timings
 
     timings = Timings()
-    options: dict[str, Any] = {"target": target, "dims": dims, "overrides": overrides}
-    options |= {"precision": precision, "timings": timings, "tuned": tuned, "nearest": nearest}
     start = time.perf_counter()
     with progress() as show:
-        options["progress"] = show
+        options = make_options(
+            target,
+            precision,
+            dims,
+            cache=not (no_cache or time_passes),
+            overrides=overrides,
+            tuned=tuned,
+            nearest=nearest,
+            timings=timings,
+            progress=show,
+        )
         source = read_source(model)
         if emit in BINARY:
             path = output or Path(BINARY[emit].format(model.stem))
-            report = _write_binary(source, path, emit, not (no_cache or time_passes), options)
+            report = _write_binary(source, path, emit, options)
         else:
             report = _write_text(source, output, emit, form, options)
     report["seconds"] = time.perf_counter() - start
     _report(report, timings, time_passes, as_json)
 
 
-def _write_binary(
-    source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def _write_binary(source: Any, path: Path, emit: str, options: CompileOptions) -> dict[str, Any]:
     from tilewright.driver.compile import compile_container
+    from tilewright.driver.segmented.model import BreakReason
     from tilewright.frontends.onnx.segments.data_dependent import Waiting
     from tilewright.runtime.container import write_container
     from tilewright.runtime.export.shared_library import export_library
 
     try:
-        container = compile_container(source, cache=cache, **options)
-    except Waiting:
-        return _write_segmented(source, path, emit, cache, options)
+        container = compile_container(source, options)
+    except Waiting as error:
+        reason = BreakReason(error.message, error.loc.node)
+        return _write_segmented(source, path, emit, options, reason)
     manifest = container.manifest
     if emit == "library":
         export_library(container, path)
@@ -121,14 +132,12 @@ def _write_binary(
 
 
 def _write_segmented(
-    source: Any, path: Path, emit: str, cache: bool, options: Mapping[str, Any]
+    source: Any, path: Path, emit: str, options: CompileOptions, reason: BreakReason
 ) -> dict[str, Any]:
     """Write a segmented model: each segment is compiled when it is first run."""
-    from tilewright.driver.compile import compile
-    from tilewright.driver.segmented.model import SegmentedModel
+    from tilewright.driver.compile import compile_segmented
 
-    with compile(source, cache=cache, **options) as model:
-        assert isinstance(model, SegmentedModel)
+    with compile_segmented(source, options, reason) as model:
         if emit == "library":
             model.export_library(path)
         model.save(path)
@@ -141,19 +150,14 @@ def _write_segmented(
 
 
 def _write_text(
-    source: Any, output: Path | None, emit: str, form: str, options: Mapping[str, Any]
+    source: Any, output: Path | None, emit: str, form: str, options: CompileOptions
 ) -> dict[str, Any]:
     from tilewright.cli.emit_text import emit_graph, emit_texts
-    from tilewright.driver.compiler import lower, lower_to_graph
-    from tilewright.driver.precision import check_precision
-    from tilewright.target.registry import resolve_target
+    from tilewright.driver.compile_graph import lower, optimized_graph
 
     if emit == "graph":
-        machine = resolve_target(options["target"])
-        precision = check_precision(options["precision"])
-        graph = lower_to_graph(source, options["dims"], options["timings"], machine, precision)
-        return emit_graph(graph, output, form)
-    return emit_texts(lower(source, **options), emit, output)
+        return emit_graph(optimized_graph(source, options), output, form)
+    return emit_texts(lower(source, options), emit, output)
 
 
 def _report(report: dict[str, Any], timings: Timings, time_passes: bool, as_json: bool) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +24,7 @@ from tilewright.cli.options import (
 from tilewright.cli.output import print_json, progress
 
 if TYPE_CHECKING:
+    from tilewright.driver.options import CompileOptions
     from tilewright.runtime.roofline.roofline import Roofs
 
 # What is counted of a model in segments, for one that is compiled whole.
@@ -64,6 +66,7 @@ def explain_command(
     """
     from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
+    from tilewright.driver.options import make_options
     from tilewright.frontends.onnx.segments.data_dependent import Waiting
 
     if is_saved(model):
@@ -73,37 +76,33 @@ def explain_command(
             )
         _explain_saved(model, as_json)
         return
-    options: dict[str, Any] = {"target": target, "precision": precision, "dims": dims}
-    options |= {"tuned": tuned, "nearest": nearest}
+    options = make_options(target, precision, dims, threads=threads, tuned=tuned, nearest=nearest)
     try:
-        _explain_whole(model, options, threads, html, as_json)
+        _explain_whole(model, options, html, as_json)
     except Waiting:
         if html is not None:
             raise
         _explain_stages(model, given, random, seed, options, as_json)
 
 
-def _explain_whole(
-    model: Path, options: dict[str, Any], threads: int | None, html: Path | None, as_json: bool
-) -> None:
+def _explain_whole(model: Path, options: CompileOptions, html: Path | None, as_json: bool) -> None:
     from tilewright.cli.emit_text import write_text
     from tilewright.cli.source import read_source
-    from tilewright.driver.compiler import Timings, lower
+    from tilewright.driver.compile_graph import lower
     from tilewright.driver.report.explain import explain_build
     from tilewright.driver.report.html import report_data, report_page
     from tilewright.driver.report.step_rows import step_rows
 
-    timings = Timings()
     with progress() as show:
-        build = lower(read_source(model), **options, timings=timings, progress=show)
-    roofs = _roofs(threads) if options["target"] == "native" else None
-    rows = step_rows(build, timings.passes.refusals)
+        build = lower(read_source(model), replace(options, progress=show))
+    roofs = _roofs(options.threads) if options.target_name == "native" else None
+    rows = step_rows(build)
     if html is not None:
-        click.echo(write_text(html, report_page(model.name, build, timings, rows, roofs)))
+        click.echo(write_text(html, report_page(model.name, build, rows, roofs)))
     elif as_json:
-        print_json(report_data(build, timings, rows, roofs))
+        print_json(report_data(build, rows, roofs))
     else:
-        click.echo(f"{WHOLE}\n\n{explain_build(build, timings.passes, rows, roofs)}")
+        click.echo(f"{WHOLE}\n\n{explain_build(build, rows, roofs)}")
 
 
 def _roofs(threads: int | None) -> Roofs:
@@ -119,17 +118,17 @@ def _explain_stages(
     given: Sequence[str],
     random: bool,
     seed: int,
-    options: dict[str, Any],
+    options: CompileOptions,
     as_json: bool,
 ) -> None:
     from tilewright.cli.input_files import given_inputs, parse_assignments
     from tilewright.cli.source import open_model
     from tilewright.driver.segmented.model import SegmentedModel
 
-    with open_model(path, **options) as model:
+    with open_model(path, options) as model:
         assert isinstance(model, SegmentedModel)
         if given or random:
-            dims = options["dims"] if random else None
+            dims = options.dims if random else None
             model.run(given_inputs(model.inputs, parse_assignments(given), dims, seed))
         if as_json:
             about = {

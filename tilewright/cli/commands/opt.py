@@ -42,8 +42,8 @@ def opt_command(
     """Run graph passes on MODEL (.onnx or .graph) and print the resulting graph."""
     from tilewright.cli.emit_text import emit_graph
     from tilewright.cli.source import read_source
-    from tilewright.driver.compiler import import_graph
     from tilewright.driver.pipeline import GRAPH_PASSES, find_pass
+    from tilewright.driver.sources import import_graph
     from tilewright.ir.graph.text import print_graph
     from tilewright.passes.manager import PassLog, run_passes
 

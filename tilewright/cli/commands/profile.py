@@ -64,11 +64,12 @@ def profile_command(
     """
     from tilewright.cli.input_files import given_inputs, parse_assignments
     from tilewright.cli.source import open_model
+    from tilewright.driver.options import make_options
     from tilewright.runtime.model import CompiledModel
 
     files = parse_assignments(given)
-    options = {"target": target, "precision": precision}
-    with open_model(model, threads=threads, dims=dims, cache=not no_cache, **options) as executable:
+    options = make_options(target, precision, dims, threads=threads, cache=not no_cache)
+    with open_model(model, options) as executable:
         inputs = given_inputs(executable.inputs, files, dims, seed)
         ordered = [inputs[port.name] for port in executable.inputs]
         found: Profile | SegmentProfile

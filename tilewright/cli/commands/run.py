@@ -60,11 +60,18 @@ def run_command(
     """Run MODEL (.onnx, .tw or .graph) once and summarise its outputs."""
     from tilewright.cli.input_files import given_inputs, parse_assignments, save_arrays, summary
     from tilewright.cli.source import open_model
+    from tilewright.driver.options import make_options
 
     files = parse_assignments(given)
-    options = {"precision": precision, "tuned": tuned, "nearest": nearest}
-    opened = open_model(model, threads=threads, dims=dims, cache=not no_cache, **options)
-    with opened as executable:
+    options = make_options(
+        precision=precision,
+        dims=dims,
+        threads=threads,
+        cache=not no_cache,
+        tuned=tuned,
+        nearest=nearest,
+    )
+    with open_model(model, options) as executable:
         inputs = given_inputs(executable.inputs, files, dims if random else None, seed)
         start = time.perf_counter()
         outputs = executable.run(inputs)

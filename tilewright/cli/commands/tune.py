@@ -31,7 +31,7 @@ from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tilewright.driver.tuning.end_to_end import Latency
-    from tilewright.driver.tuning.session import OpenMeasurer, Report, Settings
+    from tilewright.driver.tuning.session import OpenMeasurer, SearchSettings, TuningReport
 
 COUNT = click.IntRange(min=1)
 TRIALS = 512
@@ -130,7 +130,7 @@ def tune_command(
     from tilewright.cli.source import read_source
     from tilewright.driver.precision import check_precision
     from tilewright.driver.tuning.end_to_end import Model
-    from tilewright.driver.tuning.session import Session, Settings, tasks_of
+    from tilewright.driver.tuning.session import SearchSettings, Session, tasks_of
     from tilewright.target.host import host
     from tilewright.tune.records import Records
 
@@ -140,7 +140,7 @@ def tune_command(
     whole = Model(source, host(), dims, check_precision(precision), sizes, count)
     with _taught(teachers, cost) as known_cost:
         method = _method(strategy, known_cost)
-        settings = Settings(trials, budget, batch, method, scheduler, space, seed, cold)
+        settings = SearchSettings(trials, budget, batch, method, scheduler, space, seed, cold)
         _check_names(settings)
         with progress() as say:
             say("finding the kernels of the model")
@@ -211,7 +211,7 @@ def _method(strategy: str, cost: str | None) -> Any:
     return method
 
 
-def _check_names(settings: Settings) -> None:
+def _check_names(settings: SearchSettings) -> None:
     """Names that are not known are an error before anything is done."""
     from tilewright.tune.space.table import SCHEDULE_SPACES
     from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
@@ -220,7 +220,7 @@ def _check_names(settings: Settings) -> None:
     SCHEDULE_SPACES.get(settings.space)
 
 
-def _rows(report: Report) -> list[dict[str, Any]]:
+def _rows(report: TuningReport) -> list[dict[str, Any]]:
     from tilewright.driver.tuning.validate import winner
 
     rows = []
@@ -243,7 +243,7 @@ def _rows(report: Report) -> list[dict[str, Any]]:
     return rows
 
 
-def _data(model: Path, db: Path, report: Report) -> dict[str, Any]:
+def _data(model: Path, db: Path, report: TuningReport) -> dict[str, Any]:
     latency = report.latency
     return {
         "model": str(model),
@@ -264,7 +264,7 @@ def _data(model: Path, db: Path, report: Report) -> dict[str, Any]:
     }
 
 
-def _print(model: Path, db: Path, report: Report) -> None:
+def _print(model: Path, db: Path, report: TuningReport) -> None:
     heads = ["kernel", "calls", "trials", "failed", "built-in µs", "best µs", "tuned"]
     keys = ["kernel", "calls", "trials", "failed", "builtin_us", "best_us"]
     rows = _rows(report)
@@ -296,7 +296,7 @@ def _doubt(latency: Latency) -> str:
     )
 
 
-def _latency(report: Report) -> str:
+def _latency(report: TuningReport) -> str:
     from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
     latency = report.latency

@@ -54,7 +54,7 @@ class View:
         parts = [session.doing, f"{session.report.trials} measurements"]
         if now and before > now:
             parts.append(f"{before * 1e3:.3f} to {now * 1e3:.3f} ms")
-        rate = self._rate(session.pace.elapsed, before - now)
+        rate = self._rate(session.budget.elapsed, before - now)
         if rate > 0:
             parts.append(f"{rate * 1e6:.2f} µs gained a second")
         if math.isfinite(session.left):

@@ -18,7 +18,8 @@ from tilewright.compat.onnxruntime.model import OpenedModel
 from tilewright.compat.onnxruntime.status import InvalidGraph, error, translated
 from tilewright.compat.onnxruntime.types import Declared
 from tilewright.core.errors import Error, ExecutionError, TypeCheckError, UnsupportedError
-from tilewright.driver.compile import compile, compile_segmented
+from tilewright.driver.compile import compile_model, compile_segmented
+from tilewright.driver.options import make_options
 from tilewright.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class _Form:
 
     def __init__(self, source: Any, model: OpenedModel, threads: int | None) -> None:
         self._source = source
-        self._options: dict[str, Any] = {"threads": threads, "dims": model.dims}
+        self._options = make_options(dims=model.dims, threads=threads)
         self._lock = threading.Lock()
         self._segmented: SegmentedModel | None = None
         self.whole = self._compile(model)
@@ -54,7 +55,7 @@ class _Form:
 
     def _compile(self, model: OpenedModel) -> CompiledModel | SegmentedModel:
         try:
-            return compile(self._source, **self._options)
+            return compile_model(self._source, self._options)
         except (TypeCheckError, UnsupportedError) as refusal:
             if refusal.code == "onnx.operator" or not _varies(model.inputs):
                 raise
@@ -63,7 +64,7 @@ class _Form:
     def _segmented_model(self) -> SegmentedModel:
         with self._lock:
             if self._segmented is None:
-                self._segmented = compile_segmented(self._source, **self._options)
+                self._segmented = compile_segmented(self._source, self._options)
             return self._segmented
 
 

@@ -15,9 +15,12 @@ from tilewright.codegen.host.call_frame import CALL_IR
 from tilewright.codegen.host.clock import CLOCK_IR
 from tilewright.codegen.host.plan import emit_model
 from tilewright.codegen.host.threadpool.pool import threadpool_ir
-from tilewright.driver.build import ENTRY, ModelBuild, emit_kernel
+from tilewright.driver.model_build import ModelBuild
 from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target, kind_of
+
+# The module that calls the kernels one after another.
+ENTRY = "tw_model"
 
 
 def emit_entry(build: ModelBuild) -> dict[str, str]:
@@ -32,10 +35,7 @@ def emit_support(target: Target) -> dict[str, str]:
 
 def emit_modules(build: ModelBuild) -> dict[str, str]:
     """The LLVM text of every module of the model, by name."""
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
-    texts = {
-        name: emit_kernel(kernel, build.target, build.precision) for name, kernel in kernels.items()
-    }
+    texts = {name: kernel.llvm for name, kernel in build.distinct_kernels.items()}
     return texts | emit_entry(build) | emit_support(build.target)
 
 
@@ -45,7 +45,6 @@ def frame_data(build: ModelBuild) -> dict[str, Any]:
 
 
 def _native_entry(build: ModelBuild) -> dict[str, str]:
-    assert build.code is not None
     return {ENTRY: emit_model(build.code)}
 
 
@@ -54,11 +53,11 @@ def _native_support(target: Target) -> dict[str, str]:
 
 
 def _launch_list(build: ModelBuild) -> dict[str, Any]:
-    assert build.code is not None
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
     rows = [
-        LaunchedKernel(k.name, tuple(k.sizes), k.plain.params, launches(k.plain), k.boxes)
-        for k in kernels.values()
+        LaunchedKernel(
+            k.name, k.dim_params, k.finalized.params, launches(k.finalized), k.strided_params
+        )
+        for k in build.distinct_kernels.values()
     ]
     assert isinstance(build.target, GpuTarget)
     return {"program": device_program(build.code, rows, build.target)}

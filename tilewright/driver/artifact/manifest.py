@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import UnsupportedError
 from tilewright.driver.artifact.entry_point import frame_data
-from tilewright.driver.build import ModelBuild
+from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.program.linearize import limit
-from tilewright.driver.report.step_rows import StepRow, schedules
+from tilewright.driver.report.explain import explain_build
+from tilewright.driver.report.step_rows import schedules, step_rows
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.target.target import kind_of
 
 
-def make_manifest(
-    build: ModelBuild, rows: Sequence[StepRow], explanation: str, counters: dict[str, Any]
-) -> dict[str, Any]:
-    """The manifest of a built model, whose steps have these rows."""
+def make_manifest(build: ModelBuild) -> dict[str, Any]:
+    """The manifest of a built model."""
+    rows = step_rows(build)
     graph, target = build.graph, build.target
     symbols = graph.symbols()
     inputs, outputs = graph_ports(graph)
@@ -35,24 +34,24 @@ def make_manifest(
         "dim_sources": [_source(graph, s) for s in symbols],
         "inputs": inputs,
         "outputs": outputs,
-        "kernels": list(rows),
+        "kernels": rows,
         "schedules": schedules(build),
-        "explain": explanation,
-        "counters": counters,
+        "explain": explain_build(build, rows),
+        "counters": {"kernels": len(build.distinct_kernels), "steps": len(build.steps)},
         "threads": 0,
         **_late(build),
         **frame_data(build),
-        "errors": {str(status): message for status, message in build.errors.items()},
+        "errors": {str(status): message for status, message in build.host.errors.items()},
     }
 
 
 def _late(build: ModelBuild) -> dict[str, Any]:
     """Sizes that only a run gives, and how large the outputs can become."""
-    late = build.flat.late
+    late = build.program.dynamic_dims
     if not late:
         return {}
     shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
-    limits = [[_dimension(limit(d, build.flat.limits)) for d in shape] for shape in shapes]
+    limits = [[_dimension(limit(d, build.program.limits)) for d in shape] for shape in shapes]
     return {"late": list(late), "output_limits": limits}
 
 

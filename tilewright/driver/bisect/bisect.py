@@ -21,13 +21,14 @@ from tilewright.driver.artifact.manifest import graph_ports
 from tilewright.driver.bisect.kernels import find_kernel, find_overwritten
 from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.passes import changes, find_pass
-from tilewright.driver.bisect.reference_values import Meanings
-from tilewright.driver.bisect.report import Finding, Report
+from tilewright.driver.bisect.reference_values import ReferenceValues
+from tilewright.driver.bisect.report import BisectReport, Finding
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
-from tilewright.driver.compiler import Progress, import_graph
+from tilewright.driver.options import Progress, no_progress
 from tilewright.driver.pipeline import graph_passes
 from tilewright.driver.precision import check_precision
 from tilewright.driver.segmented.model import SegmentedModel
+from tilewright.driver.sources import import_graph
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
@@ -44,8 +45,8 @@ def bisect(
     precision: str = "f32",
     threads: int | None = None,
     allowed: float | None = None,
-    progress: Progress = lambda stage: None,
-) -> Report:
+    progress: Progress = no_progress,
+) -> BisectReport:
     """Compare what a model's machine code gives for `inputs` with what the model means.
 
     `allowed` is the largest difference that is no mistake, relative to the largest magnitude of a
@@ -60,7 +61,7 @@ def bisect(
         SegmentedModel(source, search.segment, dims).run(inputs)
     else:
         search.look(source, graph, inputs, dims)
-    return Report(
+    return BisectReport(
         search.errors, limit.allowed, search.finding, native.compilations, tuple(search.notes)
     )
 
@@ -86,19 +87,19 @@ class _Search:
     ) -> list[np.ndarray]:
         """Look at a graph, unless something was found already; what its outputs must be."""
         self.native.progress("interpreting the model")
-        meanings = Meanings(inputs, self.native.run_plainly)
-        wanted = meanings.outputs(graph)
+        reference = ReferenceValues(inputs, self.native.run_plainly)
+        wanted = reference.outputs(graph)
         if self.finding is not None:
             return wanted
-        self.notes += _not_finite(graph, meanings)
-        found = self.native.run(source, meanings.inputs, dims)
+        self.notes += _not_finite(graph, reference)
+        found = self.native.run(source, reference.inputs, dims)
         pairs = list(zip(found, wanted, strict=True))
         self.errors.update(
             (prefix + name, array_error(*pair))
             for name, pair in zip(graph.outputs, pairs, strict=True)
         )
         if any(self.allowed.excess(*pair) for pair in pairs):
-            self.finding = _find(graph, meanings, self.native, self.allowed)
+            self.finding = _find(graph, reference, self.native, self.allowed)
         return wanted
 
     def segment(self, graph: Graph) -> Any:
@@ -131,25 +132,25 @@ class _Segment:
         return tuple(found)
 
 
-def _find(graph: Graph, meanings: Meanings, native: Native, allowed: Tolerance) -> Finding:
+def _find(graph: Graph, reference: ReferenceValues, native: Native, allowed: Tolerance) -> Finding:
     native.progress("passes over the graph")
     made = changes(graph, graph_passes(native.precision, native.target, PassLog()))
-    wanted = meanings.outputs(graph)
-    finding = find_pass(meanings, wanted, made, allowed)
+    wanted = reference.outputs(graph)
+    finding = find_pass(reference, wanted, made, allowed)
     if finding is not None:
         return finding
     native.progress("kernels")
     last = name_outputs(made[-1].after if made else graph, graph.outputs)
-    finding = find_kernel(last, meanings, native, allowed)
+    finding = find_kernel(last, reference, native, allowed)
     if finding is not None:
         return finding
     native.progress("memory")
-    return find_overwritten(last, meanings, wanted, native, allowed)
+    return find_overwritten(last, reference, wanted, native, allowed)
 
 
-def _not_finite(graph: Graph, meanings: Meanings) -> list[str]:
+def _not_finite(graph: Graph, reference: ReferenceValues) -> list[str]:
     """What to know of a model that computes NaN or infinities by its own meaning."""
-    values = meanings.values(graph)
+    values = reference.values(graph)
     if all(is_finite(values[o]) for o in graph.outputs):
         return []
     first = next(name for name, value in values.items() if not is_finite(value))

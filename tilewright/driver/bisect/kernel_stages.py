@@ -21,8 +21,8 @@ from tilewright.driver.bisect.reference_values import INTERPRETED
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.search import first_wrong
 from tilewright.driver.bisect.tolerance import Tolerance
-from tilewright.driver.extract_node import alone
-from tilewright.driver.kernel.kernels import KernelSource, MakeSchedule, group_source, loops_source
+from tilewright.driver.extract_node import extract_node
+from tilewright.driver.kernel.backend import ScheduleProvider
 from tilewright.finalize.cpu.pipeline import steps as finalize_steps
 from tilewright.ir.graph.nodes import Node
 from tilewright.ir.loop.interp.run import run_func
@@ -30,6 +30,7 @@ from tilewright.ir.loop.nodes import Alloc, Buffer, Func
 from tilewright.ir.loop.walk import statements
 from tilewright.ir.scalar_semantics import undefined
 from tilewright.ir.types import Type
+from tilewright.lower.lower_kernel import LoweredKernel, lower_group, lower_loops
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.primitives.set_scope import set_scope
@@ -68,7 +69,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class KernelDefect:
     """What is wrong with a kernel."""
 
     kind: str
@@ -80,25 +81,25 @@ class Verdict:
 def find_in_kernel(case: Case, native: Native, allowed: Tolerance) -> Finding | None:
     """What is wrong with a kernel; `None` if it is right where it is alone."""
     n = case.node
-    source = group_source(n.regions[0]) if n.op == "fused" else loops_source(n, case.types)
-    inputs = [p.name for p in source.func.params]
+    lowered = lower_group(n.regions[0]) if n.op == "fused" else lower_loops(n, case.types)
+    inputs = [p.name for p in lowered.func.params]
     given = [name for name in n.inputs if name]
     packable = frozenset(inputs[i] for i, name in enumerate(given) if name in case.constants)
-    scheduled = schedule_func(source.func, packable, native.target)
-    if evaluate(source.flops, case.sizes) <= INTERPRETED:
-        found = _by_interpreter(case, _forms(source, scheduled, native), native, allowed)
+    scheduled = schedule_func(lowered.func, packable, native.target)
+    if evaluate(lowered.flops, case.sizes) <= INTERPRETED:
+        found = _by_interpreter(case, _forms(lowered, scheduled, native), native, allowed)
     else:
         found = _by_code(case, scheduled, native, allowed)
     if found is None:
         return None
-    details = {"kernel": source.func.name, "scheduled by": scheduled.rule, **found.details}
+    details = {"kernel": lowered.func.name, "scheduled by": scheduled.rule, **found.details}
     names, text = model_nodes([n]), group_text(n)
     return Finding(found.kind, found.name, n.name, found.error, text, names, details)
 
 
 def _by_interpreter(
     case: Case, forms: Sequence[Form], native: Native, allowed: Tolerance
-) -> Verdict | None:
+) -> KernelDefect | None:
     """The first form that means something else; the code, if it is wrong and no form is."""
 
     def error(number: int) -> float:
@@ -106,17 +107,17 @@ def _by_interpreter(
 
     if not error(len(forms) - 1):
         wrong_code = case.error(_natively(case, native), allowed)
-        return Verdict("code", forms[0].name, wrong_code) if wrong_code else None
+        return KernelDefect("code", forms[0].name, wrong_code) if wrong_code else None
     _, wrong = first_wrong(len(forms), lambda number: bool(error(number)))
     form = forms[wrong]
     alike = [number for number, other in enumerate(forms) if other.kind == form.kind]
     step = {"step": f"{alike.index(wrong) + 1} of {len(alike)}"} if len(alike) > 1 else {}
-    return Verdict(form.kind, form.name, error(wrong), step)
+    return KernelDefect(form.kind, form.name, error(wrong), step)
 
 
-def _forms(source: KernelSource, scheduled: ScheduledFunc, native: Native) -> list[Form]:
-    forms = [Form("lowering", source.func.name, source.func)]
-    sch = Schedule(source.func)
+def _forms(lowered: LoweredKernel, scheduled: ScheduledFunc, native: Native) -> list[Form]:
+    forms = [Form("lowering", lowered.func.name, lowered.func)]
+    sch = Schedule(lowered.func)
     for step in scheduled.trace:
         sch.apply(step)
         forms.append(Form("schedule", str(step), sch.func))
@@ -148,7 +149,7 @@ def _buffer(p: Buffer, data: np.ndarray | None, sizes: Mapping[str, int]) -> np.
 
 def _by_code(
     case: Case, scheduled: ScheduledFunc, native: Native, allowed: Tolerance
-) -> Verdict | None:
+) -> KernelDefect | None:
     """The first step of the schedule with which the machine code is wrong."""
     steps = scheduled.trace.steps
     errors = {len(steps): case.error(_natively(case, native), allowed)}
@@ -170,16 +171,18 @@ def _by_code(
     right, wrong = first_wrong(len(steps) + 1, is_wrong)
     details = {"checked by": "machine code, with the schedule cut short"}
     if wrong == 0:
-        return Verdict("lowering", scheduled.func.name, errors[0], details)
+        return KernelDefect("lowering", scheduled.func.name, errors[0], details)
     between = steps[max(right, 0) : wrong - 1]
     if between:
         details["or"] = "; ".join(map(str, between))
     details["step"] = f"{wrong} of {len(steps)}"
-    return Verdict("schedule", str(steps[wrong - 1]), errors[wrong], details)
+    return KernelDefect("schedule", str(steps[wrong - 1]), errors[wrong], details)
 
 
-def _natively(case: Case, native: Native, schedule: MakeSchedule | None = None) -> list[np.ndarray]:
-    graph, inputs = alone(case.node, case.arrays, case.types, case.sizes, case.constants)
+def _natively(
+    case: Case, native: Native, schedule: ScheduleProvider | None = None
+) -> list[np.ndarray]:
+    graph, inputs = extract_node(case.node, case.arrays, case.types, case.sizes, case.constants)
     return native.run(graph, inputs, schedule=schedule)
 
 

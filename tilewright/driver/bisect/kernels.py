@@ -15,7 +15,7 @@ from tilewright.core.numeric_error import array_error
 from tilewright.driver.bisect.kernel_stages import Case, find_in_kernel
 from tilewright.driver.bisect.native_runner import Native
 from tilewright.driver.bisect.probe import probe, values_in_memory
-from tilewright.driver.bisect.reference_values import Arrays, Meanings
+from tilewright.driver.bisect.reference_values import Arrays, ReferenceValues
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.search import first_wrong
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
@@ -25,16 +25,16 @@ from tilewright.ops.registry import get_op
 
 
 def find_kernel(
-    graph: Graph, meanings: Meanings, native: Native, allowed: Tolerance
+    graph: Graph, reference: ReferenceValues, native: Native, allowed: Tolerance
 ) -> Finding | None:
     """What is wrong with a model whose graph of kernels is right; `None` if no value is."""
-    wanted, sizes = meanings.values(graph), meanings.sizes(graph)
+    wanted, sizes = reference.values(graph), reference.sizes(graph)
     probed = probe(graph, values_in_memory(graph))
-    outputs = native.run(probed.graph, meanings.inputs)
+    outputs = native.run(probed.graph, reference.inputs)
     found = {**wanted, **probed.values(outputs, sizes)}
     moved = [n for n in graph.nodes if _computes(n) and _excess(n, found, wanted, allowed)]
     for n in moved:
-        case = _case(graph, n, found, meanings, sizes)
+        case = _case(graph, n, found, reference, sizes)
         error = case.error([found[o] for o in n.outputs], allowed)
         if error:
             return _with_symptom(_in_kernel(case, error, native, allowed), n, found, case)
@@ -55,13 +55,13 @@ def _excess(n: Node, found: Arrays, wanted: Arrays, allowed: Tolerance) -> bool:
 
 
 def _case(
-    graph: Graph, n: Node, values: Arrays, meanings: Meanings, sizes: Mapping[str, int]
+    graph: Graph, n: Node, values: Arrays, reference: ReferenceValues, sizes: Mapping[str, int]
 ) -> Case:
     """The node on the operands that the machine code had."""
     arrays = [values[name] if name else None for name in n.inputs]
     types = [graph.types[name] if name else None for name in n.inputs]
     constants = frozenset(name for name in n.inputs if name in graph.constant_by_name)
-    wanted = meanings.node(n, arrays, types, sizes)
+    wanted = reference.node(n, arrays, types, sizes)
     return Case(n, arrays, types, wanted, sizes, constants)
 
 
@@ -82,7 +82,7 @@ def _with_symptom(finding: Finding, n: Node, found: Arrays, case: Case) -> Findi
 
 def find_overwritten(
     graph: Graph,
-    meanings: Meanings,
+    reference: ReferenceValues,
     outputs: list[np.ndarray],
     native: Native,
     allowed: Tolerance,
@@ -97,9 +97,9 @@ def find_overwritten(
     def is_wrong(number: int) -> bool:
         """Version 0 has no value in the arena, each further one has one more."""
         part = probe(graph, names[number:])
-        return bool(error(native.run(part.graph, meanings.inputs)))
+        return bool(error(native.run(part.graph, reference.inputs)))
 
-    last = error(native.run(graph, meanings.inputs))
+    last = error(native.run(graph, reference.inputs))
     _, wrong = first_wrong(len(names) + 1, is_wrong)
     value = names[wrong - 1] if wrong else graph.outputs[0]
     node = graph.producer.get(value)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.driver.compiler import Compiler, Progress
-from tilewright.driver.extract_node import alone
-from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.driver.compile_graph import compile_source
+from tilewright.driver.extract_node import extract_node
+from tilewright.driver.kernel.backend import ScheduleProvider
+from tilewright.driver.options import CompileOptions, Progress, no_progress
 from tilewright.ir.graph.nodes import Node
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Type
@@ -27,7 +28,7 @@ class Native:
     target: CpuTarget
     precision: str = "f32"
     threads: int | None = None
-    progress: Progress = lambda stage: None
+    progress: Progress = no_progress
     compilations: int = 0
 
     def run(
@@ -35,13 +36,13 @@ class Native:
         source: Any,
         inputs: Mapping[str, np.ndarray],
         dims: Mapping[str, int] | None = None,
-        schedule: MakeSchedule | None = None,
+        schedule: ScheduleProvider | None = None,
     ) -> list[np.ndarray]:
         """The outputs of a model, or of a graph whose nodes are kernels already."""
         self.compilations += 1
         self.progress(f"compilation {self.compilations}")
-        parts = (source, self.target, dict(dims or {}), self.precision, None, None)
-        container = Compiler(*parts, lambda stage: None, schedule).container()
+        options = CompileOptions(self.target, self.precision, dims or {}, schedules=schedule)
+        container = compile_source(source, options).container()
         with Executable(container, threads=self.threads) as model:
             found = model.run({port.name: inputs[port.name] for port in model.inputs})
         return list(found.values())
@@ -54,7 +55,7 @@ class Native:
         sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
         """A node without a schedule: for loops that would take too long to interpret."""
-        graph, inputs = alone(node, arrays, types, sizes, frozenset())
+        graph, inputs = extract_node(node, arrays, types, sizes, frozenset())
         return self.run(graph, inputs, schedule=unscheduled)
 
 

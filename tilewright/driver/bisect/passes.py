@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.core.numeric_error import array_error
-from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
 from tilewright.ir.graph.nodes import Graph, Node
@@ -45,19 +45,24 @@ def changes(graph: Graph, passes: Iterable[GraphPass]) -> list[Change]:
 
 
 def find_pass(
-    meanings: Meanings, wanted: Sequence[np.ndarray], made: Sequence[Change], allowed: Tolerance
+    reference: ReferenceValues,
+    wanted: Sequence[np.ndarray],
+    made: Sequence[Change],
+    allowed: Tolerance,
 ) -> Finding | None:
     """The first change that moves an output away from what is wanted."""
     for change in made:
-        found = meanings.outputs(change.after)
+        found = reference.outputs(change.after)
         errors = [allowed.excess(a, b) for a, b in zip(found, wanted, strict=True)]
         if any(errors):
-            return _finding(meanings, change, max(errors), allowed)
+            return _finding(reference, change, max(errors), allowed)
     return None
 
 
-def _finding(meanings: Meanings, change: Change, error: float, allowed: Tolerance) -> Finding:
-    before, after = meanings.values(change.before), meanings.values(change.after)
+def _finding(
+    reference: ReferenceValues, change: Change, error: float, allowed: Tolerance
+) -> Finding:
+    before, after = reference.values(change.before), reference.values(change.after)
     details = {"pass": f"number {change.number} of the pipeline"}
     found = _first_moved(change, before, after, allowed)
     if found is None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.driver.program.linearize import Flat, flatten
+from tilewright.driver.program.linearize import linearize
+from tilewright.driver.program.steps import StepSequence
 from tilewright.ir.graph.nodes import Graph
 
 
@@ -23,7 +23,7 @@ class Probe:
 
     graph: Graph
     exposed: tuple[str, ...]
-    flat: Flat
+    program: StepSequence
 
     def values(
         self, outputs: Sequence[np.ndarray], sizes: Mapping[str, int]
@@ -32,7 +32,7 @@ class Probe:
         known: dict[str, np.ndarray] = {}
         for name, array in zip(self.graph.outputs, outputs, strict=True):
             known[name] = array
-            known.setdefault(self.flat.root_of(name), array)
+            known.setdefault(self.program.base_buffer(name), array)
         found = {}
         for name in self.graph.types:
             value = self._value(name, known, sizes)
@@ -43,10 +43,10 @@ class Probe:
     def _value(
         self, name: str, known: Mapping[str, np.ndarray], sizes: Mapping[str, int]
     ) -> np.ndarray | None:
-        shape = [evaluate(d, sizes) for d in self.flat.shape(name)]
+        shape = [evaluate(d, sizes) for d in self.program.shape(name)]
         if name in known:
             return known[name].reshape(shape)
-        inside = self.flat.inside.get(name)
+        inside = self.program.subviews.get(name)
         host = None if inside is None else self._value(inside.host, known, sizes)
         if inside is None or host is None:
             return None
@@ -59,19 +59,14 @@ class Probe:
 
 def values_in_memory(graph: Graph) -> list[str]:
     """The values that have places of their own in the arena, in the order of being computed."""
-    flat = _places(graph)
-    outputs = {flat.root_of(o) for o in graph.outputs}
-    roots = dict.fromkeys(flat.root_of(o) for step in flat.steps for o in step.node.outputs)
-    return [name for name in roots if name in graph.types and name not in outputs]
+    program = linearize(graph)
+    outputs = {program.base_buffer(o) for o in graph.outputs}
+    written = (o for step in program.steps for o in step.node.outputs)
+    buffers = dict.fromkeys(map(program.base_buffer, written))
+    return [name for name in buffers if name in graph.types and name not in outputs]
 
 
 def probe(graph: Graph, exposed: Sequence[str]) -> Probe:
     """The model with these values as further outputs."""
     wider = replace(graph, outputs=(*graph.outputs, *exposed))
-    return Probe(wider, tuple(exposed), _places(graph))
-
-
-def _places(graph: Graph) -> Flat:
-    """Where values lie; no kernel is made for that."""
-    no_kernel: Any = None
-    return flatten(graph, lambda graph, node, rooms, aligned: no_kernel)
+    return Probe(wider, tuple(exposed), linearize(graph))

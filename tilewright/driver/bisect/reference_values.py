@@ -29,7 +29,7 @@ RunPlainly = Callable[
 ]
 
 
-class Meanings:
+class ReferenceValues:
     """The values of graphs that take the same inputs."""
 
     def __init__(self, inputs: Mapping[str, np.ndarray], run_plainly: RunPlainly) -> None:

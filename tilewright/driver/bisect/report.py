@@ -67,7 +67,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class BisectReport:
     """A bisection: how far each output is off, the finding if there is one, and what it took."""
 
     errors: dict[str, float]

@@ -1,4 +1,4 @@
-"""What there is one of for each kind of machine: how its kernels are scheduled, finalized, emitted.
+"""The back ends: how kernels are scheduled, finalized and emitted for each kind of machine.
 
 Everything else in the driver is the same for all machines.
 """
@@ -24,21 +24,25 @@ from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target, kind_of
 
+ScheduleProvider = Callable[[Func, frozenset[str], Any], ScheduledFunc]
+"""Schedules a function for a target; it may choose the layout of the parameters that are named."""
+
 
 @dataclass(frozen=True)
 class Backend:
     """How kernels are made for one kind of machine; each function takes such a machine."""
 
-    schedule: Callable[[Func, frozenset[str], Any], ScheduledFunc]
+    schedule: ScheduleProvider
     finalize: Callable[[Func, Any], Func]
-    # A finalized function that is given these sizes, for a precision, as the text of a module.
+    # A finalized function with these dimension parameters, for a precision, as LLVM text.
     emit: Callable[[Func, Sequence[str], Any, str], str]
-    # What to note of a function whose parameters all begin on a boundary, if that matters.
+    # The annotation of a function whose parameters are all aligned, if that matters.
     aligned: tuple[tuple[str, int], ...] = ()
-    # Bytes up to which a value has memory to itself, so that others need not wait for its readers.
-    apart: int = 0
-    # Whether the host tells conditions by inputs that it knows, rather than by a kernel.
-    asks: bool = False
+    # Buffers up to so many bytes share memory with no other, so that no kernel waits for their
+    # readers.
+    no_reuse_up_to: int = 0
+    # Whether the host computes conditions on inputs that it knows, in place of a kernel.
+    host_predicates: bool = False
 
 
 def backend_of(machine: Target) -> Backend:

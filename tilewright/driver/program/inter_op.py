@@ -1,91 +1,101 @@
-"""Steps that run side by side: consecutive ones of which none reads what another writes.
+"""Inter-op parallelism: consecutive steps that run at once, as none reads what another writes.
 
 Small kernels gain nothing from threads one by one. Several of them that do not depend on each other
-are the tasks of one job, if the estimated work of two threads is then less than before. Steps keep
-their order, so a group is as many steps as follow each other; all of a group are one moment to the
-planning of memory. Nothing is grouped in loops, nor where work depends on the sizes of a run.
+are the tasks of one parallel region, if two threads are estimated to finish earlier that way. Steps
+keep their order, so a group is a run of consecutive steps; all steps of a group have one number to
+memory planning. Nothing is grouped in loops, nor where the work depends on symbolic dimensions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from tilewright.arith.expr import as_int
-from tilewright.driver.kernel.kernels import Kernel
-from tilewright.driver.program.linearize import Branch, Cycle, Flat, Item, Step
+from tilewright.driver.kernel.kernel import Kernel
+from tilewright.driver.program.steps import IfStep, Item, KernelStep, StepSequence, WhileStep
 from tilewright.ir.loop.walk import loops
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK
 
-# The steps that a thread could do while a job is begun and ended, about a microsecond.
+# The work that a thread could do while a parallel region begins and ends, about a microsecond.
 FORK = PARALLEL_WORK
-# As many as share a job at least; with more of them a group is better still.
+# The threads that share a region at least; with more of them a group gains more.
 THREADS = 2
 # The steps of a group at most: its code and its arguments grow with them.
 MOST_STEPS = 64
 
 
-def moments(flat: Flat) -> list[int]:
-    """For each step, the number of the first that runs beside it: its own if it runs alone."""
+def parallel_groups(program: StepSequence, kernels: Sequence[Kernel]) -> list[int]:
+    """For each step, the number of the first step of its group: its own if it runs alone.
+
+    `kernels` are those of the steps.
+    """
     found: list[int] = []
-    for run in _runs(flat.items):
-        for group in _groups(flat, run):
+    for run in _runs(program.items, count()):
+        for group in _groups(program, kernels, run):
             found += [len(found)] * len(group)
     return found
 
 
-def _runs(items: Sequence[Item]) -> Iterator[list[Step]]:
-    """Steps with nothing between them, all steps in order; those of loops one by one."""
-    run: list[Step] = []
+def _runs(items: Sequence[Item], numbers: Iterator[int]) -> Iterator[list[int]]:
+    """Kernel steps with nothing between them, by number in order; those of loops one by one."""
+    run: list[int] = []
     for item in items:
-        if isinstance(item, Step):
-            run.append(item)
+        if isinstance(item, KernelStep):
+            run.append(next(numbers))
             continue
         yield run
         run = []
-        if isinstance(item, Branch):
+        if isinstance(item, IfStep):
             for branch in item.branches:
-                yield from _runs(branch)
-        elif isinstance(item, Cycle):
-            yield from ([step] for inner in _runs(item.items) for step in inner)
+                yield from _runs(branch, numbers)
+        elif isinstance(item, WhileStep):
+            yield from ([step] for inner in _runs(item.items, numbers) for step in inner)
     yield run
 
 
-def _groups(flat: Flat, run: Sequence[Step]) -> Iterator[list[Step]]:
-    """The steps of a run in groups, of one or of several that are better together."""
-    group: list[Step] = []
+def _groups(
+    program: StepSequence, kernels: Sequence[Kernel], run: Sequence[int]
+) -> Iterator[list[int]]:
+    """The steps of a run in groups, of one or of several that are faster together."""
+    group: list[int] = []
     for step in run:
-        if group and not _fits(flat, step, group):
-            yield from _settled(group)
+        if group and not _fits(program, kernels, step, group):
+            yield from _settled(kernels, group)
             group = []
         group.append(step)
-    yield from _settled(group)
+    yield from _settled(kernels, group)
 
 
-def _settled(group: list[Step]) -> Iterator[list[Step]]:
-    if len(group) > 1 and together([s.kernel for s in group]):
+def _settled(kernels: Sequence[Kernel], group: list[int]) -> Iterator[list[int]]:
+    if len(group) > 1 and is_profitable([kernels[step] for step in group]):
         yield group
     else:
         yield from ([step] for step in group)
 
 
-def _fits(flat: Flat, step: Step, group: Sequence[Step]) -> bool:
-    """Whether a step may run beside others, by the bytes that they read and write."""
-    if len(group) == MOST_STEPS or any(_work(s.kernel) is None for s in (step, *group)):
+def _fits(
+    program: StepSequence, kernels: Sequence[Kernel], step: int, group: Sequence[int]
+) -> bool:
+    """Whether a step may run beside others, by the buffers that they read and write."""
+    if len(group) == MOST_STEPS or any(_work(kernels[s]) is None for s in (step, *group)):
         return False
-    reads, writes = _roots(flat, step.node.inputs), _roots(flat, step.node.outputs)
-    return all(
-        reads.isdisjoint(_roots(flat, s.node.outputs))
-        and writes.isdisjoint(_roots(flat, s.node.inputs))
-        for s in group
+    reads, writes = _buffers(program, step)
+    others = (_buffers(program, other) for other in group)
+    return all(reads.isdisjoint(written) and writes.isdisjoint(read) for read, written in others)
+
+
+def _buffers(program: StepSequence, step: int) -> tuple[set[str], set[str]]:
+    """The base buffers that a step reads, and those that it writes."""
+    node = program.steps[step].node
+    reads, writes = (
+        {program.base_buffer(v) for v in values if v} for values in (node.inputs, node.outputs)
     )
+    return reads, writes
 
 
-def _roots(flat: Flat, values: Sequence[str]) -> set[str]:
-    return {flat.root_of(v) for v in values if v}
-
-
-def together(kernels: Sequence[Kernel]) -> bool:
-    """Whether two threads are done earlier with one job of these kernels than with each alone."""
+def is_profitable(kernels: Sequence[Kernel]) -> bool:
+    """Whether two threads finish one region of these kernels earlier than each by itself."""
     apart, free = 0, [0] * THREADS
     for kernel in kernels:
         work = _work(kernel)
@@ -108,4 +118,4 @@ def _work(kernel: Kernel) -> int | None:
 
 
 def _is_shared(kernel: Kernel) -> bool:
-    return any(loop.kind == "parallel" for loop in loops(kernel.plain.body))
+    return any(loop.kind == "parallel" for loop in loops(kernel.finalized.body))

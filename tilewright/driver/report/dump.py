@@ -5,23 +5,21 @@ tw-dump/softmax/01-schedule.txt  02-finalize.txt  03-codegen.txt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tilewright.core.atomic_write import write_error
 from tilewright.core.config import config
-from tilewright.driver.build import ModelBuild
+from tilewright.driver.model_build import ModelBuild
 from tilewright.ir.loop.text import print_func
 
 
-def dump_stages(build: ModelBuild, modules: Mapping[str, str]) -> None:
+def dump_stages(build: ModelBuild) -> None:
     """Write the texts where the switches say; nothing unless they ask for it."""
     if config().dump != "stages":
         return
-    for kernel in {step.kernel.name: step.kernel for step in build.steps}.values():
+    for kernel in build.distinct_kernels.values():
         texts = {
-            "01-schedule": print_func(kernel.func),
-            "02-finalize": print_func(kernel.plain),
-            "03-codegen": modules[kernel.name],
+            "01-schedule": print_func(kernel.scheduled.func),
+            "02-finalize": print_func(kernel.finalized),
+            "03-codegen": kernel.llvm,
         }
         for name, text in texts.items():
             _write(kernel.name, f"{name}.txt", text)

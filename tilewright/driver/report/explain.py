@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tilewright.driver.build import ModelBuild
-from tilewright.driver.kernel.kernels import Kernel
-from tilewright.driver.program.inter_op import moments
+from tilewright.driver.kernel.kernel import Kernel
+from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
 from tilewright.passes.fuse import WhyNotFused
@@ -18,14 +17,13 @@ from tilewright.runtime.profile import step_work
 from tilewright.runtime.roofline.roofline import Roofs
 
 
-def explain_build(
-    build: ModelBuild, log: PassLog, rows: Sequence[StepRow], roofs: Roofs | None = None
-) -> str:
+def explain_build(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None = None) -> str:
     """What passes changed, what was not fused and why, kernels with their schedules, the memory.
 
     `rows` are those of the steps. With the roofs of the machine it also says the least time that
     each kernel can take there.
     """
+    log = build.log
     precision = ["\n".join(["precision", *log.notes])] if log.notes else []
     kernels = _kernels(build, rows, roofs)
     refusals = _refusals(log.refusals)
@@ -50,11 +48,11 @@ def _refusals(refusals: Sequence[WhyNotFused]) -> str:
 
 def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) -> str:
     by_kernel = rows_by_kernel(rows)
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
+    kernels = build.distinct_kernels
     tuned = sum(kernel.rule == "tuned" for kernel in kernels.values())
     counted = f"{len(build.steps)} kernel calls, {len(by_kernel)} distinct kernels"
     lines = [f"{counted}, {tuned} of them tuned" if tuned else counted]
-    footprint = float(build.weights.size + (build.plan.peak if build.plan else 0))
+    footprint = float(build.memory.weights.size + build.memory.plan.peak)
     for name, places in by_kernel.items():
         kernel = kernels[name]
         lines.append(f"{name}  x{len(places)}  {schedule_line(schedule_data(kernel))}")
@@ -67,7 +65,7 @@ def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) ->
 def _side_by_side(build: ModelBuild) -> list[str]:
     """The groups of steps that run at once, by number and kernel."""
     groups: dict[int, list[str]] = {}
-    for first, step in zip(moments(build.flat), build.steps, strict=True):
+    for first, step in zip(build.memory.groups, build.steps, strict=True):
         groups.setdefault(first, []).append(step.kernel.name)
     several = {first: names for first, names in groups.items() if len(names) > 1}
     if not several:
@@ -108,10 +106,9 @@ def _steps(kernel: Kernel) -> list[str]:
 
 
 def _memory(build: ModelBuild) -> str:
-    plan = build.plan
-    assert plan is not None
+    plan = build.memory.plan
     sizes = f", symbolic sizes taken as {TYPICAL_SIZE}" if plan.placement else ""
     return (
         f"arena {plan.peak} bytes{sizes}; lower bound {plan.lower_bound} "
-        f"({plan.overhead:.3f}x); weights {build.weights.size} bytes"
+        f"({plan.overhead:.3f}x); weights {build.memory.weights.size} bytes"
     )

@@ -8,9 +8,8 @@ from html import escape
 from typing import Any
 
 from tilewright.arith.expr import as_int
-from tilewright.driver.build import ModelBuild
-from tilewright.driver.compiler import Timings
-from tilewright.driver.kernel.kernels import Kernel
+from tilewright.driver.kernel.kernel import Kernel
+from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.report.explain import place_lines, schedule_line
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
@@ -31,17 +30,16 @@ svg { width: 100%; height: 20em; background: #8881; } rect { stroke: #fff; }
 
 
 def report_data(
-    build: ModelBuild, timings: Timings, rows: Sequence[StepRow], roofs: Roofs | None = None
+    build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None = None
 ) -> dict[str, Any]:
     """Passes, kernels, the memory plan; with roofs, the least time of each kernel.
 
     `rows` are those of the steps.
     """
-    plan = build.plan
-    assert plan is not None
+    plan, weights, timings = build.memory.plan, build.memory.weights, build.options.clock
     by_kernel = rows_by_kernel(rows)
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
-    footprint = float(build.weights.size + plan.peak)
+    kernels = build.distinct_kernels
+    footprint = float(weights.size + plan.peak)
     return {
         "target": build.target.describe(),
         "native_segments": 1,
@@ -54,7 +52,7 @@ def report_data(
             "arena": plan.peak,
             "lower_bound": plan.lower_bound,
             "overhead": plan.overhead,
-            "weights": build.weights.size,
+            "weights": weights.size,
         },
         "graph": print_graph(build.graph),
     }
@@ -75,19 +73,18 @@ def _kernel_data(
         "bound": None if bound is None else bound.by,
         "places": [{key: row.get(key, []) for key in ("nodes", "apart")} for row in places],
         "trace": kernel.trace.splitlines(),
-        "loops": print_func(kernel.func),
+        "loops": print_func(kernel.scheduled.func),
     }
 
 
 def report_page(
     title: str,
     build: ModelBuild,
-    timings: Timings,
     rows: Sequence[StepRow],
     roofs: Roofs | None = None,
 ) -> str:
     """The page."""
-    data = report_data(build, timings, rows, roofs)
+    data = report_data(build, rows, roofs)
     memory = data["memory"]
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -139,13 +136,12 @@ def _fold(title: str, text: str) -> str:
 
 def _memory(build: ModelBuild) -> str:
     """The arena as a picture: steps from left to right, bytes from bottom to top."""
-    plan = build.plan
-    assert plan is not None
+    plan = build.memory.plan
     peak, steps = plan.peak, len(build.steps)
     if not peak or not steps or plan.placement is not None:
         return "<p>Places depend on symbolic sizes; compile with sizes given to see them.</p>"
     boxes = []
-    for number, b in enumerate(build.buffers):
+    for number, b in enumerate(build.memory.live_ranges):
         size, start = as_int(b.size) or 0, as_int(plan.offsets[b.name]) or 0
         x, width = 1000 * b.first / steps, 1000 * (b.last + 1 - b.first) / steps
         y, height = 300 - 300 * (start + size) / peak, 300 * size / peak

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
-from tilewright.driver.kernel.kernels import Kernel
+from tilewright.driver.kernel.kernel import Kernel
 from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Layout, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import threads_of
 from tilewright.ir.loop.walk import buffers, loops, statements
@@ -20,8 +20,12 @@ def schedule_data(kernel: Kernel) -> dict[str, Any]:
     """The rule that scheduled a kernel, why it was that one, and what it decided."""
     return {
         "rule": kernel.rule,
-        "why": "; ".join(filter(None, (RULES[kernel.rule], kernel.note))),
-        "decisions": [*_loops(kernel.func), *_tiles(kernel.func), *_memory(kernel)],
+        "why": "; ".join(filter(None, (RULES[kernel.rule], kernel.scheduled.note))),
+        "decisions": [
+            *_loops(kernel.scheduled.func),
+            *_tiles(kernel.scheduled.func),
+            *_memory(kernel),
+        ],
     }
 
 
@@ -69,11 +73,11 @@ def _register_tile(block: Block, path: Sequence[Stmt]) -> str:
 
 def _memory(kernel: Kernel) -> Iterator[str]:
     """What is packed in advance, copied into the arena, or kept on the stack."""
-    for name, layout in kernel.func.layouts:
+    for name, layout in kernel.scheduled.func.layouts:
         yield f"weights {name} packed {_packing(layout)}"
     for buffer in kernel.workspaces:
         yield f"{buffer.name} in the arena ({simplify(product(buffer.shape))} elements)"
-    own = [s.buffer for _, s in statements(kernel.plain.body) if isinstance(s, Alloc)]
+    own = [s.buffer for _, s in statements(kernel.finalized.body) if isinstance(s, Alloc)]
     local = [as_int(product(b.shape)) or 0 for b in own if b.scope in ("local", "volatile")]
     if any(local):
         yield f"{sum(local)} elements on the stack"

@@ -11,8 +11,8 @@ from typing import Any
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.driver.build import ModelBuild
-from tilewright.driver.program.linearize import Flat, Step
+from tilewright.driver.model_build import BuiltStep, ModelBuild
+from tilewright.driver.program.steps import StepSequence
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.passes.fuse import WhyNotFused
 
@@ -23,10 +23,10 @@ StepRow = dict[str, Any]
 _VIEW = " is view"  # the end of a reason that costs nothing: a view is no kernel
 
 
-def step_rows(build: ModelBuild, refusals: Sequence[WhyNotFused]) -> list[StepRow]:
-    """One row a step, with those of the `refusals` that speak of what it computes."""
-    reasons = _reasons(refusals)
-    return [_row(build.flat, step, reasons) for step in build.steps]
+def step_rows(build: ModelBuild) -> list[StepRow]:
+    """One row a step, with the reasons why its neighbours were not fused with it."""
+    reasons = _reasons(build.log.refusals)
+    return [_row(build.program, step, reasons) for step in build.steps]
 
 
 def rows_by_kernel(rows: Sequence[StepRow]) -> dict[str, list[StepRow]]:
@@ -39,27 +39,26 @@ def rows_by_kernel(rows: Sequence[StepRow]) -> dict[str, list[StepRow]]:
 
 def schedules(build: ModelBuild) -> dict[str, dict[str, Any]]:
     """How each kernel was scheduled."""
-    kernels = {step.kernel.name: step.kernel for step in build.steps}
-    return {name: schedule_data(kernel) for name, kernel in kernels.items()}
+    return {name: schedule_data(kernel) for name, kernel in build.distinct_kernels.items()}
 
 
-def _row(flat: Flat, step: Step, reasons: Mapping[str, list[str]]) -> StepRow:
+def _row(program: StepSequence, step: BuiltStep, reasons: Mapping[str, list[str]]) -> StepRow:
     kernel = step.kernel
     row: StepRow = {
         "name": kernel.name,
         "flops": _number(kernel.flops),
         "bytes": _number(kernel.bytes),
-        "weights": _number(_weights(flat, step)),
+        "weights": _number(_weights(program, step)),
         "nodes": step_nodes(step),
     }
     apart = dict.fromkeys(why for value in step.node.outputs for why in reasons.get(value, ()))
     if apart:
         row["apart"] = list(apart)
-    narrow = [p.dtype.name for p in kernel.func.params if p.dtype.name in _NARROW]
+    narrow = [p.dtype.name for p in kernel.scheduled.func.params if p.dtype.name in _NARROW]
     return {**row, "element": narrow[0]} if narrow else row
 
 
-def step_nodes(step: Step) -> list[str]:
+def step_nodes(step: BuiltStep) -> list[str]:
     """The nodes of the model that a step computes, each with what was made of it."""
     inner = [n for region in step.node.regions for n in region.nodes] or [step.node]
     found: dict[str, list[str]] = {}
@@ -68,12 +67,12 @@ def step_nodes(step: Step) -> list[str]:
     return [f"{name} ({', '.join(ops)})" for name, ops in found.items()]
 
 
-def _weights(flat: Flat, step: Step) -> Expr:
+def _weights(program: StepSequence, step: BuiltStep) -> Expr:
     """The bytes of a step that are constants of the model."""
     given = [v for v in step.node.inputs if v]
     total: Expr = const(0)
-    for name, moved in zip(given, step.kernel.traffic, strict=False):
-        if flat.root_of(name) in flat.constants:
+    for name, moved in zip(given, step.kernel.param_bytes, strict=False):
+        if program.base_buffer(name) in program.constants:
             total = total + moved
     return simplify(total)
 

@@ -75,7 +75,7 @@ def save_segmented(
             }
         )
     staged = {"file": model.file, "raw": places, "parts": parts}
-    staged |= {"target": library.target, "precision": library.precision}
+    staged |= {"target": library.options.target_name, "precision": library.options.precision}
     manifest = {**about, "segmented": {**staged, **about["segmented"]}}
     return write_container(path, manifest, objects, weights.items)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from tilewright.core.disk_cache import fingerprint
 from tilewright.driver.cache_key import compiler_fingerprint
+from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.runtime.container import Container
 from tilewright.runtime.model import CompiledModel
 from tilewright.runtime.open import open_model
-from tilewright.target.registry import resolve_target
 
 
 @dataclass
@@ -23,25 +23,28 @@ class SegmentCache:
     Graphs have the same key if they compute the same and are compiled alike.
     """
 
-    compile_container: Callable[[Graph], Container]
-    target: str = "native"
-    precision: str = "f32"
-    threads: int | None = None
+    options: CompileOptions
+    compile_container: Callable[[Graph, CompileOptions], Container]
     saved: Mapping[str, Container] = field(default_factory=dict)
     _keys: WeakKeyDictionary[CompiledModel, str] = field(default_factory=WeakKeyDictionary)
+
+    def __post_init__(self) -> None:
+        """Dimensions are given to the inputs of the model; a segment has dimensions of its own."""
+        self.threads = self.options.threads
+        self.options = replace(self.options, dims={})
 
     def __call__(self, graph: Graph) -> CompiledModel:
         """The segment that computes `graph`."""
         key = self.key(graph)
-        container = self.saved.get(key) or self.compile_container(graph)
+        container = self.saved.get(key) or self.compile_container(graph, self.options)
         made = open_model(container, threads=self.threads)
         self._keys[made] = key
         return made
 
     def key(self, graph: Graph) -> str:
         """What tells a compiled segment from others."""
-        machine = repr(resolve_target(self.target))
-        return fingerprint(print_graph(graph), machine, self.precision, compiler_fingerprint())
+        machine, precision = repr(self.options.target), self.options.precision
+        return fingerprint(print_graph(graph), machine, precision, compiler_fingerprint())
 
     def key_of(self, made: CompiledModel) -> str:
         """The key of a segment that was made here."""

@@ -21,8 +21,8 @@ from tilewright.tune.workload import workload_hash, workload_text
 RULE = "tuned"
 
 
-class TunedSchedules:
-    """A `MakeSchedule` that asks verdicts first."""
+class RecordedSchedules:
+    """A `ScheduleProvider` that asks the records first."""
 
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts

@@ -1,4 +1,4 @@
-"""How far a session may go, in trials or in seconds, and how far it will come at its pace."""
+"""How far a session may go, in trials or in seconds, and how far it will come."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tilewright.tune.measure.measurer import Settings
 
 # Seconds that the last comparison of a task takes, more or less.
 FINAL_SECONDS = 3.0
-# Seconds that both programs of a model may meet for; with a large budget a share of it.
-MEETING_SECONDS = Settings.model_seconds
-MEETING_SHARE = 1 / 30
-# What counts is met for twice.
-MEETINGS = 2
+# Seconds that both programs of a model may be compared for; with a large budget a share of it.
+COMPARISON_SECONDS = Settings.model_seconds
+COMPARISON_SHARE = 1 / 30
+# What counts is compared twice.
+COMPARISONS = 2
 # The share of a budget that comparisons of tasks may have at most, and that of the model.
 FINAL_SHARE = 0.3
 # The share that one batch may have, so that there can be several.
@@ -24,8 +24,11 @@ BATCH_SHARE = 0.15
 SMALL_BATCH = 4
 
 
-class Pace:
-    """Counts time from when it is made, trials from when the search begins."""
+class Budget:
+    """The trials and the seconds of a session.
+
+    Time counts from when it is made, trials from when the search begins.
+    """
 
     def __init__(
         self,
@@ -56,14 +59,14 @@ class Pace:
         return self.budget is not None and self.elapsed >= self.budget - self._model_seconds
 
     @property
-    def meeting_seconds(self) -> float:
-        """How long the model before and after may meet."""
-        return max(MEETING_SECONDS, MEETING_SHARE * (self.budget or 0.0))
+    def comparison_seconds(self) -> float:
+        """How long the model before and after may be compared."""
+        return max(COMPARISON_SECONDS, COMPARISON_SHARE * (self.budget or 0.0))
 
     @property
     def _model_seconds(self) -> float:
         """What is kept for the comparison of the model."""
-        return min(MEETINGS * self.meeting_seconds, FINAL_SHARE * (self.budget or 0.0))
+        return min(COMPARISONS * self.comparison_seconds, FINAL_SHARE * (self.budget or 0.0))
 
     def left(self, done: int) -> float:
         """Seconds until the search ends, as far as can be told after so many trials."""

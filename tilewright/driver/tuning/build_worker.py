@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tilewright.driver.compiler import Compiler
-from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.driver.compile_graph import compile_source
+from tilewright.driver.kernel.backend import ScheduleProvider
+from tilewright.driver.options import CompileOptions
 from tilewright.driver.tuning.apply_records import RULE
 from tilewright.driver.tuning.task_files import read_task
 from tilewright.ir.graph.nodes import Graph
@@ -35,12 +36,12 @@ def build(request: Mapping[str, Any]) -> Mapping[str, Any]:
     graph, precision = _task(request["workload"])
     target = parse_target(request["target"])
     schedule = None if request["trace"] is None else replaying(request["trace"])
-    compiler = Compiler(graph, target, {}, precision, None, None, lambda stage: None, schedule)
-    compiler.write(Path(request["out"]))
+    options = CompileOptions(target, precision, schedules=schedule)
+    compile_source(graph, options).write(Path(request["out"]))
     return {}
 
 
-def replaying(text: str) -> MakeSchedule:
+def replaying(text: str) -> ScheduleProvider:
     """The schedule that a trace spells, whatever function it is asked for, if it is legal there."""
     trace = parse_trace(text, "candidate")
 

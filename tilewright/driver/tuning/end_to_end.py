@@ -12,11 +12,12 @@ import numpy as np
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.dtypes import DTYPES
 from tilewright.core.errors import Error
-from tilewright.driver.compiler import Compiler
-from tilewright.driver.kernel.kernels import MakeSchedule
+from tilewright.driver.compile_graph import compile_source
+from tilewright.driver.kernel.backend import ScheduleProvider
+from tilewright.driver.options import CompileOptions
 from tilewright.driver.random_inputs import random_array
-from tilewright.driver.tuning.apply_records import TunedSchedules
-from tilewright.driver.tuning.paired_comparison import contest
+from tilewright.driver.tuning.apply_records import RecordedSchedules
+from tilewright.driver.tuning.paired_comparison import compare_twice
 from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
@@ -54,7 +55,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a whole run before and after, and what a contest of both came to.
+    """Seconds of a whole run before and after, and what their comparison came to.
 
     A gain of less than the share `least` would not have shown; none where nobody has looked now.
     """
@@ -93,22 +94,24 @@ class WholeModel:
         except Error as error:
             return Latency(float("nan"), float("nan"), error.message)
         plain, tuned = self._plain, self.folder / "tuned.tw"
-        self._compile(tuned, TunedSchedules(read_verdicts(records, self.model.target)))
+        self._compile(tuned, RecordedSchedules(read_verdicts(records, self.model.target)))
 
-        def meet(plain_first: bool) -> Verdict:
+        def run_pair(plain_first: bool) -> Verdict:
             return measurer.compare(job, *((plain, tuned) if plain_first else (tuned, plain)))
 
-        outcome = contest(meet)
+        outcome = compare_twice(run_pair)
         if not outcome.times:
             return Latency(float("nan"), float("nan"), outcome.result)
         before, after = outcome.rival_times, outcome.times
         least = least_shown(after, before)
         return Latency(typical(before), typical(after), outcome.result, least)
 
-    def _compile(self, path: Path, schedule: MakeSchedule | None) -> Graph:
+    def _compile(self, path: Path, schedule: ScheduleProvider | None) -> Graph:
         m = self.model
-        parts = (m.source, m.target, m.dims, m.precision, None, None)
-        return Compiler(*parts, lambda stage: None, schedule).write(path).graph
+        options = CompileOptions(m.target, m.precision, m.dims, schedules=schedule)
+        artifact = compile_source(m.source, options)
+        artifact.write(path)
+        return artifact.build.graph
 
     def _prepared(self) -> Job:
         """The model compiled, inputs drawn at random, and what it gives for them."""

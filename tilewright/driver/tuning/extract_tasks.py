@@ -15,10 +15,10 @@ import numpy as np
 
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.errors import TuneError
-from tilewright.driver.build import ModelBuild
-from tilewright.driver.compiler import Compiler
-from tilewright.driver.extract_node import alone
-from tilewright.driver.program.linearize import Step
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.extract_node import extract_node
+from tilewright.driver.model_build import BuiltStep, ModelBuild
+from tilewright.driver.options import CompileOptions
 from tilewright.driver.random_inputs import random_array
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.dims import symbols_of
@@ -119,13 +119,12 @@ def _built(
         seen[func.name] = Scheduled(func, constants, str(made.trace), made.rule)
         return made
 
-    parts = (source, target, dims, precision, None, None, lambda stage: None, schedule)
-    return Compiler(*parts).build(), seen
+    return lower(source, CompileOptions(target, precision, dims, schedules=schedule)), seen
 
 
-def _by_workload(build: ModelBuild, seen: Mapping[str, Scheduled]) -> dict[str, list[Step]]:
+def _by_workload(build: ModelBuild, seen: Mapping[str, Scheduled]) -> dict[str, list[BuiltStep]]:
     texts = {name: scheduled.text for name, scheduled in seen.items()}
-    found: dict[str, list[Step]] = {}
+    found: dict[str, list[BuiltStep]] = {}
     for step in build.steps:
         found.setdefault(texts[step.kernel.name], []).append(step)
     return found
@@ -133,16 +132,18 @@ def _by_workload(build: ModelBuild, seen: Mapping[str, Scheduled]) -> dict[str, 
 
 def _task(
     build: ModelBuild,
-    steps: list[Step],
+    steps: list[BuiltStep],
     scheduled: Scheduled,
     given: Mapping[str, int],
     seed: int,
 ) -> TuningTask:
-    node, kernel, flat = steps[0].node, steps[0].kernel, build.flat
-    types = [flat.types[name] if name else None for name in node.inputs]
+    node, kernel, program = steps[0].node, steps[0].kernel, build.program
+    types = [program.types[name] if name else None for name in node.inputs]
     sizes = {name: given.get(name, TYPICAL_SIZE) for name in sorted(_symbols(node, types))}
     rng = np.random.default_rng(seed)
-    known = {name: flat.constants[name].data for name in node.inputs if name in flat.constants}
+    known = {
+        name: program.constants[name].data for name in node.inputs if name in program.constants
+    }
     drawn = {
         name: known[name] if name in known else _drawn(t, sizes, rng)
         for name, t in zip(node.inputs, types, strict=True)
@@ -154,7 +155,7 @@ def _task(
     fixed = frozenset(
         name for name, p in zip(inputs, params, strict=False) if p in scheduled.constants
     )
-    graph, values = alone(node, arrays, types, sizes, fixed)
+    graph, values = extract_node(node, arrays, types, sizes, fixed)
     flops = float(evaluate(kernel.flops, sizes)) or 1.0
     about = Task(kernel.name, float(len(steps)), flops, scheduled.rule)
     names = frozenset(step.kernel.name for step in steps)

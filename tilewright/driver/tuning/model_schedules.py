@@ -14,33 +14,33 @@ from dataclasses import dataclass
 
 from tilewright.driver.tuning.end_to_end import Latency, Model
 from tilewright.driver.tuning.paired_comparison import WON
-from tilewright.driver.tuning.task_search import Ledger, TaskSearch
+from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch
 from tilewright.tune.records import Pairs, Record
 from tilewright.tune.tuned_schedules import typical
 from tilewright.tune.workload import model_hash, workload_hash
 
 
 @dataclass(frozen=True)
-class Lineup:
+class ModelSchedules:
     """The kernels of a model, and the traces of those that do not get their built-in schedule."""
 
     model: Model
-    ledger: Ledger
+    writer: RecordWriter
     searches: Sequence[TaskSearch]
     traces: Mapping[str, str]
 
     def latency(self, measure: Callable[[], Latency]) -> Latency:
         """What it came to when it won, if it has before; else what is measured now."""
         workload, trace, rival, conditions = self._identity()
-        for record in reversed(self.ledger.records.of(workload, self.ledger.target)):
+        for record in reversed(self.writer.records.of(workload, self.writer.target)):
             same = (record.trace, record.rival, record.conditions) == (trace, rival, conditions)
             if same and record.times and record.rival_times:
                 return Latency(typical(record.rival_times), typical(record.times), WON)
         found = measure()
         if found.result == WON:
-            about = (workload, self.ledger.target, trace, (found.after,), WON, time.time())
-            rest = (self.ledger.versions, conditions, rival, (found.before,))
-            self.ledger.records.add([Record(*about, *rest)])
+            about = (workload, self.writer.target, trace, (found.after,), WON, time.time())
+            rest = (self.writer.versions, conditions, rival, (found.before,))
+            self.writer.records.add([Record(*about, *rest)])
         return found
 
     def _identity(self) -> tuple[str, str, str, Pairs]:
@@ -52,7 +52,7 @@ class Lineup:
             model_hash((task.workload, task.about.weight) for task in tasks),
             _named(self.traces),
             _named({task.workload: task.scheduled.builtin for task in tasks}),
-            tuple(sorted((*self.ledger.conditions, *own))),
+            tuple(sorted((*self.writer.conditions, *own))),
         )
 
 

@@ -14,7 +14,7 @@ from tilewright.tune.measure.significance import Verdict, faster
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER, typical
 
 # Runs both, the rival first if that is asked for; the verdict is on whichever was first.
-Meet = Callable[[bool], Verdict]
+RunPair = Callable[[bool], Verdict]
 WON = ""
 
 
@@ -32,12 +32,12 @@ class Outcome:
         return typical(self.rival_times) / typical(self.times)
 
 
-def contest(meet: Meet) -> Outcome:
-    """Let two programs meet, and once more if one seems to be faster."""
-    first = _outcome(meet, False)
+def compare_twice(run_pair: RunPair) -> Outcome:
+    """Run two programs against each other, and once more if one seems to be faster."""
+    first = _outcome(run_pair, False)
     if first.result not in (WON, SLOWER):
         return first
-    again = _outcome(meet, True)
+    again = _outcome(run_pair, True)
     if again.result not in (WON, LEVEL, SLOWER):
         return again
     times, rival_times = first.times + again.times, first.rival_times + again.rival_times
@@ -47,8 +47,8 @@ def contest(meet: Meet) -> Outcome:
     return outcome if agreed else replace(outcome, result=LEVEL)
 
 
-def _outcome(meet: Meet, rival_first: bool) -> Outcome:
-    verdict = meet(rival_first)
+def _outcome(run_pair: RunPair, rival_first: bool) -> Outcome:
+    verdict = run_pair(rival_first)
     if verdict.failure:
         return Outcome(verdict.failure)
     ours, its = verdict.times[::-1] if rival_first else verdict.times

@@ -1,7 +1,7 @@
-"""A tuning session: tasks, search, measurement and records, from a model to verdicts on schedules.
+"""A tuning session: tasks, search, measurement and records, from a model to tuned schedules.
 
     with Records(path) as records:
-        report = Session(model, records, Settings(trials=512)).run()
+        report = Session(model, records, SearchSettings(trials=512)).run()
 
 What is in the records counts: the same session again measures nothing twice and goes on where the
 last one ended, however it ended. An interrupt ends the search; what it found is still compared with
@@ -19,19 +19,19 @@ from functools import partial
 from pathlib import Path
 
 from tilewright.core.errors import ExecutionError, TuneError
-from tilewright.driver.tuning.budget import Pace
+from tilewright.driver.tuning.budget import Budget
 from tilewright.driver.tuning.end_to_end import Latency, Model, WholeModel
 from tilewright.driver.tuning.extract_tasks import Extraction, TuningTask, extract_tasks
-from tilewright.driver.tuning.model_schedules import Lineup
+from tilewright.driver.tuning.model_schedules import ModelSchedules
 from tilewright.driver.tuning.task_files import write_task
-from tilewright.driver.tuning.task_search import Ledger, TaskSearch
-from tilewright.driver.tuning.unchecked_space import DeferredChecks
+from tilewright.driver.tuning.task_search import RecordWriter, TaskSearch
+from tilewright.driver.tuning.unchecked_space import UncheckedSpace
 from tilewright.driver.tuning.validate import decide, finalists, rejected, winner
 from tilewright.runtime.profile import KernelTime
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Measures
-from tilewright.tune.measure.measurer import Settings as MeasurerSettings
+from tilewright.tune.measure.measurer import Settings as MeasureSettings
 from tilewright.tune.measure.scratch_dir import scratch_folder
 from tilewright.tune.method import Method
 from tilewright.tune.records import Records
@@ -42,16 +42,16 @@ from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
-OpenMeasurer = Callable[[MeasurerSettings], AbstractContextManager[Measures]]
+OpenMeasurer = Callable[[MeasureSettings], AbstractContextManager[Measures]]
 
 
-def measure_here(settings: MeasurerSettings) -> AbstractContextManager[Measures]:
+def measure_here(settings: MeasureSettings) -> AbstractContextManager[Measures]:
     """Measure with processes of this machine."""
     return Measurer(BUILD_WORKER, settings)
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How to search: trials in all, those of earlier sessions included, or seconds, or both."""
 
     trials: int | None = None
@@ -64,7 +64,7 @@ class Settings:
     cold: bool = False
 
 
-def tasks_of(model: Model, settings: Settings) -> Extraction:
+def tasks_of(model: Model, settings: SearchSettings) -> Extraction:
     """The kernels of a model that can be tuned."""
     return extract_tasks(
         model.source, model.target, model.dims, model.precision, model.sizes, settings.seed
@@ -72,7 +72,7 @@ def tasks_of(model: Model, settings: Settings) -> Extraction:
 
 
 @dataclass
-class Report:
+class TuningReport:
     """What came of a session."""
 
     searches: list[TaskSearch] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Session:
         self,
         model: Model,
         records: Records,
-        settings: Settings,
+        settings: SearchSettings,
         show: Callable[[Session], object] = lambda session: None,
         open_measurer: OpenMeasurer = measure_here,
         tasks: Extraction | None = None,
@@ -110,12 +110,14 @@ class Session:
         self.settings = settings
         self.show = show
         self.open_measurer = open_measurer
-        self.report = Report()
-        self.pace = Pace(settings.trials, settings.budget, settings.batch)
+        self.report = TuningReport()
+        self.budget = Budget(settings.trials, settings.budget, settings.batch)
         self._now("finding the kernels of the model")
         tasks = tasks or tasks_of(model, settings)
         conditions = [("threads", str(model.threads)), ("cold", str(settings.cold))]
-        self.ledger = Ledger(records, target_text(model.target), versions(), tuple(conditions))
+        self.writer = RecordWriter(
+            records, target_text(model.target), versions(), tuple(conditions)
+        )
         self.report.searches = [self._search_of(task) for task in tasks.tasks]
         self.report.skipped = tasks.skipped
         self._jobs: dict[str, Job] = {}
@@ -124,8 +126,8 @@ class Session:
         scheduled, settings = task.scheduled, self.settings
         make = SCHEDULE_SPACES.get(settings.space)
         space = make(scheduled.func, scheduled.constants, self.model.target)
-        strategy = settings.method.start(DeferredChecks(space), settings.seed)
-        return TaskSearch(task, space, strategy, self.ledger, self._told)
+        strategy = settings.method.start(UncheckedSpace(space), settings.seed)
+        return TaskSearch(task, space, strategy, self.writer, self._told)
 
     def _told(self, search: TaskSearch, result: Result) -> None:
         self._now(f"searching {search.task.about.name}")
@@ -137,9 +139,9 @@ class Session:
     @property
     def left(self) -> float:
         """Seconds until the search ends, as far as can be told."""
-        return self.pace.left(self.report.trials)
+        return self.budget.left(self.report.trials)
 
-    def run(self) -> Report:
+    def run(self) -> TuningReport:
         """Search, compare, check the model as a whole."""
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder())
@@ -153,12 +155,12 @@ class Session:
             with self._measurer() as measurer:
                 self._decide(measurer, folder)
                 self._check_model(whole, measurer)
-        self.report.seconds = self.pace.elapsed
+        self.report.seconds = self.budget.elapsed
         return self.report
 
     def _measurer(self) -> AbstractContextManager[Measures]:
-        cores, meeting = self.model.target.cores, self.pace.meeting_seconds
-        return self.open_measurer(MeasurerSettings(builders=cores, model_seconds=meeting))
+        cores, seconds = self.model.target.cores, self.budget.comparison_seconds
+        return self.open_measurer(MeasureSettings(builders=cores, model_seconds=seconds))
 
     def _job(self, search: TaskSearch, folder: Path) -> Job | None:
         """The files of a task; none where sizes were taken that its kernel is not for."""
@@ -196,7 +198,7 @@ class Session:
 
     def _search(self, scheduler: TaskScheduler, measurer: Measures, folder: Path) -> None:
         searches = self.report.searches
-        self.pace.begin(self.report.trials)
+        self.budget.begin(self.report.trials)
         while (wanted := self._allowed()) > 0 and (chosen := scheduler.next_task()) is not None:
             search = searches[chosen]
             job = self._job(search, folder)
@@ -208,7 +210,7 @@ class Session:
     def _allowed(self) -> int:
         """How many trials the next batch may have."""
         waiting = sum(bool(finalists(search)) for search in self.report.searches)
-        return self.pace.allowed(self.report.trials, waiting)
+        return self.budget.allowed(self.report.trials, waiting)
 
     def _decide(self, measurer: Measures, folder: Path) -> None:
         """Compare the best of each task with the built-in schedule, what promises most first.
@@ -217,7 +219,7 @@ class Session:
         """
         open_searches = [s for s in sorted(self.report.searches, key=_promise) if finalists(s)]
         for number, search in enumerate(open_searches):
-            if number and self.pace.is_late:
+            if number and self.budget.is_late:
                 break
             self._now(f"comparing {search.task.about.name} with the built-in schedule")
             job = self._job(search, folder)
@@ -235,16 +237,18 @@ class Session:
         used = [(search, found[0]) for search, found in won if found is not None]
         while used:
             traces = {search.task.workload: trace for search, trace in used}
-            lineup = Lineup(self.model, self.ledger, self.report.searches, traces)
-            self.report.latency = latency = lineup.latency(partial(self._meet, whole, measurer))
+            schedules = ModelSchedules(self.model, self.writer, self.report.searches, traces)
+            self.report.latency = latency = schedules.latency(
+                partial(self._compare, whole, measurer)
+            )
             if latency.result not in (LEVEL, SLOWER):
                 return
             kept = len(used) // 2
             for search, trace in used[kept:]:
-                self.ledger.add(search.task, rejected(search, trace, latency.result))
+                self.writer.add(search.task, rejected(search, trace, latency.result))
             used = used[:kept]
 
-    def _meet(self, whole: WholeModel, measurer: Measures) -> Latency:
+    def _compare(self, whole: WholeModel, measurer: Measures) -> Latency:
         self._now("comparing the model before and after")
         return whole.compare(self.records.path, measurer)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.driver.bisect.native_runner import Native
-from tilewright.driver.bisect.reference_values import Meanings
+from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.graph_file import parse_file, write_graph
 from tilewright.driver.tuning.extract_tasks import TuningTask
 from tilewright.ir.graph.nodes import Graph
@@ -34,7 +34,7 @@ def write_task(
     write_graph(folder / GRAPH, task.graph)
     (folder / ABOUT).write_text(json.dumps({"precision": task.precision}))
     native = Native(target, task.precision)
-    expected = Meanings(task.inputs, native.run_plainly).outputs(task.graph)
+    expected = ReferenceValues(task.inputs, native.run_plainly).outputs(task.graph)
     inputs = (task.inputs[value.name] for value in task.graph.inputs)
     return Job(
         folder,

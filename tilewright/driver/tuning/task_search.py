@@ -25,7 +25,7 @@ NOBODY = Candidate(())
 
 
 @dataclass(frozen=True)
-class Ledger:
+class RecordWriter:
     """Where a session writes what it measures, and what it writes beside the times."""
 
     records: Records
@@ -58,19 +58,19 @@ class TaskSearch:
         task: TuningTask,
         space: ScheduleSpace,
         strategy: Strategy,
-        ledger: Ledger,
+        writer: RecordWriter,
         told: Callable[[TaskSearch, Result], object] = lambda search, result: None,
     ) -> None:
         self.task = task
         self.space = space
         self.strategy = strategy
-        self.ledger = ledger
+        self.writer = writer
         self.told = told
         self.builtin = self.best = math.inf
         self.trials = self.failures = 0
         self.problem = ""
         self._known: dict[str, Result] = {}
-        self._recall(ledger.of(task))
+        self._recall(writer.of(task))
 
     def _recall(self, records: Iterable[Record]) -> None:
         """Go on from what was measured before, by whichever way it was found."""
@@ -116,10 +116,10 @@ class TaskSearch:
         self.strategy.observe([replace(self._known[steps[c]], candidate=c) for c in candidates])
 
     def _keep(self, result: Result, steps: str) -> None:
-        ledger, task = self.ledger, self.task
+        writer, task = self.writer, self.task
         trace = steps if result.candidate == NOBODY else self.space.text(result.candidate)
-        about = (task.workload, ledger.target, trace, result.times, result.failure, time.time())
-        ledger.add(task, Record(*about, ledger.versions, ledger.of_task(task)))
+        about = (task.workload, writer.target, trace, result.times, result.failure, time.time())
+        writer.add(task, Record(*about, writer.versions, writer.of_task(task)))
         self._count(steps, result)
         self.told(self, result)
 

@@ -11,7 +11,7 @@ from tilewright.tune.space.schedule_space import ScheduleSpace
 from tilewright.tune.space.space import Choose, Space
 
 
-class DeferredChecks(Space):
+class UncheckedSpace(Space):
     """For strategies: proposing does not wait for a check, a build worker refuses instead."""
 
     def __init__(self, space: ScheduleSpace) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from tilewright.driver.tuning.paired_comparison import Outcome, contest
+from tilewright.driver.tuning.paired_comparison import Outcome, compare_twice
 from tilewright.driver.tuning.task_search import TaskSearch, steps_of
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures
@@ -29,7 +29,7 @@ def finalists(search: TaskSearch) -> list[Record]:
     """The measured candidates that may be faster than the built-in schedule, the best first."""
     builtin = search.task.scheduled.builtin
     best: dict[str, Record] = {}
-    for record in search.ledger.of(search.task):
+    for record in search.writer.of(search.task):
         steps = steps_of(record.trace)
         if not (record.rival or record.failure or steps == builtin):
             best.setdefault(steps, record)
@@ -47,28 +47,28 @@ def decide(search: TaskSearch, measurer: Measures, job: Job) -> None:
     for record in finalists(search):
         known = _compared(search, record)
         if known is None:
-            known = comparison(search, record.trace, _meeting(measurer, job, record.trace))
-            search.ledger.add(search.task, known)
+            known = comparison(search, record.trace, _compare(measurer, job, record.trace))
+            search.writer.add(search.task, known)
         if not known.failure or known.failure.endswith(IN_MODEL):
             return
 
 
-def _meeting(measurer: Measures, job: Job, trace: str) -> Outcome:
+def _compare(measurer: Measures, job: Job, trace: str) -> Outcome:
     steps = steps_of(trace)
 
-    def meet(rival_first: bool) -> Verdict:
+    def run_pair(rival_first: bool) -> Verdict:
         pair = (None, steps) if rival_first else (steps, None)
         return measurer.head_to_head(job, *pair)
 
-    return contest(meet)
+    return compare_twice(run_pair)
 
 
 def comparison(search: TaskSearch, trace: str, outcome: Outcome) -> Record:
     """What a comparison of a trace with the built-in schedule came to, as a record."""
-    ledger, task = search.ledger, search.task
-    about = (task.workload, ledger.target, trace, outcome.times, outcome.result, time.time())
+    writer, task = search.writer, search.task
+    about = (task.workload, writer.target, trace, outcome.times, outcome.result, time.time())
     rival = (task.scheduled.builtin, outcome.rival_times)
-    return Record(*about, ledger.versions, ledger.of_task(task), *rival)
+    return Record(*about, writer.versions, writer.of_task(task), *rival)
 
 
 def rejected(search: TaskSearch, trace: str, result: str) -> Record:
@@ -80,7 +80,7 @@ def winner(search: TaskSearch) -> tuple[str, float] | None:
     """The trace that `--tuned` takes for a task and how much it gains, if there is one."""
     task = search.task
     comparisons = [
-        r for r in search.ledger.records.of(task.workload, search.ledger.target) if r.rival
+        r for r in search.writer.records.of(task.workload, search.writer.target) if r.rival
     ]
     for verdict in Verdicts(comparisons).of(task.workload):
         if verdict.rival == task.scheduled.builtin:
@@ -93,7 +93,7 @@ def _compared(search: TaskSearch, record: Record) -> Record | None:
     builtin = search.task.scheduled.builtin
     found = [
         other
-        for other in search.ledger.of(search.task)
+        for other in search.writer.of(search.task)
         if other.rival == builtin and steps_of(other.trace) == steps_of(record.trace)
     ]
     return max(found, key=lambda other: other.measured_at, default=None)

@@ -12,13 +12,13 @@ from tests.codegen.native_func import run_native
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.dtypes import BF16
 from tilewright.driver.artifact.packed_weights import pack
-from tilewright.driver.kernel.kernels import group_source
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.interp.run import run_func
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
+from tilewright.lower.lower_kernel import lower_group
 from tilewright.ops.conv.im2col import WindowsAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.fuse import fuse
@@ -58,7 +58,7 @@ def kernel(graph: Graph) -> tuple[Func, frozenset[str], Graph]:
     """The loops of the one kernel that a graph becomes, and the parameters that are constants."""
     fused = fuse(graph)
     (node,) = fused.nodes
-    func = group_source(node.regions[0]).func
+    func = lower_group(node.regions[0]).func
     known = fused.constant_by_name
     names = [p.name for p in func.params]
     return func, frozenset(n for n, i in zip(names, node.inputs, strict=False) if i in known), fused

@@ -6,20 +6,20 @@ import pytest
 
 from tests.models import convnet, mlp, transformer
 from tilewright.core.errors import ConfigError, VerifyError
-from tilewright.driver.compiler import lower
-from tilewright.driver.kernel.kernels import Kernel, read_override
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.kernel.kernel import Kernel
+from tilewright.driver.kernel.overrides import read_override
+from tilewright.driver.options import make_options
 from tilewright.ir.loop.text import print_func
 
-X86 = {"target": "x86-64-v3"}
 
-
-def _kernels(model: object, **options: object) -> dict[str, Kernel]:
-    return {s.kernel.name: s.kernel for s in lower(model, **X86, **options).steps}  # type: ignore[arg-type]
+def _kernels(model: object, overrides: Path | None = None) -> dict[str, Kernel]:
+    return lower(model, make_options("x86-64-v3", overrides=overrides)).distinct_kernels
 
 
 def _dump(folder: Path, kernels: dict[str, Kernel]) -> None:
     for name, kernel in kernels.items():
-        (folder / f"{name}.loops").write_text(print_func(kernel.func))
+        (folder / f"{name}.loops").write_text(print_func(kernel.scheduled.func))
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_dumped_kernels_come_back_the_same(model: object, tmp_path: Path) -> Non
     assert before.keys() == after.keys()
     for name, kernel in after.items():
         assert kernel.rule == "override"
-        assert print_func(kernel.plain) == print_func(before[name].plain)
+        assert print_func(kernel.finalized) == print_func(before[name].finalized)
         assert kernel.layouts == before[name].layouts
-        assert kernel.sizes == before[name].sizes
+        assert kernel.dim_params == before[name].dim_params
 
 
 def test_kernels_without_a_file_stay(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_kernels_without_a_file_stay(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    func = _kernels(mlp("N"))["softmax"].func
+    func = _kernels(mlp("N"))["softmax"].scheduled.func
     path = tmp_path / "softmax.loops"
     text = print_func(func)
     path.write_text(text.replace("@softmax", "@other"))
@@ -61,8 +61,3 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="cannot read"):
         read_override(path, func)
-
-
-def test_equal_groups_share_a_kernel() -> None:
-    build = lower(transformer("N", "S"), **X86)  # type: ignore[arg-type]
-    assert len({s.kernel.name for s in build.steps}) < len(build.steps)

@@ -10,9 +10,10 @@ from tilewright.arith.expr import Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64
 from tilewright.driver.artifact.entry_point import emit_modules
-from tilewright.driver.build import ModelBuild
 from tilewright.driver.compile import compile
-from tilewright.driver.compiler import lower
+from tilewright.driver.compile_graph import lower
+from tilewright.driver.model_build import ModelBuild
+from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
@@ -26,7 +27,6 @@ class _Maker(GraphBuilder):
 
 def _written_while_needed(build: ModelBuild) -> list[str]:
     """Values that a step reads from the arena though some of their bytes are another's by then."""
-    assert build.code is not None
     owner: dict[int, str] = {}
     faults = []
     for number, (step, call) in enumerate(zip(build.steps, build.code.calls, strict=True)):
@@ -38,12 +38,12 @@ def _written_while_needed(build: ModelBuild) -> list[str]:
             start = as_int(simplify(place.offset + place.start))
             assert start is not None
             if i >= len(names):
-                count = as_int(step.kernel.plain.params[i].shape[0])
+                count = as_int(step.kernel.finalized.params[i].shape[0])
                 assert count is not None
-                size = count * step.kernel.plain.params[i].dtype.bytes
+                size = count * step.kernel.finalized.params[i].dtype.bytes
                 owner.update((b, f"w{number}.{i}") for b in range(start, start + size))
                 continue
-            root, span = build.flat.root_of(names[i]), _bytes(build, names[i], start)
+            root, span = build.program.base_buffer(names[i]), _bytes(build, names[i], start)
             if i < reads:
                 faults += [f"{names[i]} at {b}" for b in span if owner.get(b) != root][:1]
             else:
@@ -53,7 +53,7 @@ def _written_while_needed(build: ModelBuild) -> list[str]:
 
 def _bytes(build: ModelBuild, name: str, start: int) -> list[int]:
     """The bytes of a value that begins at `start`, whatever gaps it has."""
-    t, room = build.flat.types[name], build.flat.spot(name).room
+    t, room = build.program.types[name], build.program.strided_view(name).parent_shape
     assert isinstance(t, TensorType)
     shape, wide = ([as_int(d) or 0 for d in s] for s in (t.shape, room or t.shape))
     every = np.arange(int(np.prod(wide))).reshape(wide)[tuple(slice(n) for n in shape)]
@@ -63,7 +63,10 @@ def _bytes(build: ModelBuild, name: str, start: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_value_that_is_still_needed_is_never_overwritten(seed: int) -> None:
-    assert _written_while_needed(lower(random_model(seed, size=20), target="aarch64")) == []
+    assert (
+        _written_while_needed(lower(random_model(seed, size=20), make_options(target="aarch64")))
+        == []
+    )
 
 
 def _joined(seed: int, static: bool = True) -> Graph:
@@ -108,7 +111,7 @@ def _joins(g: GraphBuilder, v: str, x: str, axis: int) -> bool:
 @pytest.mark.parametrize("seed", range(40))
 def test_parts_are_computed_and_read_where_they_lie(seed: int) -> None:
     graph = _joined(seed)
-    assert _written_while_needed(lower(graph, target="aarch64")) == []
+    assert _written_while_needed(lower(graph, make_options(target="aarch64"))) == []
     check_native(graph, random_inputs(graph, {}, seed), scale=10)
 
 
@@ -125,9 +128,9 @@ def test_results_take_the_place_of_what_dies() -> None:
     h = g("matmul", x, w)
     y = g("softmax", h, axis=-1)
     z = g("matmul", g("add", h, g("softmax", y, axis=0)), w)
-    build = lower(g.graph(z), target="aarch64")
-    assert build.plan is not None
-    assert build.plan.peak == 2 * 256  # h, which the sum overwrites, and y
+    build = lower(g.graph(z), make_options(target="aarch64"))
+    assert build.memory.plan is not None
+    assert build.memory.plan.peak == 2 * 256  # h, which the sum overwrites, and y
     assert _written_while_needed(build) == []
 
 
@@ -171,7 +174,7 @@ def test_equal_kernels_are_compiled_once() -> None:
     y = g.input("x", tensor(F32, 8, 8))
     for _ in range(3):
         y = g("softmax", g("softmax", y, axis=-1), axis=0)
-    build = lower(g.graph(y), target="aarch64")
+    build = lower(g.graph(y), make_options(target="aarch64"))
     assert len(build.steps) == 6
     assert len({s.kernel.name for s in build.steps}) == 2
     texts = emit_modules(build)
@@ -189,7 +192,7 @@ def test_inputs_constants_and_duplicates_as_outputs() -> None:
 
 
 def test_places_of_a_symbolic_model_are_left_to_run_time() -> None:
-    build = lower(KERNELS["mlp"](Var("M"), 8, 8), target="aarch64")
-    assert build.plan is not None
-    assert build.plan.placement is not None
-    assert {b.name for b in build.buffers} == set(build.plan.offsets)
+    build = lower(KERNELS["mlp"](Var("M"), 8, 8), make_options(target="aarch64"))
+    assert build.memory.plan is not None
+    assert build.memory.plan.placement is not None
+    assert {b.name for b in build.memory.live_ranges} == set(build.memory.plan.offsets)
