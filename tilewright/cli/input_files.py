@@ -18,7 +18,7 @@ from tilewright.core.errors import ConfigError
 from tilewright.driver.random_inputs import random_array
 
 if TYPE_CHECKING:
-    from tilewright.driver.segmented.model import ValuePort
+    from tilewright.frontends.onnx.segments.declared_types import ValuePort
     from tilewright.runtime.binding import Port
 
     AnyPort = Port | ValuePort

@@ -12,7 +12,8 @@ from tilewright.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tilewright.driver.options import CompileOptions
-    from tilewright.driver.segmented.model import SegmentedModel, ValuePort
+    from tilewright.driver.segmented.model import SegmentedModel
+    from tilewright.frontends.onnx.segments.declared_types import ValuePort
     from tilewright.ir.graph.nodes import Graph
     from tilewright.runtime.binding import Port
     from tilewright.runtime.model import CompiledModel

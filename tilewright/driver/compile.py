@@ -95,8 +95,10 @@ def compile_segmented(
     """
     from tilewright.driver.segmented.model import SegmentedModel
     from tilewright.driver.segmented.segment_cache import SegmentCache
+    from tilewright.frontends.onnx.segments.source import OnnxSegments
 
-    return SegmentedModel(source, SegmentCache(options, compile_container), options.dims, reason)
+    cache = SegmentCache(options, compile_container)
+    return SegmentedModel(OnnxSegments(source, options.dims), cache, reason)
 
 
 def open_segmented(container: Container) -> SegmentedModel:
@@ -109,7 +111,7 @@ def open_segmented(container: Container) -> SegmentedModel:
     options = make_options(about["target"], about["precision"])
     cache = SegmentCache(options, compile_container, saved_segments(container))
     reason = BreakReason(*about["break_reason"])
-    return SegmentedModel(saved_model(container), cache, about["dims"], reason)
+    return SegmentedModel(saved_model(container), cache, reason)
 
 
 def compile_container(source: Any, options: CompileOptions) -> Container:

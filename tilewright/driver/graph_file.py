@@ -37,7 +37,8 @@ def read_constants(path: Path) -> dict[str, Any]:
     beside = path.with_suffix(".npz")
     if not beside.is_file():
         return {}
-    return _readable(beside, lambda: dict(np.load(beside, allow_pickle=False)))
+    arrays: dict[str, Any] = _readable(beside, lambda: dict(np.load(beside, allow_pickle=False)))
+    return arrays
 
 
 def _readable(path: Path, read: Callable[[], Any]) -> Any:

@@ -21,6 +21,7 @@ from tilewright.driver.artifact.manifest import graph_ports
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.segments.source import OnnxSegments
 from tilewright.fuzz.random_values import is_float
 from tilewright.fuzz.rounding_perturbation import Moved
 from tilewright.ir.graph.nodes import Graph
@@ -57,7 +58,7 @@ def _run_segmented(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], ste
     def interpreted(graph: Graph) -> Executable:
         return cast(Executable, _Interpreted(graph, step))
 
-    return list(SegmentedModel(model, interpreted).run(inputs).values())
+    return list(SegmentedModel(OnnxSegments(model), interpreted).run(inputs).values())
 
 
 class _Interpreted:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
@@ -19,12 +17,12 @@ from tests.frontends.onnx.segments.segmented_models import (
     parsed,
 )
 from tilewright.core.errors import ExecutionError, UnsupportedError
-from tilewright.driver.segmented.model import SegmentedModel, checked, type_text
+from tilewright.driver.segmented.model import SegmentedModel
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 
 
-def staged(model: onnx.ModelProto) -> SegmentedModel:
+def segmented(model: onnx.ModelProto) -> SegmentedModel:
     made = tw.compile(model, threads=1, cache=False)
     assert isinstance(made, SegmentedModel)
     return made
@@ -35,7 +33,7 @@ def compilations(model: SegmentedModel) -> int:
 
 
 def test_axes_that_are_an_input() -> None:
-    with staged(AXES) as model:
+    with segmented(AXES) as model:
         for axes in ([0], [1], [0, 1], [-1]):
             expected = np.maximum(X.sum(axis=tuple(axes)), 0)
             np.testing.assert_allclose(model(X, np.array(axes)), expected, rtol=1e-6)
@@ -44,7 +42,7 @@ def test_axes_that_are_an_input() -> None:
 
 
 def test_a_shape_that_is_computed() -> None:
-    with staged(RESHAPED) as model:
+    with segmented(RESHAPED) as model:
         for parts in ([3, 1], [1, 3]):
             y = model(X.reshape(-1), np.array(parts))
             expected = -np.exp(X).reshape([2 * size for size in parts])
@@ -54,7 +52,7 @@ def test_a_shape_that_is_computed() -> None:
 
 
 def test_sequences_between_stages() -> None:
-    with staged(SEQUENCE) as model:
+    with segmented(SEQUENCE) as model:
         y, length = model(X)
         np.testing.assert_allclose(y, np.sqrt(np.abs(X.reshape(1, -1))), rtol=1e-6)
         assert length == 3
@@ -64,14 +62,14 @@ def test_a_chain_of_sequences_is_one_stage() -> None:
     """Stages after one another would be nested deeper than functions may call."""
     chain = "\n".join(f"s{i + 1} = Identity (s{i})" for i in range(2000))
     model = parsed(f"agraph (seq(float[n]) s0) => (seq(float[n]) s2000) {{ {chain} }}")
-    with staged(model) as made:
+    with segmented(model) as made:
         (found,) = made([X[0]])
         np.testing.assert_array_equal(found, X[0])
         assert compilations(made) == 0
 
 
 def test_a_loop_over_a_sequence() -> None:
-    with staged(GROWING) as model:
+    with segmented(GROWING) as model:
         y = model(np.array(4), X[0])
         np.testing.assert_array_equal(y, X[0] * np.arange(4, dtype=np.float32)[:, None])
         with pytest.raises(ExecutionError, match="the sequence is empty"):
@@ -79,14 +77,14 @@ def test_a_loop_over_a_sequence() -> None:
 
 
 def test_branches_of_different_ranks() -> None:
-    with staged(BRANCHES) as model:
+    with segmented(BRANCHES) as model:
         assert model(np.array(True), X) == X.max()
         np.testing.assert_array_equal(model(np.array(False), X), -X)
 
 
 def test_texts() -> None:
     a, b = np.array(["a", "b", "ä"], object), np.array(["a", "c", "ä"], object)
-    with staged(TEXTS) as model:
+    with segmented(TEXTS) as model:
         picked, same = model(a, b, np.array([2, 0, 2]))
         assert picked.tolist() == ["ää", "aa", "ää"]
         assert same.tolist() == [True, False, True]
@@ -96,7 +94,7 @@ def test_texts() -> None:
 
 
 def test_inputs_of_unknown_rank() -> None:
-    with staged(parsed("g (float[] x) => (float[] y) { y = Neg (x) }")) as model:
+    with segmented(parsed("g (float[] x) => (float[] y) { y = Neg (x) }")) as model:
         for x in (X, X[0], np.float32(3) * np.ones(()), np.ones((0, 2))):
             given = np.asarray(x, np.float32)
             np.testing.assert_array_equal(model(given), -given)
@@ -114,7 +112,7 @@ def test_sizes_that_are_given_hold() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with staged(AXES) as model:
+    with segmented(AXES) as model:
         for arguments, message in (
             ((X,), "not given: input axes"),
             ((X, np.array([0]), X), "3 arguments given"),
@@ -129,39 +127,11 @@ def test_wrong_arguments() -> None:
 
 def test_an_operator_of_a_sequence_that_nothing_runs() -> None:
     m = parsed("g (seq(float[n]) s) => (float[] y) { y = Relu (s) }")
-    with staged(m) as model, pytest.raises(UnsupportedError, match="Relu waits for s"):
+    with segmented(m) as model, pytest.raises(UnsupportedError, match="Relu waits for s"):
         model([X[0]])
 
 
-@pytest.mark.parametrize(
-    ("text", "good", "bad"),
-    [
-        ("float[2]", np.ones(2, np.float32), np.ones(3, np.float32)),
-        ("string[n]", np.array(["a"]), np.ones(1)),
-        ("seq(int64[n])", [np.array([1])], np.array([1])),
-        ("optional(float[1])", None, np.array([1])),
-        ("bool", np.array(True), np.array(1)),
-        ("float[n]", np.ones(2, np.float32), [np.ones(1), np.ones(2)]),
-    ],
-)
-def test_values_are_checked(text: str, good: Any, bad: Any) -> None:
-    declared = parsed(f"g ({text} x) => ({text} y) {{ y = Identity (x) }}").graph.input[0].type
-    checked("x", good, declared)
-    with pytest.raises(ExecutionError, match="input x is"):
-        checked("x", bad, declared)
-
-
-def test_types_as_text() -> None:
-    inputs = parsed("""
-        g (float[n, 2] a, seq(optional(int64[])) b) => (float y) { y = Identity (a) }
-    """).graph.input
-    assert [type_text(v.type) for v in inputs] == ["f32[n, 2]", "seq(optional(i64[...]))"]
-
-
 def test_how_it_shows_itself() -> None:
-    assert repr(staged(AXES)).startswith("<SegmentedModel (x: f32[n, m], axes: i64[k]) -> (y: f32")
-
-
-def test_an_input_without_a_type() -> None:
-    with pytest.raises(ExecutionError, match="of which type input x is"):
-        checked("x", np.ones(3), onnx.TypeProto())
+    assert repr(segmented(AXES)).startswith(
+        "<SegmentedModel (x: f32[n, m], axes: i64[k]) -> (y: f32"
+    )

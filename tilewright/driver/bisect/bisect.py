@@ -30,6 +30,7 @@ from tilewright.driver.precision import check_precision
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.driver.sources import import_graph
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.segments.source import OnnxSegments
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.manager import PassLog
@@ -58,7 +59,7 @@ def bisect(
     try:
         graph = import_graph(source, dims)
     except Waiting:
-        SegmentedModel(source, search.segment, dims).run(inputs)
+        SegmentedModel(OnnxSegments(source, dims), search.segment).run(inputs)
     else:
         search.look(source, graph, inputs, dims)
     return BisectReport(

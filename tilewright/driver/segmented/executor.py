@@ -13,27 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto
 
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import STRING, from_numpy
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.driver.segmented.profile import timed
+from tilewright.driver.segmented.source import HostNode, RemainingGraph, Segment
 from tilewright.driver.segmented.string_table import StringTable
-from tilewright.frontends.onnx.context import OnnxNode, identifier
-from tilewright.frontends.onnx.model.read import DOMAINS
-from tilewright.frontends.onnx.segments.host.call import HostCall
-from tilewright.frontends.onnx.segments.partition import (
-    Given,
-    NonTensor,
-    PendingNode,
-    RemainingGraph,
-    Segment,
-    host_op,
-    import_segment,
-    nested_remaining_graph,
-    read_constant,
-)
+from tilewright.frontends.onnx.context import identifier
+from tilewright.frontends.onnx.segments.partition import Given, NonTensor
 from tilewright.frontends.onnx.segments.symbolic_ints import Sized, can_be_sizes, carrier
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
@@ -41,9 +29,6 @@ from tilewright.runtime.model import CompiledModel
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
-
-# What NumPy raises for operands that it cannot take.
-REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 CompileGraph = Callable[[Graph], CompiledModel]
 Values = dict[str, Any]
@@ -68,7 +53,7 @@ class SegmentExecutor:
     sized: set[str] = field(default_factory=set)
     exact: bool = False
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict)
-    nested: dict[PendingNode, SegmentExecutor] = field(default_factory=dict)
+    nested: dict[HostNode, SegmentExecutor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.reads = tuple(sorted(self.remaining.reads()))
@@ -87,9 +72,9 @@ class SegmentExecutor:
         if plan.native is not None:
             with timed(plan.native):
                 values.update(self._run_natively(plan.native, segment, values))
-        for p in segment.hosts:
-            with timed(p):
-                self._run_on_host(p, values)
+        for node in segment.hosts:
+            with timed(node):
+                self._run_on_host(node, values)
         return plan.rest
 
     def _run_natively(self, native: CompiledModel, segment: Segment, values: Values) -> Values:
@@ -161,7 +146,7 @@ class SegmentExecutor:
         """The segment that the values allow; those that it must know are pinned from now on."""
         while True:
             given = {name: self._given(name, values[name]) for name in present}
-            segment = import_segment(self.remaining, given)
+            segment = self.remaining.segment(given)
             known = segment.wants & {*present} - self.pinned
             sizes = segment.sizes & {*present} - self.pinned - self.sized
             if not known and not sizes:
@@ -185,40 +170,22 @@ class SegmentExecutor:
         as_size = not self.exact and can_be_sizes(value)
         return name in self.pinned or (name in self.sized and not as_size)
 
-    def _run_on_host(self, p: PendingNode, values: Values) -> None:
-        op = host_op(p)
-        assert op is not None, p.loc
-        inputs = [self._value(name, values) for name in p.proto.input]
-        domain = "" if p.proto.domain in DOMAINS else p.proto.domain
-        node = OnnxNode(p.proto, tuple(p.proto.input), p.loc, p.opsets.get(domain, 0))
+    def _run_on_host(self, node: HostNode, values: Values) -> None:
+        def nested(graph: Any, given: Mapping[str, Any]) -> Sequence[Any]:
+            return self._nested(node, graph, values).run({**values, **given})
 
-        def nested(graph: GraphProto, given: Mapping[str, Any]) -> Sequence[Any]:
-            return self._nested(p, graph, values).run({**values, **given})
-
-        call = HostCall(node, inputs, nested)
-        try:
-            results = op(call)
-        except Error as error:
-            raise error.at(p.loc) from error.__cause__
-        except REFUSALS as error:
-            if any(a.HasField("g") for a in p.proto.attribute):
-                raise  # from a nested graph, in which native code runs
-            raise call.failure(str(error)) from error
-        if any(p.proto.output[len(results) :]):
-            raise call.failure(f"it has {len(p.proto.output)} outputs, and gives {len(results)}")
-        pairs = zip(p.proto.output, results, strict=False)
-        values.update((name, result) for name, result in pairs if name)
+        values.update(node.run(lambda name: self._value(name, values), nested))
 
     def _value(self, name: str, values: Values) -> Any:
         if not name:
             return None
-        return values[name] if name in values else _constant(self.remaining, name)
+        return values[name] if name in values else self.remaining.constant(name)
 
-    def _nested(self, p: PendingNode, graph: GraphProto, values: Values) -> SegmentExecutor:
-        found = self.nested.get(p)
+    def _nested(self, node: HostNode, graph: Any, values: Values) -> SegmentExecutor:
+        found = self.nested.get(node)
         if found is None:
-            remaining = nested_remaining_graph(self.remaining, graph, p.opsets, set(values))
-            found = self.nested[p] = SegmentExecutor(remaining, self.compile_graph)
+            remaining = self.remaining.nested(node, graph, set(values))
+            found = self.nested[node] = SegmentExecutor(remaining, self.compile_graph)
         return found
 
 
@@ -240,10 +207,6 @@ def _close(plan: _Plan) -> None:
         executable.close()
 
 
-def _constant(remaining: RemainingGraph, name: str) -> Any:
-    return read_constant(remaining.constants[name], remaining.model.file)
-
-
 def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
     """The type of an array; unless `exact`, sizes are symbolic but for 0 and 1: they broadcast."""
     base = identifier(name).replace(".", "_")
@@ -263,5 +226,5 @@ def _stuck(segment: Segment) -> UnsupportedError:
     p = segment.rest.nodes[0]
     wants = ", ".join(sorted(segment.wants | segment.sizes)) or ", ".join(sorted(p.reads))
     return UnsupportedError(
-        "onnx.waiting", f"{p.proto.op_type} waits for {wants}, which nothing gives", loc=p.loc
+        "onnx.waiting", f"{p.op_type} waits for {wants}, which nothing gives", loc=p.loc
     )

@@ -14,19 +14,17 @@ Reading it needs the compiler: a segment that is not in the file is compiled whe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.segmented.segment_cache import SegmentCache
-from tilewright.frontends.onnx.model.read import Model
-from tilewright.frontends.onnx.model.tensors import TensorReader
+from tilewright.driver.segmented.source import SegmentSource
+from tilewright.frontends.onnx.segments.source import OnnxSegments
 from tilewright.runtime.container import Container, write_container
 from tilewright.runtime.model import CompiledModel
 
@@ -52,15 +50,15 @@ class _Weights:
 
 def save_segmented(
     path: str | os.PathLike[str],
-    model: Model,
+    source: SegmentSource,
     library: SegmentCache,
     segments: Iterable[CompiledModel],
     about: dict[str, Any],
 ) -> Path:
     """Write a model in segments; `about` is what else the manifest says."""
     weights = _Weights()
-    proto, raw = portable(model)
-    objects = {MODEL: proto.SerializeToString()}
+    data, raw = source.serialized()
+    objects = {MODEL: data}
     places = [[number, *weights.add(data)] for number, data in raw.items()]
     parts = []
     for number, segment in enumerate(segments):
@@ -74,26 +72,25 @@ def save_segmented(
                 "weights": weights.add(container.weights),
             }
         )
-    staged = {"file": model.file, "raw": places, "parts": parts}
+    staged = {"file": source.file, "dims": dict(source.dims), "raw": places, "parts": parts}
     staged |= {"target": library.options.target_name, "precision": library.options.precision}
     manifest = {**about, "segmented": {**staged, **about["segmented"]}}
     return write_container(path, manifest, objects, weights.items)
 
 
-def saved_model(container: Container) -> Model:
-    """The ONNX model in a file; its weights stay mapped."""
-    staged = container.manifest["segmented"]
-    try:
-        proto = ModelProto.FromString(container.objects[MODEL])
-    except (KeyError, DecodeError) as error:
+def saved_model(container: Container) -> OnnxSegments:
+    """The model in a file; its weights stay mapped."""
+    about = container.manifest["segmented"]
+    if MODEL not in container.objects:
         raise ExecutionError(
             "container.segmented", f"{container.path} has no model in it", help="save it again"
-        ) from error
+        )
     raw = {
         number: container.weights[offset : offset + size].data
-        for number, offset, size in staged["raw"]
+        for number, offset, size in about["raw"]
     }
-    return Model(proto, staged["file"], TensorReader(None), raw)
+    data = container.objects[MODEL]
+    return OnnxSegments.from_serialized(data, raw, about["file"], about["dims"])
 
 
 def saved_segments(container: Container) -> dict[str, Container]:
@@ -105,36 +102,3 @@ def saved_segments(container: Container) -> dict[str, Container]:
         weights = container.weights[offset : offset + size]
         found[part["key"]] = Container(part["manifest"], objects, weights)
     return found
-
-
-def portable(model: Model) -> tuple[ModelProto, dict[int, np.ndarray]]:
-    """The model without other files, and the bytes of long initializers by number."""
-    proto = ModelProto()
-    proto.CopyFrom(model.proto)
-    raw = {n: np.frombuffer(data, np.uint8) for n, data in model.raw.items()}
-    for number, tensor in enumerate(proto.graph.initializer):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            _take_in(tensor, model.reader)
-            raw[number] = np.frombuffer(tensor.raw_data, np.uint8)
-            tensor.ClearField("raw_data")
-    sparse = [t for s in proto.graph.sparse_initializer for t in (s.values, s.indices)]
-    for tensor in (*sparse, *_inner_tensors(proto.graph.node)):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            _take_in(tensor, model.reader)
-    return proto, dict(sorted(raw.items()))
-
-
-def _take_in(tensor: TensorProto, reader: TensorReader) -> None:
-    tensor.CopyFrom(numpy_helper.from_array(np.array(reader.array(tensor)), tensor.name))
-
-
-def _inner_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
-    """The tensors in attributes of nodes and in nested graphs."""
-    for attribute in (a for node in nodes for a in node.attribute):
-        yield from (attribute.t, *attribute.tensors)
-        graphs: list[GraphProto] = [attribute.g, *attribute.graphs]
-        for graph in graphs:
-            yield from graph.initializer
-            for sparse in graph.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-            yield from _inner_tensors(graph.node)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import onnx.parser
+from onnx import TensorProto, helper, numpy_helper
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 
@@ -87,3 +91,40 @@ g (string[n] a, string[n] b, int64[k] rows) => (string[] picked, bool[] same) {
     same = Equal (a, b)
 }
 """)
+
+
+def with_weights(folder: Path, external: bool) -> Path:
+    """A model in segments with a long weight, and one in a nested graph."""
+    w = np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32)
+    inner = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "v"], ["a"])],
+        "then",
+        [],
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(2 * w, "v")],
+    )
+    other = helper.make_graph(
+        [helper.make_node("ReduceMax", ["x"], ["b"], keepdims=0)],
+        "else",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
+    )
+    nodes = [
+        helper.make_node("MatMul", ["y", "w"], ["x"]),
+        helper.make_node("If", ["c"], ["z"], name="choice", then_branch=inner, else_branch=other),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 40]),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    folder.mkdir()
+    path = folder / "model.onnx"
+    onnx.save(model, path, save_as_external_data=external, size_threshold=100)
+    return path

@@ -14,9 +14,10 @@ single nodes of them can wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto
@@ -24,7 +25,7 @@ from onnx import GraphProto, NodeProto
 from tilewright.arith.expr import Const, const
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.context import Context, identifier
+from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.functions import function_body
 from tilewright.frontends.onnx.importer import with_outputs
@@ -32,9 +33,10 @@ from tilewright.frontends.onnx.model.constants import Lazy, graph_constants, mod
 from tilewright.frontends.onnx.model.read import DOMAINS, Model
 from tilewright.frontends.onnx.model.toposort import node_name, ordered, reads
 from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, RunsOnHost, Waiting
-from tilewright.frontends.onnx.segments.host.call import HostOp
+from tilewright.frontends.onnx.segments.host.call import HostOp, RunNested
 from tilewright.frontends.onnx.segments.host.table import host_ops, of_values
 from tilewright.frontends.onnx.segments.inline import branch_nodes, function_nodes
+from tilewright.frontends.onnx.segments.run_host_node import run_host_node
 from tilewright.frontends.onnx.segments.symbolic_ints import Sized
 from tilewright.frontends.onnx.table import converters
 from tilewright.ir.graph.nodes import Graph
@@ -65,6 +67,19 @@ class PendingNode:
         """The values it defines."""
         return tuple(filter(None, self.proto.output))
 
+    @property
+    def op_type(self) -> str:
+        """Its operator."""
+        return self.proto.op_type
+
+    def run(self, read: Callable[[str], Any], nested: RunNested) -> dict[str, Any]:
+        """Its results by name, computed on the host; `nested` runs graphs inside it."""
+        op, proto = host_op(self), self.proto
+        assert op is not None, self.loc
+        domain = "" if proto.domain in DOMAINS else proto.domain
+        node = OnnxNode(proto, tuple(proto.input), self.loc, self.opsets.get(domain, 0))
+        return run_host_node(op, node, [read(name) for name in proto.input], nested)
+
 
 @dataclass(frozen=True, eq=False)
 class RemainingGraph:
@@ -79,6 +94,18 @@ class RemainingGraph:
         """All values that the nodes read, or that are to be given, constants left out."""
         found = frozenset(self.outputs).union(*(p.reads for p in self.nodes))
         return found - self.constants.keys()
+
+    def constant(self, name: str) -> np.ndarray:
+        """The data of a constant."""
+        return read_constant(self.constants[name], self.model.file)
+
+    def segment(self, given: Mapping[str, Given]) -> Segment:
+        """What can be compiled with the `given` values."""
+        return import_segment(self, given)
+
+    def nested(self, node: PendingNode, graph: GraphProto, known: set[str]) -> RemainingGraph:
+        """The whole of a graph inside a node, which may read the values that are `known`."""
+        return nested_remaining_graph(self, graph, node.opsets, known)
 
 
 class NonTensor:
