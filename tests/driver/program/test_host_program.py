@@ -21,7 +21,7 @@ def test_every_step_is_called_with_its_buffers_and_dimensions() -> None:
 
 def test_checks_have_messages_and_branches_actions() -> None:
     g = conditional(branch("exp"), branch("neg"))
-    g.require(N < 100, "few")
+    g.add_check(N < 100, "few")
     build = lower(g.graph("y"), make_options("aarch64"))
     check, choice = build.code.actions
     assert isinstance(check, CheckSizes)

@@ -10,5 +10,5 @@ from tilewright.frontends.onnx.segments.source import OnnxSegments
 def test_onnx_implements_it() -> None:
     source: SegmentSource = OnnxSegments(AXES)
     remaining: RemainingGraph = source.remaining()
-    assert remaining.reads() == {"x", "axes", "y"}
+    assert remaining.reads() == {"x", "axes", "s", "y"}
     assert [node.op_type for node in remaining.nodes] == ["ReduceSum", "Relu"]
