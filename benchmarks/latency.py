@@ -30,7 +30,7 @@ from machine import describe_machine
 from report import OURS, best_ratio, geometric_mean
 
 from tilewright.bench.interleaved import Entry, Settings, measure
-from tilewright.runtime.roofline.roofline import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofline
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -56,7 +56,7 @@ def entry(
         python=python,
         worker=WORKER,
         keeps=ENGINES[engine].keeps,
-        roofs=machine_roofs(threads).data(),
+        roofs=machine_roofline(threads).data(),
     )
 
 

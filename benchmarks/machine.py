@@ -9,7 +9,7 @@ from typing import Any
 
 from revision import commit
 
-from tilewright.runtime.roofline.roofline import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofline
 from tilewright.target.host import host
 
 PACKAGES = (
@@ -37,7 +37,7 @@ def describe_machine(counts: Iterable[int]) -> dict[str, Any]:
 
 def _roofs(threads: int) -> dict[str, Any]:
     """Billions a second, measured anew; the best that was ever measured here."""
-    found = machine_roofs(threads, again=True)
+    found = machine_roofline(threads, again=True)
     return {
         "threads": threads,
         "operations": {element: rate / 1e9 for element, rate in found.flops_per_second.items()},

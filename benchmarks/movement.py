@@ -25,7 +25,7 @@ import openvino
 from onnx import helper, numpy_helper
 
 import tilewright
-from tilewright.runtime.roofline.roofline import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofline
 
 OPSET = 18
 SECONDS = 0.1  # for each engine and turn
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     arguments = parser.parse_args()
     engines = arguments.engines.split(",")
-    roofs = machine_roofs(1)
+    roofs = machine_roofline(1)
     heads = " ".join(f"{name:>12} us    GB/s" for name in engines)
     print(f"{'':34}{'KiB':>7} {'roof':>6} {heads}")
     for move in _moves():

@@ -32,7 +32,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.cuda.execution_context import Frame
+from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 
 # Operands of all products in a graph have so many bytes together, in at most so many sets.
 ROTATED_BYTES = 200 << 20
@@ -120,31 +120,31 @@ def torch_product(row: Row, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 class Ours:
-    """A compiled product on several sets of operands, each in a frame of its own."""
+    """A compiled product on several sets of operands, each in a context of its own."""
 
     def __init__(self, container: Container, sets: list[Operands]) -> None:
         self.model = CudaExecutable(container)
-        self.frames: list[Frame] = []
+        self.contexts: list[CudaExecutionContext] = []
         for operands in sets:
             arrays = self._arrays(operands)
             bound, plan = self.model._bind(arrays)
-            first = self.model._frame(plan)
-            frame = first if not self.frames else self._another(first)
-            frame.put_inputs(bound)
-            self.frames.append(frame)
+            first = self.model._context(plan)
+            context = first if not self.contexts else self._another(first)
+            context.put_inputs(bound)
+            self.contexts.append(context)
         torch.cuda.synchronize()
 
     def _arrays(self, operands: Operands) -> list[np.ndarray]:
         pairs = zip(operands, self.model.inputs, strict=True)
         return [as_numpy(t, port.dtype.numpy) for t, port in pairs]
 
-    def _another(self, frame: Frame) -> Frame:
+    def _another(self, context: CudaExecutionContext) -> CudaExecutionContext:
         ports = (self.model.inputs, self.model.outputs)
         inputs, outputs = ([p.dtype.numpy for p in group] for group in ports)
         program, functions = self.model._program, self.model._functions
         kinds = (inputs, outputs)
-        about = (program, functions, self.model._weights, frame.plan, kinds)
-        return Frame(frame.driver, *about, frame.stream)
+        about = (program, functions, self.model._weights, context.plan, kinds)
+        return CudaExecutionContext(context.driver, *about, context.stream)
 
     def result(self, operands: Operands, like: torch.dtype) -> torch.Tensor:
         """What comes of the first set."""
@@ -155,15 +155,15 @@ class Ours:
 
     def launch(self, number: int) -> None:
         """One product on the stream that torch captures."""
-        frame = self.frames[number]
-        own, frame.stream = frame.stream, torch.cuda.current_stream().cuda_stream
-        frame.launch_all()
-        frame.stream = own
+        context = self.contexts[number]
+        own, context.stream = context.stream, torch.cuda.current_stream().cuda_stream
+        context.launch_all()
+        context.stream = own
 
     def close(self) -> None:
         """Give the memory back."""
-        for frame in self.frames[1:]:
-            frame.close()
+        for context in self.contexts[1:]:
+            context.close()
         self.model.close()
 
 

@@ -29,7 +29,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.cuda.executable import CudaExecutable
-from tilewright.runtime.cuda.plan_executor import Run, Spaces
+from tilewright.runtime.cuda.plan_executor import BufferBases, PlanExecutor
 
 KINDS = {"bf16": (BF16, torch.bfloat16), "f16": (F16, torch.float16), "f32": (F32, torch.float32)}
 # Bytes that the sets of inputs and outputs of one kernel have together at least.
@@ -166,7 +166,7 @@ class Ours:
 
     def __call__(self, inputs: list[torch.Tensor], output: torch.Tensor) -> None:
         """Launch the kernels."""
-        spaces = Spaces(
+        spaces = BufferBases(
             [x.data_ptr() for x in inputs],
             [output.data_ptr()],
             self.arena.data_ptr(),
@@ -174,7 +174,7 @@ class Ours:
         )
         stream = torch.cuda.current_stream().cuda_stream
         kernels, functions = self.program["kernels"], self.model._functions
-        run = Run(self.device, kernels, functions, spaces, {}, stream)
+        run = PlanExecutor(self.device, kernels, functions, spaces, {}, stream)
         assert run.do(self.program["actions"]) == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.bench.engines import ENGINES, REFUSED, Job
 from tilewright.core.numeric_error import named
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 # The others take long to load, and f32 is not what these promise.
 COMPARED = [n for n in ENGINES if n not in ("iree", "tvm-untuned", "openvino-default")]
@@ -27,7 +27,7 @@ def test_every_engine_gives_the_right_answer(name: str, job: dict[str, Any]) -> 
 
 def test_ours_tells_of_its_kernels(job: dict[str, Any]) -> None:
     inputs = dict(np.load(job["inputs"]))
-    roofs = Roofs(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),)).data()
+    roofs = Roofline(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),)).data()
     given = Job(Path(job["model"]), inputs, 1, job["dims"], roofs)
     session = ENGINES["tilewright"].load(given)
     assert session.kernels is not None

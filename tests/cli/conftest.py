@@ -8,7 +8,7 @@ import pytest
 
 from tests.models import convnet, mlp, save
 from tilewright.runtime.roofline import measure, roofline
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def _known_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roofs that are neither measured nor those that other tests have left in their cache."""
+    """Roofline that are neither measured nor those that other tests have left in their cache."""
     level = Level("memory", float("inf"), 1e10)
 
-    def known(threads: int) -> Roofs:
-        return Roofs(threads, {"f32": 1e10}, (level,), 20.0)
+    def known(threads: int) -> Roofline:
+        return Roofline(threads, {"f32": 1e10}, (level,), 20.0)
 
-    monkeypatch.setattr(measure, "measure_roofs", known)
-    monkeypatch.setattr(roofline, "known_roofs", known)
+    monkeypatch.setattr(measure, "measure_roofline", known)
+    monkeypatch.setattr(roofline, "known_roofline", known)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.host_memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty, room
+from tilewright.runtime.host_memory import ALIGNMENT, DATA_OFFSET, address, aligned_empty, allocate
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_where_an_array_keeps_its_address() -> None:
 @pytest.mark.parametrize("size", [1 << 61, 1 << 64])
 def test_memory_that_there_is_not_is_an_error(size: int) -> None:
     with pytest.raises(ExecutionError) as caught:
-        room(size)
+        allocate(size)
     assert caught.value.code == "run.memory"

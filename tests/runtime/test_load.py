@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.models import mlp
 from tests.runtime.fake_model import WEIGHTS, arguments, container, expected
-from tilewright.core.errors import ExecutionError
+from tilewright.core.errors import ConfigError, ExecutionError
+from tilewright.driver.compile import compile_container
+from tilewright.driver.options import make_options
 from tilewright.runtime.cpu.executable import Executable
-from tilewright.runtime.load import load
+from tilewright.runtime.load import load, open_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,3 +75,18 @@ def test_truncated_models_do_not_load(path: Path, tmp_path: Path) -> None:
         short.write_bytes(data[:size])
         with pytest.raises(ExecutionError, match=r"short\.tw"):
             load(short)
+
+
+def test_a_model_without_a_kind_is_one_for_a_cpu() -> None:
+    container = compile_container(mlp(1), make_options())
+    container.manifest["target"].pop("kind")
+    with open_model(container, threads=1) as model:
+        assert isinstance(model, Executable)
+        assert model.threads == 1
+
+
+def test_a_gpu_takes_no_threads_of_the_processor() -> None:
+    container = compile_container(mlp(1), make_options(target="cuda"))
+    with pytest.raises(ConfigError, match="2 threads"):
+        open_model(container, threads=2)
+    assert open_model(container).threads == 0

@@ -7,8 +7,8 @@ from tilewright.driver.compile import compile_container
 from tilewright.driver.options import make_options
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.cuda.executable import CudaExecutable
+from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.open import open_model
 
 
 @pytest.mark.parametrize(("target", "kind"), [("native", Executable), ("cuda", CudaExecutable)])

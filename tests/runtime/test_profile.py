@@ -3,22 +3,30 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.profile import Measured, Profile, make_profile, step_work
-from tilewright.runtime.roofline.roofline import Level, Roofs, Work
+from tilewright.runtime.roofline.roofline import Level, Roofline, Work
 
 MANIFEST = {
     "kernels": [
         {"name": "conv_relu", "flops": 2_000_000, "bytes": 1000, "weights": 100, "nodes": ["a"]},
-        {"name": "softmax", "flops": "N * 10", "bytes": "N * 8", "nodes": ["b"], "apart": ["c"]},
+        {
+            "name": "softmax",
+            "flops": "N * 10",
+            "bytes": "N * 8",
+            "nodes": ["b"],
+            "unfused_reason": ["c"],
+        },
         {"name": "never", "flops": None, "bytes": 1},
         {"name": "conv_relu", "flops": 2_000_000, "bytes": 1000, "weights": 100, "nodes": ["d"]},
     ],
     "schedules": {"conv_relu": {"rule": "tile", "why": "", "decisions": ["vectors of 4"]}},
 }
-ROOFS = Roofs(1, {"f32": 1e12}, (Level("L1", 1e6, 1e10), Level("memory", float("inf"), 1e9)), 10.0)
+ROOFS = Roofline(
+    1, {"f32": 1e12}, (Level("L1", 1e6, 1e10), Level("memory", float("inf"), 1e9)), 10.0
+)
 TIMES = [[4010, 8010, 510, 4010], [5010, 10010, 1010, 4010]]
 
 
-def _profile(roofs: Roofs | None = ROOFS) -> Profile:
+def _profile(roofs: Roofline | None = ROOFS) -> Profile:
     measured = Measured(TIMES, [16640, 21040], [18000, 17000])
     return make_profile(MANIFEST, {"N": 100}, measured, 1e3, roofs)
 

@@ -9,22 +9,22 @@ from tests.runtime.fake_model import arguments, manifest, objects
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Port
 from tilewright.runtime.cpu.native_module import NativeModule
-from tilewright.runtime.shape_plan import Planner
+from tilewright.runtime.shape_plan import ShapePlanner
 
 
 @pytest.fixture
-def planner() -> Iterator[Planner]:
+def planner() -> Iterator[ShapePlanner]:
     described = manifest()
     inputs, outputs = (
         tuple(map(Port.from_manifest, described[key])) for key in ("inputs", "outputs")
     )
     module = NativeModule(objects())
     binder = Binder(inputs, described["symbols"], described["dim_sources"])
-    yield Planner(binder, outputs, module.functions)
+    yield ShapePlanner(binder, outputs, module.functions)
     module.close()
 
 
-def test_a_plan_follows_from_the_shapes(planner: Planner) -> None:
+def test_a_plan_follows_from_the_shapes(planner: ShapePlanner) -> None:
     x, z = arguments(7)
     arrays, plan = planner.bind((x, z))
     assert arrays[0] is x
@@ -34,7 +34,7 @@ def test_a_plan_follows_from_the_shapes(planner: Planner) -> None:
     assert plan.arena_size == 28
 
 
-def test_plans_are_kept_and_bounded(planner: Planner) -> None:
+def test_plans_are_kept_and_bounded(planner: ShapePlanner) -> None:
     _, plan = planner.bind(arguments(4))
     assert planner.bind(arguments(4, seed=1))[1] is plan
     for n in range(500):
@@ -43,7 +43,7 @@ def test_plans_are_kept_and_bounded(planner: Planner) -> None:
     assert planner.bind(arguments(4))[1].outputs == plan.outputs
 
 
-def test_other_kinds_of_arrays_find_the_plan_after_every_check(planner: Planner) -> None:
+def test_other_kinds_of_arrays_find_the_plan_after_every_check(planner: ShapePlanner) -> None:
     x, z = arguments(4)
     _, plan = planner.bind((x, z))
     for other in (np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2], list(x)):
@@ -55,7 +55,7 @@ def test_other_kinds_of_arrays_find_the_plan_after_every_check(planner: Planner)
         planner.bind((x.astype(np.float64), z))
 
 
-def test_arguments_are_checked(planner: Planner) -> None:
+def test_arguments_are_checked(planner: ShapePlanner) -> None:
     x, z = arguments(4)
     with pytest.raises(ExecutionError, match="size N is 4"):
         planner.bind((x, z[1:]))
@@ -63,7 +63,7 @@ def test_arguments_are_checked(planner: Planner) -> None:
         planner.bind((np.float64(x), z))
 
 
-def test_shapes_of_outputs_are_not_negative(planner: Planner) -> None:
+def test_shapes_of_outputs_are_not_negative(planner: ShapePlanner) -> None:
     assert planner.checked([(2, 3), (0,)]) == ((2, 3), (0,))
     with pytest.raises(ExecutionError, match=r"run\.too-small.*\[-1\]"):
         planner.checked([(2, 3), (-1,)])

@@ -83,7 +83,7 @@ def tilewright(job: Job, **options: Any) -> Session:
     """Tilewright as a user calls it: arrays in, arrays out."""
     import tilewright as tw
     from tilewright.runtime.cpu.executable import Executable
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
     path = str(job.model)
     model: CompiledModel | SegmentedModel
@@ -97,7 +97,7 @@ def tilewright(job: Job, **options: Any) -> Session:
     ordered = [job.inputs[port.name] for port in model.inputs]
 
     def kernels() -> list[dict[str, Any]]:
-        roofs = None if job.roofs is None else Roofs.from_data(job.roofs)
+        roofs = None if job.roofs is None else Roofline.from_data(job.roofs)
         if not isinstance(model, Executable):  # a model in segments tells of segments only
             return []
         rows: list[dict[str, Any]] = model.profile(*ordered, runs=5, roofs=roofs).data()["kernels"]

@@ -15,8 +15,8 @@ from tilewright.driver.sources import read_source
 from tilewright.driver.timings import Timings
 from tilewright.driver.trim_memory import release_memory
 from tilewright.runtime.container import Container, read_container
+from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.open import open_model
 
 if TYPE_CHECKING:
     from tilewright.driver.artifact.artifact import Artifact

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from tilewright.runtime.container import read_container
+from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.open import open_model
 
 if TYPE_CHECKING:
     from tilewright.driver.segmented.model import SegmentedModel

@@ -1,6 +1,6 @@
 """The `.tw` file: a compiled model in one file, its weights ready to be mapped into memory.
 
-    0     "TILEWRT2", the SHA-256 of what follows up to the weights (header, manifest, code)
+    0     "TILEWRT3", the SHA-256 of what follows up to the weights (header, manifest, code)
     40    five little-endian u64: manifest size, code offset and size, weights offset and size
     128   the manifest, JSON; then from a multiple of 4096 on each
     ...   the code: object files end to end, named in the manifest's "objects"
@@ -26,7 +26,7 @@ from tilewright.core.atomic_write import atomic_write
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.host_memory import address
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 WEIGHT_ALIGNMENT = 64
 """Every tensor of the weights begins at a multiple of this."""
 

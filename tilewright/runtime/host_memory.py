@@ -29,7 +29,7 @@ def address(array: np.ndarray) -> int:
         return int(array.__array_interface__["data"][0])
 
 
-def room(size: int) -> np.ndarray:
+def allocate(size: int) -> np.ndarray:
     """New memory of unspecified content, of `size` bytes; what there is not is an error."""
     try:
         return np.empty(size, np.uint8)
@@ -43,7 +43,7 @@ def room(size: int) -> np.ndarray:
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype) -> tuple[np.ndarray, int]:
     """A new array of unspecified content that begins on a cache line, and its address."""
-    memory = room(math.prod(shape) * dtype.itemsize + ALIGNMENT)
+    memory = allocate(math.prod(shape) * dtype.itemsize + ALIGNMENT)
     start = address(memory)
     offset = -start % ALIGNMENT
     return np.ndarray(shape, dtype, memory, offset), start + offset

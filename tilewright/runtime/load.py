@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from tilewright.core.errors import ExecutionError
-from tilewright.runtime.container import read_container
+from tilewright.runtime.container import Container, read_container
+from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.open import open_model
 
 
 def load(path: str | os.PathLike[str]) -> CompiledModel:
@@ -20,3 +20,15 @@ def load(path: str | os.PathLike[str]) -> CompiledModel:
             help="load it with tw.load",
         )
     return open_model(container)
+
+
+def open_model(container: Container, *, threads: int | None = None) -> CompiledModel:
+    """The model in a container, ready to be called; `threads` is for processors."""
+    if container.manifest["target"].get("kind") == "gpu":
+        # Imported here because few models need it: loading one is quick.
+        from tilewright.runtime.cuda.executable import CudaExecutable
+
+        model = CudaExecutable(container)
+        model.set_threads(threads or 0)
+        return model
+    return Executable(container, threads=threads)

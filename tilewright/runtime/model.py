@@ -9,14 +9,15 @@ What it knows of the model is the container's manifest, a JSON object:
     inputs       [{"name", "dtype", "shape"}], a dimension being a number or a symbol
     outputs      the same; a dimension may also be a formula in the symbols, as text
     kernels      the steps, in the order of the profiled nanoseconds: {"name", "flops", "bytes",
-                 "weights" (bytes that are constants), "nodes" (computed), "apart" (not fused, why)}
+                 "weights" (bytes that are constants), "nodes" (computed), "unfused_reason" (why
+                 its producers or consumers are not fused with it)}
     schedules    {kernel: {"rule", "why", "decisions"}}
     explain      the compiler's report
     counters     {name: number}, the compiler's statistics
     threads      how many threads to use, 0 for one a processor
     errors       optional, {status: message} for what a run may end with
-    late         optional, names of sizes that only a run gives, behind the others in `dims`
-    output_limits  with `late`: the outputs' shapes at most
+    data_dependent_sizes  optional, names of sizes that only a run gives, after the others in `dims`
+    output_limits  with those: upper bounds of the output shapes
     program      on a GPU: what a run does, see `codegen/gpu/plan_manifest.py`
 """
 
@@ -35,11 +36,11 @@ import numpy as np
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Port, check_results
 from tilewright.runtime.container import Container, write_container
-from tilewright.runtime.shape_plan import Plan
+from tilewright.runtime.shape_plan import ShapePlan
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
 
 class CompiledModel(ABC):
@@ -75,7 +76,7 @@ class CompiledModel(ABC):
 
     @abstractmethod
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model with a clock on every kernel."""
 
@@ -99,7 +100,7 @@ class CompiledModel(ABC):
         """The results, which are `into` where that is given."""
 
     @abstractmethod
-    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], ShapePlan]:
         """Checked arrays for the arguments, and what follows from their shapes."""
 
     def explain(self) -> str:

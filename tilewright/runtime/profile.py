@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.runtime.roofline.roofline import Bound, Roofs, Work
-from tilewright.runtime.size_expr import formula_value
+from tilewright.runtime.roofline.roofline import Bound, Roofline, Work
+from tilewright.runtime.size_expr import evaluate_text
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Profile:
     rows: tuple[KernelTime, ...]
     wholes: tuple[int, ...] = ()
     outside_ns: float = 0.0
-    roofs: Roofs | None = None
+    roofs: Roofline | None = None
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     places: tuple[Mapping[str, Any], ...] = ()
 
@@ -194,7 +194,7 @@ def make_profile(
     sizes: Mapping[str, int],
     measured: Measured,
     footprint: float = 0.0,
-    roofs: Roofs | None = None,
+    roofs: Roofline | None = None,
 ) -> Profile:
     """The profile of a model from what was measured at given sizes."""
     clock = 0.0 if roofs is None else roofs.clock_ns
@@ -205,7 +205,11 @@ def make_profile(
         kept = tuple(max(0.0, one - clock) for one in ns)
         rows.append(KernelTime(step["name"], 1, kept, work, bound))
     places = tuple(
-        {"kernel": step["name"], "nodes": step.get("nodes", []), "apart": step.get("apart", [])}
+        {
+            "kernel": step["name"],
+            "nodes": step.get("nodes", []),
+            "unfused_reason": step.get("unfused_reason", []),
+        }
         for step in manifest["kernels"]
     )
     wholes, schedules = tuple(measured.wholes), manifest.get("schedules", {})
@@ -222,7 +226,7 @@ def step_work(step: Mapping[str, Any], sizes: Mapping[str, int]) -> Work | None:
 
 
 def _amount(value: float | str | None, sizes: Mapping[str, int]) -> float | None:
-    return formula_value(value, sizes) if isinstance(value, str) else value
+    return evaluate_text(value, sizes) if isinstance(value, str) else value
 
 
 def _together(steps: Sequence[KernelTime]) -> KernelTime:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Binder, Dim, Port
-from tilewright.runtime.size_expr import formula_value
+from tilewright.runtime.size_expr import evaluate_text
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -19,7 +19,7 @@ _PLANS = 64  # kept, for as many combinations of sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ShapePlan:
     """What is known of a call once the shapes of its inputs are."""
 
     inputs: Shapes
@@ -28,7 +28,7 @@ class Plan:
     arena_size: int
 
 
-class Planner:
+class ShapePlanner:
     """Arguments in, arrays and a plan out; plans are kept for calls of the same shapes."""
 
     def __init__(
@@ -37,17 +37,17 @@ class Planner:
         outputs: Sequence[Port],
         functions: Mapping[str, Callable[..., Any]],
         limits: Sequence[Sequence[Dim]] = (),
-        late: int = 0,
+        data_dependent: int = 0,
     ) -> None:
-        """`limits` are the outputs' shapes at most, where they have some of the `late` sizes."""
+        """`limits` are upper bounds of the output shapes, if there are `data_dependent` sizes."""
         self._binder = binder
         self._limits = tuple(map(tuple, limits))
-        self._late = late
+        self._data_dependent = data_dependent
         self._outputs = tuple(outputs)
         self._functions = functions
-        self._plans: dict[Shapes, Plan] = {}
+        self._plans: dict[Shapes, ShapePlan] = {}
 
-    def bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+    def bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], ShapePlan]:
         """One contiguous array for each input, after every check, and the plan for their shapes."""
         plan = self._known(args)
         if plan is not None:
@@ -62,7 +62,7 @@ class Planner:
             self._plans[shapes] = plan
         return arrays, plan
 
-    def _known(self, args: Sequence[Any]) -> Plan | None:
+    def _known(self, args: Sequence[Any]) -> ShapePlan | None:
         """The plan of an earlier call with arrays like these, which need no change and no check."""
         dtypes = self._binder.dtypes
         if len(args) != len(dtypes):
@@ -74,13 +74,13 @@ class Planner:
                 return None
         return self._plans.get(tuple([array.shape for array in args]))
 
-    def _make(self, inputs: Shapes, sizes: Sequence[int]) -> Plan:
-        dims = (ctypes.c_int64 * (len(sizes) + self._late))(*sizes)
-        shapes = self._limit_shapes(sizes) if self._late else self.output_shapes(dims)
-        return Plan(inputs, shapes, dims, self._functions["tw_arena_size"](dims))
+    def _make(self, inputs: Shapes, sizes: Sequence[int]) -> ShapePlan:
+        dims = (ctypes.c_int64 * (len(sizes) + self._data_dependent))(*sizes)
+        shapes = self._limit_shapes(sizes) if self._data_dependent else self.output_shapes(dims)
+        return ShapePlan(inputs, shapes, dims, self._functions["tw_arena_size"](dims))
 
     def output_shapes(self, dims: ctypes.Array[ctypes.c_int64]) -> Shapes:
-        """The shapes of the outputs; late sizes are those of the run that has been."""
+        """The shapes of the outputs; data-dependent sizes are those of the last run."""
         found = (ctypes.c_int64 * sum(len(port.shape) for port in self._outputs))()
         self._functions["tw_output_shapes"](dims, found)
         shapes, start = [], 0
@@ -103,7 +103,7 @@ class Planner:
 
 
 def _dimension(dim: Dim, sizes: Mapping[str, int]) -> int:
-    size = formula_value(dim, sizes) if isinstance(dim, str) else dim
+    size = evaluate_text(dim, sizes) if isinstance(dim, str) else dim
     if size is None:
         raise ExecutionError("run.manifest", f"the size {dim} cannot be computed")
     return size

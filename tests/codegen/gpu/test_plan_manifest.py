@@ -10,7 +10,7 @@ import pytest
 from tests.models import mlp
 from tilewright.arith.expr import Select, Var, const, maximum
 from tilewright.codegen.gpu.launches import Launch
-from tilewright.codegen.gpu.plan_manifest import LaunchedKernel, device_program, formula
+from tilewright.codegen.gpu.plan_manifest import LaunchedKernel, device_program, size_expr
 from tilewright.codegen.host.plan import (
     Conditional,
     ExecutionPlan,
@@ -25,7 +25,7 @@ from tilewright.driver.compile_graph import lower
 from tilewright.driver.options import make_options
 from tilewright.ir.loop.nodes import Alloc, Buffer, Seq
 from tilewright.runtime.cuda.cuda_graph import ranges_of
-from tilewright.runtime.size_tree import value_of
+from tilewright.runtime.size_expr import evaluate
 from tilewright.target.registry import resolve_gpu
 
 N = Var("N")
@@ -39,12 +39,12 @@ def test_formulas() -> None:
         (maximum(N % 7, const(2)), 3),
         (Select((N < 20) & N.eq(10), N, const(0)), 10),
     ):
-        assert value_of(formula(e), {"N": 10}) == value
+        assert evaluate(size_expr(e), {"N": 10}) == value
 
 
 def test_what_the_host_cannot_compute_is_refused() -> None:
     with pytest.raises(CodegenError, match="cannot compute"):
-        formula(Var("x", F32) / Var("y", F32))
+        size_expr(Var("x", F32) / Var("y", F32))
 
 
 def test_what_may_run_side_by_side_is_done_in_order() -> None:
@@ -73,7 +73,7 @@ def test_where_a_buffer_has_bytes(
     launch = Launch("k", const(1), 32, "", Seq(()))
     kernel = LaunchedKernel("k", (), (flat,), (launch,), {"x": sizes})
     data = device_program(ExecutionPlan((), (), ()), [kernel], GPU)["kernels"]["k"]
-    assert data["spans"] == [span]
+    assert data["byte_ranges"] == [span]
     starts = {r[0] for r in ranges_of(0, span, {})}
     indices = np.indices(shape).reshape(len(shape), -1)
     touched = {4 * int(i) for i in np.ravel_multi_index(indices, room)}
@@ -89,7 +89,7 @@ def test_a_model_is_data() -> None:
     assert called == set(data["kernels"])
     for kernel in data["kernels"].values():
         assert all(
-            x["threads"] >= 1 and value_of(x["grid"], {s: 9 for s in kernel["sizes"]})
+            x["threads"] >= 1 and evaluate(x["grid"], {s: 9 for s in kernel["sizes"]})
             for x in kernel["launches"]
         )
 
@@ -106,8 +106,8 @@ def test_dependent_launch_is_for_kernels_with_one_block_on_an_sm() -> None:
     plain = Launch("k", const(4), 32, "", Seq(()))
     some = (plain, replace(plain, min_blocks_per_sm=1), replace(plain, min_blocks_per_sm=2))
     together = replace(plain, cooperative_launch=True)
-    assert [x["early"] for x in launched(*some, together)] == [True, True, False, False]
-    assert not any(x["early"] for x in launched(*some, target="cuda -arch=sm_80"))
+    assert [x["pdl"] for x in launched(*some, together)] == [True, True, False, False]
+    assert not any(x["pdl"] for x in launched(*some, target="cuda -arch=sm_80"))
 
 
 def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> None:
@@ -116,8 +116,8 @@ def test_small_launches_keep_the_division_of_memory_that_large_ones_need() -> No
     most = Buffer("s", F32, (const(GPU.shared_per_sm // 8 + 1),), "shared")
     product = replace(large, body=Alloc(most, Seq(())))
     found = launched(small, large, unknown, product)
-    assert [x["keeps_shared"] for x in found] == [True, False, False, False]
-    assert not any(x["keeps_shared"] for x in launched(small, large, unknown))
+    assert [x["shared_carveout"] for x in found] == [True, False, False, False]
+    assert not any(x["shared_carveout"] for x in launched(small, large, unknown))
 
 
 def test_steps_are_numbered_as_the_manifest_lists_them() -> None:

@@ -11,7 +11,8 @@ from tilewright.arith.expr import Var
 from tilewright.codegen.host.arena_layout import emit_placement
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
-from tilewright.passes.memory.plan_memory import RuntimePlacement, place_in_order
+from tilewright.passes.memory.plan_memory import RuntimePlacement
+from tilewright.runtime.arena_layout import first_fit
 from tilewright.target.host import host
 
 
@@ -39,7 +40,7 @@ def test_native_placement_is_the_planners() -> None:
         conflicts = tuple(tuple(j for j in range(i) if rng.random() < 0.4) for i in range(count))
         placement = RuntimePlacement(tuple(Var(f"n{i}") for i in range(count)), conflicts)
         offsets, total = _native(placement, sizes)
-        assert offsets == place_in_order(sizes, conflicts)
+        assert offsets == first_fit(sizes, conflicts)
         assert total == max(o + s for o, s in zip(offsets, sizes, strict=True))
 
 
@@ -47,4 +48,4 @@ def test_native_placement_in_a_row() -> None:
     sizes = [64, 0, 128, 64]
     placement = RuntimePlacement(tuple(Var(f"n{i}") for i in range(4)), None)
     assert _native(placement, sizes) == ([0, 64, 64, 192], 256)
-    assert place_in_order(sizes, None) == [0, 64, 64, 192]
+    assert first_fit(sizes, None) == [0, 64, 64, 192]

@@ -48,7 +48,7 @@ def test_conditions_are_told_without_a_kernel(condition: str) -> None:
     choice, build = _choice(_chosen(condition))
     assert not isinstance(choice.condition, str)
     assert [s.node.name for s in build.steps] == [i.node.name for b in choice.branches for i in b]
-    assert build.code.asked == (("input.1", 1),)
+    assert build.code.host_inputs == (("input.1", 1),)
 
 
 def test_an_input_is_a_condition() -> None:
@@ -64,7 +64,7 @@ def test_an_input_is_a_condition() -> None:
 def test_other_conditions_are_read(graph: Graph) -> None:
     choice, build = _choice(graph)
     assert isinstance(choice.condition, str)
-    assert build.code.asked == ()
+    assert build.code.host_inputs == ()
 
 
 def test_a_condition_that_is_a_result_is_computed_as_well() -> None:

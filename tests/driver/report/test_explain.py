@@ -7,10 +7,10 @@ from tilewright.driver.options import make_options
 from tilewright.driver.report.explain import explain_build, place_lines, schedule_line
 from tilewright.driver.report.step_rows import step_rows
 from tilewright.ir.graph.nodes import Graph
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 
-def _explained(graph: Graph, roofs: Roofs | None = None) -> list[str]:
+def _explained(graph: Graph, roofs: Roofline | None = None) -> list[str]:
     build = lower(graph, make_options(target="aarch64"))
     return explain_build(build, step_rows(build), roofs).splitlines()
 
@@ -37,7 +37,7 @@ def test_symbolic_sizes_are_said() -> None:
 
 
 def test_with_roofs_each_kernel_has_a_bound() -> None:
-    roofs = Roofs(1, {"f32": 8960e3}, (Level("memory", float("inf"), 1e12),))
+    roofs = Roofline(1, {"f32": 8960e3}, (Level("memory", float("inf"), 1e12),))
     lines = _explained(KERNELS["dense"](16, 16, 16), roofs)
     assert any(line.endswith("; 1.0000 ms at least, by compute") for line in lines)
 
@@ -45,9 +45,12 @@ def test_with_roofs_each_kernel_has_a_bound() -> None:
 def test_lines_about_a_kernel() -> None:
     schedule = {"rule": "rows", "why": "sums", "decisions": ["vectors of 4", "two"]}
     assert schedule_line(schedule) == "[rows: sums]  vectors of 4; two"
-    places = [{"nodes": ["a (conv)"], "apart": ["x", "y"]}, {"nodes": ["b (conv)"], "apart": ["x"]}]
+    places = [
+        {"nodes": ["a (conv)"], "unfused_reason": ["x", "y"]},
+        {"nodes": ["b (conv)"], "unfused_reason": ["x"]},
+    ]
     assert list(place_lines(places)) == [
         "computes a (conv), and 1 more places",
-        "apart: x (2 times)",
-        "apart: y",
+        "unfused: x (2 times)",
+        "unfused: y",
     ]

@@ -5,13 +5,13 @@ from tilewright.driver.compile_graph import lower
 from tilewright.driver.options import make_options
 from tilewright.driver.report.html import report_data, report_page
 from tilewright.driver.report.step_rows import step_rows
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 
 def test_data_and_page_speak_of_every_kernel() -> None:
     build = lower(convnet(1), make_options())
     rows = step_rows(build)
-    roofs = Roofs(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
+    roofs = Roofline(1, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
     data = report_data(build, rows, roofs)
     page = report_page("a <b> & c", build, rows)
     assert sum(k["calls"] for k in data["kernels"]) == len(build.steps)

@@ -27,7 +27,7 @@ def test_rows_say_what_a_step_does_and_where_it_comes_from() -> None:
 def test_why_neighbours_are_kernels_of_their_own() -> None:
     build = lower(KERNELS["mlp"](8, 8, 8), make_options(target="aarch64"))
     rows = step_rows(build)
-    reasons = [why for row in rows for why in row.get("apart", ())]
+    reasons = [why for row in rows for why in row.get("unfused_reason", ())]
     assert any("anchor" in why or "elsewhere" in why for why in reasons)
     assert not any(why.endswith("is view") for why in reasons)
 

@@ -13,9 +13,9 @@ from tilewright.passes.memory.plan_memory import (
     ALIGNMENT,
     CROWDED,
     LiveRange,
-    place_in_order,
     plan_memory,
 )
+from tilewright.runtime.arena_layout import first_fit
 
 N, M = Var("N"), Var("M")
 
@@ -67,7 +67,7 @@ def test_symbolic_sizes_at_every_value(seed: int) -> None:
     for n, m in ((0, 0), (1, 1), (3, 1000), (500, 2), (128, 128)):
         values = {"N": n, "M": m}
         given = [evaluate(size, values) for size in placement.sizes]
-        found = place_in_order(given, placement.conflicts)
+        found = first_fit(given, placement.conflicts)
         places = {name: found[by_offset[v.name]] for name, v in plan.offsets.items()}
         sizes = {b.name: evaluate(b.size, values) for b in lives}
         peak = max((p + s for p, s in zip(found, given, strict=True)), default=0)
@@ -119,7 +119,7 @@ def test_too_many_at_once_to_list_all_pairs(sizes: list[Expr]) -> None:
     if plan.placement is not None:
         assert plan.placement.conflicts is None
         given = [evaluate(size, values) for size in plan.placement.sizes]
-        places = place_in_order(given, None)
+        places = first_fit(given, None)
         found = [const(places[plan.placement.offsets.index(offset)]) for offset in found]
     total = [evaluate(_aligned(b.size), values) for b in lives[: count + 1]]
     offsets = dict(zip(plan.offsets, map(as_int, found), strict=True))

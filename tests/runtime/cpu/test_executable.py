@@ -19,7 +19,7 @@ from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 ROOT = Path(__file__).parents[3]
 
@@ -179,19 +179,19 @@ def test_several_threads_may_call(model: Executable) -> None:
 def test_more_callers_than_processors(model: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.runtime.cpu.executable._processors", lambda: 1)
     test_several_threads_may_call(model)
-    assert len(model._frames) == 1
+    assert len(model._contexts) == 1
     assert model._waiting == 0
 
 
 def test_closing_waits_for_calls(model: Executable) -> None:
     check(model, 5)
-    frame = model._free.pop()  # as by a call that runs
+    context = model._free.pop()  # as by a call that runs
     closer = threading.Thread(target=model.close)
     closer.start()
     closer.join(0.05)
     assert closer.is_alive()
-    model._free.append(frame)
-    del frame
+    model._free.append(context)
+    del context
     closer.join(10)
     assert not closer.is_alive()
 
@@ -231,7 +231,7 @@ def test_kernel_times(model: Executable) -> None:
 
 
 def test_profile(model: Executable) -> None:
-    roofs = Roofs(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
+    roofs = Roofline(2, {"f32": 1e9}, (Level("memory", float("inf"), 1e9),))
     profile = model.profile(*arguments(4), runs=5, roofs=roofs)
     assert [(row.name, row.calls, row.ns) for row in profile.rows] == [
         ("add", 1, (1000,) * 5),
@@ -274,7 +274,7 @@ def check(n):
     assert all((a == b).all() for a, b in zip(model(x, z), expected(x, z)))
 
 check(100)
-held, frame = model._change, model._free.pop()
+held, context = model._change, model._free.pop()
 held.acquire()  # as by other threads, in the middle of a call and of closing
 child = os.fork()
 if child == 0:

@@ -47,12 +47,12 @@ def test_collection_ends_the_threads() -> None:
     dims = (ctypes.c_int64 * 1)(9)
     holders = (ctypes.c_void_p * 2)(x.ctypes.data, z.ctypes.data)
     first = ctypes.addressof(holders)
-    frame = (ctypes.c_int64 * 12)(
+    context = (ctypes.c_int64 * 12)(
         *(2, 0, ctypes.addressof(dims), arena.ctypes.data, weights.ctypes.data, 0, 0, 0),
         *(first, first + 8, y.ctypes.data, s.ctypes.data),
     )
     call = module.functions["tw_call"]
-    assert call(ctypes.addressof(frame)) == 0
+    assert call(ctypes.addressof(context)) == 0
     np.testing.assert_array_equal(s[:9], z)
     assert tasks() == before + 2
     del module, call

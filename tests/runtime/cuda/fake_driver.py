@@ -121,13 +121,13 @@ class FakeDriver:
         self.names.append(name)
         return len(self.names) - 1
 
-    def allow_shared(self, function: int, size: int, name: str) -> None:
+    def set_max_dynamic_shared(self, function: int, size: int, name: str) -> None:
         assert size > 0
 
-    def prefer_shared(self, function: int, name: str) -> None:
+    def set_shared_carveout(self, function: int, name: str) -> None:
         """All memory is the same."""
 
-    def keep_together(self, function: int) -> None:
+    def set_cooperative(self, function: int) -> None:
         """Text is run block by block: what waits for others is interpreted, step by step."""
         self.together.add(self.names[function])
 
@@ -196,7 +196,7 @@ class FakeDriver:
     def synchronize_all(self) -> None:
         self.waited += 1
 
-    def follow(self, stream: int, other: int) -> None:
+    def wait_stream(self, stream: int, other: int) -> None:
         self.followed.append((stream, other))
 
     def _run(self, name: str, grid: int, threads: int, words: list[int]) -> None:

@@ -4,16 +4,22 @@ from typing import Any
 
 import pytest
 
-from tilewright.runtime.cuda.cuda_graph import MOST_ROWS, Graph, Notes, ranges_of, stand_ins
+from tilewright.runtime.cuda.cuda_graph import (
+    MAX_ROWS,
+    Graph,
+    LaunchRecorder,
+    placeholders,
+    ranges_of,
+)
 from tilewright.runtime.cuda.kernel_args import Arguments
-from tilewright.runtime.cuda.plan_executor import Run, Spaces
+from tilewright.runtime.cuda.plan_executor import BufferBases, PlanExecutor
 
 ONCE = {"threads": 8, "shared": 0, "maps": [], "loop": "", "steps": 1}
 # Two launches, of which the second only reads what the first has written.
 KERNELS = {
     "k": {
         "sizes": ["n"],
-        "spans": [[["mul", "n", 4], []], [["mul", "n", 4], []]],
+        "byte_ranges": [[["mul", "n", 4], []], [["mul", "n", 4], []]],
         "launches": [{"name": "k", "grid": "n", **ONCE, "reads": [0], "writes": [1]}],
     }
 }
@@ -21,7 +27,7 @@ FUNCTIONS = {"k": 5}
 
 
 class _Driver:
-    """Notes nodes and their changes."""
+    """LaunchRecorder nodes and their changes."""
 
     def __init__(self, fails: bool = False) -> None:
         self.nodes: list[tuple[list[int], list[int]]] = []
@@ -57,10 +63,10 @@ def _words(arguments: Arguments) -> list[int]:
     return list(arguments.words)
 
 
-def _noted(*buffers: tuple[Any, Any]) -> Notes:
-    notes = Notes(KERNELS)
-    x, y = stand_ins(2)
-    run = Run(notes, KERNELS, FUNCTIONS, Spaces([x], [y], 1000, 5000), {}, 0)
+def _noted(*buffers: tuple[Any, Any]) -> LaunchRecorder:
+    notes = LaunchRecorder(KERNELS)
+    x, y = placeholders(2)
+    run = PlanExecutor(notes, KERNELS, FUNCTIONS, BufferBases([x], [y], 1000, 5000), {}, 0)
     calls = [
         {"do": "call", "step": 0, "kernel": "k", "buffers": list(pair), "sizes": [4]}
         for pair in buffers
@@ -113,5 +119,5 @@ def test_rows_with_gaps_are_told_apart() -> None:
     span = ["w", [[2, 10], ["n", 100]]]
     found = ranges_of(1000, span, {"w": 4, "n": 3})
     assert found == [(s, s + 4) for s in (1000, 1100, 1200, 1010, 1110, 1210)]
-    assert ranges_of(0, [8, [[MOST_ROWS + 1, 10]]], {}) == [(0, 10 * MOST_ROWS + 8)]
-    assert ranges_of(0, [8, [[0, 10], [MOST_ROWS + 1, 10]]], {}) == []
+    assert ranges_of(0, [8, [[MAX_ROWS + 1, 10]]], {}) == [(0, 10 * MAX_ROWS + 8)]
+    assert ranges_of(0, [8, [[0, 10], [MAX_ROWS + 1, 10]]], {}) == []

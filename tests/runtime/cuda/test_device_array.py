@@ -41,7 +41,7 @@ class _Device:
     def synchronize(self, stream: int) -> None:
         self.used.append(stream)
 
-    def follow(self, stream: int, other: int) -> None:
+    def wait_stream(self, stream: int, other: int) -> None:
         self.followed.append((stream, other))
 
 

@@ -86,7 +86,7 @@ def test_blocks_that_wait_for_each_other_are_launched_together(
     device, _ = gpu
     called: list[str] = []
     monkeypatch.setattr(device, "_call", lambda name, *_, doing: called.append(name))
-    device.keep_together(7)
+    device.set_cooperative(7)
     for function in (7, 8):
         device.launch(function, (4, 32, 0), Arguments([0]), 0, "steps")
         device.add_node(1, [], function, (4, 32, 0), Arguments([0]), "steps")

@@ -6,10 +6,10 @@ from tilewright.runtime.cuda import driver_structs
 
 
 def test_sizes_are_those_of_the_driver() -> None:
-    sizes = {"Node": 56, "Attribute": 72, "Launch": 56, "Edge": 8}
+    sizes = {"KernelNodeParams": 56, "LaunchAttribute": 72, "LaunchConfig": 56, "Edge": 8}
     assert {name: ctypes.sizeof(getattr(driver_structs, name)) for name in sizes} == sizes
-    assert driver_structs.Launch.stream.offset == 32
-    assert driver_structs.Attribute.value.offset == 8
+    assert driver_structs.LaunchConfig.stream.offset == 32
+    assert driver_structs.LaunchAttribute.value.offset == 8
 
 
 def test_a_launch_says_whether_it_may_begin_early() -> None:

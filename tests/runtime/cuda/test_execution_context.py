@@ -22,8 +22,8 @@ def test_memory_is_given_back() -> None:
     driver = FakeDriver(lower(model, make_options(target="cuda")))
     compiled = CudaExecutable(compile_container(model, make_options(target="cuda")), driver)
     compiled(np.zeros((2, 16), np.float32))
-    (frame,) = compiled._frames.values()
-    assert frame.arena % ALIGNMENT == 0
+    (context,) = compiled._contexts.values()
+    assert context.arena % ALIGNMENT == 0
     before = len(driver.live)
-    frame.close()
+    context.close()
     assert len(driver.live) == before - 3

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.runtime.cuda.launch_hazards import Access, Range, fewest, waits
+from tilewright.runtime.cuda.launch_hazards import Access, Range, dependences, transitive_reduction
 
 _RANGE = st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda r: (r[0], r[0] + r[1]))
 _RANGES = st.lists(_RANGE, max_size=3).map(tuple)
@@ -34,7 +34,7 @@ def test_every_graph_of_five() -> None:
         for (a, b), there in zip(pairs, chosen, strict=True):
             if there:
                 earlier[b].add(a)
-        kept = fewest(earlier)
+        kept = transitive_reduction(earlier)
         whole = _closure(earlier)
         assert _closure(kept) == whole
         # none can be left out: no other way leads there
@@ -45,12 +45,12 @@ def test_every_graph_of_five() -> None:
 
 @given(st.lists(st.builds(Access, _RANGES, _RANGES), max_size=12))
 def test_what_conflicts_waits_and_nothing_else(accesses: list[Access]) -> None:
-    found = waits(accesses)
+    found = dependences(accesses)
     pairs = [
         {i for i in range(n) if _conflict(accesses[i], access)} for n, access in enumerate(accesses)
     ]
     assert _closure(found) == _closure(pairs)
-    assert found == fewest(pairs)
+    assert found == transitive_reduction(pairs)
 
 
 def test_branches_run_side_by_side() -> None:
@@ -60,10 +60,10 @@ def test_branches_run_side_by_side() -> None:
         Access((x,), (b,)),
         Access((a, b), (y,)),
     ]
-    assert waits(branches) == [[], [], [0, 1]]
+    assert dependences(branches) == [[], [], [0, 1]]
 
 
 def test_memory_used_again_is_waited_for() -> None:
     x, a, b = ((n * 8, n * 8 + 8) for n in range(3))
     again = [Access((x,), (a,)), Access((a,), (b,)), Access((x,), (a,))]
-    assert waits(again) == [[], [0], [1]]
+    assert dependences(again) == [[], [0], [1]]

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from tilewright.runtime.cuda.kernel_args import Arguments
-from tilewright.runtime.cuda.plan_executor import Run, Spaces, conditions, is_fixed
+from tilewright.runtime.cuda.plan_executor import (
+    BufferBases,
+    PlanExecutor,
+    conditions,
+    is_capturable,
+)
 
 ONCE = {"threads": 8, "shared": 0, "maps": [], "loop": "", "steps": 1}
 OFTEN = {"threads": 8, "shared": 0, "maps": [], "loop": "t", "steps": ["sub", "n", 1]}
@@ -15,7 +20,7 @@ ZERO = ["arena", 0, 0]
 
 
 class _Device:
-    """Notes launches; downloads give what `memory` has, in order."""
+    """LaunchRecorder launches; downloads give what `memory` has, in order."""
 
     def __init__(self, memory: tuple[int, ...] = ()) -> None:
         self.memory = list(memory)
@@ -46,9 +51,9 @@ class _Device:
 
 def _run(
     actions: list[dict[str, Any]], device: _Device, waits: bool = False, **sizes: int
-) -> tuple[int, Run]:
-    spaces = Spaces([100], [200], 1000, 5000)
-    run = Run(device, {"k": KERNEL}, {"k": 1}, spaces, dict(sizes), 0, waits=waits)
+) -> tuple[int, PlanExecutor]:
+    spaces = BufferBases([100], [200], 1000, 5000)
+    run = PlanExecutor(device, {"k": KERNEL}, {"k": 1}, spaces, dict(sizes), 0, waits=waits)
     return run.do(actions), run
 
 
@@ -67,8 +72,8 @@ def test_steps_of_a_loop_are_launched_in_turn() -> None:
     device = _Device()
     often = [{"name": name, "grid": grid, **OFTEN} for name, grid in (("a", 1), ("b", 2))]
     kernel = {"sizes": ["n"], "launches": [*often, {"name": "c", "grid": 3, **ONCE}]}
-    spaces = Spaces([100], [200], 1000, 5000)
-    run = Run(device, {"k": kernel}, {"a": 1, "b": 2, "c": 3}, spaces, {}, 0)
+    spaces = BufferBases([100], [200], 1000, 5000)
+    run = PlanExecutor(device, {"k": kernel}, {"a": 1, "b": 2, "c": 3}, spaces, {}, 0)
     run.do([_call(size=3)])
     assert device.launches == [
         (1, [3, 0]), (2, [3, 0]), (1, [3, 1]), (2, [3, 1]), (3, [3, 0])
@@ -91,14 +96,14 @@ def test_kernels_are_waited_for_by_name() -> None:
 
 def test_checks_end_a_run() -> None:
     device = _Device()
-    check = {"do": "require", "condition": ["lt", "N", 5], "status": 7}
+    check = {"do": "check_sizes", "condition": ["lt", "N", 5], "status": 7}
     assert _run([check, _call()], device, N=9)[0] == 7
     assert device.launches == []
 
 
 @pytest.mark.parametrize(("value", "status"), [(3, 0), (9, 2), (2**64 - 1, 2)])
 def test_sizes_are_learnt(value: int, status: int) -> None:
-    learn = {"do": "learn", "name": "S", "place": ZERO, "limit": 8, "status": 2}
+    learn = {"do": "read_size", "name": "S", "place": ZERO, "limit": 8, "status": 2}
     found, run = _run([learn], _Device((value,)))
     assert found == status
     assert status or run.sizes["S"] == 3
@@ -108,26 +113,31 @@ def test_sizes_are_learnt(value: int, status: int) -> None:
 def test_choices(holds: bool) -> None:
     device = _Device((holds,))
     choose = {
-        "do": "choose",
+        "do": "conditional",
         "condition": None,
         "place": ZERO,
         "then": [_call(size=2)],
         "other": [_call(size=6)],
-        "late": [["S", 1, 3]],
+        "data_dependent_sizes": [["S", 1, 3]],
     }
     _, run = _run([choose], device)
     assert device.launches == [(1, [2, 0]) if holds else (3, [6, 0])]
     assert run.sizes["S"] == (1 if holds else 3)
-    assert not is_fixed([choose])
-    assert is_fixed([{**choose, "place": None, "condition": 1}])
+    assert not is_capturable([choose])
+    assert is_capturable([{**choose, "place": None, "condition": 1}])
 
 
 def test_conditions_on_some_names_are_found_wherever_they_are() -> None:
     def choose(condition: Any, *inner: Any) -> dict[str, Any]:
-        return {"do": "choose", "condition": condition, "then": list(inner), "other": [_call()]}
+        return {
+            "do": "conditional",
+            "condition": condition,
+            "then": list(inner),
+            "other": [_call()],
+        }
 
     one, two = ["eq", "a", 3], ["not", ["lt", "b", "N"]]
-    loop = {"do": "repeat", "actions": [choose(two)]}
+    loop = {"do": "counted_loop", "actions": [choose(two)]}
     actions = [_call(), choose(["lt", "N", 4], choose(one)), choose(None), choose("a"), loop]
     assert conditions(actions, {"a", "b"}) == [one, "a", two]
 
@@ -136,9 +146,9 @@ def _repeat(count: int, **more: Any) -> dict[str, Any]:
     carried = {"read": 0, "written": 1, "size": 4}
     carried |= {"initial": ["input", 0, 0], "result": ["output", 0, 0], "spare": ZERO}
     step = _call(["carried", 0, 0], ["carried", 1, 0])
-    rest = {"begin": None, "going": None, "late": "T", **more}
+    rest = {"begin": None, "going": None, "data_dependent_sizes": "T", **more}
     return {
-        "do": "repeat",
+        "do": "counted_loop",
         "counter": "t",
         "count": count,
         "actions": [step],
@@ -171,4 +181,4 @@ def test_a_condition_ends_a_loop() -> None:
     _, run = _run([action], device)
     assert run.sizes["T"] == 2
     assert device.copies == [(200, 1000, 4)]
-    assert not is_fixed([action])
+    assert not is_capturable([action])

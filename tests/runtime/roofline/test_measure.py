@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.roofline import measure as module
-from tilewright.runtime.roofline.measure import measure_roofs
+from tilewright.runtime.roofline.measure import measure_roofline
 
 
 def test_a_machine_has_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -11,7 +11,7 @@ def test_a_machine_has_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMORY_BYTES", 1 << 20)
     monkeypatch.setattr(module, "READ_BYTES", 1 << 20)
     monkeypatch.setattr(module, "cache_sizes", lambda: {1: 1 << 14, 2: 1 << 16, 3: 1 << 18})
-    roofs = measure_roofs(2)
+    roofs = measure_roofline(2)
     assert roofs.threads == 2
     assert roofs.flops_per_second["f32"] > 1e8
     assert [level.name for level in roofs.levels] == ["L1", "L2", "L3", "memory"]

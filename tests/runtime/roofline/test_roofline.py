@@ -6,10 +6,10 @@ import pytest
 
 from tilewright.core.config import override
 from tilewright.runtime.roofline import measure as measure_module
-from tilewright.runtime.roofline.roofline import Bound, Level, Roofs, Work, machine_roofs
+from tilewright.runtime.roofline.roofline import Bound, Level, Roofline, Work, machine_roofline
 
 LEVELS = (Level("L1", 1e4, 1e11), Level("L2", 1e6, 5e10), Level("memory", float("inf"), 1e10))
-ROOFS = Roofs(2, {"f32": 1e11, "i8": 4e11}, LEVELS, 30.0)
+ROOFS = Roofline(2, {"f32": 1e11, "i8": 4e11}, LEVELS, 30.0)
 
 
 def test_the_longer_of_arithmetic_and_memory_bounds() -> None:
@@ -32,7 +32,9 @@ def test_levels() -> None:
 
 
 def test_the_better_of_two_measurements() -> None:
-    other = Roofs(2, {"f32": 2e11, "i8": 1e11}, (LEVELS[0], Level("L2", 1e6, 9e10), LEVELS[2]), 20)
+    other = Roofline(
+        2, {"f32": 2e11, "i8": 1e11}, (LEVELS[0], Level("L2", 1e6, 9e10), LEVELS[2]), 20
+    )
     best = ROOFS.better(other)
     assert best.flops_per_second == {"f32": 2e11, "i8": 4e11}
     assert best.levels[1].bytes_per_second == 9e10
@@ -43,19 +45,19 @@ def test_the_better_of_two_measurements() -> None:
 def test_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
-    def measure(threads: int) -> Roofs:
+    def measure(threads: int) -> Roofline:
         measured.append(threads)
         return ROOFS
 
-    monkeypatch.setattr(measure_module, "measure_roofs", measure)
+    monkeypatch.setattr(measure_module, "measure_roofline", measure)
     shown: list[str] = []
     with override(cache=True, cache_dir=tmp_path):
-        assert machine_roofs(2, show=shown.append) == ROOFS
-        assert machine_roofs(2, show=shown.append) == ROOFS
+        assert machine_roofline(2, show=shown.append) == ROOFS
+        assert machine_roofline(2, show=shown.append) == ROOFS
         assert measured == [2]
-        machine_roofs(2, again=True)
-        machine_roofs(1)
+        machine_roofline(2, again=True)
+        machine_roofline(1)
     assert measured == [2, 2, 1]
     assert len(shown) == 1
     with override(cache=False):
-        assert machine_roofs(2) == ROOFS
+        assert machine_roofline(2) == ROOFS

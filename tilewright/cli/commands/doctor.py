@@ -80,11 +80,11 @@ def _machine() -> Iterator[Finding]:
 
 def _roofs() -> Iterator[Finding]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
-    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.host import host
 
     for threads in dict.fromkeys((1, host().cores)):
-        found = machine_roofs(threads, again=True)
+        found = machine_roofline(threads, again=True)
         for element, rate in found.flops_per_second.items():
             what = "multiply-adds" if element == "f32" else "dot products"
             detail = f"{rate / 1e9:.1f} G operations/s in {what}"

@@ -25,7 +25,7 @@ from tilewright.cli.output import print_json, progress
 
 if TYPE_CHECKING:
     from tilewright.driver.options import CompileOptions
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
 # What is counted of a model in segments, for one that is compiled whole.
 WHOLE = "1 segment, 0 operators on the host"
@@ -105,12 +105,12 @@ def _explain_whole(model: Path, options: CompileOptions, html: Path | None, as_j
         click.echo(f"{WHOLE}\n\n{explain_build(build, rows, roofs)}")
 
 
-def _roofs(threads: int | None) -> Roofs:
+def _roofs(threads: int | None) -> Roofline:
     """Those of this machine, for the least time that a kernel can take."""
-    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.host import host
 
-    return machine_roofs(threads or host().cores, show=lambda what: click.echo(what, err=True))
+    return machine_roofline(threads or host().cores, show=lambda what: click.echo(what, err=True))
 
 
 def _explain_stages(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tilewright.driver.segmented.profile import SegmentProfile
     from tilewright.runtime.model import CompiledModel
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
 
 @click.command("profile")
@@ -86,11 +86,11 @@ def profile_command(
         click.echo(text)
 
 
-def _roofs(model: CompiledModel, precision: str) -> Roofs:
+def _roofs(model: CompiledModel, precision: str) -> Roofline:
     """What the machine can do at best that the model runs on."""
     from tilewright.driver.precision import machine_for
     from tilewright.driver.report.gpu_roofline import gpu_roofs
-    from tilewright.runtime.roofline.roofline import machine_roofs
+    from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.gpu import GpuTarget
     from tilewright.target.registry import CUDA, resolve_gpu
 
@@ -99,7 +99,7 @@ def _roofs(model: CompiledModel, precision: str) -> Roofs:
         machine = machine_for(resolve_gpu(f"{CUDA} -arch={about['cpu']}"), precision)
         assert isinstance(machine, GpuTarget)
         return gpu_roofs(machine)
-    return machine_roofs(model.threads, show=lambda what: click.echo(what, err=True))
+    return machine_roofline(model.threads, show=lambda what: click.echo(what, err=True))
 
 
 def descriptions(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,6 +1,6 @@
-"""What a run on a GPU does, as data for the manifest: kernels with their launches, and the actions.
+"""The execution plan of a GPU as data for the manifest: kernels with their launches, and actions.
 
-Sizes are formulas, written as `runtime/size_tree.py` reads them.
+Sizes are expressions as `runtime/size_expr.py` evaluates them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Buffer
 from tilewright.ir.types import Shape
 from tilewright.passes.memory.plan_memory import RuntimePlacement
-from tilewright.runtime.size_tree import OPERATIONS, Formula
+from tilewright.runtime.size_expr import OPERATIONS, SizeExpr
 from tilewright.target.gpu import GpuTarget
 
 Data = dict[str, Any]
 
-# A multiprocessor divides its memory between cache and shared anew for a launch that wants another
-# part, once all that ran before is over. In a model with launches that take most of it as shared,
-# those that have no more blocks than this for each multiprocessor do without the cache instead.
+# An SM changes its split of L1 cache and shared memory (the carveout) only when idle. Where the
+# largest launches of a model need most of it as shared memory, launches of at most this many blocks
+# for each SM keep that carveout and do without the cache.
 CARVEOUT_BLOCKS_PER_SM = 8
 
 
@@ -63,37 +63,37 @@ def device_program(
     few = CARVEOUT_BLOCKS_PER_SM * target.sm_count if 2 * largest > target.shared_per_sm else 0
     return {
         "symbols": list(code.symbols),
-        "late": list(code.late),
-        "asked": [list(pair) for pair in code.asked],
+        "data_dependent_sizes": list(code.data_dependent_sizes),
+        "host_inputs": [list(pair) for pair in code.host_inputs],
         "kernels": {kernel.name: _kernel(kernel, target, few) for kernel in kernels},
         "actions": _actions(code.actions, count()),
-        "output_shapes": [[formula(d) for d in shape] for shape in code.output_shapes],
+        "output_shapes": [[size_expr(d) for d in shape] for shape in code.output_shapes],
         "arena": code.arena_size if code.placement is None else _placement(code.placement),
     }
 
 
-def formula(e: Expr) -> Formula:
-    """An expression over sizes."""
+def size_expr(e: Expr) -> SizeExpr:
+    """An expression over sizes, as the manifest has it."""
     match e:
         case Const(value):
             return int(value)
         case Var(name):
             return name
         case Cast(_, a) if a.dtype.is_integer or a.dtype == BOOL:
-            return formula(a)
+            return size_expr(a)
         case Binary(op, a, b) if op in OPERATIONS:
-            return [op, formula(a), formula(b)]
+            return [op, size_expr(a), size_expr(b)]
         case Unary(op, a) if op in OPERATIONS:
-            return [op, formula(a)]
+            return [op, size_expr(a)]
         case Select(cond, a, b):
-            return ["select", formula(cond), formula(a), formula(b)]
+            return ["select", size_expr(cond), size_expr(a), size_expr(b)]
     raise CodegenError("gpu.formula", f"the host cannot compute the size {e}")
 
 
 def _placement(placement: RuntimePlacement) -> Data:
     conflicts = placement.conflicts
     return {
-        "sizes": [formula(s) for s in placement.sizes],
+        "sizes": [size_expr(s) for s in placement.sizes],
         "names": [v.name for v in placement.offsets],
         "conflicts": None if conflicts is None else [list(c) for c in conflicts],
     }
@@ -104,7 +104,7 @@ def _kernel(kernel: LaunchedKernel, target: GpuTarget, few: int) -> Data:
     names = [p.name for p in kernel.params]
     return {
         "sizes": list(kernel.sizes),
-        "spans": [_span(p, kernel.boxes.get(p.name)) for p in kernel.params],
+        "byte_ranges": [_span(p, kernel.boxes.get(p.name)) for p in kernel.params],
         "launches": [_launch(x, names, target, few) for x in kernel.launches],
     }
 
@@ -113,29 +113,29 @@ def _span(param: Buffer, box: tuple[Shape, Shape] | None) -> list[Any]:
     """The bytes of a buffer that lie one behind the other, and how often, how far apart."""
     shape, room = box or (param.shape, param.shape)
     step: Expr = const(param.dtype.bytes)
-    run, rows, whole = step, list[list[Formula]](), True
+    run, rows, whole = step, list[list[SizeExpr]](), True
     for size, wide in zip(reversed(shape), reversed(room), strict=True):
         if whole:
             run = run * size
         else:
-            rows.append([formula(simplify(size)), formula(simplify(step))])
+            rows.append([size_expr(simplify(size)), size_expr(simplify(step))])
         whole, step = whole and size == wide, step * wide
-    return [formula(simplify(run)), rows]
+    return [size_expr(simplify(run)), rows]
 
 
 def _launch(launch: Launch, names: Sequence[str], target: GpuTarget, few: int) -> Data:
     reads, writes = launch.touched
     return {
         "name": launch.name,
-        "grid": formula(launch.grid),
+        "grid": size_expr(launch.grid),
         "threads": launch.block_threads,
         "shared": launch.shared,
         "maps": [_map(m) for m in launch.maps],
-        "together": launch.cooperative_launch,
-        "early": target.has_pdl and launch.allows_pdl,
-        "keeps_shared": (as_int(launch.grid) or few + 1) <= few,
+        "cooperative": launch.cooperative_launch,
+        "pdl": target.has_pdl and launch.allows_pdl,
+        "shared_carveout": (as_int(launch.grid) or few + 1) <= few,
         "loop": launch.loop,
-        "steps": formula(launch.steps),
+        "steps": size_expr(launch.steps),
         "reads": [n for n, name in enumerate(names) if name in reads],
         "writes": [n for n, name in enumerate(names) if name in writes],
     }
@@ -145,8 +145,8 @@ def _map(m: TensorMap) -> Data:
     rows, columns = m.box
     return {
         "buffer": m.number,
-        "rows": formula(m.rows),
-        "columns": formula(m.row),
+        "rows": size_expr(m.rows),
+        "columns": size_expr(m.row),
         "box": [rows, columns],
     }
 
@@ -168,13 +168,13 @@ def _action(
     match action:
         case KernelCall(kernel, buffers, sizes):
             places = [_place(p) for p in buffers]
-            given = {"kernel": kernel, "buffers": places, "sizes": [formula(s) for s in sizes]}
+            given = {"kernel": kernel, "buffers": places, "sizes": [size_expr(s) for s in sizes]}
             return {"do": "call", "step": next(steps), **given}
         case CheckSizes(condition, status):
-            return {"do": "require", "condition": formula(condition), "status": status}
+            return {"do": "check_sizes", "condition": size_expr(condition), "status": status}
         case ReadSize(name, place, limit, status):
-            value = {"name": name, "limit": formula(limit), "status": status}
-            return {"do": "learn", "place": _place(place), **value}
+            value = {"name": name, "limit": size_expr(limit), "status": status}
+            return {"do": "read_size", "place": _place(place), **value}
         case Conditional():
             return _choose(action, steps)
         case CountedLoop():
@@ -184,25 +184,27 @@ def _action(
 def _choose(action: Conditional, steps: Iterator[int]) -> Data:
     decides = action.condition
     return {
-        "do": "choose",
-        "condition": formula(decides) if isinstance(decides, Expr) else None,
+        "do": "conditional",
+        "condition": size_expr(decides) if isinstance(decides, Expr) else None,
         "place": _place(decides) if isinstance(decides, BufferRef) else None,
         "then": _actions(action.then, steps),
         "other": _actions(action.other, steps),
-        "late": [[n, formula(one), formula(two)] for n, one, two in action.late],
+        "data_dependent_sizes": [
+            [n, size_expr(one), size_expr(two)] for n, one, two in action.late
+        ],
     }
 
 
 def _repeat(action: CountedLoop, steps: Iterator[int]) -> Data:
     return {
-        "do": "repeat",
+        "do": "counted_loop",
         "counter": action.counter,
-        "count": formula(action.count),
+        "count": size_expr(action.count),
         "actions": _actions(action.actions, steps),
         "carried": [_carried(c) for c in action.carried],
         "begin": None if action.begin is None else _place(action.begin),
         "going": None if action.going is None else _place(action.going),
-        "late": action.late,
+        "data_dependent_sizes": action.late,
     }
 
 
@@ -211,10 +213,10 @@ def _carried(c: LoopCarried) -> Data:
     return {
         "read": c.read,
         "written": c.written,
-        "size": formula(c.size),
+        "size": size_expr(c.size),
         **{word: _place(place) for word, place in places.items()},
     }
 
 
-def _place(place: BufferRef) -> list[Formula]:
-    return [place.space, formula(place.offset), formula(place.start)]
+def _place(place: BufferRef) -> list[SizeExpr]:
+    return [place.space, size_expr(place.offset), size_expr(place.start)]

@@ -1,6 +1,6 @@
 """`i64 tw_place(ptr sizes, ptr offsets)`: lays out the arena when sizes are known, at run time.
 
-It is `passes.memory.plan_memory.place_in_order` as native code. The conflicts are constant tables:
+It is `runtime.arena_layout.first_fit` as native code. The conflicts are constant tables:
 `firsts[i]` to `firsts[i + 1]` are the positions in `others` of the buffers that buffer i keeps off.
 Where each keeps off all others, it begins where the one before it ends.
 """

@@ -140,8 +140,9 @@ class ExecutionPlan:
     """Everything the entry points are made of.
 
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
-    calls mention its offsets; otherwise the arena has `arena_size` bytes. `late` are the sizes that
-    only a run gives; `asked` names the inputs, by their numbers, whose values conditions depend on.
+    calls mention its offsets; otherwise the arena has `arena_size` bytes. `data_dependent_sizes`
+    are those that only a run gives; `host_inputs` names the inputs, by their indices, whose values
+    conditions depend on.
     """
 
     symbols: tuple[str, ...]
@@ -149,8 +150,8 @@ class ExecutionPlan:
     output_shapes: tuple[Shape, ...]
     arena_size: int = 0
     placement: RuntimePlacement | None = None
-    late: tuple[str, ...] = ()
-    asked: tuple[tuple[str, int], ...] = ()
+    data_dependent_sizes: tuple[str, ...] = ()
+    host_inputs: tuple[tuple[str, int], ...] = ()
 
     @property
     def calls(self) -> tuple[KernelCall, ...]:
@@ -225,7 +226,9 @@ class _Main:
     def __init__(self, em: ExprEmitter, code: ExecutionPlan) -> None:
         self.em = em
         self.fn = em.fn
-        self.late = {name: len(code.symbols) + i for i, name in enumerate(code.late)}
+        self.late = {
+            name: len(code.symbols) + i for i, name in enumerate(code.data_dependent_sizes)
+        }
         self.clock = self.fn.entry_alloca("i64, align 8", "clock")
         self.number = 0
         self.carried: dict[int, str] = {}
@@ -381,7 +384,7 @@ def _emit_arena_size(module: ModuleBuilder, code: ExecutionPlan) -> None:
 
 def _emit_output_shapes(module: ModuleBuilder, code: ExecutionPlan) -> None:
     params = [("%dims", "ptr"), ("%shapes", "ptr")]
-    em = _start(module, "tw_output_shapes", params, (*code.symbols, *code.late))
+    em = _start(module, "tw_output_shapes", params, (*code.symbols, *code.data_dependent_sizes))
     dims = [d for shape in code.output_shapes for d in shape]
     for index, dim in enumerate(dims):
         slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")

@@ -52,7 +52,7 @@ def _late(build: ModelBuild) -> dict[str, Any]:
         return {}
     shapes = [build.graph.tensor_type(o).shape for o in build.graph.outputs]
     limits = [[_dimension(limit(d, build.program.limits)) for d in shape] for shape in shapes]
-    return {"late": list(late), "output_limits": limits}
+    return {"data_dependent_sizes": list(late), "output_limits": limits}
 
 
 def graph_ports(graph: Graph) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

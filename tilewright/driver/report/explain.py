@@ -14,10 +14,10 @@ from tilewright.passes.fuse import WhyNotFused
 from tilewright.passes.manager import PassLog
 from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
 from tilewright.runtime.profile import step_work
-from tilewright.runtime.roofline.roofline import Roofs
+from tilewright.runtime.roofline.roofline import Roofline
 
 
-def explain_build(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None = None) -> str:
+def explain_build(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None = None) -> str:
     """What passes changed, what was not fused and why, kernels with their schedules, the memory.
 
     `rows` are those of the steps. With the roofs of the machine it also says the least time that
@@ -46,7 +46,7 @@ def _refusals(refusals: Sequence[WhyNotFused]) -> str:
     return "\n".join([f"{len(refusals)} pairs not fused", *lines])
 
 
-def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None) -> str:
+def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None) -> str:
     by_kernel = rows_by_kernel(rows)
     kernels = build.distinct_kernels
     tuned = sum(kernel.rule == "tuned" for kernel in kernels.values())
@@ -87,12 +87,12 @@ def place_lines(places: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What a kernel computes, and why its neighbours are kernels of their own."""
     more = f", and {len(places) - 1} more places" if len(places) > 1 else ""
     yield f"computes {', '.join(places[0]['nodes'])}{more}"
-    apart = Counter(why for place in places for why in place.get("apart", ()))
+    apart = Counter(why for place in places for why in place.get("unfused_reason", ()))
     for why, count in apart.items():
-        yield f"apart: {why}{f' ({count} times)' if count > 1 else ''}"
+        yield f"unfused: {why}{f' ({count} times)' if count > 1 else ''}"
 
 
-def _work(row: Mapping[str, Any], roofs: Roofs | None, footprint: float) -> str:
+def _work(row: Mapping[str, Any], roofs: Roofline | None, footprint: float) -> str:
     text = f"flops {row['flops']}, bytes {row['bytes']}, of which weights {row['weights']}"
     work = step_work(row, {})
     if work is None or roofs is None:

@@ -8,14 +8,14 @@ only passes on what its neighbours have left there may come out above the roof.
 
 from __future__ import annotations
 
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 from tilewright.target.gpu import GpuTarget
 
 # How fast products of a type are, relative to those of 16 bits; of f32 where they may be rounded.
 _TO_HALF = {"f16": 1.0, "bf16": 1.0, "f32": 0.5, "i8": 2.0, "u8": 2.0}
 
 
-def gpu_roofs(target: GpuTarget) -> Roofs:
+def gpu_roofs(target: GpuTarget) -> Roofline:
     """The roofs of a GPU."""
     products = {
         shape.operands: target.mma_rate * _TO_HALF[shape.operands]
@@ -23,4 +23,4 @@ def gpu_roofs(target: GpuTarget) -> Roofs:
         if shape.operands in _TO_HALF
     }
     memory = Level("memory", float("inf"), float(target.memory_rate))
-    return Roofs(0, {"f32": float(target.f32_rate), **products}, (memory,))
+    return Roofline(0, {"f32": float(target.f32_rate), **products}, (memory,))

@@ -16,7 +16,7 @@ from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.loop.text import print_func
 from tilewright.runtime.profile import step_work
-from tilewright.runtime.roofline.roofline import Roofs
+from tilewright.runtime.roofline.roofline import Roofline
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
@@ -30,7 +30,7 @@ svg { width: 100%; height: 20em; background: #8881; } rect { stroke: #fff; }
 
 
 def report_data(
-    build: ModelBuild, rows: Sequence[StepRow], roofs: Roofs | None = None
+    build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None = None
 ) -> dict[str, Any]:
     """Passes, kernels, the memory plan; with roofs, the least time of each kernel.
 
@@ -59,7 +59,7 @@ def report_data(
 
 
 def _kernel_data(
-    kernel: Kernel, places: Sequence[dict[str, Any]], roofs: Roofs | None, footprint: float
+    kernel: Kernel, places: Sequence[dict[str, Any]], roofs: Roofline | None, footprint: float
 ) -> dict[str, Any]:
     first = places[0]
     work = step_work(first, {})
@@ -71,7 +71,9 @@ def _kernel_data(
         **{key: first[key] for key in ("flops", "bytes", "weights")},
         "least_ms": None if bound is None else bound.seconds * 1e3,
         "bound": None if bound is None else bound.by,
-        "places": [{key: row.get(key, []) for key in ("nodes", "apart")} for row in places],
+        "places": [
+            {key: row.get(key, []) for key in ("nodes", "unfused_reason")} for row in places
+        ],
         "trace": kernel.trace.splitlines(),
         "loops": print_func(kernel.scheduled.func),
     }
@@ -81,7 +83,7 @@ def report_page(
     title: str,
     build: ModelBuild,
     rows: Sequence[StepRow],
-    roofs: Roofs | None = None,
+    roofs: Roofline | None = None,
 ) -> str:
     """The page."""
     data = report_data(build, rows, roofs)

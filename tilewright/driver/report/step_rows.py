@@ -53,7 +53,7 @@ def _row(program: StepSequence, step: BuiltStep, reasons: Mapping[str, list[str]
     }
     apart = dict.fromkeys(why for value in step.node.outputs for why in reasons.get(value, ()))
     if apart:
-        row["apart"] = list(apart)
+        row["unfused_reason"] = list(apart)
     narrow = [p.dtype.name for p in kernel.scheduled.func.params if p.dtype.name in _NARROW]
     return {**row, "element": narrow[0]} if narrow else row
 

@@ -12,8 +12,8 @@ from tilewright.driver.options import CompileOptions
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.runtime.container import Container
+from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.open import open_model
 
 
 @dataclass

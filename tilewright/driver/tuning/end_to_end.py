@@ -24,7 +24,7 @@ from tilewright.ir.types import TensorType
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.profile import KernelTime
-from tilewright.runtime.roofline.roofline import machine_roofs
+from tilewright.runtime.roofline.roofline import machine_roofline
 from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
@@ -84,7 +84,7 @@ class WholeModel:
         inputs = [np.load(path) for path in job.inputs]
         with Executable(read_container(self._plain)) as loaded:
             loaded.set_threads(self.model.threads)
-            profile = loaded.profile(*inputs, runs=RUNS, roofs=machine_roofs(loaded.threads))
+            profile = loaded.profile(*inputs, runs=RUNS, roofs=machine_roofline(loaded.threads))
         return {row.name: row for row in profile.by_kernel()}
 
     def compare(self, records: Path, measurer: Measures) -> Latency:

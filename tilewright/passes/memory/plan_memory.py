@@ -23,6 +23,7 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
+from tilewright.runtime.arena_layout import first_fit
 
 ALIGNMENT = 64
 # What symbolic sizes are taken to be when the order is chosen; any value gives a correct plan.
@@ -105,32 +106,12 @@ def _plan(buffers: Sequence[LiveRange]) -> MemoryPlan:
     taken = {slot: b.size for slot, b in zip(slots, ordered, strict=True)}
     placement = RuntimePlacement(tuple(taken[i] for i in range(len(taken))), conflicts)
     values = [evaluate(size, typical) for size in placement.sizes]
-    places = place_in_order(values, conflicts)
+    places = first_fit(values, conflicts)
     peak = max((p + size for p, size in zip(places, values, strict=True)), default=0)
     bound = _lower_bound(aligned, sizes)
     offsets = placement.offsets if symbols else tuple(map(const, places))
     found = {b.name: offsets[slot] for slot, b in zip(slots, ordered, strict=True)}
     return MemoryPlan(found, peak, bound, placement if symbols else None)
-
-
-def place_in_order(sizes: Sequence[int], conflicts: Conflicts) -> list[int]:
-    """Each buffer at the lowest offset that keeps off the earlier ones it conflicts with.
-
-    A buffer that overlaps another cannot start before that one's end, so it is moved there, until
-    it overlaps none. The native code does exactly this with the sizes of a run.
-    """
-    if conflicts is None:
-        return list(accumulate(sizes, initial=0))[:-1]
-    places: list[int] = []
-    for size, others in zip(sizes, conflicts, strict=True):
-        offset, moved = 0, True
-        while moved:
-            moved = False
-            for j in others:
-                if offset < places[j] + sizes[j] and places[j] < offset + size:
-                    offset, moved = places[j] + sizes[j], True
-        places.append(offset)
-    return places
 
 
 def _align(size: Expr) -> Expr:

@@ -20,22 +20,22 @@ import numpy as np
 from tilewright.core.config import config
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.container import Container
-from tilewright.runtime.cpu.execution_context import Frame
+from tilewright.runtime.cpu.execution_context import ExecutionContext
 from tilewright.runtime.cpu.host_features import check_target
 from tilewright.runtime.cpu.native_module import NativeModule
 from tilewright.runtime.host_memory import address
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.shape_plan import Plan, Planner
+from tilewright.runtime.shape_plan import ShapePlan, ShapePlanner
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
 
 class Executable(CompiledModel):
     """A model that runs: NumPy or DLPack arrays in, NumPy arrays out. Safe to call from threads.
 
-    Each of the calls that run at once has a frame; there are at most as many as processors.
+    Each of the calls that run at once has a context; there are at most as many as processors.
     """
 
     def __init__(self, container: Container, *, threads: int | None = None) -> None:
@@ -43,32 +43,34 @@ class Executable(CompiledModel):
         check_target(manifest["target"])
         super().__init__(container)
         self._weights = address(container.weights)
-        self._free: list[Frame] = []
+        self._free: list[ExecutionContext] = []
         self._waiting = 0
         # weak, so that one lost to an interrupt in the middle of a call is not waited for
-        self._frames: weakref.WeakSet[Frame] = weakref.WeakSet()
+        self._contexts: weakref.WeakSet[ExecutionContext] = weakref.WeakSet()
         self._change = threading.Condition()
         self._closed = False
         self._native = NativeModule(container.objects)
         self._functions = self._native.functions
-        self._late = len(manifest.get("late", ()))
+        self._data_dependent = len(manifest.get("data_dependent_sizes", ()))
         limits = manifest.get("output_limits", ())
-        self._planner = Planner(self._binder, self.outputs, self._functions, limits, self._late)
+        self._planner = ShapePlanner(
+            self._binder, self.outputs, self._functions, limits, self._data_dependent
+        )
         self._functions["tw_set_spin"](config().spin_us)
         default = config().threads or manifest.get("threads", 0)
         self.set_threads(default if threads is None else threads)
         _ALIVE.add(self)
 
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model once to warm up, then `runs` times with clocks and as often without.
 
-        With the `roofs` of this machine (see `machine_roofs`; where they were measured once, they
-        need not be given) it also says how near each kernel comes to what is possible.
+        With the `roofs` of this machine (see `machine_roofline`; those measured before need not
+        be given) it also says how near each kernel comes to what is possible.
         """
         from tilewright.runtime.profile import Measured, make_profile
-        from tilewright.runtime.roofline.roofline import known_roofs
+        from tilewright.runtime.roofline.roofline import known_roofline
 
         arrays, plan = self._bind(self._binder.in_order(args, named))
         manifest = self._container.manifest
@@ -82,10 +84,12 @@ class Executable(CompiledModel):
             self._run(arrays)
             wholes.append(time.perf_counter_ns() - between)
             clocked.append(between - start)
-        sizes = dict(zip(manifest["symbols"], plan.dims, strict=False))  # late ones come behind
+        sizes = dict(
+            zip(manifest["symbols"], plan.dims, strict=False)
+        )  # data-dependent ones follow
         footprint = self._container.weights.nbytes + plan.arena_size
         measured = Measured(times.tolist(), clocked, wholes)
-        known = roofs or known_roofs(self.threads)
+        known = roofs or known_roofline(self.threads)
         return make_profile(manifest, sizes, measured, footprint, known)
 
     def kernel_times(self, /, *args: Any, runs: int = 1) -> np.ndarray:
@@ -130,7 +134,7 @@ class Executable(CompiledModel):
                 return
             self._closed = True
             self._waiting += 1
-            taken: list[Frame] = []
+            taken: list[ExecutionContext] = []
             while not self._take_all(taken):
                 self._change.wait(0.05)
             self._waiting -= 1
@@ -143,68 +147,68 @@ class Executable(CompiledModel):
         times: np.ndarray | None = None,
     ) -> Sequence[np.ndarray]:
         try:
-            frame = self._free.pop()
+            context = self._free.pop()
         except IndexError:
-            frame = self._another_frame()
+            context = self._another_context()
         try:
-            status, outputs = frame.run(args, into, times)
+            status, outputs = context.run(args, into, times)
             if status != 0:
-                raise self._failure(status, frame.sizes)
+                raise self._failure(status, context.sizes)
         finally:
-            self._free.append(frame)
+            self._free.append(context)
             if self._waiting:
                 with self._change:
                     self._change.notify_all()
         return outputs
 
-    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], Plan]:
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[np.ndarray], ShapePlan]:
         with self._change:
             self._require_open()
             return self._planner.bind(args)
 
-    def _another_frame(self) -> Frame:
-        """A new frame, or where there are enough the next that is given back."""
+    def _another_context(self) -> ExecutionContext:
+        """A new context, or where there are enough the next that is given back."""
         with self._change:
-            # before looking: who gives a frame back from now on tells us
+            # before looking: who gives a context back from now on tells us
             self._waiting += 1
             try:
                 while True:
                     self._require_open()
                     if self._free:
                         return self._free.pop()
-                    if len(self._frames) < _processors():
+                    if len(self._contexts) < _processors():
                         return self._make_frame()
                     self._change.wait(0.05)
             finally:
                 self._waiting -= 1
 
-    def _take_all(self, taken: list[Frame]) -> bool:
-        """Take the frames that are free; whether all are taken now."""
+    def _take_all(self, taken: list[ExecutionContext]) -> bool:
+        """Take the contexts that are free; whether all are taken now."""
         with suppress(IndexError):
             while True:
                 taken.append(self._free.pop())
-        return len(taken) == len(self._frames)
+        return len(taken) == len(self._contexts)
 
-    def _make_frame(self) -> Frame:
-        frame = Frame(
+    def _make_frame(self) -> ExecutionContext:
+        context = ExecutionContext(
             self._functions["tw_call"],
             self._planner.bind,
             [port.dtype.numpy for port in self.inputs],
             [port.dtype.numpy for port in self.outputs],
             self._weights,
-            self._planner.output_shapes if self._late else None,
+            self._planner.output_shapes if self._data_dependent else None,
         )
-        self._frames.add(frame)
-        return frame
+        self._contexts.add(context)
+        return context
 
     def _require_open(self) -> None:
         if self._closed:
             raise ExecutionError("run.closed", "the model is closed", help="load it again")
 
     def _after_fork(self) -> None:
-        # a thread in the middle of a call is not in the child, nor are its lock and its frame
+        # a thread in the middle of a call is not in the child, nor are its lock and its context
         self._change = threading.Condition()
-        self._frames, self._waiting = weakref.WeakSet(self._free), 0
+        self._contexts, self._waiting = weakref.WeakSet(self._free), 0
 
 
 def _processors() -> int:

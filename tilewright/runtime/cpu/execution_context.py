@@ -1,9 +1,8 @@
-"""What one call of a model needs besides its arguments: kept, so that the next call is cheap.
+"""The execution context of a call on a CPU, kept so that the next call is cheap.
 
-A frame is the block of memory `codegen/host/call_frame.py` describes, with the arena it points to
-and the memory of the results. Arguments as in the frame's last call take the short way: their types
-and shapes are compared, their places written into the block. All others are bound with every check,
-and get a plan for their sizes.
+It owns the call frame that `codegen/host/call_frame.py` describes, the arena, and the memory of the
+results. Arguments of the same types and shapes as in the last call take the fast path: only their
+addresses are written to the frame. All others are checked, bound, and get a shape plan.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import numpy as np
 
 from tilewright.runtime.cpu.output_pool import OutputPool
 from tilewright.runtime.host_memory import DATA_OFFSET, address, aligned_empty
-from tilewright.runtime.shape_plan import Plan, Shapes
+from tilewright.runtime.shape_plan import ShapePlan, Shapes
 
 _COUNT, _OFFSET, _DIMS, _ARENA, _WEIGHTS, _NS, _INPUTS = range(7)
 _CONTIGUOUS_ALIGNED = 0x101  # of `ndarray.flags.num`
 _ndarray = np.ndarray
 _NO_ARENA = aligned_empty((0,), np.dtype(np.uint8))
 
-Binding = Callable[[Sequence[Any]], tuple[Sequence[np.ndarray], Plan]]
+Binding = Callable[[Sequence[Any]], tuple[Sequence[np.ndarray], ShapePlan]]
 """Checks arguments and makes arrays of them; gives these and the plan for their shapes."""
 
 
-class Frame:
+class ExecutionContext:
     """The memory of a call. Not to be used by two threads at once."""
 
     def __init__(
@@ -54,7 +53,7 @@ class Frame:
         self._address = ctypes.addressof(self._block)
         self._first_output = _INPUTS + 2 * len(inputs)
         self._hold, self._holders = self._choose_holders(len(inputs))
-        self._plan: Plan | None = None
+        self._plan: ShapePlan | None = None
         self._dims = (ctypes.c_int64 * 0)()
 
     def run(
@@ -125,7 +124,7 @@ class Frame:
             self._holders[index] = self._hold(array)
         return arrays
 
-    def _use(self, plan: Plan) -> None:
+    def _use(self, plan: ShapePlan) -> None:
         memory, start = self._arena
         self._plan = None  # in case there is no memory for a new arena
         if memory.nbytes < plan.arena_size:
@@ -134,7 +133,7 @@ class Frame:
             self._arena = aligned_empty((plan.arena_size,), np.dtype(np.uint8))
             start = self._arena[1]
         self._block[_ARENA] = start
-        # a call writes its late sizes there, so each frame has its own
+        # a call writes its data-dependent sizes there, so each context has its own
         self._dims = plan.dims if self._shapes_after is None else type(plan.dims)(*plan.dims)
         self._block[_DIMS] = ctypes.addressof(self._dims)
         self._plan = plan

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.runtime.host_memory import ALIGNMENT, address, room
+from tilewright.runtime.host_memory import ALIGNMENT, address, allocate
 
 BUFFERS = 2
 """How many buffers an output keeps: the caller holds the last result when it asks for the next."""
@@ -29,7 +29,7 @@ class _Buffer:
     __slots__ = ("address", "memory", "offset", "room", "shape", "whole")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
-        self.memory = room(size + ALIGNMENT)
+        self.memory = allocate(size + ALIGNMENT)
         self.room = size
         start = address(self.memory)
         self.offset = -start % ALIGNMENT

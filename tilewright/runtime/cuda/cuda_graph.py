@@ -1,8 +1,8 @@
-"""The launches of a run as one graph of the driver, in which arrays of callers may lie anywhere.
+"""A CUDA graph of all launches of a run, whose inputs and outputs may be at any address.
 
-A run is noted with stand-ins for its inputs and outputs, numbers that no address and no size is. So
-it is known which arguments of which launches are theirs, and only those are changed where a call's
-arrays lie elsewhere than those of the call before.
+The run is recorded with placeholders for its inputs and outputs, numbers that are no address and no
+size. So the recorder knows which kernel parameters they are, and only those nodes are updated when
+a call's arrays lie elsewhere than those of the call before.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.runtime.cuda.driver import Driver
-from tilewright.runtime.cuda.kernel_args import Arguments, Matrix
-from tilewright.runtime.cuda.launch_hazards import Access, Range, waits
-from tilewright.runtime.size_tree import value_of
+from tilewright.runtime.cuda.kernel_args import Arguments, TensorMapArg
+from tilewright.runtime.cuda.launch_hazards import Access, Range, dependences
+from tilewright.runtime.size_expr import evaluate
 
 _FIRST, _EACH = 1 << 60, 1 << 44
-MOST_ROWS = 256
-"""Rows of a buffer with gaps that are told apart."""
+MAX_ROWS = 256
+"""Rows of a strided buffer that get byte ranges of their own."""
 
 
-def stand_ins(count: int) -> list[int]:
-    """Addresses for so many inputs and outputs, far apart from each other and all others."""
+def placeholders(count: int) -> list[int]:
+    """Stand-ins for the addresses of inputs and outputs, far from each other and all others."""
     return [_FIRST + n * _EACH for n in range(count)]
 
 
 @dataclass(frozen=True)
-class Noted:
-    """A launch: what runs, on what, which of its arguments it uses, what it reads and writes."""
+class RecordedLaunch:
+    """A launch: the kernel, its shape and parameters, and the memory it reads and writes."""
 
     function: int
     shape: tuple[int, int, int]
@@ -38,15 +38,15 @@ class Noted:
     name: str
     used: frozenset[int]
     access: Access
-    matrices: tuple[Matrix, ...] = ()
+    matrices: tuple[TensorMapArg, ...] = ()
 
 
 @dataclass
-class Notes:
-    """What a run launches, noted instead of done; `copies` tells that it also copies."""
+class LaunchRecorder:
+    """What a run launches, recorded instead of done; `copies` tells that it also copies."""
 
     kernels: Mapping[str, Any]
-    launches: list[Noted] = field(default_factory=list)
+    launches: list[RecordedLaunch] = field(default_factory=list)
     copies: bool = False
 
     def __post_init__(self) -> None:
@@ -64,41 +64,41 @@ class Notes:
         stream: int,
         name: str,
     ) -> None:
-        """Note a launch."""
+        """Record a launch."""
         words = tuple(arguments.words)
         launch = self._known[name][1]
         used = frozenset((*launch["reads"], *launch["writes"]))
         about = (used, self._access(name, words), arguments.matrices)
-        self.launches.append(Noted(function, shape, words, name, *about))
+        self.launches.append(RecordedLaunch(function, shape, words, name, *about))
 
     def copy(self, to: int, source: int, size: int, stream: int) -> None:
-        """Note that something is copied."""
+        """Record that something is copied."""
         self.copies = True
 
     def download(self, to: int, source: int, size: int, stream: int) -> None:
-        """Never asked for by a run that is the same every time."""
-        raise AssertionError("a run that is noted reads nothing back")
+        """Never called: what can be captured reads nothing back."""
+        raise AssertionError("a captured run reads nothing back")
 
     def synchronize(self, stream: int, doing: str = "") -> None:
         """Nothing has been done yet."""
 
     def _access(self, name: str, words: Sequence[int]) -> Access:
         kernel, launch = self._known[name]
-        spans = kernel["spans"]
-        # the last word is the number of a step
-        sizes = dict(zip(kernel["sizes"], words[len(spans) : -1], strict=True))
+        byte_ranges = kernel["byte_ranges"]
+        # the last word is the index of a step
+        sizes = dict(zip(kernel["sizes"], words[len(byte_ranges) : -1], strict=True))
 
         def ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
-            return tuple(r for n in numbers for r in ranges_of(words[n], spans[n], sizes))
+            return tuple(r for n in numbers for r in ranges_of(words[n], byte_ranges[n], sizes))
 
         return Access(ranges(launch["reads"]), ranges(launch["writes"]))
 
 
 def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list[Range]:
     """Where a buffer's bytes are: each row, or where there are many all from first to last."""
-    run = value_of(span[0], sizes)
-    rows = [(value_of(count, sizes), value_of(step, sizes)) for count, step in span[1]]
-    if math.prod(count for count, _ in rows) > MOST_ROWS:
+    run = evaluate(span[0], sizes)
+    rows = [(evaluate(count, sizes), evaluate(step, sizes)) for count, step in span[1]]
+    if math.prod(count for count, _ in rows) > MAX_ROWS:
         return [(start, start + run + sum((count - 1) * step for count, step in rows))]
     starts = [start]
     for count, step in rows:
@@ -107,22 +107,24 @@ def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list
 
 
 class Graph:
-    """Noted launches, ready to be run as a whole; those that may run side by side do.
+    """RecordedLaunch launches, ready to be run as a whole; those that may run side by side do.
 
     It is made with the `places` at which inputs and outputs lie first.
     """
 
-    def __init__(self, driver: Driver, launches: Sequence[Noted], places: Sequence[int]) -> None:
+    def __init__(
+        self, driver: Driver, launches: Sequence[RecordedLaunch], places: Sequence[int]
+    ) -> None:
         self._driver = driver
         self._launches = launches
-        self._arguments = [Arguments(noted.words, noted.matrices) for noted in launches]
+        self._arguments = [Arguments(recorded.words, recorded.matrices) for recorded in launches]
         self._places: list[int] = []
         # for each input and output, where its address is wanted: launch, argument, bytes behind
         self._wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for n, noted in enumerate(launches):
-            for position in noted.used:
-                if noted.words[position] >= _FIRST:
-                    port, behind = divmod(noted.words[position] - _FIRST, _EACH)
+        for n, recorded in enumerate(launches):
+            for position in recorded.used:
+                if recorded.words[position] >= _FIRST:
+                    port, behind = divmod(recorded.words[position] - _FIRST, _EACH)
                     self._wanted[port].append((n, position, behind))
         self._move(places)
         self._nodes: list[int] = []
@@ -136,25 +138,25 @@ class Graph:
     def run(self, places: Sequence[int], stream: int) -> None:
         """Run all launches on inputs and outputs that lie at these addresses."""
         for n in self._move(places):
-            noted, given = self._launches[n], self._arguments[n]
-            about = (noted.function, noted.shape, given, noted.name)
+            recorded, given = self._launches[n], self._arguments[n]
+            about = (recorded.function, recorded.shape, given, recorded.name)
             self._driver.change_node(self._ready, self._nodes[n], *about)
         self._driver.launch_graph(self._ready, stream)
 
     @property
     def names(self) -> list[str]:
         """The kernels that run."""
-        return [noted.name for noted in self._launches]
+        return [recorded.name for recorded in self._launches]
 
     def close(self) -> None:
         """Give the graph back."""
         self._driver.destroy_graph(self._graph, self._ready)
 
     def _make(self) -> None:
-        earlier = waits([noted.access for noted in self._launches])
-        for noted, given, those in zip(self._launches, self._arguments, earlier, strict=True):
+        earlier = dependences([recorded.access for recorded in self._launches])
+        for recorded, given, those in zip(self._launches, self._arguments, earlier, strict=True):
             nodes = [self._nodes[one] for one in those]
-            about = (noted.function, noted.shape, given, noted.name)
+            about = (recorded.function, recorded.shape, given, recorded.name)
             self._nodes.append(self._driver.add_node(self._graph, nodes, *about))
         self._ready = self._driver.instantiate(self._graph)
 

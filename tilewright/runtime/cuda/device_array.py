@@ -70,7 +70,7 @@ class DeviceArray:
             self._memory.elsewhere = True
             if reader != _NO_WAITING and self._stream is not None:
                 self._driver.enter()
-                self._driver.follow(reader, self._stream)
+                self._driver.wait_stream(reader, self._stream)
         where = self.__dlpack_device__()
         return capsule(self._memory.address, self.shape, self._type, where, self._memory)
 

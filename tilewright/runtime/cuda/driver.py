@@ -175,7 +175,7 @@ class Driver:
         """Wait for all work of the GPU, of whichever stream."""
         self._call("cuCtxSynchronize", doing="waiting for the GPU")
 
-    def follow(self, stream: int, other: int) -> None:
+    def wait_stream(self, stream: int, other: int) -> None:
         """Let a stream go on only when another has done what it has been given so far."""
         event = self._made("cuEventCreate", _NO_TIMING, doing="making an event")
         try:
@@ -230,15 +230,15 @@ class Driver:
         self._together.discard(found)
         return found
 
-    def allow_shared(self, function: int, size: int, name: str) -> None:
+    def set_max_dynamic_shared(self, function: int, size: int, name: str) -> None:
         """Let a kernel be launched with so many bytes of shared memory."""
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
 
-    def prefer_shared(self, function: int, name: str) -> None:
+    def set_shared_carveout(self, function: int, name: str) -> None:
         """Let a kernel have multiprocessors whose memory is shared but for the least cache."""
         self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=f"kernel {name}")
 
-    def keep_together(self, function: int) -> None:
+    def set_cooperative(self, function: int) -> None:
         """Run all blocks of a kernel at once wherever it is launched: they wait for each other."""
         self._together.add(function)
         self._early.discard(function)

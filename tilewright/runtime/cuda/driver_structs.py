@@ -17,7 +17,7 @@ Shape = tuple[int, int, int]
 """The blocks of a launch, the threads and the shared bytes of each."""
 
 
-class Node(ctypes.Structure):
+class KernelNodeParams(ctypes.Structure):
     """CUDA_KERNEL_NODE_PARAMS."""
 
     _fields_ = (
@@ -29,20 +29,20 @@ class Node(ctypes.Structure):
     )
 
 
-class Attribute(ctypes.Structure):
+class LaunchAttribute(ctypes.Structure):
     """CUlaunchAttribute, of which the value is a number."""
 
     _fields_ = (("what", ctypes.c_uint64), ("value", _INT), ("rest", _BYTE * 60))
 
 
-class Launch(ctypes.Structure):
+class LaunchConfig(ctypes.Structure):
     """CUlaunchConfig."""
 
     _fields_ = (
         *_SIDES,
         ("shared", _U32),
         ("stream", _PTR),
-        ("attributes", ctypes.POINTER(Attribute)),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
         ("count", _U32),
     )
 
@@ -53,11 +53,11 @@ class Edge(ctypes.Structure):
     _fields_ = (("source", _BYTE), ("target", _BYTE), ("kind", _BYTE), ("rest", _BYTE * 5))
 
 
-def node(function: int, shape: Shape, arguments: Any) -> Node:
+def node(function: int, shape: Shape, arguments: Any) -> KernelNodeParams:
     """A launch as a node of a graph."""
     grid, threads, shared = shape
     sizes = (grid, 1, 1, threads, 1, 1, shared)
-    return Node(function, *sizes, ctypes.cast(arguments, _PTR), None)
+    return KernelNodeParams(function, *sizes, ctypes.cast(arguments, _PTR), None)
 
 
 def yes() -> Any:
@@ -65,11 +65,11 @@ def yes() -> Any:
     return (_INT * (_VALUE_BYTES // 4))(1)
 
 
-def launch(shape: Shape, stream: int, early: bool) -> Launch:
+def launch(shape: Shape, stream: int, early: bool) -> LaunchConfig:
     """A launch in a stream; an `early` one begins while the one before it ends."""
     grid, threads, shared = shape
-    attributes = (Attribute * 1)(Attribute(_EARLY, 1))
-    return Launch(grid, 1, 1, threads, 1, 1, shared, stream, attributes, int(early))
+    attributes = (LaunchAttribute * 1)(LaunchAttribute(_EARLY, 1))
+    return LaunchConfig(grid, 1, 1, threads, 1, 1, shared, stream, attributes, int(early))
 
 
 def edges(earlier: Sequence[int], node: int, early: bool) -> tuple[Any, Any, Any, int]:

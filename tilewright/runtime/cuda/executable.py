@@ -1,7 +1,7 @@
 """A compiled model on an NVIDIA GPU: call it, profile it, save it.
 
 The driver is asked for when the model first runs, so that a machine without a GPU can make and save
-one. Weights go to the GPU once; for each set of sizes there is a frame with a captured graph.
+one. Weights go to the GPU once; for each set of sizes there is a context with a captured graph.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.core.errors import ConfigError, ExecutionError
-from tilewright.runtime.arena_layout import lay_out
+from tilewright.runtime.arena_layout import arena_layout
 from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.device_array import LEGACY_STREAM, DeviceArray
 from tilewright.runtime.cuda.dlpack import CUDA, CUDA_MANAGED, Borrowed
 from tilewright.runtime.cuda.driver import Driver, open_driver
-from tilewright.runtime.cuda.execution_context import Frame
+from tilewright.runtime.cuda.execution_context import CudaExecutionContext
 from tilewright.runtime.cuda.memory_pool import Pool
 from tilewright.runtime.host_memory import address
 from tilewright.runtime.model import CompiledModel
-from tilewright.runtime.shape_plan import Plan, Planner
-from tilewright.runtime.size_tree import value_of
+from tilewright.runtime.shape_plan import ShapePlan, ShapePlanner
+from tilewright.runtime.size_expr import evaluate
 
 if TYPE_CHECKING:
     from tilewright.runtime.profile import Profile
-    from tilewright.runtime.roofline.roofline import Roofs
+    from tilewright.runtime.roofline.roofline import Roofline
 
-MOST_FRAMES = 8
+MAX_CONTEXTS = 8
 """Sets of sizes for which memory and a graph are kept."""
 MOST_AHEAD = 16
 """Whole runs that keep the GPU busy while one is launched step by step."""
@@ -50,13 +50,15 @@ class CudaExecutable(CompiledModel):
         super().__init__(container)
         manifest = container.manifest
         self._program = manifest["program"]
-        self._late = len(manifest.get("late", ()))
+        self._data_dependent = len(manifest.get("data_dependent_sizes", ()))
         functions: dict[str, Callable[..., Any]] = {
             "tw_arena_size": self._arena_size,
             "tw_output_shapes": self._fill_shapes,
         }
         limits = manifest.get("output_limits", ())
-        self._planner = Planner(self._binder, self.outputs, functions, limits, self._late)
+        self._planner = ShapePlanner(
+            self._binder, self.outputs, functions, limits, self._data_dependent
+        )
         self._driver = driver
         self._modules: list[int] = []
         self._functions: dict[str, int] = {}
@@ -65,7 +67,7 @@ class CudaExecutable(CompiledModel):
         self._given_stream: int | None = None
         self._pool: Pool | None = None
         self._binder.taken = (np.ndarray, Borrowed)
-        self._frames: dict[int, Frame] = {}
+        self._contexts: dict[int, CudaExecutionContext] = {}
         self._lock = threading.RLock()
         self._closed = False
 
@@ -84,19 +86,19 @@ class CudaExecutable(CompiledModel):
             )
 
     def profile(
-        self, /, *args: Any, runs: int = 10, roofs: Roofs | None = None, **named: Any
+        self, /, *args: Any, runs: int = 10, roofs: Roofline | None = None, **named: Any
     ) -> Profile:
         """Run the model `runs` times with an event after each kernel and as often as a whole."""
         from tilewright.runtime.profile import Measured, make_profile
 
         with self._lock:
             arrays, plan = self._bind(self._binder.in_order(args, named))
-            frame = self._frame(plan)
-            frame.put_staged(arrays)
-            self._check(frame.compute(), plan)
-            ahead = self._ahead(frame)
-            times = [self._step_times(frame, ahead) for _ in range(runs)]
-            wholes = [int(self._graph_time(frame) * 1e6) for _ in range(runs)]
+            context = self._context(plan)
+            context.put_staged(arrays)
+            self._check(context.compute(), plan)
+            ahead = self._ahead(context)
+            times = [self._step_times(context, ahead) for _ in range(runs)]
+            wholes = [int(self._graph_time(context) * 1e6) for _ in range(runs)]
         sizes = dict(zip(self.manifest["symbols"], plan.dims, strict=False))
         measured = Measured(times, [sum(row) for row in times], wholes)
         footprint = self._container.weights.nbytes + plan.arena_size
@@ -106,10 +108,10 @@ class CudaExecutable(CompiledModel):
         """Milliseconds of each of so many runs on the GPU, the inputs already there."""
         with self._lock:
             arrays, plan = self._bind(args)
-            frame = self._frame(plan)
-            frame.put_staged(arrays)
-            self._check(frame.compute(), plan)
-            return [self._graph_time(frame) for _ in range(runs)]
+            context = self._context(plan)
+            context.put_staged(arrays)
+            self._check(context.compute(), plan)
+            return [self._graph_time(context) for _ in range(runs)]
 
     def use_stream(self, stream: int | None) -> None:
         """Do what calls with arrays on the GPU ask for in this stream, and do not wait for it.
@@ -139,37 +141,39 @@ class CudaExecutable(CompiledModel):
     ) -> Sequence[np.ndarray]:
         with self._lock:
             arrays, plan = self._bind(args)
-            frame = self._frame(plan)
+            context = self._context(plan)
             results: Sequence[Any]
             if any(isinstance(array, Borrowed) for array in arrays):
-                results = self._run_there(frame, arrays)
+                results = self._run_there(context, arrays)
             else:
-                status, results = frame.run(arrays)
+                status, results = context.run(arrays)
                 self._check(status, plan)
-            if self._late:
-                results = self._narrowed(results, plan, frame)
+            if self._data_dependent:
+                results = self._narrowed(results, plan, context)
         if into is None:
             return results
         for target, result in zip(into, results, strict=True):
             target[...] = result
         return into
 
-    def _run_there(self, frame: Frame, arrays: Sequence[np.ndarray | Borrowed]) -> list[Any]:
+    def _run_there(
+        self, context: CudaExecutionContext, arrays: Sequence[np.ndarray | Borrowed]
+    ) -> list[Any]:
         """Results on the GPU, of which this is the memory."""
         assert self._pool is not None
-        driver = frame.driver
-        sizes = frame.bytes[len(arrays) :]
+        driver = context.driver
+        sizes = context.bytes[len(arrays) :]
         memory = [self._pool.take(size) for size in sizes]
-        inputs = frame.put_inputs(arrays)
-        self._check(frame.compute([*inputs, *(m.address for m in memory)]), frame.plan)
+        inputs = context.put_inputs(arrays)
+        self._check(context.compute([*inputs, *(m.address for m in memory)]), context.plan)
         # What comes from the host lies in memory that the next call overwrites.
         host = any(isinstance(array, np.ndarray) for array in arrays)
         if self._given_stream is None or host:
-            driver.synchronize(frame.stream, frame.doing)
-        ports = zip(memory, frame.plan.outputs, self.outputs, strict=True)
+            driver.synchronize(context.stream, context.doing)
+        ports = zip(memory, context.plan.outputs, self.outputs, strict=True)
         return [DeviceArray(driver, m, s, p.dtype, self._given_stream) for m, s, p in ports]
 
-    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], Plan]:
+    def _bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], ShapePlan]:
         taken = [self._taken(n, a) if is_on_gpu(a) else a for n, a in enumerate(args)]
         return self._planner.bind(taken)
 
@@ -200,23 +204,23 @@ class CudaExecutable(CompiledModel):
     def _stream(self) -> int:
         return self._own_stream if self._given_stream is None else self._given_stream
 
-    def _check(self, status: int, plan: Plan) -> None:
+    def _check(self, status: int, plan: ShapePlan) -> None:
         if status:
             raise self._failure(status, tuple(plan.dims))
 
-    def _frame(self, plan: Plan) -> Frame:
+    def _context(self, plan: ShapePlan) -> CudaExecutionContext:
         driver = self._open()
         key = id(plan)
-        if key not in self._frames or self._frames[key].plan is not plan:
-            if len(self._frames) >= MOST_FRAMES:
-                self._frames.pop(next(iter(self._frames))).close()
+        if key not in self._contexts or self._contexts[key].plan is not plan:
+            if len(self._contexts) >= MAX_CONTEXTS:
+                self._contexts.pop(next(iter(self._contexts))).close()
             inputs, outputs = (
                 [p.dtype.numpy for p in ports] for ports in (self.inputs, self.outputs)
             )
             about = (self._program, self._functions, self._weights, plan, (inputs, outputs))
-            self._frames[key] = Frame(driver, *about, self._stream)
-        self._frames[key].stream = self._stream
-        return self._frames[key]
+            self._contexts[key] = CudaExecutionContext(driver, *about, self._stream)
+        self._contexts[key].stream = self._stream
+        return self._contexts[key]
 
     def _open(self) -> Driver:
         """The driver, with the model's code and weights on the GPU."""
@@ -240,13 +244,13 @@ class CudaExecutable(CompiledModel):
             self._modules.append(module)
             for launch in kernel["launches"]:
                 name, shared = launch["name"], launch["shared"]
-                self._functions[name] = driver.function(module, name, launch["early"])
+                self._functions[name] = driver.function(module, name, launch["pdl"])
                 if shared:
-                    driver.allow_shared(self._functions[name], shared, name)
-                if launch["keeps_shared"]:
-                    driver.prefer_shared(self._functions[name], name)
-                if launch["together"]:
-                    driver.keep_together(self._functions[name])
+                    driver.set_max_dynamic_shared(self._functions[name], shared, name)
+                if launch["shared_carveout"]:
+                    driver.set_shared_carveout(self._functions[name], name)
+                if launch["cooperative"]:
+                    driver.set_cooperative(self._functions[name])
         weights, stream = self._container.weights, driver.create_stream()
         self._own_stream = stream
         self._weights = driver.allocate(weights.nbytes)
@@ -255,8 +259,8 @@ class CudaExecutable(CompiledModel):
         driver.synchronize(stream, "bringing the weights to the GPU")
 
     def _unload(self, driver: Driver) -> None:
-        for frame in self._frames.values():
-            frame.close()
+        for context in self._contexts.values():
+            context.close()
         if self._pool is not None:
             self._pool.close()
         if self._weights:
@@ -265,27 +269,35 @@ class CudaExecutable(CompiledModel):
             driver.destroy_stream(self._own_stream)
         for module in self._modules:
             driver.unload_module(module)
-        self._frames, self._modules, self._pool = {}, [], None
+        self._contexts, self._modules, self._pool = {}, [], None
         self._weights = self._own_stream = 0
 
     def _sizes(self, dims: ctypes.Array[ctypes.c_int64]) -> dict[str, int]:
-        return dict(zip((*self._program["symbols"], *self._program["late"]), dims, strict=False))
+        return dict(
+            zip(
+                (*self._program["symbols"], *self._program["data_dependent_sizes"]),
+                dims,
+                strict=False,
+            )
+        )
 
     def _arena_size(self, dims: ctypes.Array[ctypes.c_int64]) -> int:
-        return lay_out(self._program["arena"], self._sizes(dims))[1]
+        return arena_layout(self._program["arena"], self._sizes(dims))[1]
 
     def _fill_shapes(
         self, dims: ctypes.Array[ctypes.c_int64], found: ctypes.Array[ctypes.c_int64]
     ) -> None:
         shapes, sizes = self._program["output_shapes"], self._sizes(dims)
         for n, dim in enumerate(d for shape in shapes for d in shape):
-            found[n] = value_of(dim, sizes)
+            found[n] = evaluate(dim, sizes)
 
-    def _narrowed(self, results: Sequence[Any], plan: Plan, frame: Frame) -> list[Any]:
+    def _narrowed(
+        self, results: Sequence[Any], plan: ShapePlan, context: CudaExecutionContext
+    ) -> list[Any]:
         """As much of each result as the run has written."""
-        sizes = {**self._sizes(plan.dims), **frame.late}
+        sizes = {**self._sizes(plan.dims), **context.data_dependent_sizes}
         shapes = self._planner.checked(
-            [tuple(value_of(d, sizes) for d in s) for s in self._program["output_shapes"]]
+            [tuple(evaluate(d, sizes) for d in s) for s in self._program["output_shapes"]]
         )
         return [
             array.narrowed(shape)
@@ -294,33 +306,33 @@ class CudaExecutable(CompiledModel):
             for array, shape in zip(results, shapes, strict=True)
         ]
 
-    def _ahead(self, frame: Frame) -> int:
+    def _ahead(self, context: CudaExecutionContext) -> int:
         """How many whole runs take the GPU as long as launching step after step takes the host."""
         start = time.perf_counter()
-        self._step_times(frame, 0)
+        self._step_times(context, 0)
         seconds = time.perf_counter() - start
-        return min(MOST_AHEAD, math.ceil(seconds * 1e3 / max(self._graph_time(frame), 1e-3)))
+        return min(MOST_AHEAD, math.ceil(seconds * 1e3 / max(self._graph_time(context), 1e-3)))
 
-    def _step_times(self, frame: Frame, ahead: int) -> list[int]:
+    def _step_times(self, context: CudaExecutionContext, ahead: int) -> list[int]:
         """Nanoseconds of each step of one run: all times it was done, none if it was left out.
 
         So many whole runs come before, so that the GPU never waits for a launch.
         """
         driver = self._open()
         for _ in range(ahead):
-            frame.compute()
+            context.compute()
         events = [driver.create_event()]
-        driver.record(events[0], frame.stream)
+        driver.record(events[0], context.stream)
 
         done: list[int] = []
 
         def note(step: int) -> None:
             done.append(step)
             events.append(driver.create_event())
-            driver.record(events[-1], frame.stream)
+            driver.record(events[-1], context.stream)
 
-        frame.launch_all(note)
-        driver.synchronize(frame.stream)
+        context.launch_all(note)
+        driver.synchronize(context.stream)
         times = [0] * len(self.manifest["kernels"])
         for step, (a, b) in zip(done, pairwise(events), strict=True):
             times[step] += int(driver.elapsed(a, b) * 1e6)
@@ -328,12 +340,12 @@ class CudaExecutable(CompiledModel):
             driver.destroy_event(event)
         return times
 
-    def _graph_time(self, frame: Frame) -> float:
+    def _graph_time(self, context: CudaExecutionContext) -> float:
         driver = self._open()
         start, end = driver.create_event(), driver.create_event()
-        driver.record(start, frame.stream)
-        frame.compute()
-        driver.record(end, frame.stream)
+        driver.record(start, context.stream)
+        context.compute()
+        driver.record(end, context.stream)
         elapsed = driver.elapsed(start, end)
         driver.destroy_event(start)
         driver.destroy_event(end)

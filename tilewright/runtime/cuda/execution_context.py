@@ -1,7 +1,7 @@
-"""Everything one set of sizes needs on the GPU: the arena, and the graph of all launches.
+"""The execution context of one set of sizes on a GPU: the arena, and a CUDA graph of all launches.
 
-What comes from and goes to the host passes through memory of its own on both sides, which is there
-once a call has needed it: the host's is pinned, so that the GPU reads and writes it by itself.
+Inputs and outputs of the host are staged through pinned memory, which is allocated when a call
+first needs it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,31 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.config import config
-from tilewright.runtime.arena_layout import lay_out
-from tilewright.runtime.cuda.cuda_graph import Graph, Notes, stand_ins
+from tilewright.runtime.arena_layout import arena_layout
+from tilewright.runtime.cuda.cuda_graph import Graph, LaunchRecorder, placeholders
 from tilewright.runtime.cuda.dlpack import Borrowed
 from tilewright.runtime.cuda.driver import RUNNING, Driver
-from tilewright.runtime.cuda.plan_executor import Device, Run, Spaces, conditions, is_fixed
+from tilewright.runtime.cuda.plan_executor import (
+    BufferBases,
+    Device,
+    PlanExecutor,
+    conditions,
+    is_capturable,
+)
 from tilewright.runtime.host_memory import address
-from tilewright.runtime.shape_plan import Plan
-from tilewright.runtime.size_tree import value_of
+from tilewright.runtime.shape_plan import ShapePlan
+from tilewright.runtime.size_expr import evaluate
 
 ALIGNMENT = 256
-# Where kernels expect an input or output to begin: they move so many bytes at once.
-PIECE = 16
-# Outcomes of conditions for which a graph is kept.
-MOST_GRAPHS = 16
+# The alignment of inputs and outputs that vector accesses of kernels need.
+VECTOR_BYTES = 16
+# CUDA graphs that are kept, one for each outcome of the host's conditions.
+MAX_GRAPHS = 16
 
 Array = np.ndarray | Borrowed
 
 
-class Frame:
+class CudaExecutionContext:
     """The memory of a call on a GPU. Not to be used by two threads at once."""
 
     def __init__(
@@ -41,7 +47,7 @@ class Frame:
         program: Mapping[str, Any],
         functions: Mapping[str, int],
         weights: int,
-        plan: Plan,
+        plan: ShapePlan,
         dtypes: tuple[Sequence[np.dtype], Sequence[np.dtype]],
         stream: int,
     ) -> None:
@@ -53,7 +59,7 @@ class Frame:
         self._weights = weights
         self._dtypes = dtypes[1]
         self._sizes = dict(zip(program["symbols"], plan.dims, strict=False))
-        offsets, arena = lay_out(program["arena"], self._sizes)
+        offsets, arena = arena_layout(program["arena"], self._sizes)
         self._sizes |= offsets
         shapes = (*plan.inputs, *plan.outputs)
         self.bytes = [
@@ -63,12 +69,12 @@ class Frame:
         self._count = len(plan.inputs)
         self._starts, self._staged = _in_a_row(self.bytes)
         self._memory = self._pinned = 0
-        self._is_fixed = is_fixed(program["actions"])
-        self._asked = program.get("asked", ())
-        self._conditions = conditions(program["actions"], {name for name, _ in self._asked})
+        self._is_capturable = is_capturable(program["actions"])
+        self._host_inputs = program.get("host_inputs", ())
+        self._conditions = conditions(program["actions"], {name for name, _ in self._host_inputs})
         self._graphs: dict[tuple[bool, ...], Graph] = {}
         self._choices: tuple[bool, ...] = ()
-        self.late: dict[str, int] = {}
+        self.data_dependent_sizes: dict[str, int] = {}
         self.arena = driver.allocate(arena)
 
     def run(self, arrays: Sequence[Array]) -> tuple[int, list[np.ndarray]]:
@@ -106,24 +112,24 @@ class Frame:
         return [self._memory + start for start in self._starts]
 
     def compute(self, places: Sequence[int] | None = None) -> int:
-        """Run the kernels on what lies on the GPU, as one graph where that is always the same.
+        """Run the kernels on data that is on the GPU, as a CUDA graph where they can be captured.
 
-        There is a graph for each way in which conditions that the host can tell have come out.
-        Inputs and outputs lie at `places`, or where those of the host do.
+        There is a graph for each outcome of the conditions that the host evaluates. Inputs and
+        outputs are at `places`, or in the staging memory.
         """
         places = self.places if places is None else places
-        if not self._is_fixed or config().gpu_sync:
+        if not self._is_capturable or config().gpu_sync:
             return self.launch_all(places=places)
         if self._choices not in self._graphs:
-            notes = Notes(self.program["kernels"])
-            status = self._run(notes, stand_ins(len(self.bytes)))
+            recorder = LaunchRecorder(self.program["kernels"])
+            status = self._run(recorder, placeholders(len(self.bytes)))
             if status:
                 return status
-            if notes.copies:
+            if recorder.copies:
                 return self.launch_all(places=places)
-            if len(self._graphs) >= MOST_GRAPHS:
+            if len(self._graphs) >= MAX_GRAPHS:
                 self._graphs.pop(next(iter(self._graphs))).close()
-            self._graphs[self._choices] = Graph(self.driver, notes.launches, places)
+            self._graphs[self._choices] = Graph(self.driver, recorder.launches, places)
         self._graphs[self._choices].run(places, self.stream)
         return 0
 
@@ -160,17 +166,21 @@ class Frame:
     ) -> int:
         sizes = dict(self._sizes)
         inputs, outputs = places[: self._count], places[self._count :]
-        spaces = Spaces(inputs, outputs, self.arena, self._weights)
+        bases = BufferBases(inputs, outputs, self.arena, self._weights)
         kernels, waits = self.program["kernels"], config().gpu_sync
-        run = Run(device, kernels, self.functions, spaces, sizes, self.stream, between, waits)
+        run = PlanExecutor(
+            device, kernels, self.functions, bases, sizes, self.stream, between, waits
+        )
         status = run.do(self.program["actions"])
-        self.late = {name: sizes.get(name, 0) for name in self.program["late"]}
+        self.data_dependent_sizes = {
+            name: sizes.get(name, 0) for name in self.program["data_dependent_sizes"]
+        }
         return status
 
     def _ask(self, arrays: Sequence[Array]) -> None:
         """Note the inputs that conditions are told by, and how those come out."""
-        self._sizes |= {name: self._number(arrays[n]) for name, n in self._asked}
-        self._choices = tuple(bool(value_of(c, self._sizes)) for c in self._conditions)
+        self._sizes |= {name: self._number(arrays[n]) for name, n in self._host_inputs}
+        self._choices = tuple(bool(evaluate(c, self._sizes)) for c in self._conditions)
 
     def _number(self, array: Array) -> int:
         """The one whole number that an array holds; one on the GPU is waited for."""
@@ -184,7 +194,7 @@ class Frame:
     def _put(self, n: int, array: Array) -> int:
         """Where an input lies on the GPU: where it is, if it is there and begins as it must."""
         if isinstance(array, Borrowed):
-            if array.address % PIECE == 0:
+            if array.address % VECTOR_BYTES == 0:
                 return array.address
             place = self.places[n]
             self.driver.copy(place, array.address, self.bytes[n], self.stream)

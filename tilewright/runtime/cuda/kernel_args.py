@@ -12,7 +12,7 @@ Describe = Callable[[int, int, int, tuple[int, int]], Any]
 
 
 @dataclass(frozen=True)
-class Matrix:
+class TensorMapArg:
     """A matrix whose tiles a kernel has copied; its address is the argument with that number."""
 
     argument: int
@@ -27,7 +27,7 @@ class Arguments:
     Words may change: matrices are described anew each time the driver asks for all.
     """
 
-    def __init__(self, words: Sequence[int], matrices: Sequence[Matrix] = ()) -> None:
+    def __init__(self, words: Sequence[int], matrices: Sequence[TensorMapArg] = ()) -> None:
         self.words = (ctypes.c_int64 * len(words))(*words)
         self.matrices = tuple(matrices)
         self._described: list[Any] = []

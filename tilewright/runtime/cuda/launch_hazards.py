@@ -1,7 +1,7 @@
-"""Which launches must wait for which, so that all others may run side by side.
+"""Dependences between launches, so that independent ones run concurrently in a CUDA graph.
 
-A launch waits for those before it that write what it reads or writes, or read what it writes.
-Buffers that lie in one another's memory count like one: what is compared is where they lie.
+A launch depends on those before it that write what it reads (RAW) or writes (WAW), or read what it
+writes (WAR). What is compared are byte ranges, so that buffers which overlap in memory count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Range = tuple[int, int]
-"""Where something begins, and where it ends."""
+"""The begin and end of some bytes."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class Access:
     writes: tuple[Range, ...]
 
 
-def waits(accesses: Sequence[Access]) -> list[list[int]]:
-    """For each launch, in order, those that it waits for: the fewest that imply all others."""
-    return fewest(_conflicts(accesses))
+def dependences(accesses: Sequence[Access]) -> list[list[int]]:
+    """For each launch, in order, the ones it waits for, reduced to those that imply the rest."""
+    return transitive_reduction(_conflicts(accesses))
 
 
-def fewest(earlier: Sequence[set[int]]) -> list[list[int]]:
-    """Leave out what follows from the rest: `earlier` has what each waits for, all before it."""
-    before: list[int] = []  # all that has ended when this one begins, a bit each
+def transitive_reduction(earlier: Sequence[set[int]]) -> list[list[int]]:
+    """Leave out edges that others imply; `earlier` has the predecessors of each launch."""
+    before: list[int] = []  # the ancestors of each launch, a bit each
     found = []
     for those in earlier:
         implied, kept = 0, []
@@ -44,7 +44,7 @@ def fewest(earlier: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _conflicts(accesses: Sequence[Access]) -> list[set[int]]:
-    """For each launch, earlier ones that conflict with it, if not through one between them."""
+    """For each launch, the earlier ones with which it has a hazard, the nearest of each kind."""
     # No write begins or ends between two of these, so that each piece has one last writer.
     cuts = sorted({end for access in accesses for r in access.writes for end in r})
     writer: list[set[int]] = [set() for _ in range(len(cuts) + 1)]

@@ -1,8 +1,8 @@
-"""A run on a GPU, action by action: kernels are launched, and what the host must know is read back.
+"""The interpreter of the execution plan on a GPU: it launches kernels and reads sizes back.
 
-What only depends on sizes, and on inputs that the host knows, can be captured: the same launches
-whenever these are. A choice by another value, a size that is learnt or a loop with a condition wait
-for the GPU.
+A plan that depends on sizes and on inputs known to the host can be captured in a CUDA graph: it
+launches the same kernels each time. A condition on another value, a data-dependent size and a loop
+with a condition make the host wait for the GPU.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
-from tilewright.runtime.cuda.kernel_args import Arguments, Matrix
-from tilewright.runtime.size_tree import Formula, value_of
+from tilewright.runtime.cuda.kernel_args import Arguments, TensorMapArg
+from tilewright.runtime.size_expr import SizeExpr, evaluate
 
 Action = Mapping[str, Any]
-Place = Sequence[Any]
+BufferRef = Sequence[Any]
 
 
 class Device(Protocol):
@@ -45,8 +45,8 @@ class Device(Protocol):
 
 
 @dataclass(frozen=True)
-class Spaces:
-    """Where everything lies that kernels read and write."""
+class BufferBases:
+    """The base addresses of all buffers that kernels read and write."""
 
     inputs: Sequence[int]
     outputs: Sequence[int]
@@ -54,42 +54,46 @@ class Spaces:
     weights: int
 
 
-def is_fixed(actions: Sequence[Action]) -> bool:
-    """Whether the same is done in every run with the same sizes."""
-    return all(_FIXED[a["do"]](a) for a in actions)
+def is_capturable(actions: Sequence[Action]) -> bool:
+    """Whether a CUDA graph can have these actions: runs of the same sizes launch the same."""
+    return all(_CAPTURABLE[a["do"]](a) for a in actions)
 
 
-_FIXED: dict[str, Callable[[Action], bool]] = {
+_CAPTURABLE: dict[str, Callable[[Action], bool]] = {
     "call": lambda a: True,
-    "require": lambda a: True,
-    "learn": lambda a: False,
-    "choose": lambda a: a["place"] is None and is_fixed(a["then"]) and is_fixed(a["other"]),
-    "repeat": lambda a: a["begin"] is None and a["going"] is None and is_fixed(a["actions"]),
+    "check_sizes": lambda a: True,
+    "read_size": lambda a: False,
+    "conditional": lambda a: (
+        a["place"] is None and is_capturable(a["then"]) and is_capturable(a["other"])
+    ),
+    "counted_loop": lambda a: (
+        a["begin"] is None and a["going"] is None and is_capturable(a["actions"])
+    ),
 }
 
 
-def conditions(actions: Sequence[Action], names: Container[str]) -> list[Formula]:
-    """The conditions of choices that mention one of these names, those inside of others as well."""
-    found: list[Formula] = []
+def conditions(actions: Sequence[Action], names: Container[str]) -> list[SizeExpr]:
+    """The conditions that mention one of these names, nested ones as well."""
+    found: list[SizeExpr] = []
     for a in actions:
-        if a["do"] == "choose":
+        if a["do"] == "conditional":
             found += [a["condition"]] if _mentions(a["condition"], names) else []
             found += conditions((*a["then"], *a["other"]), names)
-        elif a["do"] == "repeat":
+        elif a["do"] == "counted_loop":
             found += conditions(a["actions"], names)
     return found
 
 
-def _mentions(formula: Formula | None, names: Container[str]) -> bool:
+def _mentions(formula: SizeExpr | None, names: Container[str]) -> bool:
     if isinstance(formula, list):
         return any(_mentions(part, names) for part in formula[1:])
     return isinstance(formula, str) and formula in names
 
 
-class Run:
-    """One run: `sizes` has the value of each size, and gets those that are learnt.
+class PlanExecutor:
+    """One run: `sizes` has the value of each size, and gets the data-dependent ones.
 
-    `between` is called after each step with its number. Where `waits`, each kernel has ended before
+    `between` is called after each step with its index. Where `waits`, each kernel has ended before
     the next is launched.
     """
 
@@ -98,7 +102,7 @@ class Run:
         device: Device,
         kernels: Mapping[str, Any],
         functions: Mapping[str, int],
-        spaces: Spaces,
+        bases: BufferBases,
         sizes: dict[str, int],
         stream: int,
         between: Callable[[int], None] | None = None,
@@ -107,7 +111,7 @@ class Run:
         self.device = device
         self.kernels = kernels
         self.functions = functions
-        self.spaces = spaces
+        self.bases = bases
         self.sizes = sizes
         self.stream = stream
         self.between = between
@@ -130,7 +134,7 @@ class Run:
         words = [*map(self.address, action["buffers"]), *values]
         for _, group in groupby(kernel["launches"], key=itemgetter("loop")):
             launches = list(group)
-            for step in range(value_of(launches[0]["steps"], own)):
+            for step in range(evaluate(launches[0]["steps"], own)):
                 for launch in launches:
                     self._launch(launch, own, [*words, step])
         if self.between is not None:
@@ -140,25 +144,25 @@ class Run:
     def _launch(
         self, launch: Mapping[str, Any], sizes: Mapping[str, int], words: Sequence[int]
     ) -> None:
-        grid, name = value_of(launch["grid"], sizes), launch["name"]
+        grid, name = evaluate(launch["grid"], sizes), launch["name"]
         if grid > 0:
             shape = (grid, launch["threads"], launch["shared"])
-            given = Arguments(words, [_matrix(m, sizes) for m in launch["maps"]])
+            given = Arguments(words, [_tensor_map(m, sizes) for m in launch["maps"]])
             self.device.launch(self.functions[name], shape, given, self.stream, name)
             if self.waits:
                 self.device.synchronize(self.stream, f"kernel {name} ran")
 
-    def require(self, action: Action) -> int:
+    def check_sizes(self, action: Action) -> int:
         """End the run unless a condition holds."""
         return 0 if self.value(action["condition"]) else int(action["status"])
 
-    def learn(self, action: Action) -> int:
-        """Let a number on the GPU be a size from now on."""
+    def read_size(self, action: Action) -> int:
+        """Read a data-dependent size back from the GPU."""
         size = self._read(action["place"], ctypes.c_int64)
         self.sizes[action["name"]] = size
         return 0 if 0 <= size <= self.value(action["limit"]) else int(action["status"])
 
-    def choose(self, action: Action) -> int:
+    def conditional(self, action: Action) -> int:
         """Do one of two lists of actions."""
         holds = (
             bool(self.value(action["condition"]))
@@ -166,18 +170,18 @@ class Run:
             else self._truth(action["place"])
         )
         status = self.do(action["then"] if holds else action["other"])
-        for name, one, two in action["late"]:
+        for name, one, two in action["data_dependent_sizes"]:
             self.sizes[name] = self.value(one if holds else two)
         return status
 
-    def repeat(self, action: Action) -> int:
-        """Steps that read one buffer of each carried value and write the other, in turns."""
+    def counted_loop(self, action: Action) -> int:
+        """A loop whose carried values are double-buffered."""
         count, known = (
             self.value(action["count"]),
             action["begin"] is None and action["going"] is None,
         )
         going = action["begin"] is None or self._truth(action["begin"])
-        carried = [_Carried(self, c, count if known else 1) for c in action["carried"]]
+        carried = [_LoopCarried(self, c, count if known else 1) for c in action["carried"]]
         steps = 0
         while steps < count and going:
             self.sizes[action["counter"]] = steps
@@ -188,33 +192,33 @@ class Run:
                 return status
             going = action["going"] is None or self._truth(action["going"])
             for c in carried:
-                c.turn()
+                c.swap()
             steps += 1
         for c in carried:
-            c.bring_home(self)
-        if action["late"]:
-            self.sizes[action["late"]] = steps
+            c.copy_result(self)
+        if action["data_dependent_sizes"]:
+            self.sizes[action["data_dependent_sizes"]] = steps
         return 0
 
     def value(self, formula: Any) -> int:
         """A size, now."""
-        return value_of(formula, self.sizes)
+        return evaluate(formula, self.sizes)
 
-    def address(self, place: Place) -> int:
-        """Where a place is."""
+    def address(self, place: BufferRef) -> int:
+        """The address of a buffer."""
         space, offset, start = place[0], self.value(place[1]), self.value(place[2])
         if space == "arena":
-            return self.spaces.arena + offset + start
+            return self.bases.arena + offset + start
         if space == "weights":
-            return self.spaces.weights + offset + start
+            return self.bases.weights + offset + start
         if space == "carried":
             return self._carried[offset] + start
-        return (self.spaces.inputs if space == "input" else self.spaces.outputs)[offset] + start
+        return (self.bases.inputs if space == "input" else self.bases.outputs)[offset] + start
 
-    def _truth(self, place: Place) -> bool:
+    def _truth(self, place: BufferRef) -> bool:
         return self._read(place, ctypes.c_uint8) != 0
 
-    def _read(self, place: Place, kind: Any) -> int:
+    def _read(self, place: BufferRef, kind: Any) -> int:
         cell = kind()
         self.device.download(
             ctypes.addressof(cell), self.address(place), ctypes.sizeof(cell), self.stream
@@ -223,38 +227,38 @@ class Run:
         return int(cell.value)
 
 
-def _matrix(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Matrix:
-    rows, columns = (value_of(about[word], sizes) for word in ("rows", "columns"))
+def _tensor_map(about: Mapping[str, Any], sizes: Mapping[str, int]) -> TensorMapArg:
+    rows, columns = (evaluate(about[word], sizes) for word in ("rows", "columns"))
     high, wide = about["box"]
-    return Matrix(about["buffer"], rows, columns, (high, wide))
+    return TensorMapArg(about["buffer"], rows, columns, (high, wide))
 
 
-class _Carried:
-    """The two buffers of a carried value, and which is read and written now.
+class _LoopCarried:
+    """The two buffers of a loop-carried value, and which is read and written now.
 
-    The last of a known number of steps writes where the result belongs.
+    With a known number of iterations the last one writes to the result itself.
     """
 
-    def __init__(self, run: Run, about: Mapping[str, Any], count: int) -> None:
+    def __init__(self, run: PlanExecutor, about: Mapping[str, Any], count: int) -> None:
         self.read_number, self.written_number = about["read"], about["written"]
         self.result, self.spare = run.address(about["result"]), run.address(about["spare"])
         self.size = run.value(about["size"])
         self.read = run.address(about["initial"])
         self.written = self.result if count % 2 else self.spare
 
-    def turn(self) -> None:
+    def swap(self) -> None:
         self.read = self.written
         self.written = self.spare if self.written == self.result else self.result
 
-    def bring_home(self, run: Run) -> None:
+    def copy_result(self, run: PlanExecutor) -> None:
         if self.read != self.result and self.size:
             run.device.copy(self.result, self.read, self.size, run.stream)
 
 
-_DO: dict[str, Callable[[Run, Action], int]] = {
-    "call": Run.call,
-    "require": Run.require,
-    "learn": Run.learn,
-    "choose": Run.choose,
-    "repeat": Run.repeat,
+_DO: dict[str, Callable[[PlanExecutor, Action], int]] = {
+    "call": PlanExecutor.call,
+    "check_sizes": PlanExecutor.check_sizes,
+    "read_size": PlanExecutor.read_size,
+    "conditional": PlanExecutor.conditional,
+    "counted_loop": PlanExecutor.counted_loop,
 }

@@ -41,7 +41,7 @@ _C_TYPES = {
 
 def header_text(name: str, manifest: Mapping[str, Any]) -> str:
     """The C header of the library called `name`."""
-    symbols, late = manifest["symbols"], manifest.get("late", ())
+    symbols, late = manifest["symbols"], manifest.get("data_dependent_sizes", ())
     sources = [
         f"size of axis {axis} of input {manifest['inputs'][position]['name']}"
         for position, axis in manifest["dim_sources"]
@@ -73,7 +73,10 @@ def _late(manifest: Mapping[str, Any]) -> list[str]:
         f"{port['name']}[{', '.join(map(str, shape))}]"
         for port, shape in zip(manifest["outputs"], manifest.get("output_limits", ()), strict=False)
     ]
-    return [f"written by each run; at most {', '.join(limits)}" for _ in manifest.get("late", ())]
+    return [
+        f"written by each run; at most {', '.join(limits)}"
+        for _ in manifest.get("data_dependent_sizes", ())
+    ]
 
 
 def glue_ir(name: str, *, tiles: bool = False) -> str:

@@ -22,7 +22,7 @@ from tilewright.runtime.roofline.kernels import (
     host_instructions,
     lanes,
 )
-from tilewright.runtime.roofline.roofline import Level, Roofs
+from tilewright.runtime.roofline.roofline import Level, Roofline
 
 REPEATS = 12
 SUM_STEPS = 300_000  # about a millisecond: short, so that some repeat meets no other process
@@ -34,7 +34,7 @@ CLOCK_STEPS = 2000
 _CACHES = {1: 32 << 10, 2: 512 << 10, 3: 8 << 20}
 
 
-def measure_roofs(threads: int) -> Roofs:
+def measure_roofline(threads: int) -> Roofline:
     """All roofs at a number of threads."""
     instructions = host_instructions()
     kernels, engine = compile_roof_kernels(instructions.values())
@@ -44,7 +44,7 @@ def measure_roofs(threads: int) -> Roofs:
         clock = _best(kernels["clock"], [(CLOCK_STEPS,)]) / CLOCK_STEPS * 1e9
     finally:
         engine.close()
-    return Roofs(threads, rates, levels, clock)
+    return Roofline(threads, rates, levels, clock)
 
 
 def _sums(kernels: dict[str, Kernel], one: Instruction) -> float:

@@ -5,7 +5,7 @@ roof of the cache they come from, whichever is longer. What a kernel exchanges w
 is in the smallest cache it fits into; the model's weights were last touched a whole run ago, so
 they come from the smallest cache that the whole model fits into.
 
-    roofs = machine_roofs(threads)      # measured once, in about 2 s, then kept on disk
+    roofs = machine_roofline(threads)      # measured once, in about 2 s, then kept on disk
     roofs.bound(Work(flops=2e9, bytes=6e6, weights=4e6), footprint=1e8)
 """
 
@@ -51,7 +51,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Roofs:
+class Roofline:
     """The roofs at one number of threads, and what reading the clock costs."""
 
     threads: int
@@ -79,12 +79,12 @@ class Roofs:
         return asdict(self)
 
     @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Roofs:
+    def from_data(data: Mapping[str, Any]) -> Roofline:
         """What `data` gave."""
         levels = tuple(Level(**level) for level in data["levels"])
-        return Roofs(data["threads"], data["flops_per_second"], levels, data["clock_ns"])
+        return Roofline(data["threads"], data["flops_per_second"], levels, data["clock_ns"])
 
-    def better(self, other: Roofs | None) -> Roofs:
+    def better(self, other: Roofline | None) -> Roofline:
         """The higher of each roof: a roof measured too low met another process."""
         if other is None:
             return self
@@ -96,34 +96,34 @@ class Roofs:
             Level(a.name, a.bytes, max(a.bytes_per_second, b.bytes_per_second))
             for a, b in zip(self.levels, other.levels, strict=True)
         )
-        return Roofs(self.threads, rates, levels, min(self.clock_ns, other.clock_ns))
+        return Roofline(self.threads, rates, levels, min(self.clock_ns, other.clock_ns))
 
 
-def machine_roofs(
+def machine_roofline(
     threads: int,
     *,
     again: bool = False,
     show: Callable[[str], None] = lambda what: None,
-) -> Roofs:
+) -> Roofline:
     """The roofs of this machine, measured where they are not known yet or are wanted `again`."""
-    from tilewright.runtime.roofline.measure import measure_roofs
+    from tilewright.runtime.roofline.measure import measure_roofline
 
-    known = known_roofs(threads)
+    known = known_roofline(threads)
     if known is not None and not again:
         return known
     show(f"measuring what this machine can do on {threads} threads, about 2 s")
-    found = measure_roofs(threads).better(known)
+    found = measure_roofline(threads).better(known)
     store = open_cache()
     if store is not None:
         store.put(_key(threads), lambda file: file.write_text(json.dumps(found.data())))
     return found
 
 
-def known_roofs(threads: int) -> Roofs | None:
+def known_roofline(threads: int) -> Roofline | None:
     """The roofs of this machine where they have been measured."""
     store = open_cache()
     path = store.get(_key(threads)) if store is not None else None
-    return None if path is None else Roofs.from_data(json.loads(path.read_text()))
+    return None if path is None else Roofline.from_data(json.loads(path.read_text()))
 
 
 def _key(threads: int) -> str:

@@ -21,7 +21,7 @@ from tilewright.tune.task_scheduler.task_scheduler import Progress, Task, TaskSc
 
 # No batch is taken to be shorter.
 LEAST_SECONDS = 1e-3
-# Roofs are not exact: this share of a time may be gained at any.
+# Roofline are not exact: this share of a time may be gained at any.
 DOUBT = 0.05
 
 
