@@ -10,6 +10,7 @@ import pytest
 
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.runtime.container import (
+    FORMAT_VERSION,
     assemble_weights,
     read_container,
     write_container,
@@ -33,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_round_trip(path: Path) -> None:
     found = read_container(path)
-    assert found.manifest == {**MANIFEST, "format": 1}
+    assert found.manifest == {**MANIFEST, "format": FORMAT_VERSION}
     assert found.objects == OBJECTS
     assert len(found.weights) == 16384 + 6
     for offset, tensor in TENSORS:
