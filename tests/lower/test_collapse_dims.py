@@ -11,7 +11,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.tensor.verify import verify_program
-from tilewright.lower.collapse_dims import collapse, collapse_in_rooms
+from tilewright.lower.collapse_dims import collapse, collapse_strided
 
 
 def check(before: Program, sizes: dict[str, int]) -> Program:
@@ -113,12 +113,12 @@ def test_dimensions_with_gaps_between_them_stay_apart() -> None:
         name: (const(2), const(3), const(9), const(1)),
         "x": (const(2), const(7), const(4), const(1)),
     }
-    after, rooms = collapse_in_rooms(program, wide)
+    after, parents = collapse_strided(program, wide)
     assert shapes(after) == {name: ["2", "3", "4"]}
-    assert {n: [as_int(d) for d in room] for n, room in rooms.items()} == {
+    assert {n: [as_int(d) for d in shape] for n, shape in parents.items()} == {
         name: [2, 3, 9],
         "x": [2, 7, 4],
     }
-    after, rooms = collapse_in_rooms(program, {name: wide[name]})
+    after, parents = collapse_strided(program, {name: wide[name]})
     assert shapes(after) == {name: ["6", "4"]}
-    assert [as_int(d) for d in rooms[name]] == [6, 9]
+    assert [as_int(d) for d in parents[name]] == [6, 9]

@@ -1,4 +1,4 @@
-"""One node of a model as a model of its own: to run it, to find fault with it, to time it."""
+"""One node of a model as a model of its own: to run, bisect or time it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a compilation: what only the compiler needed goes back to the system.
+"""After a compilation: memory that only the compiler needed is returned to the system.
 
 A process that compiles a model mostly runs it for long afterwards. Memory that is free but kept for
 later is returned, and so are the pages of LLVM's code: they come back from its file when they are
@@ -17,7 +17,7 @@ _CODE_OF = "libllvmlite"
 
 
 def release_memory(maps: Path = _MAPS) -> None:
-    """Give back what can be given back; does nothing where the system has no way for it."""
+    """Return free heap memory and LLVM's code pages; does nothing where the system cannot."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(ctypes.c_size_t(0))

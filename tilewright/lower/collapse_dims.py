@@ -1,17 +1,17 @@
-"""Adjacent dimensions that are always walked together become one.
+"""Collapse adjacent dimensions that every access treats as one.
 
     y: f32[1, 128, 768] = [a, b, c] relu(x[a, b, c])      →   y: f32[98304] = [i0] relu(x[i0])
     y: f32[N, H, W, C] = sum(k...) p[n, y+kh, x+kw, k] * w[k, c]
                                    →   y: f32[N * H * W, C] with n, y, x computed from one index
 
-Tensors are row-major, so a run of dimensions is one dimension of their product. Fewer, longer loops
-tile better and vectorise without tails. Dimensions of size 1 are dropped first. Two axes of a stage
-are joined if every tensor sees them side by side or not at all; a reduction may in addition read
-*one* tensor through indices computed from the joined axis, as a convolution walks its input, and so
-may what only a product of two tensors reads, as it is packed for it.
+Tensors are row-major, so adjacent dimensions are one dimension of their product. Fewer, longer
+loops tile better and vectorize without tails. Dimensions of size 1 are dropped first. Two axes of a
+stage are collapsed if every tensor is read by both as adjacent indices, or by neither. A reduction
+may in addition read *one* tensor through indices computed from the collapsed axis, as an implicit
+GEMM reads the input of a convolution, and so may the stage that packs the operand of a GEMM.
 
-A tensor may have gaps between its rows: its *room* is then the larger shape by which it is laid
-out, and dimensions with a gap between them stay apart.
+A tensor may be a strided view: it is then laid out by the shape of its parent, and dimensions with
+a gap between their rows are not collapsed.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ from tilewright.ops.tensor.subviews import room_without_units
 
 ONE = const(1)
 Run = range
-
-
-Rooms = Mapping[str, Shape]
+ParentShapes = Mapping[str, Shape]
+"""The shapes by which strided views are laid out, by name."""
 
 
 def collapse(program: Program) -> Program:
     """`program` over tensors of fewer dimensions; the bytes of every tensor are the same."""
-    return collapse_in_rooms(program, {})[0]
+    return collapse_strided(program, {})[0]
 
 
-def collapse_in_rooms(program: Program, rooms: Rooms) -> tuple[Program, Rooms]:
-    """`collapse` where tensors have rooms; with the program come the rooms of its tensors."""
+def collapse_strided(program: Program, parents: ParentShapes) -> tuple[Program, ParentShapes]:
+    """`collapse` where tensors are strided views; also their parent shapes, collapsed."""
     shapes = {t.name: t.shape for t in (*program.inputs, *(s.tensor for s in program.stages))}
-    long = {name: room_without_units(shapes[name], room) for name, room in rooms.items()}
+    long = {name: room_without_units(shapes[name], parent) for name, parent in parents.items()}
     joiner = _Joiner(_drop_units(program), long)
-    return joiner.result(), joiner.rooms_of_result()
+    return joiner.result(), joiner.result_parent_shapes()
 
 
 def _drop_units(program: Program) -> Program:
@@ -91,15 +90,15 @@ class _Joiner:
     must stay apart.
     """
 
-    def __init__(self, program: Program, rooms: Rooms) -> None:
+    def __init__(self, program: Program, parents: ParentShapes) -> None:
         self.program = program
-        self.rooms = rooms
+        self.parents = parents
         self.shapes: dict[str, Shape] = {t.name: t.shape for t in program.inputs}
         self.shapes.update((s.name, s.shape) for s in program.stages)
         self.cuts: dict[str, set[int]] = {name: set() for name in self.shapes}
-        for name, room in rooms.items():
+        for name, parent in parents.items():
             shape = self.shapes[name]
-            self.cuts[name] |= {d - 1 for d in range(1, len(shape)) if shape[d] is not room[d]}
+            self.cuts[name] |= {d - 1 for d in range(1, len(shape)) if shape[d] is not parent[d]}
         self.body = {s.name: list(loads(s.body)) for s in program.stages}
         self.packed = _packed(program)
         changed = True
@@ -184,12 +183,12 @@ class _Joiner:
         stages = tuple(self._stage(s) for s in self.program.stages)
         return Program(self.program.name, inputs, stages, self.program.outputs)
 
-    def rooms_of_result(self) -> Rooms:
-        """The rooms of the joined dimensions."""
+    def result_parent_shapes(self) -> ParentShapes:
+        """The parent shapes over collapsed dimensions."""
         joined = {}
-        for name, room in self.rooms.items():
+        for name, parent in self.parents.items():
             runs = self._runs(name)
-            joined[name] = tuple(simplify(product(tuple(room[d] for d in run))) for run in runs)
+            joined[name] = tuple(simplify(product(tuple(parent[d] for d in run))) for run in runs)
         return joined
 
     def _runs(self, name: str) -> Iterator[Run]:

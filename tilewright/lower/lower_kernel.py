@@ -19,7 +19,7 @@ from tilewright.ir.loop.nodes import Annotations, Func
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.loop.walk import blocks, loops
 from tilewright.ir.types import Shape, Type
-from tilewright.lower.collapse_dims import collapse_in_rooms
+from tilewright.lower.collapse_dims import collapse_strided
 from tilewright.lower.dim_params import DimParams
 from tilewright.lower.inplace import inplace_inputs
 from tilewright.lower.kernel_cost import group_flops, param_bytes
@@ -79,7 +79,7 @@ def lower_group(group: Graph, strided: StridedParams = ()) -> LoweredKernel:
     """The loops of a fused group."""
     program = group_program(group)
     params = (*(t.name for t in program.inputs), *program.outputs)
-    program, parents = collapse_in_rooms(program, {params[i]: shape for i, shape in strided})
+    program, parents = collapse_strided(program, {params[i]: shape for i, shape in strided})
     inplace = inplace_inputs(program)
     return LoweredKernel(program_func(program), inplace, group_flops(group), parents)
 

@@ -1,4 +1,4 @@
-"""What stands around the kernels of a model, by kind of machine.
+"""The entry point of a model, by kind of machine.
 
 On a CPU that is native code: the function that calls the kernels in order, threads, a clock. On a
 GPU it is data: the launches, which the runtime captures as one graph.

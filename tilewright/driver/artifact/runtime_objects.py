@@ -1,7 +1,7 @@
-"""The object code that every model has alike: threads, a clock, calls from outside.
+"""The object code that all models share: thread pool, clock, call frame.
 
-It takes LLVM longer than the kernels of a small model do, so it is made once for a target: a
-process remembers it, and the cache keeps it for others.
+LLVM needs more time for it than for the kernels of a small model, so it is compiled once for each
+target: a process keeps it in memory, the disk cache keeps it for other processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TW_DUMP=stages: every kernel as text after each stage, in a folder of its own.
+"""TW_DUMP=stages: the text of every kernel after each stage, one folder a kernel.
 
 tw-dump/softmax/01-schedule.txt  02-finalize.txt  03-codegen.txt
 """

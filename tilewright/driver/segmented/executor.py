@@ -1,4 +1,4 @@
-"""The nodes of a model run in segments, each compiled when what it waits for is known.
+"""Runs a model segment by segment; each is compiled when the values it needs are known.
 
 A run compiles what the values so far allow (see `frontends.onnx.segments.partition`), runs that,
 runs operators on the host that no loop program can express, and goes on with the rest. Compiled

@@ -1,4 +1,4 @@
-"""A model in the user's hands that is compiled in segments, each when what it waits for is known.
+"""A model that is compiled in segments while it runs, each when the values it needs are known.
 
     model = tw.compile("model.onnx")      # a SegmentedModel if it has graph breaks
     y = model(x)
@@ -29,7 +29,7 @@ from tilewright.runtime.model import CompiledModel
 
 @dataclass(frozen=True)
 class BreakReason:
-    """Why a model is not compiled as a whole: what the first node that waits said, and its name."""
+    """Why a model is not compiled as a whole: the message and the name of the first such node."""
 
     message: str = "something is known only when the model runs"
     node: str = ""

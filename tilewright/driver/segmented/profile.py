@@ -1,4 +1,4 @@
-"""Where the time of a model in segments goes: its segments, and the operators on the host.
+"""The time of a segmented model: of its segments, and of the operators on the host.
 
 with Clock() as clock:
     program.run(values)              # measures what it does with `timed`

@@ -1,7 +1,6 @@
 """Schedules from records: a kernel's trace is replayed where it beat the built-in schedule.
 
-A record that does not fit any more costs nothing but its gain: the built-in schedule is taken, and
-`explain` says why.
+Where a record no longer applies, the kernel gets the built-in schedule, and `explain` says why.
 """
 
 from __future__ import annotations

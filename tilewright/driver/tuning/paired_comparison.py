@@ -1,8 +1,8 @@
-"""Two programs against each other, twice: what one process happened to favour must happen again.
+"""Two programs timed against each other, twice: a difference must show in both runs.
 
-A model that is loaded may be lucky or unlucky for as long as it is: where its memory lies, on which
-cores its threads wake up. So what looks decided is run once more, both loaded anew and in the other
-order, and counts only if it comes out the same.
+The speed of a loaded model depends on the place of its memory and on the cores of its threads, for
+as long as it is loaded. So a significant difference is measured once more, with both programs
+loaded anew and in the other order, and counts only if it comes out the same.
 """
 
 from __future__ import annotations
