@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.core.node import node
+from tilewright.target.calibration.cpu import BUILTIN, CpuCosts
 
 # Extensions that multiply bf16 and accumulate in f32, the fastest first.
 BF16_UNITS = {
@@ -23,7 +24,8 @@ class CpuTarget:
     """One CPU, as far as the compiler needs to know it.
 
     `vector_bits` and `vector_registers` size register tiles; `l1`, `l2` (bytes, per core) size
-    cache tiles; `l3` is shared by the `cores`.
+    cache tiles; `l3` is shared by the `cores`. `costs` is what cost models
+    read: the built-in figures, or this machine's where it was calibrated.
     """
 
     triple: str
@@ -35,6 +37,7 @@ class CpuTarget:
     l2: int
     l3: int
     cores: int
+    costs: CpuCosts = BUILTIN
 
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` one vector register holds; none has less than a byte."""

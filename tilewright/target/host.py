@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +12,9 @@ from tilewright.core.host.cache_sizes import cache_sizes
 from tilewright.core.host.cpu_features import linux_features
 from tilewright.core.host.identity import machine_identity
 from tilewright.target import cpu
+from tilewright.target.calibration import cpu as costs
 from tilewright.target.cpu import CpuTarget
+from tilewright.target.target import read_target, write_target
 
 # Vector width and register count by the widest extension present, first match wins.
 VECTOR_UNITS = (
@@ -35,14 +35,15 @@ def host() -> CpuTarget:
     if store is None or identity is None:
         return _ask_llvm()
     # the sources that say what a target is are part of the key
-    sources = [Path(__file__).read_bytes(), inspect.getsource(cpu).encode()]
+    sources = [Path(file).read_bytes() for file in (__file__, cpu.__file__, costs.__file__)]
     key = fingerprint("host", identity, str(usable_cores()), *sources)
     path = store.get(key)
     if path is None:
-        text = json.dumps(asdict(_ask_llvm()))
+        text = json.dumps(write_target(_ask_llvm()))
         path = store.put(key, lambda file: file.write_text(text))
-    known = json.loads(path.read_text())
-    return CpuTarget(**{**known, "features": tuple(known["features"])})
+    known = read_target(json.loads(path.read_text()))
+    assert isinstance(known, CpuTarget)
+    return known
 
 
 def _ask_llvm() -> CpuTarget:

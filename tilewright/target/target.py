@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
+from tilewright.target.calibration.cpu import read_costs
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget, MmaShape
 
@@ -32,4 +33,6 @@ def read_target(fields: Mapping[str, Any]) -> Target:
     values = {key: value for key, value in fields.items() if key != "kind"}
     if "mma_shapes" in values:
         values["mma_shapes"] = tuple(MmaShape(**s) for s in values["mma_shapes"])
+    if "costs" in values:
+        values["costs"] = read_costs(values["costs"])
     return _KINDS[fields["kind"]](**{**values, "features": tuple(values["features"])})

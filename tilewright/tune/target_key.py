@@ -14,8 +14,12 @@ _ALIKE = ("triple", "vector_bits", "vector_registers", "l1", "l2")
 
 
 def target_text(target: CpuTarget) -> str:
-    """The properties of a target, the same text for the same ones."""
-    return json.dumps(asdict(target), sort_keys=True)
+    """The facts of a target, the same text for the same ones.
+
+    Its costs are not among them: a schedule was measured on a machine, whatever was believed of it.
+    """
+    facts = {name: value for name, value in asdict(target).items() if name != "costs"}
+    return json.dumps(facts, sort_keys=True)
 
 
 def parse_target(text: str) -> CpuTarget:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from tilewright.passes.precision.bf16_gemm_cost import (
-    AMX,
     ProductShape,
     is_profitable,
     unit_cycles,
@@ -32,16 +31,19 @@ def test_what_fills_tiles_pays(rows: int, columns: int, depth: int, expected: bo
 def test_weights_from_memory_are_read_in_half_the_time() -> None:
     shape = ProductShape(1, 3072, 768, True)
     assert is_profitable(shape, MACHINE)
-    assert unit_cycles(shape, AMX) < 0.6 * vector_cycles(shape, MACHINE)
+    assert unit_cycles(shape, MACHINE.costs) < 0.6 * vector_cycles(shape, MACHINE)
 
 
 def test_tiles_are_computed_whole() -> None:
-    part, whole = (unit_cycles(ProductShape(rows, 33, 40, False), AMX) for rows in (33, 64))
+    part, whole = (
+        unit_cycles(ProductShape(rows, 33, 40, False), MACHINE.costs) for rows in (33, 64)
+    )
     assert part == pytest.approx(whole, rel=0.25)
 
 
 def test_windows_are_packed() -> None:
     plain, packed = (
-        unit_cycles(ProductShape(64, 64, 576, False, windows), AMX) for windows in (False, True)
+        unit_cycles(ProductShape(64, 64, 576, False, windows), MACHINE.costs)
+        for windows in (False, True)
     )
     assert plain < packed

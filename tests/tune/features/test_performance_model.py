@@ -7,10 +7,11 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.cpu import BUILTIN
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
 from tilewright.tune.features.accesses import statements_of
-from tilewright.tune.features.performance_model import FORK, Cost, estimate, estimate_all
+from tilewright.tune.features.performance_model import Cost, estimate, estimate_all
 
 TARGET = CPUS["aarch64"]
 
@@ -72,7 +73,7 @@ def test_threads() -> None:
             sch.parallel("mm.i0")
         found = statements_of(sch.func, buffers(sch.func))
         costs[parallel], total = estimate_all(found, TARGET)
-        forks = FORK if parallel else 0.0
+        forks = BUILTIN.fork_cycles if parallel else 0.0
         assert total == sum(cost.total for cost in costs[parallel]) + forks
     assert costs[True][0].threads == 4
     assert costs[True][0].total == costs[False][0].total / 4

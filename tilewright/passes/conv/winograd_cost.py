@@ -16,11 +16,6 @@ from math import prod
 from tilewright.ops.conv.toom_cook import POINTS, additions, transforms
 from tilewright.target.cpu import CpuTarget
 
-# How much of the peak a matrix product reaches, and the steps that starting and storing a tile of
-# it take.
-EFFICIENCY, START_STEPS = 0.87, 8
-# Multiply-adds a cycle, in vectors; bytes a cycle from memory and from a cache far away.
-UNITS, MEMORY_BYTES, CACHE_BYTES = 2, 8, 8
 # What a byte of filters more than the convolution has costs, as bytes read from memory.
 MEMORY_PRICE = 1.0
 # Rounding errors may be this much larger than without, by the bits of an element: 1e-5 of the
@@ -86,14 +81,14 @@ def winograd_cycles(shape: ConvShape, tile: tuple[int, ...], target: CpuTarget) 
     tiles = shape.images * prod(-(-n // m) for n, m in zip(shape.size, tile, strict=True))
     moved = 2 * points * tiles * (shape.channels + shape.filters) * shape.bits / 8
     extra = (points - prod(shape.window)) * shape.channels * shape.filters * shape.bits / 8
-    lanes = target.lanes(shape.bits)
+    lanes, costs = target.lanes(shape.bits), target.costs
     inputs = -(-shape.channels // lanes) * _operations(axes, "inputs")
     outputs = -(-shape.filters // lanes) * _operations(axes, "outputs")
     return (
         _product_cycles(shape, points, tiles, shape.channels, target)
-        + moved / CACHE_BYTES
-        + tiles * (inputs + outputs) / UNITS
-        + extra * MEMORY_PRICE / MEMORY_BYTES
+        + moved / costs.l3_bytes_per_cycle
+        + tiles * (inputs + outputs) / costs.fma_units
+        + extra * MEMORY_PRICE / costs.memory_bytes_per_cycle
     )
 
 
@@ -101,10 +96,11 @@ def _product_cycles(
     shape: ConvShape, matrices: int, rows: int, depth: int, target: CpuTarget
 ) -> float:
     """`matrices` products of `rows` by `depth` with `depth` by filters."""
-    steps = matrices * rows * shape.filters * (depth + START_STEPS)
-    busy = steps / (UNITS * target.lanes(shape.bits) * EFFICIENCY)
+    costs = target.costs
+    steps = matrices * rows * shape.filters * (depth + costs.gemm_start_steps)
+    busy = steps / (costs.fma_units * target.lanes(shape.bits) * costs.gemm_efficiency)
     weights = matrices * depth * shape.filters * shape.bits / 8
-    return max(busy, weights / MEMORY_BYTES)
+    return max(busy, weights / costs.memory_bytes_per_cycle)
 
 
 @cache

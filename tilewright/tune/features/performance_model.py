@@ -6,7 +6,7 @@ does not fit in the registers. Around it, each cache is given the lines that do 
 below: the outermost loops whose data fit are run from it, those outside fill it anew. The time is
 the largest of these, as a machine does all at once (the roofline; Roller rates tiles so).
 
-The figures are those of a typical core, in cycles: only ratios matter for an order.
+The figures are those of `target.costs`, in cycles: only ratios matter for an order.
 """
 
 from __future__ import annotations
@@ -15,30 +15,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.target.calibration.cpu import CpuCosts
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 from tilewright.tune.features.accesses import Access, Statement
-
-# Cycles that a core is busy with one instruction of each kind.
-BUSY = {
-    "fma": 0.5,
-    "add": 0.5,
-    "mul": 0.5,
-    "div": 8.0,
-    "choice": 0.5,
-    "root": 8.0,
-    "math": 12.0,
-    "cast": 0.5,
-    "int": 0.5,
-}
-MOVE = 0.5  # a load or store of a whole vector, or of one element
-INSERT = 1.5  # an element of a vector whose elements do not lie side by side
-LATENCY = 4.0  # from one addition to the next that needs it
-TURN = 2.0  # counting and jumping, for each turn of a loop
-FORK = 8000.0  # starting threads and waiting for the last
-# Cycles for one line from the second cache, the third, and memory, where lines come in rows so that
-# the machine sees them coming, and how long each row makes it wait.
-FILL = ((2.0, 11.0), (6.0, 24.0), (12.0, 60.0))
-OVERLAP = 0.15  # of the smaller resources, what the largest does not hide
 
 
 @dataclass(frozen=True)
@@ -60,26 +39,28 @@ def estimate_all(statements: Sequence[Statement], target: CpuTarget) -> tuple[li
     """What each statement costs, and the cycles of all: threads start once for a parallel loop."""
     costs = [estimate(s, target) for s in statements]
     forks = {s.task: s.forks for s in statements if s.task}
-    return costs, sum(cost.total for cost in costs) + FORK * sum(forks.values())
+    return costs, sum(cost.total for cost in costs) + target.costs.fork_cycles * sum(forks.values())
 
 
 def estimate(s: Statement, target: CpuTarget) -> Cost:
     """What a statement costs."""
     body = s.body
     trips = math.prod(s.extents[:body])
-    lanes = target.lanes(s.bits)
+    lanes, costs = target.lanes(s.bits), target.costs
     vectors = math.prod(s.extents[body:]) / _lanes_used(s, lanes)
     sums = _sums(s, body, lanes)
     registers = sums + 1 + _operands(s, body, lanes)
-    arithmetic = trips * vectors * sum(BUSY[kind] * n for kind, n in s.operations.items())
-    moves = trips * sum(_moves(s, a, body, lanes) for a in s.accesses)
-    waiting = trips * LATENCY * vectors / sums if sums and s.runs > 1 else 0.0
-    spills = trips * max(0.0, registers - target.vector_registers) * 2 * MOVE
-    turns = TURN * trips
+    busy_for = costs.instruction_cycles
+    each = sum(getattr(busy_for, kind) * n for kind, n in s.operations.items())
+    arithmetic = trips * vectors * each
+    moves = trips * sum(_moves(s, a, body, lanes, costs) for a in s.accesses)
+    waiting = trips * costs.fma_latency * vectors / sums if sums and s.runs > 1 else 0.0
+    spills = trips * max(0.0, registers - target.vector_registers) * 2 * costs.move_cycles
+    turns = costs.loop_cycles * trips
     fills = _fills(s, target)
     busy = [max(arithmetic, moves, waiting) + spills + turns, *fills]
     most = max(busy)
-    cycles = most + OVERLAP * (sum(busy) - most)
+    cycles = most + costs.overlap * (sum(busy) - most)
     threads = _threads(s, target.cores)
     return Cost(
         arithmetic,
@@ -130,11 +111,11 @@ def _step(s: Statement, a: Access) -> int:
     return LINE_BYTES if a.clamped else abs(a.steps[-1])
 
 
-def _moves(s: Statement, a: Access, body: int, lanes: int) -> float:
+def _moves(s: Statement, a: Access, body: int, lanes: int, costs: CpuCosts) -> float:
     """Cycles of loading or storing a buffer in one trip of the straight code."""
     if a.scope == "register":
         return 0.0
-    each = INSERT if _step(s, a) > 1 else MOVE
+    each = costs.insert_cycles if _step(s, a) > 1 else costs.move_cycles
     cycles = each * _vectors(s, a, body, lanes) * ((a.reads > 0) + (a.writes > 0))
     # What the innermost loop does not move is loaded before it.
     still = body > 0 and a.steps[body - 1] == 0
@@ -146,7 +127,8 @@ def _fills(s: Statement, target: CpuTarget) -> list[float]:
     memory = [a for a in s.accesses if a.scope != "register"]
     shared = target.l3 / max(1.0, _threads(s, target.cores))
     found = []
-    for capacity, (cycles, wait) in zip((target.l1, target.l2, shared), FILL, strict=True):
+    capacities = (target.l1, target.l2, shared)
+    for capacity, (cycles, wait) in zip(capacities, target.costs.line_fill, strict=True):
         level = 0
         while level < len(s.extents) and _bytes(memory, level) > capacity:
             level += 1

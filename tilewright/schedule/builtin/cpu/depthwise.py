@@ -54,8 +54,6 @@ from tilewright.target.cpu import LINE_BYTES, CpuTarget
 MOST_TAPS = 8
 MOST_ROWS = 8
 MOST_VECTORS = 8
-# Multiply-adds in flight that hide their latency, also while few steps start and end.
-PARALLEL_CHAINS = 14
 # Lengths of lines that a tile must be good at where it is not known.
 UNKNOWN_LINES = (7, 10, 14, 20, 28, 40, 56, 96, 160)
 
@@ -246,7 +244,7 @@ def _choose(
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)
         return shared * vectors
 
-    chains = min(PARALLEL_CHAINS, target.vector_registers // 2)
+    chains = min(target.costs.stencil_chains, target.vector_registers // 2)
 
     def cost(tile: tuple[int, int]) -> tuple[int, float, int]:
         rows, vectors = tile

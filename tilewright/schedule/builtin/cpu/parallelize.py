@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.cpu import BUILTIN
 
 # Fewer steps than this are not worth waking another thread for.
-PARALLEL_WORK = 32_768
+PARALLEL_WORK = BUILTIN.parallel_grain
 # So many times more or fewer steps, and it is clear whether they are.
 DOUBTFUL = 8
 # With so many tasks for each core it does not matter whether they come out even.

@@ -43,8 +43,6 @@ from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
-# A step with fewer multiplications than this is over before other threads have begun.
-PARALLEL_PRODUCTS = 200_000
 MAX_ROWS = 4
 # Vectors of columns in a tile.
 WIDTHS = (8, 4, 2, 1)
@@ -135,12 +133,12 @@ def _schedule_sum(
         sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
-    _finish(sch, block, panel, outer)
+    _finish(sch, block, panel, outer, target)
 
 
-def _finish(sch: Schedule, block: Block, panel: str, outer: str) -> None:
+def _finish(sch: Schedule, block: Block, panel: str, outer: str, target: CpuTarget) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
-    if is_shared(sch, block.name, _products(block), PARALLEL_PRODUCTS):
+    if is_shared(sch, block.name, _products(block), target.costs.recurrence_grain):
         share(sch, block.name, [panel, outer])
 
 

@@ -15,24 +15,16 @@ from math import gcd, isqrt
 
 from tilewright.schedule.builtin.cpu.parallelize import idleness
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.cpu import CpuCosts
 from tilewright.target.cpu import CpuTarget
 
-# Multiply-adds in flight that hide their latency: two units, four cycles each.
-PARALLEL_CHAINS = 8
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
-# To find where a row of the tile starts when its rows are not evenly spaced: two divisions.
-CYCLES_PER_ADDRESS = 6
 MAX_VECTORS = 8
-# Numbers of rows to be good at where the number is not known, and what the memory gives a cycle.
+# Numbers of rows to be good at where the number is not known.
 UNKNOWN_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 64, 128, 512)
-BYTES_PER_CYCLE = 8
 # The highest tile then: each height is a copy of the code.
 MAX_UNKNOWN = 8
-# Cycles a vector that a panel costs when it is read once more, by another tile of rows.
-CYCLES_PER_PASS = 0.3
-# Cycles a scalar costs whose line others of the same step have pushed out of the first cache.
-CYCLES_PER_LOST_LINE = 0.35
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: CpuTarge
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
     known = _known(problem, lanes, target)
-    cost = _regret(problem, candidates, lanes) if problem.unknown else known
+    cost = _regret(problem, candidates, lanes, target.costs) if problem.unknown else known
 
     def least(found: list[Candidate]) -> Candidate:
         return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
@@ -110,7 +102,8 @@ def _known(problem: TileProblem, lanes: int, target: CpuTarget) -> Callable[[Can
 
     def cost(c: Candidate) -> float:
         tiles = _tiles(problem, *c, lanes)
-        cycles = _cost(problem, *c, lanes) + tiles * _lost(problem, c[0], lanes, target)
+        cycles = _cost(problem, *c, lanes, target.costs)
+        cycles += tiles * _lost(problem, c[0], lanes, target)
         tasks = problem.batch * tiles
         return cycles * (idleness(tasks, target.cores) if tasks else 1.0)
 
@@ -121,7 +114,7 @@ def _lost(problem: TileProblem, height: int, lanes: int, target: CpuTarget) -> f
     """Cycles of a step of a tile for scalars that the first cache has lost again."""
     scalars = height / lanes if problem.by_lane else height
     crowded = problem.shared and is_crowded(height, problem.stride, target)
-    return CYCLES_PER_LOST_LINE * scalars if crowded else 0.0
+    return target.costs.evicted_line_cycles * scalars if crowded else 0.0
 
 
 def is_crowded(rows: int, stride: int, target: CpuTarget) -> bool:
@@ -136,27 +129,28 @@ def is_crowded(rows: int, stride: int, target: CpuTarget) -> bool:
 
 
 def _regret(
-    problem: TileProblem, candidates: list[Candidate], lanes: int
+    problem: TileProblem, candidates: list[Candidate], lanes: int, costs: CpuCosts
 ) -> Callable[[Candidate], float]:
     """How much longer a tile takes than the best one, at many numbers of rows together."""
-    times = {c: [_dealt(problem, n, c, lanes) for n in UNKNOWN_ROWS] for c in candidates}
+    times = {c: [_dealt(problem, n, c, lanes, costs) for n in UNKNOWN_ROWS] for c in candidates}
     best = [min(row) for row in zip(*times.values(), strict=True)]
     return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
 
 
-def _dealt(problem: TileProblem, rows: int, c: Candidate, lanes: int) -> float:
+def _dealt(problem: TileProblem, rows: int, c: Candidate, lanes: int, costs: CpuCosts) -> float:
     """Cycles for `rows` rows dealt out evenly; the first pass waits for the memory."""
     height, vectors = c
     tiles = -(-rows // height)
     even = -(-rows // tiles)
     panels = -(-problem.columns // (vectors * lanes))
     first, last = (
-        _cost(replace(problem, rows=n), n, vectors, lanes)
+        _cost(replace(problem, rows=n), n, vectors, lanes, costs)
         for n in (even, rows - (tiles - 1) * even)
     )
-    memory = panels * vectors * lanes * problem.bits / 8 / BYTES_PER_CYCLE
+    memory = panels * vectors * lanes * problem.bits / 8 / costs.memory_bytes_per_cycle
     again = max(0, tiles - 2) * first + (last if tiles > 1 else 0)
-    return max(first, memory) + again + CYCLES_PER_PASS * panels * vectors * (tiles - 1)
+    reread = costs.panel_reread_cycles * panels * vectors * (tiles - 1)
+    return max(first, memory) + again + reread
 
 
 def largest_divisor(number: int, most: int) -> int:
@@ -196,13 +190,13 @@ def _tiles(problem: TileProblem, height: int, vectors: int, lanes: int) -> int:
     return -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
 
 
-def _cost(problem: TileProblem, height: int, vectors: int, lanes: int) -> float:
+def _cost(problem: TileProblem, height: int, vectors: int, lanes: int, costs: CpuCosts) -> float:
     """Cycles for the whole problem per reduction step."""
     tiles = _tiles(problem, height, vectors, lanes)
-    multiply = max(height * vectors, PARALLEL_CHAINS / problem.chains) / 2
+    multiply = max(height * vectors, costs.fma_chains / problem.chains) / costs.fma_units
     scalars = height / lanes if problem.by_lane else height
     loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2
     jumps = problem.period % height != 0 if problem.period else False
-    addresses = CYCLES_PER_ADDRESS * height if jumps else 0
+    addresses = costs.address_cycles * height if jumps else 0
     # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
     return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.steps))

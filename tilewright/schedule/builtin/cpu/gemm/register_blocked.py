@@ -50,7 +50,6 @@ from tilewright.schedule.builtin.cpu.gemm.edge_tiles import are_pixels, choose_e
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import TileAxes, choose_depth, schedule_deep
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import choose_group, split_rows
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    PARALLEL_CHAINS,
     RegisterTile,
     TileProblem,
     choose_tile,
@@ -170,7 +169,7 @@ def _choose(sch: Schedule, block: Block, roles: Roles, target: CpuTarget) -> Reg
     can = _by_lane(block, roles, facts_of(sch.func), target.lanes(bits), target)
     by_lane = sch.choose(f"{block.name}.by_lane", can, lambda: (False, True) if can else (False,))
     problem = TileProblem(
-        rows=_rows_at_once(roles, target.lanes(bits)),
+        rows=_rows_at_once(roles, target.lanes(bits), target),
         columns=typical_extent(roles.column.extent),
         steps=steps_of(block),
         bits=bits,
@@ -193,7 +192,7 @@ def _count(axes: Sequence[Iter]) -> int:
     return prod(typical_extent(it.extent) for it in axes)
 
 
-def _rows_at_once(roles: Roles, lanes: int) -> int:
+def _rows_at_once(roles: Roles, lanes: int, target: CpuTarget) -> int:
     """How many rows a tile may have.
 
     Rows that share nothing only keep the units busy, together with the vectors of columns. Where
@@ -205,7 +204,7 @@ def _rows_at_once(roles: Roles, lanes: int) -> int:
     if roles.panel is not None or as_int(roles.row.extent) is not None:
         return typical_extent(roles.row.extent)
     vectors = -(-typical_extent(roles.column.extent) // lanes)
-    return max(1, PARALLEL_CHAINS // vectors)
+    return max(1, target.costs.fma_chains // vectors)
 
 
 def _period(block: Block, row: Iter) -> int:

@@ -1,0 +1,165 @@
+"""What a CPU core's instructions, caches and threads cost, in cycles: the data of all cost models.
+
+The defaults describe a server core with two FMA units of four cycles, as most x86-64 and Neoverse
+cores have; `tilewright doctor --calibrate` replaces some of them by what this machine was measured
+to do, for the target `native` alone. A field marked *fitted* is no fact of a machine: it was chosen
+for the kernels or models named, and is to be replaced by a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tilewright.core.node import node
+
+
+@node
+class InstructionCycles:
+    """Cycles for which a core is busy with one vector instruction of each kind."""
+
+    fma: float = 0.5
+    add: float = 0.5
+    mul: float = 0.5
+    div: float = 8.0
+    choice: float = 0.5
+    root: float = 8.0
+    math: float = 12.0
+    cast: float = 0.5
+    int: float = 0.5
+
+
+@node
+class TileUnit:
+    """A matrix unit: the block of accumulators it holds, and what its instructions take in cycles.
+
+    `step` is one k-tile of a block, operands from L2; `start` clears and stores the accumulators of
+    a block. `convert` and `pack` are cycles for each element of the left operand; `call` sets the
+    unit up on each thread and releases it.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    step: int
+    start: int
+    convert: float
+    pack: float
+    call: int
+
+
+AMX = TileUnit(
+    rows=32, columns=32, depth=32, step=128, start=250, convert=0.25, pack=0.25, call=1000
+)
+"""Two by two tiles of 16 x 16 x 32."""
+
+
+@node
+class CpuCosts:
+    """Throughput, latency and bandwidth of one core.
+
+    Arithmetic: `fma_units` FMAs a cycle of `fma_latency` cycles each; `gemm_efficiency` is the
+    share of that peak which a GEMM reaches, `gemm_start_steps` the k-steps that starting and
+    storing a tile of it take.
+
+    Bandwidth: bytes a cycle from L2, from a cache further away (L3), and from memory. A `line_fill`
+    is a pair for L2, L3 and memory: cycles a cache line in a stream that the prefetcher follows,
+    and cycles that each new stream waits.
+
+    Threads: `fork_cycles` starts a parallel loop and waits for the last thread; `parallel_grain` is
+    the number of inner iterations from which that pays.
+    """
+
+    fma_units: int = 2
+    fma_latency: int = 4
+    gemm_efficiency: float = 0.87
+    gemm_start_steps: int = 8
+    l2_bytes_per_cycle: float = 32
+    l3_bytes_per_cycle: float = 8
+    memory_bytes_per_cycle: float = 8
+    line_fill: tuple[tuple[float, float], ...] = ((2.0, 11.0), (6.0, 24.0), (12.0, 60.0))
+    instruction_cycles: InstructionCycles = InstructionCycles()
+    # A load or store of a vector or of one element; an element of a strided vector.
+    move_cycles: float = 0.5
+    insert_cycles: float = 1.5
+    loop_cycles: float = 2.0
+    # The address of a row whose rows are not evenly spaced: two divisions.
+    address_cycles: float = 6
+    # What the busiest resource does not hide of the others.
+    overlap: float = 0.15
+    fork_cycles: float = 8000.0
+    parallel_grain: int = 32_768
+    amx: TileUnit = AMX
+    # Fitted: FMAs in flight of a depthwise stencil, on MobileNetV2 and EfficientNet-B0. Latency
+    # times units is 8; more hide the start and end of the few taps.
+    stencil_chains: int = 14
+    # Fitted: cycles a vector of a packed panel that another tile of rows reads once more, and
+    # cycles of a scalar whose line was evicted from L1 by others of the same k-step, on ResNet-50.
+    panel_reread_cycles: float = 0.3
+    evicted_line_cycles: float = 0.35
+    # Fitted: products of a recurrent step from which threads pay, on LSTM and GRU.
+    recurrence_grain: int = 200_000
+
+    @property
+    def fma_chains(self) -> int:
+        """Independent accumulators that hide the latency of an FMA."""
+        return self.fma_units * self.fma_latency
+
+
+BUILTIN = CpuCosts()
+
+
+def read_costs(fields: Mapping[str, Any]) -> CpuCosts:
+    """The costs that `asdict` has turned into data, perhaps by way of JSON."""
+    nested = {
+        "line_fill": tuple((cycles, wait) for cycles, wait in fields["line_fill"]),
+        "instruction_cycles": InstructionCycles(**fields["instruction_cycles"]),
+        "amx": TileUnit(**fields["amx"]),
+    }
+    return CpuCosts(**{**fields, **nested})
+
+
+@node
+class CoreRates:
+    """What was measured of one core, per cycle of its clock."""
+
+    frequency: float
+    fma_per_cycle: float
+    fma_latency: float
+    l2_bytes_per_cycle: float
+    l3_bytes_per_cycle: float
+    memory_bytes_per_cycle: float
+
+
+# Bytes of a cache line, of which `line_fill` gives the cycles.
+_LINE = 64
+
+
+def calibrated(rates: CoreRates, base: CpuCosts = BUILTIN) -> CpuCosts:
+    """`base` with the fields that were measured; rounded, so that noise does not change kernels."""
+    units = max(1, round(rates.fma_per_cycle))
+    bandwidths = (rates.l2_bytes_per_cycle, rates.l3_bytes_per_cycle, rates.memory_bytes_per_cycle)
+    l2, l3, memory = (_significant(rate) for rate in bandwidths)
+    streams = zip((l2, l3, memory), base.line_fill, strict=True)
+    busy = replace(base.instruction_cycles, fma=1 / units, add=1 / units, mul=1 / units)
+    return replace(
+        base,
+        fma_units=units,
+        fma_latency=max(1, round(rates.fma_latency)),
+        l2_bytes_per_cycle=l2,
+        l3_bytes_per_cycle=l3,
+        memory_bytes_per_cycle=memory,
+        line_fill=tuple((_LINE / rate, wait) for rate, (_, wait) in streams),
+        instruction_cycles=busy,
+    )
+
+
+def _significant(rate: float) -> float:
+    """A bandwidth in steps of a quarter of a power of two: runs of one machine agree."""
+    power = 1.0
+    while power * 2 <= rate:
+        power *= 2
+    while power > rate:
+        power /= 2
+    return max(power / 4, round(rate / power * 4) / 4 * power)
