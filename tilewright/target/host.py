@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tilewright.core.host.cpu_features import linux_features
 from tilewright.core.host.identity import machine_identity
 from tilewright.target import cpu
 from tilewright.target.calibration import cpu as costs
+from tilewright.target.calibration.cpu import calibrated
+from tilewright.target.calibration.store import read_calibration
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.target import read_target, write_target
 
@@ -30,6 +33,13 @@ _KIB, _MIB = 1024, 1024 * 1024
 
 @cache
 def host() -> CpuTarget:
+    """This machine, with the costs that it was measured to have where it is calibrated."""
+    rates = read_calibration()
+    known = _known_host()
+    return known if rates is None else replace(known, costs=calibrated(rates, known.costs))
+
+
+def _known_host() -> CpuTarget:
     """This machine; what LLVM says of it is cached on disk, since loading LLVM takes long."""
     store, identity = open_cache(), machine_identity()
     if store is None or identity is None:

@@ -10,6 +10,7 @@ from tilewright.runtime.roofline.kernels import (
     READ_UNROLL,
     Instruction,
     compile_roof_kernels,
+    declaration,
     host_instructions,
     lanes,
     multiply_add,
@@ -39,7 +40,7 @@ def test_every_instruction_assembles_without_spills(one: Instruction) -> None:
     triple = "x86_64-unknown-linux-gnu" if x86 else "aarch64-unknown-linux-gnu"
     cpu = "sapphirerapids" if x86 else "neoverse-v2"
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3)
-    text = machine.emit_assembly(llvm.parse_assembly(multiply_add(one)))
+    text = machine.emit_assembly(llvm.parse_assembly(declaration(one) + "\n" + multiply_add(one)))
     if one.element == "f16":
         word = "vfmadd" if x86 else "fmla"
     else:

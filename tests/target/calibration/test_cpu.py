@@ -5,10 +5,11 @@ from dataclasses import asdict
 
 import pytest
 
-from tilewright.target.calibration.cpu import BUILTIN, CoreRates, calibrated, read_costs
+from tilewright.core.host.core_rates import CoreRates
+from tilewright.target.calibration.cpu import BUILTIN, calibrated, read_costs
 from tilewright.tune.features.op_counts import KINDS
 
-RATES = CoreRates(3e9, 3.96, 3.1, 41.3, 17.7, 4.2)
+RATES = CoreRates(3e9, 3.96, 3.1, 130.0, 41.3, 17.7, 4.2, 9100.0)
 
 
 def test_costs_survive_json() -> None:
@@ -32,16 +33,17 @@ def test_measured_rates_replace_the_built_in() -> None:
     assert costs.memory_bytes_per_cycle == 4
     assert [cycles for cycles, _ in costs.line_fill] == [1.6, 4.0, 16.0]
     assert costs.instruction_cycles.fma == 0.25
+    assert costs.fork_cycles == 8192
     assert costs.gemm_efficiency == BUILTIN.gemm_efficiency
     assert costs.stencil_chains == BUILTIN.stencil_chains
 
 
 @pytest.mark.parametrize("noise", [0.97, 1.03])
 def test_noise_does_not_change_the_costs(noise: float) -> None:
-    near = CoreRates(*(value * noise for value in asdict(CoreRates(3e9, 2, 4, 32, 8, 4)).values()))
-    wanted = calibrated(CoreRates(3e9, 2, 4, 32, 8, 4))
-    assert calibrated(near) == wanted
+    quiet = CoreRates(3e9, 2, 4, 64, 32, 8, 4, 8192)
+    near = CoreRates(*(value * noise for value in asdict(quiet).values()))
+    assert calibrated(near) == calibrated(quiet)
 
 
 def test_a_rate_below_one_byte_a_cycle() -> None:
-    assert calibrated(CoreRates(3e9, 2, 4, 32, 8, 0.3)).memory_bytes_per_cycle == 0.3125
+    assert calibrated(CoreRates(3e9, 2, 4, 64, 32, 8, 0.3, 8192)).memory_bytes_per_cycle == 0.3125

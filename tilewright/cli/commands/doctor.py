@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ from tilewright.cli.options import json_option
 from tilewright.cli.output import print_json, print_table, size_text
 
 if TYPE_CHECKING:
+    from tilewright.core.host.core_rates import CoreRates
     from tilewright.runtime.cpu.executable import Executable
 
 OPTIONAL = {
@@ -34,11 +36,23 @@ class Finding(NamedTuple):
 
 @click.command("doctor")
 @click.option("--roofs", is_flag=True, help="Measure what the machine can do at best, anew.")
+@click.option(
+    "--calibrate",
+    "task",
+    flag_value="calibrate",
+    help="Measure the rates that cost models read, for the target `native`; under a minute.",
+)
+@click.option(
+    "--reset-calibration",
+    "task",
+    flag_value="reset",
+    help="Go back to the built-in rates.",
+)
 @json_option
 @click.pass_context
-def doctor_command(ctx: click.Context, roofs: bool, as_json: bool) -> None:
+def doctor_command(ctx: click.Context, roofs: bool, task: str | None, as_json: bool) -> None:
     """Check this machine and this installation."""
-    checks = (_machine, _roofs) if roofs else CHECKS
+    checks = TASKS[task] if task else (_machine, _roofs) if roofs else CHECKS
     findings = [finding for check in checks for finding in _guarded(check)]
     if as_json:
         print_json([finding._asdict() for finding in findings])
@@ -76,6 +90,50 @@ def _machine() -> Iterator[Finding]:
     from tilewright.target.host import host
 
     yield Finding("machine", "ok", host().describe())
+
+
+def _calibration() -> Iterator[Finding]:
+    from tilewright.target.calibration.store import read_calibration
+
+    rates = read_calibration()
+    if rates is None:
+        detail = "built-in rates; measure this machine's with `tilewright doctor --calibrate`"
+        yield Finding("calibration", "ok", detail)
+    else:
+        yield Finding("calibration", "ok", f"measured; {_rates_text(rates)}")
+
+
+def _calibrate() -> Iterator[Finding]:
+    from tilewright.driver.calibrate import calibrate
+    from tilewright.target.host import usable_cores
+
+    load = os.getloadavg()[0]
+    rates = calibrate()
+    yield Finding("calibration", "ok", f"measured; {_rates_text(rates)}")
+    if load > usable_cores() / 2:
+        detail = f"load {load:.1f} on {usable_cores()} cores: measure again when it is idle"
+        yield Finding("busy machine", "missing", detail)
+
+
+def _reset_calibration() -> Iterator[Finding]:
+    from tilewright.driver.calibrate import reset_calibration
+
+    detail = "removed" if reset_calibration() else "there was none"
+    yield Finding("calibration", "ok", f"{detail}; the built-in rates hold")
+
+
+def _rates_text(rates: CoreRates) -> str:
+    bandwidths = (
+        rates.l1_bytes_per_cycle,
+        rates.l2_bytes_per_cycle,
+        rates.l3_bytes_per_cycle,
+        rates.memory_bytes_per_cycle,
+    )
+    return (
+        f"{rates.frequency / 1e9:.2f} GHz, {rates.fma_per_cycle:.1f} FMA/cycle, latency "
+        f"{rates.fma_latency:.1f}; L1/L2/L3/memory {'/'.join(f'{b:.1f}' for b in bandwidths)} "
+        f"bytes/cycle; fork and join {rates.fork_cycles:.0f} cycles"
+    )
 
 
 def _roofs() -> Iterator[Finding]:
@@ -169,4 +227,8 @@ def _packages() -> Iterator[Finding]:
             yield Finding(package, "missing", help)
 
 
-CHECKS = (_versions, _machine, _cache, _compiler, _linker, _packages)
+CHECKS = (_versions, _machine, _calibration, _cache, _compiler, _linker, _packages)
+TASKS = {
+    "calibrate": (_machine, _calibrate),
+    "reset": (_machine, _reset_calibration),
+}

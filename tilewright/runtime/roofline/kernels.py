@@ -1,6 +1,8 @@
 """Small kernels that do one thing as fast as the machine can: LLVM text, compiled for the host.
 
 multiply_add   independent sums that stay in registers: the arithmetic roof, one kernel a type
+fma_chain      one sum that stays in a register: the latency of an FMA
+cycles         dependent integer operations of one cycle each: the core's clock
 read           sums an array over and over: the roof of whatever cache the array fits into
 clock          reads the clock: what timing itself costs
 """
@@ -18,9 +20,13 @@ from tilewright.runtime.cpu.host_features import host_features
 CHAINS = 12
 """Independent sums: more than latency times units, fewer than any machine has registers."""
 
+CYCLES = 32
+"""Operations that one step of `cycles` takes, one after another."""
+
 READ_UNROLL = 8
 """Vectors that one step of `read` takes."""
 
+FMA_CHAIN = "fma_chain"
 Kernel = Callable[..., None]
 
 # Lanes of f32 in a register, by the widest extension present; first match wins.
@@ -78,16 +84,17 @@ def host_instructions() -> dict[str, Instruction]:
     return found
 
 
-def multiply_add(one: Instruction) -> str:
-    """LLVM text of `multiply_add_<element>(steps, data)`: CHAINS sums kept in registers.
+def multiply_add(one: Instruction, name: str = "", chains: int = CHAINS) -> str:
+    """LLVM text of `multiply_add_<element>(steps, data)`: sums kept in registers.
 
     The sums start from and go back to memory, each apart, so that none is merged or dropped.
     """
-    ids = range(CHAINS)
-    lines = [f"declare {one.sum} @{one.name}({one.sum}, {one.factor}, {one.factor})"]
-    lines += [f"define void @multiply_add_{one.element}(i64 %steps, ptr %data) {{\nentry:"]
-    for i in ids:
+    ids = range(chains)
+    name = name or f"multiply_add_{one.element}"
+    lines = [f"define void @{name}(i64 %steps, ptr %data) {{\nentry:"]
+    for i in range(max(chains, 2)):
         lines.append(f"  %p{i} = getelementptr {one.sum}, ptr %data, i64 {i}")
+    for i in ids:
         lines.append(f"  %start{i} = load {one.sum}, ptr %p{i}, align 4")
     lines += [f"  %factor{i} = load {one.factor}, ptr %p{i}, align 1" for i in (0, 1)]
     lines += ["  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
@@ -102,6 +109,25 @@ def multiply_add(one: Instruction) -> str:
     lines += ["  br i1 %more, label %loop, label %done\ndone:"]
     lines += [f"  store {one.sum} %b{i}, ptr %p{i}, align 4" for i in ids]
     return "\n".join([*lines, "  ret void\n}"])
+
+
+def declaration(one: Instruction) -> str:
+    """LLVM text that declares an instruction."""
+    return f"declare {one.sum} @{one.name}({one.sum}, {one.factor}, {one.factor})"
+
+
+def cycles() -> str:
+    """LLVM text of `cycles(steps, data)`: each step is CYCLES dependent additions and xors."""
+    lines = ["define void @cycles(i64 %steps, ptr %data) {\nentry:"]
+    lines += ["  %p1 = getelementptr i64, ptr %data, i64 1\n  %start = load i64, ptr %data"]
+    lines += ["  %y = load i64, ptr %p1\n  br label %loop\nloop:"]
+    lines += ["  %i = phi i64 [ 0, %entry ], [ %next, %loop ]"]
+    lines += [f"  %x0 = phi i64 [ %start, %entry ], [ %x{CYCLES}, %loop ]"]
+    for k in range(CYCLES):
+        lines.append(f"  %x{k + 1} = {'xor' if k % 2 else 'add'} i64 %x{k}, %y")
+    lines += ["  %next = add i64 %i, 1\n  %more = icmp ult i64 %next, %steps"]
+    lines += ["  br i1 %more, label %loop, label %done\ndone:"]
+    return "\n".join([*lines, f"  store i64 %x{CYCLES}, ptr %data\n  ret void\n}}"])
 
 
 def read(count: int) -> str:
@@ -155,12 +181,17 @@ def compile_roof_kernels(instructions: Iterable[Instruction]) -> tuple[dict[str,
         cpu=llvm.get_host_cpu_name(), features=",".join(f"+{f}" for f in sorted(wanted)), opt=3
     )
     sums = {f"multiply_add_{one.element}": multiply_add(one) for one in chosen}
-    module = llvm.parse_assembly("\n".join([*sums.values(), read(lanes()), CLOCK]))
+    fma = host_instructions()["f32"]
+    declared = dict.fromkeys(map(declaration, (*chosen, fma)))
+    chain = multiply_add(fma, FMA_CHAIN, 1)
+    texts = [*declared, *sums.values(), chain, cycles(), read(lanes()), CLOCK]
+    module = llvm.parse_assembly("\n".join(texts))
     module.verify()
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     long, pointer = ctypes.c_int64, ctypes.c_void_p
-    signatures: dict[str, tuple[Any, ...]] = {name: (long, pointer) for name in sums}
+    looping = (*sums, FMA_CHAIN, "cycles")
+    signatures: dict[str, tuple[Any, ...]] = {name: (long, pointer) for name in looping}
     signatures |= {"read": (long, long, pointer, pointer), "clock": (long,)}
     kernels: dict[str, Kernel] = {
         name: ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))

@@ -40,8 +40,8 @@ def measure_roofline(threads: int) -> Roofline:
     kernels, engine = compile_roof_kernels(instructions.values())
     try:
         rates = {name: threads * _sums(kernels, one) for name, one in instructions.items()}
-        levels = tuple(_levels(kernels["read"], threads))
-        clock = _best(kernels["clock"], [(CLOCK_STEPS,)]) / CLOCK_STEPS * 1e9
+        levels = tuple(measure_levels(kernels["read"], threads))
+        clock = best_seconds(kernels["clock"], [(CLOCK_STEPS,)]) / CLOCK_STEPS * 1e9
     finally:
         engine.close()
     return Roofline(threads, rates, levels, clock)
@@ -50,11 +50,11 @@ def measure_roofline(threads: int) -> Roofline:
 def _sums(kernels: dict[str, Kernel], one: Instruction) -> float:
     """Operations a second of sums that stay in registers."""
     data = np.zeros(CHAINS * 64, np.uint8)
-    seconds = _best(kernels[f"multiply_add_{one.element}"], [(SUM_STEPS, data.ctypes.data)])
+    seconds = best_seconds(kernels[f"multiply_add_{one.element}"], [(SUM_STEPS, data.ctypes.data)])
     return one.operations * CHAINS * SUM_STEPS / seconds
 
 
-def _levels(kernel: Kernel, threads: int) -> Iterator[Level]:
+def measure_levels(kernel: Kernel, threads: int) -> Iterator[Level]:
     """Reads from each level; every thread has an array of its own."""
     sizes = {**_CACHES, **cache_sizes()}
     *own, last = sorted(sizes)
@@ -77,10 +77,10 @@ def _read_rate(kernel: Kernel, threads: int, size: int) -> float:
     calls = [
         (count, times, x.ctypes.data, out.ctypes.data) for x, out in zip(arrays, sums, strict=True)
     ]
-    return 4 * count * times * threads / _best(kernel, calls)
+    return 4 * count * times * threads / best_seconds(kernel, calls)
 
 
-def _best(kernel: Kernel, calls: Sequence[tuple[int, ...]]) -> float:
+def best_seconds(kernel: Kernel, calls: Sequence[tuple[int, ...]]) -> float:
     """The least seconds that the calls take at once, one thread a call."""
     return min(_at_once(kernel, calls) for _ in range(REPEATS))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tilewright.core.host.core_rates import CoreRates
 from tilewright.core.node import node
 
 
@@ -120,18 +121,6 @@ def read_costs(fields: Mapping[str, Any]) -> CpuCosts:
     return CpuCosts(**{**fields, **nested})
 
 
-@node
-class CoreRates:
-    """What was measured of one core, per cycle of its clock."""
-
-    frequency: float
-    fma_per_cycle: float
-    fma_latency: float
-    l2_bytes_per_cycle: float
-    l3_bytes_per_cycle: float
-    memory_bytes_per_cycle: float
-
-
 # Bytes of a cache line, of which `line_fill` gives the cycles.
 _LINE = 64
 
@@ -152,11 +141,12 @@ def calibrated(rates: CoreRates, base: CpuCosts = BUILTIN) -> CpuCosts:
         memory_bytes_per_cycle=memory,
         line_fill=tuple((_LINE / rate, wait) for rate, (_, wait) in streams),
         instruction_cycles=busy,
+        fork_cycles=_significant(rates.fork_cycles),
     )
 
 
 def _significant(rate: float) -> float:
-    """A bandwidth in steps of a quarter of a power of two: runs of one machine agree."""
+    """A figure in steps of a quarter of a power of two: measurements of one machine agree."""
     power = 1.0
     while power * 2 <= rate:
         power *= 2
