@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.target.models.cuda_devices import RTX_3060
 from tilewright.core.errors import ConfigError
 from tilewright.target.host import host
 from tilewright.target.registry import (
@@ -19,12 +20,21 @@ from tilewright.target.registry import (
 
 def test_names() -> None:
     assert resolve_cpu("native") is host()
-    assert resolve_gpu("cuda") is GPUS[DEFAULT_GPU]
     assert resolve_gpu("cuda -arch=sm_80").cpu == "sm_80"
     assert all(resolve_target(name) is resolve_cpu(name) for name in cpu_names())
-    assert all(resolve_target(name) is resolve_gpu(name) for name in gpu_names())
+    assert all(resolve_target(name) == resolve_gpu(name) for name in gpu_names())
     assert target_names() == (*cpu_names(), *gpu_names())
     assert {*CPUS} < {*cpu_names()}
+
+
+def test_cuda_is_the_gpu_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.target.registry.cuda_device", lambda: None)
+    assert resolve_gpu("cuda") is GPUS[DEFAULT_GPU]
+    monkeypatch.setattr("tilewright.target.registry.cuda_device", lambda: RTX_3060)
+    found = resolve_gpu("cuda")
+    assert (found.cpu, found.sm_count) == ("sm_86", 28)
+    assert resolve_target("cuda") == found
+    assert resolve_gpu("cuda -arch=sm_86") is GPUS["sm_86"]
 
 
 @pytest.mark.parametrize("name", ["cuda -arch=sm_1", "cuda -fast=1", "cudax", "native"])

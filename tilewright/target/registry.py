@@ -1,6 +1,7 @@
 """Targets by name: `native`, the CPUs of the tables, `cuda` and `cuda -arch=sm_90a`.
 
-Nothing here asks a driver: a machine without a GPU compiles for one.
+`cuda` is the GPU of this machine, or an H200 on a machine without one: it compiles for a GPU all
+the same. A target with `-arch=` is the same on every machine.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.core.errors import ConfigError
+from tilewright.core.host.cuda_device import cuda_device
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.gpu import GpuTarget
 from tilewright.target.host import host
 from tilewright.target.models.arm import ARM
-from tilewright.target.models.nvidia import NVIDIA
+from tilewright.target.models.nvidia import NVIDIA, target_of
 from tilewright.target.models.x86 import X86
 from tilewright.target.target import Target
 
@@ -56,8 +58,11 @@ def resolve_cpu(name: str) -> CpuTarget:
 
 
 def resolve_gpu(name: str) -> GpuTarget:
-    """The GPU called `name`: `cuda`, perhaps with `-arch=`."""
+    """The GPU called `name`: `cuda` is that of this machine, `cuda -arch=` one of the table."""
     word, *options = name.split()
+    if name == CUDA:
+        device = cuda_device()
+        return GPUS[DEFAULT_GPU] if device is None else target_of(device)
     arch = DEFAULT_GPU
     for option in options:
         key, _, arch = option.partition("=")

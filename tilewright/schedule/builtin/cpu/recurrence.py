@@ -121,6 +121,7 @@ def _schedule_sum(
     if instruction:
         loops = _Loops(panel, outer, row, vector, lane)
         _sum_pairs(sch, block, after, tile, loops, instruction)
+        _finish(sch, block, panel, outer, target)
         return
     summed = [loop_of(it) for it in reductions(block)]
     steps = _steps_by_lane(sch, block, facts, tile, target)
@@ -168,7 +169,6 @@ def _sum_pairs(
     around = [loop.name for loop in loops_above(sch.func, block.name)]
     start_in_vectors(sch, block.name, around[: around.index(pairs)])
     sch.tensorize(sch.blockize(loops.lane), instruction)
-    _finish(sch, block, loops.panel, loops.outer)
 
 
 def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
