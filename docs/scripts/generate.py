@@ -117,7 +117,12 @@ def rows(kind: str) -> list[Row]:
     """The rows of a table, the same on every machine."""
     found = CATALOG[kind]()
     if kind == "targets":
-        found[0]["summary"] = "this machine; `tilewright doctor` describes it"
+        of_this_machine = {
+            "native": "this machine; `tilewright doctor` describes it",
+            "cuda": "the GPU of this machine, or `-arch=sm_90a` where there is none",
+        }
+        for row in found:
+            row["summary"] = of_this_machine.get(row["name"], row["summary"])
     return found
 
 
