@@ -135,7 +135,8 @@ class Binder:
                 help=f'convert it: array.astype("{self.dtypes[position]}")',
             )
         if not isinstance(array, np.ndarray):
-            return array
+            borrowed: np.ndarray = array  # what `taken` names has the attributes used here
+            return borrowed
         flags = array.flags
         # copy() and not ascontiguousarray(), which would give a scalar a dimension
         return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

@@ -118,7 +118,7 @@ def test_choices(holds: bool) -> None:
         "place": ZERO,
         "then": [_call(size=2)],
         "other": [_call(size=6)],
-        "data_dependent_sizes": [["S", 1, 3]],
+        "sizes": [["S", 1, 3]],
     }
     _, run = _run([choose], device)
     assert device.launches == [(1, [2, 0]) if holds else (3, [6, 0])]
@@ -146,7 +146,7 @@ def _repeat(count: int, **more: Any) -> dict[str, Any]:
     carried = {"read": 0, "written": 1, "size": 4}
     carried |= {"initial": ["input", 0, 0], "result": ["output", 0, 0], "spare": ZERO}
     step = _call(["carried", 0, 0], ["carried", 1, 0])
-    rest = {"begin": None, "going": None, "data_dependent_sizes": "T", **more}
+    rest = {"begin": None, "going": None, "trip_count": "T", **more}
     return {
         "do": "counted_loop",
         "counter": "t",

@@ -81,7 +81,7 @@ def size_expr(e: Expr) -> SizeExpr:
             return name
         case Cast(_, a) if a.dtype.is_integer or a.dtype == BOOL:
             return size_expr(a)
-        case Binary(op, a, b) if op in OPERATIONS:
+        case Binary(op, a, b) if op in OPERATIONS and not a.dtype.is_float:
             return [op, size_expr(a), size_expr(b)]
         case Unary(op, a) if op in OPERATIONS:
             return [op, size_expr(a)]
@@ -167,44 +167,42 @@ def _action(
 ) -> Data:
     match action:
         case KernelCall(kernel, buffers, sizes):
-            places = [_place(p) for p in buffers]
+            places = [_buffer_ref(p) for p in buffers]
             given = {"kernel": kernel, "buffers": places, "sizes": [size_expr(s) for s in sizes]}
             return {"do": "call", "step": next(steps), **given}
         case CheckSizes(condition, status):
             return {"do": "check_sizes", "condition": size_expr(condition), "status": status}
         case ReadSize(name, place, limit, status):
             value = {"name": name, "limit": size_expr(limit), "status": status}
-            return {"do": "read_size", "place": _place(place), **value}
+            return {"do": "read_size", "place": _buffer_ref(place), **value}
         case Conditional():
-            return _choose(action, steps)
+            return _conditional(action, steps)
         case CountedLoop():
-            return _repeat(action, steps)
+            return _counted_loop(action, steps)
 
 
-def _choose(action: Conditional, steps: Iterator[int]) -> Data:
+def _conditional(action: Conditional, steps: Iterator[int]) -> Data:
     decides = action.condition
     return {
         "do": "conditional",
         "condition": size_expr(decides) if isinstance(decides, Expr) else None,
-        "place": _place(decides) if isinstance(decides, BufferRef) else None,
+        "place": _buffer_ref(decides) if isinstance(decides, BufferRef) else None,
         "then": _actions(action.then, steps),
         "other": _actions(action.other, steps),
-        "data_dependent_sizes": [
-            [n, size_expr(one), size_expr(two)] for n, one, two in action.late
-        ],
+        "sizes": [[n, size_expr(one), size_expr(two)] for n, one, two in action.sizes],
     }
 
 
-def _repeat(action: CountedLoop, steps: Iterator[int]) -> Data:
+def _counted_loop(action: CountedLoop, steps: Iterator[int]) -> Data:
     return {
         "do": "counted_loop",
         "counter": action.counter,
         "count": size_expr(action.count),
         "actions": _actions(action.actions, steps),
         "carried": [_carried(c) for c in action.carried],
-        "begin": None if action.begin is None else _place(action.begin),
-        "going": None if action.going is None else _place(action.going),
-        "data_dependent_sizes": action.late,
+        "begin": None if action.begin is None else _buffer_ref(action.begin),
+        "going": None if action.going is None else _buffer_ref(action.going),
+        "trip_count": action.trip_count,
     }
 
 
@@ -214,9 +212,9 @@ def _carried(c: LoopCarried) -> Data:
         "read": c.read,
         "written": c.written,
         "size": size_expr(c.size),
-        **{word: _place(place) for word, place in places.items()},
+        **{word: _buffer_ref(place) for word, place in places.items()},
     }
 
 
-def _place(place: BufferRef) -> list[SizeExpr]:
+def _buffer_ref(place: BufferRef) -> list[SizeExpr]:
     return [place.space, size_expr(place.offset), size_expr(place.start)]

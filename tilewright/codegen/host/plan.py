@@ -1,48 +1,25 @@
-"""The model's native entry points: `tw_main` calls the kernels in order, with no Python between.
+"""The execution plan: what a run of a model does, as kernel calls, checks, branches and loops.
 
-    i32  tw_main(ptr inputs, ptr outputs, ptr dims, ptr arena, ptr weights)
-    i32  tw_main_profiled(..., ptr ns)          adds each call's nanoseconds to ns[call]
-    i64  tw_arena_size(ptr dims)
-    void tw_output_shapes(ptr dims, ptr shapes) all output dimensions, one after another
-
-`dims` holds the value of every symbolic size, in the order of `ExecutionPlan.symbols`, and then the
-data-dependent sizes, which `tw_main` writes: only then is `tw_output_shapes` right about outputs of
-such sizes; `ns` may be null. A status other than 0 is the number of the check that failed.
+On a CPU `entry_points.py` emits it as native code; on a GPU the manifest has it
+(`codegen/gpu/plan_manifest.py`) and `runtime/cuda/plan_executor.py` interprets it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, const
-from tilewright.arith.simplify import simplify
-from tilewright.codegen.host.arena_layout import emit_placement
-from tilewright.codegen.host.carried_loop import Buffers, emit_repeat
-from tilewright.codegen.host.clock import NOTE_IR
-from tilewright.codegen.host.parallel_calls import emit_region
-from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.llvm.expressions import ExprEmitter
 from tilewright.core.node import node
 from tilewright.ir.types import Shape
 from tilewright.passes.memory.plan_memory import RuntimePlacement
 
-MAIN_PARAMS = (
-    ("%inputs", "ptr"),
-    ("%outputs", "ptr"),
-    ("%dims", "ptr"),
-    ("%arena", "ptr"),
-    ("%weights", "ptr"),
-)
-
 
 @node
 class BufferRef:
-    """Where an argument lives: `space` is input, output, arena, weights or carried.
+    """The address of a buffer: `space` is input, output, arena, weights or carried.
 
-    `offset` is the number of the input, output or carried buffer (see `LoopCarried`), or the byte
-    offset into the arena or weights.
-    What lies inside another value begins `start` bytes behind that.
+    `offset` is the index of the input, output or carried buffer (see `LoopCarried`), or the byte
+    offset into the arena or weights. A view into another value begins `start` bytes behind that.
     """
 
     space: str
@@ -61,7 +38,7 @@ class KernelCall:
 
 @node
 class ParallelCalls:
-    """Kernel calls of which none needs another: they run side by side."""
+    """Independent kernel calls, which run concurrently: inter-op parallelism."""
 
     calls: tuple[KernelCall, ...]
 
@@ -78,18 +55,18 @@ class CheckSizes:
 class Conditional:
     """One of two lists of actions, by an expression over sizes or a truth value in memory.
 
-    `late` are sizes that are known from there on: a name, and what it is after either list.
+    `sizes` are data-dependent sizes that it defines: a name, and the value after either list.
     """
 
     condition: Expr | BufferRef
     then: tuple[Action, ...]
     other: tuple[Action, ...]
-    late: tuple[tuple[str, Expr, Expr], ...] = ()
+    sizes: tuple[tuple[str, Expr, Expr], ...] = ()
 
 
 @node
 class ReadSize:
-    """A number in memory is from there on the value of a size.
+    """A number in memory defines a data-dependent size.
 
     The run ends with `status` if it is negative or beyond the limit, for which memory is planned.
     """
@@ -102,9 +79,9 @@ class ReadSize:
 
 @node
 class LoopCarried:
-    """A value that a loop carries from step to step, in one of two buffers.
+    """A value that a loop carries from one iteration to the next, double-buffered.
 
-    A step reads it at the place `carried` of number `read`, and writes it at that of `written`.
+    An iteration reads the carried buffer of index `read`, and writes the one of `written`.
     """
 
     read: int
@@ -120,7 +97,7 @@ class CountedLoop:
     """Actions that are run `count` times at most, while `counter` is 0, 1, ...
 
     They are not run at all if the truth value at `begin` is false, and not again if that at `going`
-    is. `late` names the size that is the number of times, "" if nothing needs it.
+    is. `trip_count` names the data-dependent size that is the number of times, "" for none.
     """
 
     counter: str
@@ -129,7 +106,7 @@ class CountedLoop:
     carried: tuple[LoopCarried, ...] = ()
     begin: BufferRef | None = None
     going: BufferRef | None = None
-    late: str = ""
+    trip_count: str = ""
 
 
 Action = KernelCall | ParallelCalls | CheckSizes | Conditional | ReadSize | CountedLoop
@@ -137,7 +114,7 @@ Action = KernelCall | ParallelCalls | CheckSizes | Conditional | ReadSize | Coun
 
 @node
 class ExecutionPlan:
-    """Everything the entry points are made of.
+    """The actions of a run in order, and the memory they need.
 
     Where sizes are symbolic, `placement` lays out the arena at the start of every run, and the
     calls mention its offsets; otherwise the arena has `arena_size` bytes. `data_dependent_sizes`
@@ -159,20 +136,6 @@ class ExecutionPlan:
         return tuple(_kernel_calls(self.actions))
 
 
-def emit_model(code: ExecutionPlan) -> str:
-    """The LLVM module with the entry points; kernels are declared, not defined."""
-    module = ModuleBuilder()
-    for call in code.calls:
-        params = ", ".join(["ptr"] * len(call.buffers) + ["i64"] * len(call.sizes))
-        module.declare(call.kernel, f"void ({params})")
-    if code.placement is not None:
-        emit_placement(module, code.placement)
-    _emit_main(module, code)
-    _emit_arena_size(module, code)
-    _emit_output_shapes(module, code)
-    return module.text()
-
-
 def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
     for action in actions:
         if isinstance(action, KernelCall):
@@ -183,214 +146,6 @@ def _kernel_calls(actions: Sequence[Action]) -> Iterator[KernelCall]:
             yield from _kernel_calls((*action.then, *action.other))
         elif isinstance(action, CountedLoop):
             yield from _kernel_calls(action.actions)
-
-
-def _start(
-    module: ModuleBuilder, name: str, params: Sequence[tuple[str, str]], symbols: Sequence[str]
-) -> ExprEmitter:
-    """A function that begins by reading the symbolic sizes."""
-    fn = FunctionBuilder(module, name, params)
-    values = {}
-    for index, symbol in enumerate(symbols):
-        slot = fn.let(f"getelementptr inbounds i64, ptr %dims, i64 {index}")
-        values[symbol] = fn.let(f"load i64, ptr {slot}, align 8", "dim")
-    emitter = ExprEmitter(fn, values, {})
-    emitter.ranges = {s: Interval(0, None) for s in symbols}
-    return emitter
-
-
-# One function serves both: a model has hundreds of calls, and LLVM takes its time for each.
-_UNPROFILED = """
-define i32 @tw_main(ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weights) nounwind {
-  %status = tail call i32 @tw_main_profiled(
-    ptr %inputs, ptr %outputs, ptr %dims, ptr %arena, ptr %weights, ptr null)
-  ret i32 %status
-}
-"""
-
-
-def _emit_main(module: ModuleBuilder, code: ExecutionPlan) -> None:
-    module.declare("tw_now", "i64 ()")
-    module.include("tw_main", _UNPROFILED)
-    module.include("tw_note", NOTE_IR)
-    em = _start(module, "tw_main_profiled", [*MAIN_PARAMS, ("%ns", "ptr")], code.symbols)
-    if code.placement is not None:
-        _place(em, code.placement)
-    _Main(em, code).emit(code.actions)
-    em.fn.finish("nounwind", "i32 0")
-
-
-class _Main:
-    """Emits actions in order; the kernel calls of branches count on, so that each has a number."""
-
-    def __init__(self, em: ExprEmitter, code: ExecutionPlan) -> None:
-        self.em = em
-        self.fn = em.fn
-        self.late = {
-            name: len(code.symbols) + i for i, name in enumerate(code.data_dependent_sizes)
-        }
-        self.clock = self.fn.entry_alloca("i64, align 8", "clock")
-        self.number = 0
-        self.carried: dict[int, str] = {}
-        self._note(-1)
-
-    def emit(self, actions: Sequence[Action]) -> None:
-        """The actions one after the other."""
-        for action in actions:
-            if isinstance(action, KernelCall):
-                self._call(action)
-            elif isinstance(action, ParallelCalls):
-                self._together(action)
-            elif isinstance(action, CheckSizes):
-                self._require(self.em.value(action.condition), action.status)
-            elif isinstance(action, ReadSize):
-                self._learn(action)
-            elif isinstance(action, CountedLoop):
-                self._repeat(action)
-            else:
-                self._choose(action)
-
-    def _call(self, call: KernelCall) -> None:
-        args = ", ".join(f"{kind} {register}" for kind, register in self._arguments(call))
-        self.fn.emit(f"call void @{call.kernel}({args})")
-        self._note(self.number)
-        self.number += 1
-        self.fn.end_long_block(self.number)
-
-    def _arguments(self, call: KernelCall) -> list[tuple[str, str]]:
-        """What a kernel is given: LLVM types and registers."""
-        pointers = [("ptr", self._address(place)) for place in call.buffers]
-        return [*pointers, *(("i64", self.em.value(s)) for s in call.sizes)]
-
-    def _together(self, action: ParallelCalls) -> None:
-        calls = [(call.kernel, self._arguments(call)) for call in action.calls]
-        emit_region(self.fn, calls, self.number, self.clock)
-        self.number += len(calls)
-        self.fn.end_block()
-
-    def _note(self, number: int) -> None:
-        self.fn.emit(f"call void @tw_note(ptr %ns, i64 {number}, ptr {self.clock})")
-
-    def _require(self, holds: str, status: int) -> None:
-        fine, failed = self.fn.label("fine"), self.fn.label("failed")
-        self.fn.emit(f"br i1 {holds}, label %{fine}, label %{failed}")
-        self.fn.start(failed)
-        self.fn.emit(f"ret i32 {status}")
-        self.fn.start(fine)
-
-    def _learn(self, action: ReadSize) -> None:
-        size = self.fn.let(f"load i64, ptr {self._address(action.place)}, align 8", "late")
-        limit = self.em.value(action.limit)
-        # a negative number is a large one without its sign
-        self._require(self.fn.let(f"icmp ule i64 {size}, {limit}"), action.status)
-        self._define_late(action.name, size)
-
-    def _choose(self, action: Conditional) -> None:
-        then, other, after = (self.fn.label(word) for word in ("then", "else", "after"))
-        self.fn.emit(f"br i1 {self._truth(action.condition)}, label %{then}, label %{other}")
-        ends: list[tuple[str, list[str]]] = []
-        branches = (
-            (then, action.then, [size for _, size, _ in action.late]),
-            (other, action.other, [size for _, _, size in action.late]),
-        )
-        for label, actions, late in branches:
-            self.fn.start(label)
-            with self.fn.scope():
-                self.emit(actions)
-                sizes = [self.em.value(size) for size in late]
-            ends.append((self.fn.block, sizes))
-            self.fn.emit(f"br label %{after}")
-        self.fn.start(after)
-        merged = [
-            self.fn.let(f"phi i64 [ {one}, %{ends[0][0]} ], [ {two}, %{ends[1][0]} ]", "late")
-            for one, two in zip(ends[0][1], ends[1][1], strict=True)
-        ]  # all of them first: nothing may stand before them in a block
-        for (name, _, _), value in zip(action.late, merged, strict=True):
-            self._define_late(name, value)
-
-    def _repeat(self, action: CountedLoop) -> None:
-        buffers = [self._buffers(c) for c in action.carried]
-
-        def step(number: str, reads: Sequence[str], writes: Sequence[str]) -> str:
-            self.em.values[action.counter] = number
-            for c, read, written in zip(action.carried, reads, writes, strict=True):
-                self.carried |= {c.read: read, c.written: written}
-            self.emit(action.actions)
-            return "" if action.going is None else self._truth(action.going)
-
-        begin = "true" if action.begin is None else self._truth(action.begin)
-        known = action.begin is None and action.going is None
-        count = self.em.value(action.count)
-        steps = emit_repeat(self.fn, count, begin, known, buffers, step)
-        if action.late:
-            self._define_late(action.late, steps)
-
-    def _buffers(self, c: LoopCarried) -> Buffers:
-        initial, result, spare = (self._address(place) for place in (c.initial, c.result, c.spare))
-        return Buffers(initial, result, spare, self.em.value(c.size))
-
-    def _address(self, place: BufferRef) -> str:
-        """The register with the address of a place."""
-        em = self.em
-        if place.space in ("arena", "weights"):
-            return _advanced(em, f"%{place.space}", place.offset + place.start)
-        number = em.value(place.offset)
-        if place.space == "carried":
-            first = self.carried[int(number)]
-        else:
-            slot = f"getelementptr inbounds ptr, ptr %{place.space}s, i64 {number}"
-            first = em.fn.let(f"load ptr, ptr {em.fn.let(slot)}, align 8", "p")
-        return first if place.start is const(0) else _advanced(em, first, place.start)
-
-    def _truth(self, condition: Expr | BufferRef) -> str:
-        if isinstance(condition, Expr):
-            return self.em.value(condition)
-        byte = self.fn.let(f"load i8, ptr {self._address(condition)}, align 1")
-        return self.fn.let(f"icmp ne i8 {byte}, 0")
-
-    def _define_late(self, name: str, value: str) -> None:
-        self.em.values[name] = value
-        slot = f"getelementptr inbounds i64, ptr %dims, i64 {self.late[name]}"
-        self.fn.emit(f"store i64 {value}, ptr {self.fn.let(slot)}, align 8")
-
-
-def _place(em: ExprEmitter, placement: RuntimePlacement) -> str:
-    """Lay out the arena for this run's sizes; gives the register with its total size."""
-    count = len(placement.sizes)
-    sizes = em.fn.entry_alloca(f"[{count} x i64], align 8", "sizes")
-    offsets = em.fn.entry_alloca(f"[{count} x i64], align 8", "offsets")
-    for index, size in enumerate(placement.sizes):
-        slot = em.fn.let(f"getelementptr inbounds i64, ptr {sizes}, i64 {index}")
-        em.fn.emit(f"store i64 {em.value(size)}, ptr {slot}, align 8")
-        em.fn.end_long_block(index + 1)
-    total = em.fn.let(f"call i64 @tw_place(ptr {sizes}, ptr {offsets})", "total")
-    for index, offset in enumerate(placement.offsets):
-        slot = em.fn.let(f"getelementptr inbounds i64, ptr {offsets}, i64 {index}")
-        em.values[offset.name] = em.fn.let(f"load i64, ptr {slot}, align 8", "offset")
-        em.fn.end_long_block(index + 1)
-    return total
-
-
-def _advanced(em: ExprEmitter, pointer: str, by: Expr) -> str:
-    bytes_ = em.value(simplify(by))
-    return em.fn.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {bytes_}", "p")
-
-
-def _emit_arena_size(module: ModuleBuilder, code: ExecutionPlan) -> None:
-    em = _start(module, "tw_arena_size", [("%dims", "ptr")], code.symbols)
-    size = str(code.arena_size) if code.placement is None else _place(em, code.placement)
-    em.fn.finish("nounwind", f"i64 {size}")
-
-
-def _emit_output_shapes(module: ModuleBuilder, code: ExecutionPlan) -> None:
-    params = [("%dims", "ptr"), ("%shapes", "ptr")]
-    em = _start(module, "tw_output_shapes", params, (*code.symbols, *code.data_dependent_sizes))
-    dims = [d for shape in code.output_shapes for d in shape]
-    for index, dim in enumerate(dims):
-        slot = em.fn.let(f"getelementptr inbounds i64, ptr %shapes, i64 {index}")
-        em.fn.emit(f"store i64 {em.value(dim)}, ptr {slot}, align 8")
-        em.fn.end_long_block(index + 1)
-    em.fn.finish("nounwind")
 
 
 def place(space: str, offset: Expr | int) -> BufferRef:

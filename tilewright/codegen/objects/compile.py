@@ -76,15 +76,17 @@ def compile_object(text: str, target: Target, optimized: bool = True) -> bytes:
     count_module()
     machine = target_machine(target, level=2 if optimized else 0)
     module = (optimize if optimized else parse)(text, machine, target)
-    return (
+    code: bytes = (
         machine.emit_assembly(module).encode() if target.emits_ptx else machine.emit_object(module)
     )
+    return code
 
 
 def compile_assembly(text: str, target: Target) -> str:
     """A module as assembly, for people."""
     machine = target_machine(target)
-    return machine.emit_assembly(optimize(text, machine, target))
+    assembly: str = machine.emit_assembly(optimize(text, machine, target))
+    return assembly
 
 
 def optimized_llvm(text: str, target: Target) -> str:

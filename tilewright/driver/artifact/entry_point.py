@@ -13,7 +13,7 @@ from tilewright.codegen.gpu.launches import launches
 from tilewright.codegen.gpu.plan_manifest import LaunchedKernel, device_program
 from tilewright.codegen.host.call_frame import CALL_IR
 from tilewright.codegen.host.clock import CLOCK_IR
-from tilewright.codegen.host.plan import emit_model
+from tilewright.codegen.host.entry_points import emit_model
 from tilewright.codegen.host.threadpool.pool import threadpool_ir
 from tilewright.driver.model_build import ModelBuild
 from tilewright.target.gpu import GpuTarget

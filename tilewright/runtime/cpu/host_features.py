@@ -56,7 +56,8 @@ def _llvm_features() -> Mapping[str, bool]:
     # Imported here because loading LLVM takes long and much memory.
     import llvmlite.binding as llvm
 
-    return llvm.get_host_cpu_features()
+    features: Mapping[str, bool] = llvm.get_host_cpu_features()
+    return features
 
 
 def check_target(target: Mapping[str, Any]) -> None:

@@ -195,7 +195,7 @@ class CudaExecutionContext:
         """Where an input lies on the GPU: where it is, if it is there and begins as it must."""
         if isinstance(array, Borrowed):
             if array.address % VECTOR_BYTES == 0:
-                return array.address
+                return int(array.address)
             place = self.places[n]
             self.driver.copy(place, array.address, self.bytes[n], self.stream)
             return place

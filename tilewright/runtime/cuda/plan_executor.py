@@ -170,7 +170,7 @@ class PlanExecutor:
             else self._truth(action["place"])
         )
         status = self.do(action["then"] if holds else action["other"])
-        for name, one, two in action["data_dependent_sizes"]:
+        for name, one, two in action["sizes"]:
             self.sizes[name] = self.value(one if holds else two)
         return status
 
@@ -196,8 +196,8 @@ class PlanExecutor:
             steps += 1
         for c in carried:
             c.copy_result(self)
-        if action["data_dependent_sizes"]:
-            self.sizes[action["data_dependent_sizes"]] = steps
+        if action["trip_count"]:
+            self.sizes[action["trip_count"]] = steps
         return 0
 
     def value(self, formula: Any) -> int:

@@ -94,7 +94,8 @@ def _compile_glue(container: Container, name: str) -> bytes:
     machine = llvm.Target.from_triple(target["triple"]).create_target_machine(
         reloc="pic", codemodel="small"
     )
-    return machine.emit_object(module)
+    code: bytes = machine.emit_object(module)
+    return code
 
 
 def _weight_objects(compiler: str, container: Container, folder: Path) -> Iterator[str]:
