@@ -5,7 +5,7 @@ from tilewright.arith.expr import Load, Select, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Store
 from tilewright.ir.loop.walk import buffers, find_block
-from tilewright.schedule.rewrite_accesses import Rebuilder, tidy_loads
+from tilewright.schedule.rewrite_accesses import AccessRewriter, simplify_loads
 
 
 def test_only_blocks_that_touch_the_buffer_change() -> None:
@@ -15,7 +15,7 @@ def test_only_blocks_that_touch_the_buffer_change() -> None:
         assert extents == {"i0": Var("M"), "i1": Var("N")}
         return Load("bias", (load.indices[0] + 1,), load.dtype)
 
-    after = Rebuilder("bias", buffers(func), shifted).func(func)
+    after = AccessRewriter("bias", buffers(func), shifted).func(func)
     assert find_block(after, "mm") is find_block(func, "mm")
     assert find_block(after, "y") is find_block(func, "y")
     assert [str(r.ranges[0][0]) for r in find_block(after, "add").reads] == ["i1 + 1", "i0"]
@@ -23,7 +23,7 @@ def test_only_blocks_that_touch_the_buffer_change() -> None:
 
 def test_nothing_to_do_keeps_the_object() -> None:
     func = dense()
-    assert Rebuilder("bias", buffers(func)).func(func).body is func.body
+    assert AccessRewriter("bias", buffers(func)).func(func).body is func.body
 
 
 def test_stores_change_the_signature() -> None:
@@ -33,14 +33,14 @@ def test_stores_change_the_signature() -> None:
     def elsewhere(store, extents):
         return Store("mm", store.indices, store.value)
 
-    after = Rebuilder("add", known, store=elsewhere).block(find_block(func, "add"))
+    after = AccessRewriter("add", known, store=elsewhere).block(find_block(func, "add"))
     assert [r.buffer for r in after.writes] == ["mm"]
 
 
 def test_tidy_loads() -> None:
     i = Var("i")
     load = Load("a", ((i * 4 + 3) // 4,), F32, i < 8)
-    tidy = tidy_loads(load + 1.0, {"i": const(8)})
+    tidy = simplify_loads(load + 1.0, {"i": const(8)})
     assert str(tidy) == "a[i] + 1.0"
     outside = Select(i < 4, Load("a", (i,), F32), const(0.0, F32))
-    assert tidy_loads(outside, {"i": const(2)}) is outside
+    assert simplify_loads(outside, {"i": const(2)}) is outside

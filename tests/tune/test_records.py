@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.core.errors import TuneError
-from tilewright.tune.records import Record, Records
+from tilewright.tune.records import FORMAT, Record, Records
 
 VERSIONS = (("llvm", "22.1"), ("tilewright", "0.1"))
 
@@ -155,11 +155,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         Records(tmp_path / "nowhere" / "r.db")
 
 
-def test_a_later_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [FORMAT - 1, 99])
+def test_another_format_is_refused(tmp_path: Path, version: int) -> None:
     path = tmp_path / "r.db"
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(TuneError) as caught:
+        db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(TuneError, match=f"has format {version}, .* reads {FORMAT}") as caught:
         Records(path)
     assert caught.value.code == "records.version"
 

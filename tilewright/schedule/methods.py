@@ -31,6 +31,10 @@ class PrimitiveMethods(ABC):
         names: tuple[str, ...] = self.apply(Step(primitive, tuple(map(_recorded, args))))
         return names
 
+    def add_unit_loop(self, first: str = "") -> str:
+        """Put a loop of one iteration around all nests from that of block `first` on."""
+        return self._name("add_unit_loop", first)
+
     def annotate(self, name: str, key: str, value: int | str) -> None:
         """Attach `key=value` to the loop or block called `name`."""
         self._step("annotate", name, key, value)
@@ -59,25 +63,17 @@ class PrimitiveMethods(ABC):
         """Start a reduction in a block of its own, just before a loop around the reduction."""
         return self._name("decompose_reduction", block, loop)
 
-    def enclose(self, first: str = "") -> str:
-        """Put a loop that runs once around all nests from that of block `first` on."""
-        return self._name("enclose", first)
-
     def fuse(self, *loops: str) -> str:
         """Make one loop of perfectly nested loops, given outermost first."""
         return self._name("fuse", *loops)
-
-    def hold(self, block: str, buffer: str, scope: str) -> str:
-        """Read what a block needs of a buffer by a nest of its own, before that of the block."""
-        return self._name("hold", block, buffer, scope)
 
     def inline(self, block: str) -> None:
         """Substitute a block into all its readers and remove it with its buffer."""
         self._step("inline", block)
 
-    def narrow_sum(self, block: str) -> None:
-        """Form a sum in the type of what is widened for it."""
-        self._step("narrow_sum", block)
+    def narrow_accumulator(self, block: str) -> None:
+        """Accumulate in the type of the products, before they are widened."""
+        self._step("narrow_accumulator", block)
 
     def pad(self, block: str, iterator: str, multiple: int) -> None:
         """Round a spatial iterator, its loop and the buffer that it indexes up to a multiple."""
@@ -86,6 +82,10 @@ class PrimitiveMethods(ABC):
     def parallel(self, loop: str) -> None:
         """Run the iterations of a loop on several threads."""
         self._step("parallel", loop)
+
+    def reindex_cache_read(self, block: str, buffer: str, scope: str) -> str:
+        """Copy what a block reads of a buffer, in a nest of its own before that of the block."""
+        return self._name("reindex_cache_read", block, buffer, scope)
 
     def reorder(self, *loops: str) -> None:
         """Put loops of a perfect nest into this order, outermost first."""
@@ -115,18 +115,11 @@ class PrimitiveMethods(ABC):
         """Let an intrinsic compute the body of a block."""
         self._step("tensorize", block, intrinsic)
 
-    def to_product(
-        self,
-        block: str,
-        m: int,
-        n: int,
-        k: int,
-        left: str = "km",
-        right: str = "kn",
-        swapped: int = 0,
+    def to_gemm(
+        self, block: str, m: int, n: int, k: int, a: str = "km", b: str = "kn", swap_ab: int = 0
     ) -> None:
-        """Bring a sum of products, and what reads it, into the form of a product of matrices."""
-        self._step("to_product", block, m, n, k, left, right, swapped)
+        """Bring a sum of products, and the block that reads it, into the form of a GEMM."""
+        self._step("to_gemm", block, m, n, k, a, b, swap_ab)
 
     def transform_layout(self, buffer: str, parts: Sequence[Sequence[int]]) -> None:
         """Store a buffer in another layout and rewrite every access to it."""

@@ -27,7 +27,7 @@ def _keep_store(store: Store, extents: Extents) -> Stmt:
     return store
 
 
-class Rebuilder:
+class AccessRewriter:
     """Applies changes to each access to `buffer`; `known` are the buffers after the change."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Rebuilder:
         return rewrite(e, change)
 
 
-def tidy_loads(value: Expr, extents: Extents) -> Expr:
+def simplify_loads(value: Expr, extents: Extents) -> Expr:
     """`value` with the indices and masks of its loads simplified; elements stay as written."""
 
     def tidy(e: Expr) -> Expr | None:

@@ -25,7 +25,8 @@ from typing import Any
 
 from tilewright.core.errors import TuneError
 
-FORMAT = 2
+# Traces of format 2 use names of primitives and annotations that there are no more.
+FORMAT = 3
 # Seconds that a writer waits for others.
 PATIENCE = 60.0
 _SCHEMA = """
@@ -147,7 +148,7 @@ class Records:
             raise TuneError(
                 "records.version",
                 f"{self.path} has format {version}, this tilewright reads {FORMAT}",
-                help="use the version of tilewright that wrote it",
+                help="use the version of tilewright that wrote it, or measure again in a new file",
             )
         if version == 0:
             self._db.executescript(

@@ -17,20 +17,20 @@ from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import STAYING_TILES, MatrixTile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import PERSISTENT_TILES, TensorCoreTile
 
 ONE = replace(H200, sm_count=1)
-SMALL = MatrixTile(64, 64, 4, 1, 2, 1, 0.2, grouped=True, staying=2)
+SMALL = TensorCoreTile(64, 64, 4, 1, 2, 1, 0.2, wgmma=True, consumer_groups=2)
 
 
 def _scheduled(
     sizes: tuple[int, int, int],
-    tile: MatrixTile,
+    tile: TensorCoreTile,
     monkeypatch: pytest.MonkeyPatch,
     order: str = "nn",
 ) -> tuple[Func, Func]:
     """A product with such a tile, before and after scheduling."""
-    monkeypatch.setattr(select_rule, "matrix_tile_of", lambda *_: tile)
+    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
     return the_kernel(dense(*sizes, F16, order), ONE)
 
 
@@ -54,7 +54,7 @@ def test_groups_have_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_one_group_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     def waits(groups: int) -> int:
-        tile = replace(SMALL, y=8 // groups, rows=128 // groups, staying=groups)
+        tile = replace(SMALL, warps_m=8 // groups, block_m=128 // groups, consumer_groups=groups)
         _, text = _emitted(_scheduled((256, 64, 64), tile, monkeypatch)[1])
         return text.count("mbarrier.try_wait")
 
@@ -67,15 +67,15 @@ def test_one_group_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) ->
         # Of the second group's first step the ring is two turns ahead.
         ((320, 64, 320), "nn", SMALL),
         ((192, 64, 64), "nt", replace(SMALL, stages=4)),
-        ((384, 64, 128), "nn", replace(SMALL, rows=128, repeats=2)),
-        ((256, 64, 192), "nn", replace(SMALL, rows=128, y=8, staying=1)),
+        ((384, 64, 128), "nn", replace(SMALL, block_m=128, m_repeats=2)),
+        ((256, 64, 192), "nn", replace(SMALL, block_m=128, warps_m=8, consumer_groups=1)),
     ],
     ids=["turns", "few steps", "rows twice", "one group"],
 )
 def test_emitted_code_by_threads_of_this_machine(
     sizes: tuple[int, int, int],
     order: str,
-    tile: MatrixTile,
+    tile: TensorCoreTile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     func, scheduled = _scheduled(sizes, tile, monkeypatch, order)
@@ -104,7 +104,7 @@ def product(sizes: tuple[int, int, int], arrays: dict[str, np.ndarray], order: s
 
 
 def test_the_loop_means_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    tile = replace(SMALL, rows=128, repeats=2)
+    tile = replace(SMALL, block_m=128, m_repeats=2)
     func, scheduled = _scheduled((128, 64, 64), tile, monkeypatch)
     arrays = sample(func, {})
     expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
@@ -113,9 +113,9 @@ def test_the_loop_means_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("tile", STAYING_TILES, ids=str)
+@pytest.mark.parametrize("tile", PERSISTENT_TILES, ids=str)
 def test_kernels_assemble_without_spills(
-    tile: MatrixTile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tile: TensorCoreTile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _, scheduled = _scheduled((768, 6 * tile.columns, 768), tile, monkeypatch, "nt")
+    _, scheduled = _scheduled((768, 6 * tile.block_n, 768), tile, monkeypatch, "nt")
     assembled(scheduled, H200, tmp_path)

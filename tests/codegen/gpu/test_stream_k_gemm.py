@@ -18,20 +18,20 @@ from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MatrixTile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 
-SHARED = replace(SMALL, staying=1, shares=True)
+SHARED = replace(SMALL, consumer_groups=1, stream_k=True)
 
 
 def _scheduled(
     sizes: tuple[int, int, int],
     blocks: int,
     monkeypatch: pytest.MonkeyPatch,
-    tile: MatrixTile = SHARED,
+    tile: TensorCoreTile = SHARED,
     order: str = "nn",
 ) -> tuple[Func, Func]:
     """A product whose steps so many blocks share, before and after scheduling."""
-    monkeypatch.setattr(select_rule, "matrix_tile_of", lambda *_: tile)
+    monkeypatch.setattr(select_rule, "tensor_core_tile_of", lambda *_: tile)
     return the_kernel(dense(*sizes, F16, order), replace(H200, sm_count=blocks))
 
 
@@ -68,7 +68,7 @@ def test_a_block_gives_once_and_takes_of_several(monkeypatch: pytest.MonkeyPatch
         ((128, 64, 448), 5, "nt", SHARED),
         ((64, 64, 448), 7, "nn", SHARED),
         ((320, 64, 128), 3, "nn", SHARED),
-        ((256, 64, 192), 2, "nn", replace(SHARED, rows=128, y=8)),
+        ((256, 64, 192), 2, "nn", replace(SHARED, block_m=128, warps_m=8)),
     ],
     ids=["more tiles", "fewer tiles", "three parts", "a part a step", "whole ones", "two groups"],
 )
@@ -76,7 +76,7 @@ def test_emitted_code_by_threads_of_this_machine(
     sizes: tuple[int, int, int],
     blocks: int,
     order: str,
-    tile: MatrixTile,
+    tile: TensorCoreTile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     func, scheduled = _scheduled(sizes, blocks, monkeypatch, tile, order)

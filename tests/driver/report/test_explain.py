@@ -19,7 +19,8 @@ def test_passes_kernels_schedules_and_memory() -> None:
     lines = _explained(KERNELS["dense"](16, 16, 16))
     assert "passes," in lines[0]
     assert "1 kernel calls, 1 distinct kernels" in lines
-    assert any(line.startswith("matmul_add_relu  x1  [tile: one reduction") for line in lines)
+    start = "matmul_add_relu  x1  [register_blocked: one reduction"
+    assert any(line.startswith(start) for line in lines)
     assert any(line.startswith("    flops 8960, bytes ") for line in lines)
     assert any(line.startswith("    computes ") for line in lines)
     assert any(line.strip().startswith("vectorize(") for line in lines)

@@ -11,7 +11,7 @@ from tilewright.schedule.builtin.rules import RULES
 def test_a_product_with_weights_tells_its_tile() -> None:
     (step,) = lower(KERNELS["dense"](64, 64, 64), make_options(target="x86-64-v3")).steps
     found = schedule_data(step.kernel)
-    assert found["rule"] == "tile"
+    assert found["rule"] == "register_blocked"
     assert "reduction" in found["why"]
     text = "; ".join(found["decisions"])
     assert "parallel over " in text

@@ -5,29 +5,28 @@ from tilewright.core.dtypes import BF16, F32
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.analysis.bf16_gemm import ProductRoles, product_roles
-from tilewright.schedule.analysis.blocks import facts_of, reductions
+from tilewright.schedule.analysis.bf16_gemm import Bf16Gemm, match_bf16_gemm
+from tilewright.schedule.analysis.blocks import block_graph, reductions
 
 
-def _roles(graph: Graph) -> ProductRoles | None:
+def _roles(graph: Graph) -> Bf16Gemm | None:
     func, constants, _ = kernel(graph)
-    facts = facts_of(func)
-    (block,) = (b for b in facts.blocks if reductions(b))
-    return product_roles(block, facts, constants)
+    (block,) = (b for b in block_graph(func).blocks if reductions(b))
+    return match_bf16_gemm(block, constants)
 
 
 def test_the_roles_of_a_product() -> None:
-    roles = _roles(product(8, 32, 16))
-    assert roles is not None
-    assert roles.row is not None
-    assert [str(it.extent) for it in (roles.row, roles.column, roles.depth)] == ["8", "16", "32"]
-    assert roles.batch == ()
+    gemm = _roles(product(8, 32, 16))
+    assert gemm is not None
+    assert gemm.m is not None
+    assert [str(it.extent) for it in (gemm.m, gemm.n, gemm.k)] == ["8", "16", "32"]
+    assert gemm.batch == ()
 
 
 def test_one_row_has_no_row_axis() -> None:
-    roles = _roles(product(1, 32, 16))
-    assert roles is not None
-    assert roles.row is None
+    gemm = _roles(product(1, 32, 16))
+    assert gemm is not None
+    assert gemm.m is None
 
 
 def test_only_products_of_bf16_with_a_constant() -> None:

@@ -9,12 +9,13 @@ from tilewright.schedule.analysis.blocks import (
     TYPICAL_SIZE,
     UNKNOWN_WORK,
     axis_names,
-    facts_of,
+    block_graph,
     flat_stride,
     in_groups,
     is_copy,
     is_simple,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
@@ -22,28 +23,27 @@ from tilewright.schedule.analysis.blocks import (
     typical_extent,
     uses,
     value_of,
-    work,
 )
 
 N = Var("N")
 
 
 def test_blocks_and_their_axes() -> None:
-    facts = facts_of(dense())
-    assert [b.name for b in facts.blocks] == ["mm", "add", "y"]
-    mm = facts.block("mm")
+    structure = block_graph(dense())
+    assert [b.name for b in structure.blocks] == ["mm", "add", "y"]
+    mm = structure.block("mm")
     assert axis_names(spatial(mm)) == ("i0", "i1")
     assert axis_names(reductions(mm)) == ("r0",)
     assert [loop_of(it) for it in mm.iters] == ["mm.i0", "mm.i1", "mm.r0"]
-    assert [b.name for b in facts.readers("mm")] == ["add"]
-    assert facts.outputs == ("y",)
-    assert all(map(is_simple, facts.blocks))
+    assert [b.name for b in structure.consumers("mm")] == ["add"]
+    assert structure.outputs == ("y",)
+    assert all(map(is_simple, structure.blocks))
     assert set(SIZES) == {"M", "N", "K"}
 
 
 def test_what_a_block_reads() -> None:
-    facts = facts_of(matmul())
-    mm = facts.block("y")
+    structure = block_graph(matmul())
+    mm = structure.block("y")
     assert [r.buffer for r in reads_of(mm)] in (["x", "w"], ["w", "x"])
     assert str(term_of(mm)) == "x[i0, r0] * w[r0, i1]"
     assert str(value_of(mm)).startswith("y[i0, i1] + ")
@@ -78,6 +78,6 @@ def test_extents_and_work() -> None:
     assert typical_extent(const(7)) == 7
     assert typical_extent(N * 2) == 2 * TYPICAL_SIZE
     assert typical_extent(N - 1000) == 1
-    assert work(facts_of(matmul(4, 5, 6)).block("y")) == 2 * 4 * 5 * 6
-    assert work(facts_of(matmul()).block("y")) == UNKNOWN_WORK
-    assert work(facts_of(softmax(2, 3)).block("m")) >= 6
+    assert op_count(block_graph(matmul(4, 5, 6)).block("y")) == 2 * 4 * 5 * 6
+    assert op_count(block_graph(matmul()).block("y")) == UNKNOWN_WORK
+    assert op_count(block_graph(softmax(2, 3)).block("m")) >= 6

@@ -8,8 +8,8 @@ from tilewright.schedule.analysis.bounds_inference import (
     Range,
     axis_names,
     iterator_range,
-    nest_over,
-    touched_box,
+    loops_over_region,
+    required_region,
 )
 from tilewright.schedule.tree import block_spine
 
@@ -19,7 +19,7 @@ i = Var("i")
 def test_nest_guards_what_may_leave_the_domain() -> None:
     block = find_block(matmul(), "y")
     ranges = [Range(i * 8 - 1, const(10)), Range(const(0), Var("N")), Range(const(0), Var("K"))]
-    nest = nest_over(block, ranges, {"i": const(4)})
+    nest = loops_over_region(block, ranges, {"i": const(4)})
     assert isinstance(nest, For)
     assert nest.name == "y.ax0" == axis_names(block)[0]
     moved = next(blocks(nest))
@@ -31,7 +31,7 @@ def test_nest_guards_what_may_leave_the_domain() -> None:
 def test_nest_over_the_domain_needs_no_guard() -> None:
     block = find_block(matmul(), "y")
     whole = [Range(const(0), it.extent) for it in block.iters]
-    assert next(blocks(nest_over(block, whole, {}))).predicate is TRUE
+    assert next(blocks(loops_over_region(block, whole, {}))).predicate is TRUE
 
 
 def test_box_of_a_window() -> None:
@@ -39,7 +39,7 @@ def test_box_of_a_window() -> None:
     spine = block_spine(func, "conv")
     region = next(r for r in find_block(func, "conv").reads if r.buffer == "twice")
     depth = next(n for n, s in enumerate(spine) if isinstance(s, For) and s.name == "conv.i1") + 1
-    box = touched_box([(spine, [region])], depth, buffers(func), {"conv.i1": Var("M")})
+    box = required_region([(spine, [region])], depth, buffers(func), {"conv.i1": Var("M")})
     assert [(str(r.start), str(r.extent)) for r in box] == [("0", "N"), ("conv.i1 - 1", "3")]
 
 
@@ -47,8 +47,8 @@ def test_box_of_several_regions_covers_all() -> None:
     func = conv()
     spine = block_spine(func, "conv")
     region = next(r for r in find_block(func, "conv").reads if r.buffer == "twice")
-    twice = touched_box([(spine, [region]), (spine, [region])], len(spine), buffers(func), {})
-    once = touched_box([(spine, [region])], len(spine), buffers(func), {})
+    twice = required_region([(spine, [region]), (spine, [region])], len(spine), buffers(func), {})
+    once = required_region([(spine, [region])], len(spine), buffers(func), {})
     assert twice == once
 
 

@@ -39,7 +39,7 @@ def _run(func: Func) -> np.ndarray:
 
 def test_the_whole_sum_is_narrow() -> None:
     sch = Schedule(_product())
-    sch.narrow_sum("total")
+    sch.narrow_accumulator("total")
     verify_func(sch.func)
     assert buffers(sch.func)["total"].dtype == F16
     _run(sch.func)
@@ -49,7 +49,7 @@ def test_the_whole_sum_is_narrow() -> None:
 def test_parts_are_narrow_and_their_sum_is_wide() -> None:
     sch = Schedule(_product())
     outer, _ = sch.split("total.r0", [None, 8])
-    sch.narrow_sum(sch.rfactor("total", outer))
+    sch.narrow_accumulator(sch.rfactor("total", outer))
     verify_func(sch.func)
     known = buffers(sch.func)
     assert (known["total.rf"].dtype, known["total"].dtype) == (F16, F32)
@@ -58,5 +58,5 @@ def test_parts_are_narrow_and_their_sum_is_wide() -> None:
 
 def test_refused() -> None:
     sch = Schedule(dense())
-    refused("narrow-sum.sum", sch.narrow_sum, "mm")
-    refused("narrow-sum.sum", Schedule(dense(4, 4, 4)).narrow_sum, "mm")
+    refused("narrow-accumulator.sum", sch.narrow_accumulator, "mm")
+    refused("narrow-accumulator.sum", Schedule(dense(4, 4, 4)).narrow_accumulator, "mm")

@@ -11,7 +11,7 @@ def test_loops_like_the_block_s_own_come_before_it() -> None:
     sch = Schedule(before)
     outer, inner = sch.split("add.i1", [None, 4])
     sch.unroll(inner)
-    assert sch.hold("add", "bias", "register") == "bias.held"
+    assert sch.reindex_cache_read("add", "bias", "register") == "bias.held"
     assert [b.name for b in blocks(sch.func.body)] == ["mm", "bias.held", "add", "y"]
     kinds = {loop.name: loop.kind for loop in loops(sch.func.body)}
     assert kinds[f"{outer}.bias.held"] == "serial"
@@ -22,7 +22,7 @@ def test_loops_like_the_block_s_own_come_before_it() -> None:
 def test_several_buffers_of_one_block() -> None:
     before = dense()
     sch = Schedule(before)
-    held = [sch.hold("add", buffer, "local") for buffer in ("bias", "mm")]
+    held = [sch.reindex_cache_read("add", buffer, "local") for buffer in ("bias", "mm")]
     assert [b.name for b in blocks(sch.func.body)] == ["mm", *held, "add", "y"]
     check_schedule(sch, before)
 
@@ -31,19 +31,21 @@ def test_within_loops_that_others_share() -> None:
     before = dense()
     sch = Schedule(before)
     sch.reverse_compute_at("add", "mm.i0")
-    sch.hold("add", "mm", "local")
+    sch.reindex_cache_read("add", "mm", "local")
     names = [b.name for b in blocks(sch.func.body)]
     assert names == ["mm", "mm.held", "add", "y"]
     check_schedule(sch, before)
 
 
 def test_refused() -> None:
-    refused("hold.block", Schedule(dense()).hold, "mm", "w", "register")
-    refused("hold.block", Schedule(dense()).hold, "add", "w", "register")
-    refused("cache.scope", Schedule(dense()).hold, "add", "bias", "nowhere")
+    refused("reindex-cache-read.block", Schedule(dense()).reindex_cache_read, "mm", "w", "register")
+    refused(
+        "reindex-cache-read.block", Schedule(dense()).reindex_cache_read, "add", "w", "register"
+    )
+    refused("cache.scope", Schedule(dense()).reindex_cache_read, "add", "bias", "nowhere")
     twice = parse_func("""func @f(x: f32[4], out y: f32[4]) {
       for i in serial(4) {
         block "y" [v: S(4) = i] reads x[v], x[3 - v] writes y[v] { y[v] = x[v] + x[3 - v] }
       }
     }""")
-    refused("hold.block", Schedule(twice).hold, "y", "x", "register")
+    refused("reindex-cache-read.block", Schedule(twice).reindex_cache_read, "y", "x", "register")

@@ -14,7 +14,7 @@ def test_matrices(multiples: tuple[int, int, int]) -> None:
     before = dense()
     sch = Schedule(before)
     sch.inline("add")
-    sch.to_product("mm", *multiples)
+    sch.to_gemm("mm", *multiples)
     assert [b.name for b in blocks(sch.func.body)] == ["mm.left", "mm.right", "mm", "y"]
     check_schedule(sch, before)
 
@@ -23,7 +23,7 @@ def test_the_transposed_product() -> None:
     before = dense()
     sch = Schedule(before)
     sch.inline("add")
-    sch.to_product("mm", 4, 2, 3, "km", "nk", 1)
+    sch.to_gemm("mm", 4, 2, 3, "km", "nk", 1)
     (left, _) = (b for b in blocks(sch.func.body) if b.name in ("mm.left", "mm.right"))
     assert left.reads[0].buffer == "w"
     check_schedule(sch, before)
@@ -33,14 +33,14 @@ def test_the_transposed_product() -> None:
 def test_a_convolution(sizes: tuple[int, int, int]) -> None:
     before = conv(*sizes)
     sch = Schedule(before)
-    sch.to_product("conv", 4, 8, 2)
+    sch.to_gemm("conv", 4, 8, 2)
     check_schedule(sch, before)
 
 
 def test_refused() -> None:
     sch = Schedule(matmul())
-    refused("to-product.allocation", sch.to_product, "y", 4, 4, 4)
-    refused("to-product.block", Schedule(dense()).to_product, "add", 4, 4, 4)
+    refused("to-gemm.allocation", sch.to_gemm, "y", 4, 4, 4)
+    refused("to-gemm.block", Schedule(dense()).to_gemm, "add", 4, 4, 4)
 
 
 def test_behind_the_last_column_is_what_the_operand_has_room_for() -> None:
@@ -50,7 +50,7 @@ def test_behind_the_last_column_is_what_the_operand_has_room_for() -> None:
         sch.inline("add")
         if room:
             sch.transform_layout("w", [(0, 0, 0), (1, 16, 0), (1, 16, 1)])
-        sch.to_product("mm", 1, 16, 1)
+        sch.to_gemm("mm", 1, 16, 1)
         (right,) = (b for b in blocks(sch.func.body) if b.name == "mm.right")
         assert isinstance(right.body, Store)
         assert isinstance(right.body.value, Load)

@@ -21,7 +21,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.runtime.cpu.executable import Executable
-from tilewright.schedule.analysis.blocks import work
+from tilewright.schedule.analysis.blocks import op_count
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.host import host
@@ -73,7 +73,7 @@ FEW = ("gemm", "depthwise", "softmax", "transpose")
 def func_of(name: str) -> tuple[Func, frozenset[str]]:
     """The kernel of a structure, and which of its parameters are constants."""
     found = sources(STRUCTURES[name]())
-    return max(found, key=lambda source: sum(work(b) for b in blocks(source[0].body)))
+    return max(found, key=lambda source: sum(op_count(b) for b in blocks(source[0].body)))
 
 
 class Draws:

@@ -60,7 +60,7 @@ def test_what_is_asked_for_depends_on_the_structure() -> None:
         func, constants = func_of(name)
         return {*dict(ConstructedSpace(func, constants, host()).default().decisions)}
 
-    assert {"matmul.vectors", "matmul.rows", "matmul.depth", "matmul.loops"} <= asked("deep gemm")
+    assert {"matmul.nr_vectors", "matmul.mr", "matmul.kc", "matmul.loops"} <= asked("deep gemm")
     assert "rule" not in asked("deep gemm")  # rows that share an operand are only tiled
-    assert {"rule", "matmul.vectors"} <= asked("gemv")
-    assert "conv.strip" in asked("depthwise") or "conv.rows" in asked("depthwise")
+    assert {"rule", "matmul.nr_vectors"} <= asked("gemv")
+    assert "conv.channel_block" in asked("depthwise") or "conv.mr" in asked("depthwise")

@@ -29,7 +29,7 @@ class Rows(ScheduleSpace):
         _, inner = sch.split("y.i0", [None, size])
         if sch.choose("unroll", False, lambda: (False, True) if size < 8 else (False,)):
             sch.unroll(inner)
-        return ScheduledFunc(sch.func, sch.trace, "nests")
+        return ScheduledFunc(sch.func, sch.trace, "fallback")
 
 
 def _space() -> Rows:
@@ -87,7 +87,7 @@ class Shifted(Rows):
 
     def make(self, decide: Decide) -> ScheduledFunc:
         scheduled = super().make(decide)
-        return ScheduledFunc(scheduled.func, parse_trace('vectorize("y.r0")'), "nests")
+        return ScheduledFunc(scheduled.func, parse_trace('vectorize("y.r0")'), "fallback")
 
 
 def test_what_is_not_legal_says_why() -> None:

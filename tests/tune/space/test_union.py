@@ -31,7 +31,7 @@ def test_defaults_are_those_of_the_first() -> None:
     both = everything(func, constants, host())
     assert both.default().decisions == (("space", "constructed"), *alone.default().decisions)
     assert both.trace(both.default()) == alone.trace(alone.default())
-    assert both.scheduled(both.default()).rule == "rows"
+    assert both.scheduled(both.default()).rule == "rowwise"
 
 
 def test_a_template_joins_them() -> None:

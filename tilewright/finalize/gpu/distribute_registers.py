@@ -38,7 +38,7 @@ from tilewright.ir.loop.thread_mapping import (
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
 from tilewright.schedule.intrin.nvidia.fragment_shuffle import ONE
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.rewrite_accesses import simplify_loads
 
 Extents = Mapping[str, Expr]
 # How many neighbours in a row of a fragment a thread has as instructions leave them, the threads
@@ -67,7 +67,7 @@ def _tidied(stmt: Stmt, extents: Extents) -> Stmt:
     """Indices as short as the loops around them allow: what a thread's number gives shows."""
     if isinstance(stmt, For):
         extents = {**extents, stmt.name: stmt.extent}
-    stmt = map_stmt(stmt, lambda s: _tidied(s, extents), lambda e: tidy_loads(e, extents))
+    stmt = map_stmt(stmt, lambda s: _tidied(s, extents), lambda e: simplify_loads(e, extents))
     if isinstance(stmt, Store):
         return replace(stmt, indices=tuple(simplify(i, extents) for i in stmt.indices))
     return stmt

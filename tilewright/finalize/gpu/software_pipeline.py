@@ -56,7 +56,7 @@ from tilewright.ir.loop.walk import (
     substitute_stmt,
 )
 from tilewright.schedule.intrin.nvidia.mma import COPY_ASYNC
-from tilewright.schedule.intrin.nvidia.tma import counter_name
+from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
@@ -134,7 +134,7 @@ class _Pipeline:
         step, ahead = Var(self.loop.name), self.stages - 1
         first, place = f"{self.loop.name}.ahead", f"{self.loop.name}.place"
         counted = _one(self.mbarriers.name, Var(place))
-        start = Tile("fill", counted, (), counter_name(len(self.tma)))
+        start = Tile("fill", counted, (), mbarrier_init_name(len(self.tma)))
         begin = seq(
             For(place, const(self.stages), "serial", start),
             Barrier(),

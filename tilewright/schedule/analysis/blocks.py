@@ -1,6 +1,6 @@
 """What a function looks like before it is scheduled: its blocks, their axes, how they read.
 
-Schedules are chosen from these facts alone, never from an operator's or a model's name.
+Schedules are chosen from these graph alone, never from an operator's or a model's name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNKNOWN_WORK = 1 << 40
 
 
 @dataclass(frozen=True)
-class Facts:
+class BlockGraph:
     """A function's blocks in order, and its buffers by name."""
 
     blocks: tuple[Block, ...]
@@ -34,14 +34,14 @@ class Facts:
         """The block called `name`."""
         return next(b for b in self.blocks if b.name == name)
 
-    def readers(self, buffer: str) -> tuple[Block, ...]:
+    def consumers(self, buffer: str) -> tuple[Block, ...]:
         """The blocks that read a buffer."""
         return tuple(b for b in self.blocks if any(r.buffer == buffer for r in b.reads))
 
 
-def facts_of(func: Func) -> Facts:
-    """The facts of a function."""
-    return Facts(tuple(blocks(func.body)), buffers(func), func.outputs)
+def block_graph(func: Func) -> BlockGraph:
+    """The graph of a function."""
+    return BlockGraph(tuple(blocks(func.body)), buffers(func), func.outputs)
 
 
 def spatial(block: Block) -> tuple[Iter, ...]:
@@ -79,14 +79,14 @@ def term_of(block: Block) -> Expr:
     return value
 
 
-def summed_type(block: Block) -> DType:
+def accumulator_dtype(block: Block) -> DType:
     """The type in which sums may be formed: of products that are widened, for a few, their own."""
     return _products(block).dtype
 
 
-def sums_briefly(block: Block) -> bool:
+def allows_narrow_accumulation(block: Block) -> bool:
     """Whether a few products may be summed in a narrower type than their sums have."""
-    return summed_type(block) != value_of(block).dtype
+    return accumulator_dtype(block) != value_of(block).dtype
 
 
 def _products(block: Block) -> Expr:
@@ -132,7 +132,7 @@ def least_extent(extent: Expr) -> int:
     return max(1, evaluate(extent, dict.fromkeys(free_vars(extent), 1)))
 
 
-def work(block: Block) -> int:
+def op_count(block: Block) -> int:
     """How many steps the block takes; a very large number where sizes are symbolic."""
     total = max(
         1, sum(isinstance(e, Binary | Select | Cast) for e in subexpressions(value_of(block)))

@@ -36,11 +36,11 @@ class Range:
 
 
 def axis_names(block: Block) -> tuple[str, ...]:
-    """The names of the loops that `nest_over` makes."""
+    """The names of the loops that `loops_over_region` makes."""
     return tuple(f"{block.name}.ax{n}" for n in range(len(block.iters)))
 
 
-def nest_over(block: Block, ranges: Sequence[Range], scope: Extents) -> Stmt:
+def loops_over_region(block: Block, ranges: Sequence[Range], scope: Extents) -> Stmt:
     """`block` in a loop an iterator over these ranges; instances outside its domain do not run."""
     names = axis_names(block)
     inner = {**scope, **{name: r.extent for name, r in zip(names, ranges, strict=True)}}
@@ -60,7 +60,7 @@ def nest_over(block: Block, ranges: Sequence[Range], scope: Extents) -> Stmt:
     return nest
 
 
-def touched_box(
+def required_region(
     spines: Iterable[tuple[Spine, Sequence[Region]]],
     depth: int,
     buffers: Mapping[str, Buffer],

@@ -1,77 +1,101 @@
-"""Sums of products: which axes number rows, columns and batches, and which are summed over.
+"""GEMM matching: which axes of a sum of products are batch, M, N and K, and its operands A and B.
 
     sum(c, r, q) x[n, c, h + r, w + q] * w[o, c, r, q]
 
-has the columns n, h, w of `x`, the rows o of `w`, and c, r, q as its depth: a product of matrices,
-whatever the operands look like. Axes of both operands number batches.
+has M = o with A = `w`, N = (n, h, w) with B = `x`, and K = (c, r, q): an implicit GEMM, whatever
+the operands look like. Axes that both operands use are batch axes.
 """
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Binary, Cast, Const, Expr, Load, Var
+from typing import Literal
+
+from tilewright.arith.expr import Binary, Cast, Const, Expr, Load, Var, product
+from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads
 from tilewright.core.node import node
-from tilewright.ir.loop.nodes import Block, Iter, Store
+from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
+from tilewright.schedule.analysis.blocks import flat_stride, typical_extent
 
 
 @node
-class ProductRoles:
-    """The axes and operands of a sum of products; an operand is a load, perhaps converted."""
+class GemmAxes:
+    """The axes and operands of a GEMM; an operand is a load, perhaps converted.
+
+    `a` is indexed by `m` and `k`, `b` by `k` and `n`; both by `batch`.
+    """
 
     batch: tuple[Iter, ...]
-    rows: tuple[Iter, ...]
-    columns: tuple[Iter, ...]
-    depth: tuple[Iter, ...]
-    left: Expr
-    right: Expr
+    m: tuple[Iter, ...]
+    n: tuple[Iter, ...]
+    k: tuple[Iter, ...]
+    a: Expr
+    b: Expr
 
 
-def product_roles(block: Block, vectors: bool = False) -> ProductRoles | None:
-    """The roles of a sum of products, `None` if a block is none.
+def match_gemm(block: Block, gemv: bool = False) -> GemmAxes | None:
+    """The GEMM that a block computes, `None` if it computes none.
 
-    The last axis of what it writes is one of the columns. With `vectors`, there may be no axis of
-    rows: a product of one row.
+    The last axis of what it writes is an axis of N. With `gemv`, M may be empty: one row.
     """
     factors = _factors(block)
     axes = [it for it in block.iters if it.kind == "S"]
-    sums = tuple(it for it in block.iters if it.kind == "R")
-    if factors is None or not axes or not sums:
+    k = tuple(it for it in block.iters if it.kind == "R")
+    if factors is None or not axes or not k:
         return None
-    one, other = factors
-    if axes[-1].name in free_vars(one):
-        one, other = other, one
-    used, used_right = free_vars(one), free_vars(other)
-    if any(it.name not in used & used_right for it in sums):
+    a, b = factors
+    if axes[-1].name in free_vars(a):
+        a, b = b, a
+    used_a, used_b = free_vars(a), free_vars(b)
+    if any(it.name not in used_a & used_b for it in k):
         return None
-    if any(it.name not in used | used_right for it in axes):
+    if any(it.name not in used_a | used_b for it in axes):
         return None
-    batch = tuple(it for it in axes if it.name in used & used_right)
-    rows = tuple(it for it in axes if it.name in used - used_right)
-    columns = tuple(it for it in axes if it.name in used_right - used)
-    whole = bool(columns) and (vectors or bool(rows))
-    return ProductRoles(batch, rows, columns, sums, one, other) if whole else None
+    batch = tuple(it for it in axes if it.name in used_a & used_b)
+    m = tuple(it for it in axes if it.name in used_a - used_b)
+    n = tuple(it for it in axes if it.name in used_b - used_a)
+    return GemmAxes(batch, m, n, k, a, b) if n and (gemv or m) else None
 
 
-def overlaps(operand: Expr, axes: tuple[Iter, ...], depth: tuple[Iter, ...]) -> bool:
-    """Whether rows, or columns, of an operand are windows that overlap.
+def is_im2col(operand: Expr, axes: tuple[Iter, ...], k: tuple[Iter, ...]) -> bool:
+    """Whether an operand's rows, or columns, are overlapping windows of an array (im2col).
 
-    Places along an array are numbered by those and by the depth at once.
+    An index of the array then depends on M (or N) and on K at once.
     """
-    own, summed = ({it.name for it in some} for some in (axes, depth))
+    own, summed = ({it.name for it in some} for some in (axes, k))
     used = [free_vars(i) for i in operand_load(operand).indices]
     return any(names & own and names & summed for names in used)
 
 
-def swapped_roles(roles: ProductRoles) -> ProductRoles:
-    """The roles in the transposed product."""
-    sides = (roles.columns, roles.rows)
-    return ProductRoles(roles.batch, *sides, roles.depth, roles.right, roles.left)
+def is_k_major(block: Block, buffers: dict[str, Buffer], side: Literal["a", "b"]) -> bool:
+    """Whether consecutive elements of an operand in memory are consecutive along K."""
+    gemm = match_gemm(block, gemv=True)
+    assert gemm is not None
+    load = operand_load(gemm.a if side == "a" else gemm.b)
+    return flat_stride(load, buffers[load.buffer], gemm.k[-1].name) == 1
+
+
+def size_of(axes: tuple[Iter, ...]) -> int:
+    """The product of the extents of some axes, symbolic sizes taken to be typical."""
+    extents: tuple[Expr, ...] = tuple(it.extent for it in axes)
+    return typical_extent(simplify(product(extents)))
+
+
+def transposed_gemm(gemm: GemmAxes) -> GemmAxes:
+    """The transposed GEMM: M and N, A and B change places."""
+    return GemmAxes(gemm.batch, gemm.n, gemm.m, gemm.k, gemm.b, gemm.a)
+
+
+def starts_at_zero(block: Block) -> bool:
+    """Whether a reduction starts at zero."""
+    init = block.init
+    return isinstance(init, Store) and isinstance(init.value, Const) and init.value.value == 0
 
 
 def _factors(block: Block) -> tuple[Expr, Expr] | None:
     """The two loads whose product is summed, from zero on."""
-    init, body = block.init, block.body
-    if not (isinstance(init, Store) and isinstance(init.value, Const) and init.value.value == 0):
+    body = block.body
+    if not starts_at_zero(block):
         return None
     if not isinstance(body, Store) or not all(isinstance(i, Var) for i in body.indices):
         return None

@@ -1,4 +1,7 @@
-"""Who is who in a reduction that is computed in tiles: its columns, rows, batches and the panel."""
+"""The axes of a reduction that is computed in register tiles: M, N, batch, and the operand B.
+
+A GEMM is one; so are convolutions, pooling and column sums, which `gemm.py` does not match.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from tilewright.arith.expr import Load, Var
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
+    accumulator_dtype,
     axis_names,
     flat_index,
     flat_stride,
@@ -18,91 +22,90 @@ from tilewright.schedule.analysis.blocks import (
     reads_of,
     reductions,
     spatial,
-    summed_type,
     typical_extent,
     uses,
 )
 
 
 @dataclass(frozen=True)
-class Roles:
-    """What the axes and operands of a tiled reduction do.
+class TileAxes:
+    """The axes and the B operand of a tiled reduction.
 
-    `panel` is the operand that moves along the columns while all rows share it; `None` where every
-    operand does (depthwise convolution, pooling).
+    `n`, the last output axis, is laid over SIMD lanes; `m` over the rows of a tile. `packed_b` is
+    the operand that moves along N and is shared by all rows, which is packed into panels; `None`
+    where every operand moves along N (depthwise convolution, pooling).
     """
 
-    column: Iter
-    row: Iter | None
+    n: Iter
+    m: Iter | None
     batch: tuple[Iter, ...]
-    panel: Load | None
+    packed_b: Load | None
 
 
-def tile_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Roles | None:
-    """The roles of a reduction's axes, `None` if it cannot be tiled along its last axis."""
+def match_tile_axes(block: Block, graph: BlockGraph, constants: frozenset[str]) -> TileAxes | None:
+    """The axes of a reduction, `None` if it cannot be tiled along its last axis."""
     axes = spatial(block)
     if not (is_simple(block) and block.init is not None and axes and reductions(block)):
         return None
-    column = axes[-1]
+    n = axes[-1]
     reads = reads_of(block)
-    moving = [r for r in reads if uses(r, column.name)]
-    fixed = [r for r in reads if not uses(r, column.name)]
-    panel = moving[0] if len(moving) == 1 and fixed else None
+    moving = [r for r in reads if uses(r, n.name)]
+    fixed = [r for r in reads if not uses(r, n.name)]
+    b = moving[0] if len(moving) == 1 and fixed else None
     if not moving:
         return None
-    if panel is None and not all(
-        is_unit(r, facts, column.name) or (r.buffer in constants and is_plain(r, block))
-        for r in moving
+    if b is None and not all(
+        is_unit(r, graph, n.name) or (r.buffer in constants and is_plain(r, block)) for r in moving
     ):
         return None
-    rows = [it for it in axes[:-1] if panel is None or not uses(panel, it.name)]
-    row = rows[-1] if rows else None
-    return Roles(column, row, tuple(it for it in axes[:-1] if it is not row), panel)
+    rows = [it for it in axes[:-1] if b is None or not uses(b, it.name)]
+    m = rows[-1] if rows else None
+    return TileAxes(n, m, tuple(it for it in axes[:-1] if it is not m), b)
 
 
-def copies_for_one_row(roles: Roles, facts: Facts, constants: frozenset[str]) -> bool:
-    """Whether an operand would be turned round to be read once: sums along its rows need not be."""
-    panel = roles.panel
+def copies_b_for_one_row(axes: TileAxes, graph: BlockGraph, constants: frozenset[str]) -> bool:
+    """Whether B would be transposed to be read once: a reduction along its rows needs no copy."""
+    b = axes.packed_b
     return (
-        panel is not None
-        and roles.row is None
-        and panel.buffer not in constants
-        and not is_unit(panel, facts, roles.column.name)
+        b is not None
+        and axes.m is None
+        and b.buffer not in constants
+        and not is_unit(b, graph, axes.n.name)
     )
 
 
 def steps_of(block: Block) -> int:
-    """How many steps the reduction has, symbolic sizes taken to be typical."""
+    """K: how many steps the reduction has, symbolic sizes taken to be typical."""
     return prod(typical_extent(it.extent) for it in reductions(block))
 
 
-def panels_bytes(block: Block, roles: Roles) -> int:
-    """What the panels of all columns take."""
-    return steps_of(block) * typical_extent(roles.column.extent) * summed_type(block).bytes
+def panels_bytes(block: Block, axes: TileAxes) -> int:
+    """The bytes of all packed panels of B."""
+    return steps_of(block) * typical_extent(axes.n.extent) * accumulator_dtype(block).bytes
 
 
-def row_bytes(block: Block, roles: Roles, facts: Facts) -> int:
-    """How far apart the scalars of neighbouring rows lie, 0 where sizes are not known."""
-    if roles.panel is None or roles.row is None:
+def row_bytes(block: Block, axes: TileAxes, graph: BlockGraph) -> int:
+    """The bytes between elements of A in neighbouring rows, 0 where sizes are not known."""
+    if axes.packed_b is None or axes.m is None:
         return 0
-    row, axes, found = roles.row.name, {*axis_names(block.iters)}, [0]
+    row, known, found = axes.m.name, {*axis_names(block.iters)}, [0]
     for load in reads_of(block):
-        buffer = facts.buffers[load.buffer]
+        buffer = graph.buffers[load.buffer]
         flat = flat_index(load, buffer)
         names = free_vars(flat)
-        if load is not roles.panel and row in names and names <= axes:
+        if load is not axes.packed_b and row in names and names <= known:
             first, second = (evaluate(flat, dict.fromkeys(names, 0) | {row: n}) for n in (0, 1))
             found.append(abs(second - first) * buffer.dtype.bytes)
     return max(found)
 
 
-def is_unit(load: Load, facts: Facts, axis: str) -> bool:
+def is_unit(load: Load, graph: BlockGraph, axis: str) -> bool:
     """Whether the elements that follow each other along the axis lie beside each other."""
-    return flat_stride(load, facts.buffers[load.buffer], axis) == 1
+    return flat_stride(load, graph.buffers[load.buffer], axis) == 1
 
 
-def is_plain(panel: Load, block: Block) -> bool:
-    """Whether every index of the operand is an axis of its own."""
+def is_plain(load: Load, block: Block) -> bool:
+    """Whether every index of a load is an axis of its own, and nothing is masked."""
     names = set(axis_names(block.iters))
-    axes = [i.name for i in panel.indices if isinstance(i, Var) and i.name in names]
-    return len(set(axes)) == len(panel.indices) and panel.mask is None
+    axes = [i.name for i in load.indices if isinstance(i, Var) and i.name in names]
+    return len(set(axes)) == len(load.indices) and load.mask is None

@@ -19,7 +19,7 @@ from tilewright.ir.loop.nodes import Block, For, Func, Stmt, Store
 from tilewright.ir.loop.text import parse_func
 from tilewright.ir.loop.walk import substitute_stmt
 from tilewright.schedule.intrin.table import INTRINSICS
-from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.rewrite_accesses import simplify_loads
 
 _COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
 
@@ -64,7 +64,7 @@ def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store] | None:
         return None
     extents = {f.name: f.extent for f in loops}
     indices = tuple(simplify(i, extents) for i in stmt.indices)
-    return tuple(loops), Store(stmt.buffer, indices, tidy_loads(stmt.value, extents))
+    return tuple(loops), Store(stmt.buffer, indices, simplify_loads(stmt.value, extents))
 
 
 class _Matcher:

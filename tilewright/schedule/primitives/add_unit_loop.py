@@ -1,4 +1,4 @@
-"""`enclose(first)`: what a function does, from a block on, becomes the one iteration of a loop.
+"""`add_unit_loop(first)`: the nests from a block on go into a loop of one iteration.
 
     for i in serial(M) { ... }              for once in serial(1) {
     for j in serial(N) { ... }         →      for i in serial(M) { ... }
@@ -21,8 +21,8 @@ from tilewright.schedule.tree import block_spine, check_loop_free, outermost
 LOOP = "once"
 
 
-def enclose(func: Func, first: str = "") -> Func:
-    """Put a loop that runs once around all nests from that of block `first` on."""
+def add_unit_loop(func: Func, first: str = "") -> Func:
+    """Put a loop of one iteration around all nests from that of block `first` on."""
     check_loop_free(func, LOOP)
     nest = outermost(block_spine(func, first))[-1] if first else None
 
@@ -37,6 +37,6 @@ def enclose(func: Func, first: str = "") -> Func:
     return replace(func, body=around(func.body))
 
 
-def enclose_name(func: Func, first: str = "") -> str:
+def add_unit_loop_name(func: Func, first: str = "") -> str:
     """The name of the loop."""
     return LOOP

@@ -25,7 +25,7 @@ from tilewright.ir.loop.walk import blocks, buffers
 from tilewright.schedule.analysis.dataflow import check_order, read, writers, written
 from tilewright.schedule.buffer_copy import check_cache, copy_block, copy_nest
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
+from tilewright.schedule.rewrite_accesses import AccessRewriter, Extents
 from tilewright.schedule.tree import (
     Spine,
     block_spine,
@@ -61,7 +61,7 @@ def cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
     def load(e: Load, extents: Extents) -> Expr:
         return Load(name, e.indices, e.dtype, e.mask)
 
-    after = replaced(func, spine, Rebuilder(buffer, known, load).block(old))
+    after = replaced(func, spine, AccessRewriter(buffer, known, load).block(old))
     if not copies:
         copy = copy_nest(name, known[buffer], known[name])
         after = inserted_before(after, _place(after, block, buffer), copy)

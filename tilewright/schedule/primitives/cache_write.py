@@ -21,10 +21,10 @@ from dataclasses import replace
 from tilewright.arith.expr import Expr, Load
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Stmt, Store
 from tilewright.ir.loop.walk import blocks, buffers
-from tilewright.schedule.analysis.bounds_inference import nest_over, touched_box
+from tilewright.schedule.analysis.bounds_inference import loops_over_region, required_region
 from tilewright.schedule.analysis.dataflow import check_order, only_buffer, writers
 from tilewright.schedule.buffer_copy import check_cache, copy_block, copy_nest
-from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
+from tilewright.schedule.rewrite_accesses import AccessRewriter, Extents
 from tilewright.schedule.tree import (
     Spine,
     block_spine,
@@ -55,7 +55,7 @@ def cache_write(func: Func, block: str, scope: str) -> Func:
     after = func
     for writer in (*started, block):
         spine = block_spine(after, writer)
-        rebuilt = Rebuilder(buffer, known, load, store).block(target_block(spine))
+        rebuilt = AccessRewriter(buffer, known, load, store).block(target_block(spine))
         after = replaced(after, spine, rebuilt)
     alone = _alone(after, {*started, block}, block)
     copy = _copy(after, alone, known[name], known[buffer], copier)
@@ -101,8 +101,8 @@ def _copy(func: Func, alone: Spine, source: Buffer, target: Buffer, name: str) -
         for spine in writers(func, source.name)
     ]
     known = {**buffers(func), source.name: source}
-    return nest_over(
-        copy_block(name, source, target), touched_box(found, depth, known, scope), scope
+    return loops_over_region(
+        copy_block(name, source, target), required_region(found, depth, known, scope), scope
     )
 
 

@@ -24,8 +24,8 @@ from tilewright.schedule.analysis.bounds_inference import (
     Extents,
     Range,
     iterator_range,
-    nest_over,
-    touched_box,
+    loops_over_region,
+    required_region,
 )
 from tilewright.schedule.analysis.dataflow import (
     allocation,
@@ -59,12 +59,12 @@ def compute_at(func: Func, block: str, loop: str) -> Func:
     consumers = _consumers(func, producer, buffer, at)
     scope = extents_of(at)
     reads = [(c, [r for r in target_block(c).reads if r.buffer == buffer]) for c in consumers]
-    box = touched_box(reads, len(at), buffers(func), scope)
+    box = required_region(reads, len(at), buffers(func), scope)
     around = {s.name for s in loops_of(spine) if s in loops_of(at)}
     ranges = [_range(producer, it, box, scope, around) for it in producer.iters]
     removed = replaced(func, spine, None)
     check_loop_free(removed, *bounds_inference.axis_names(producer))
-    moved = nest_over(producer, ranges, scope)
+    moved = loops_over_region(producer, ranges, scope)
     after = placed_before(removed, loop_spine(removed, loop), moved, lambda s: buffer in read(s))
     check_order(func, after, "compute-at")
     return after

@@ -20,7 +20,7 @@ from tilewright.ir.loop.nodes import Alloc, Block, Func, Store, Tile
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.analysis.dataflow import allocation, only_buffer, readers
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import Extents, Rebuilder, tidy_loads
+from tilewright.schedule.rewrite_accesses import AccessRewriter, Extents, simplify_loads
 from tilewright.schedule.tree import block_spine, replaced, target_block
 
 
@@ -36,7 +36,7 @@ def inline(func: Func, block: str) -> Func:
         if isinstance(reader[-1], Tile):
             raise refuse(func, "inline.tile", f"a tile reads {buffer!r}", reader[-1])
     inliner = _Inliner(producer, store, formal)
-    smaller = Rebuilder(buffer, buffers(func), inliner.load).func(replaced(func, spine, None))
+    smaller = AccessRewriter(buffer, buffers(func), inliner.load).func(replaced(func, spine, None))
     alloc = allocation(smaller, buffer, "inline")
     assert isinstance(alloc[-1], Alloc)
     return replaced(smaller, alloc, alloc[-1].body)
@@ -86,7 +86,7 @@ class _Inliner:
             it.name: load.indices[self.formal[it.name]] if it.name in self.formal else const(0)
             for it in self.block.iters
         }
-        value = tidy_loads(substitute(self.value, values), extents)
+        value = simplify_loads(substitute(self.value, values), extents)
         if load.mask is None:
             return value
         under = masked(value, load.mask)

@@ -1,4 +1,4 @@
-"""`narrow_sum(block)`: a sum of products that are widened is formed in the products' own type.
+"""`narrow_accumulator(block)`: a sum of widened products accumulates in the products' own type.
 
     alloc C: f32[M, N]                              alloc C: f16[M, N]
     block "C" ... init { C[i, j] = 0.0 }      →     block "C" ... init { C[i, j] = 0.0 }
@@ -20,27 +20,27 @@ from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.analysis.dataflow import allocation, only_buffer
 from tilewright.schedule.analysis.reduction import reduction_of
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
+from tilewright.schedule.rewrite_accesses import AccessRewriter, Extents
 from tilewright.schedule.tree import block_spine, target_block
 
 
-def narrow_sum(func: Func, block: str) -> Func:
-    """Form a sum in the type of what is widened for it."""
+def narrow_accumulator(func: Func, block: str) -> Func:
+    """Accumulate in the type of the products, before they are widened."""
     found = target_block(block_spine(func, block))
-    buffer = only_buffer(func, found, "narrow-sum")
-    alloc = allocation(func, buffer, "narrow-sum", found)[-1]
+    buffer = only_buffer(func, found, "narrow-accumulator")
+    alloc = allocation(func, buffer, "narrow-accumulator", found)[-1]
     assert isinstance(alloc, Alloc)
-    reduction = reduction_of(func, found, "narrow-sum")
+    reduction = reduction_of(func, found, "narrow-accumulator")
     term, start = reduction.term, reduction.start
     zero = isinstance(start, Const) and start.value == 0
     if reduction.op != "add" or not zero or not isinstance(term, Cast):
         message = f'block "{block}" is no sum, from zero, of something that is widened'
-        raise refuse(func, "narrow-sum.sum", message, found)
+        raise refuse(func, "narrow-accumulator.sum", message, found)
     narrow = term.a.dtype
     known = buffers(func)
     known[buffer] = replace(alloc.buffer, dtype=narrow)
     change = _Narrowing(narrow, reduction.target.dtype)
-    return Rebuilder(buffer, known, change.load, change.store).func(func)
+    return AccessRewriter(buffer, known, change.load, change.store).func(func)
 
 
 class _Narrowing:

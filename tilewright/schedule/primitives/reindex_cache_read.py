@@ -1,4 +1,4 @@
-"""`hold(block, buffer, scope)`: what a block reads of a buffer is read ahead, by loops of its own.
+"""`reindex_cache_read(block, buffer, scope)`: a block's reads of a buffer are prefetched.
 
     for i in serial(M) {                        alloc B.held: f32[M] @register
       block "C" ... {                           for i.B.held in serial(M) {
@@ -8,9 +8,9 @@
                                                   block "C" ... { C[v] = A[v] + B.held[v] }
                                                 }
 
-What is held has the block's iterators for indices, however the buffer is read. The loops are those
-in which the block stands alone, and of the same kinds: so the same threads have it that need it.
-Reads one after another need not wait for what is written between them.
+The copy is indexed by the block's iterators, however the buffer is read. Its loops are those in
+which the block stands alone, of the same kinds: the thread that needs an element loads it. Loads
+one after another need not wait for stores between them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tilewright.schedule.tree import (
 )
 
 
-def hold(func: Func, block: str, buffer: str, scope: str) -> Func:
-    """Read what a block needs of a buffer by a nest of its own, before that of the block."""
+def reindex_cache_read(func: Func, block: str, buffer: str, scope: str) -> Func:
+    """Copy what a block reads of a buffer, in a nest of its own before that of the block."""
     old = target_block(block_spine(func, block))
     load = _only_load(func, old, buffer)
-    name = hold_name(func, block, buffer, scope)
+    name = reindex_cache_read_name(func, block, buffer, scope)
     check_cache(func, name, name, scope, 0)
     known = buffers(func)
     known[name] = Buffer(name, load.dtype, tuple(it.extent for it in old.iters), scope)
@@ -54,7 +54,7 @@ def hold(func: Func, block: str, buffer: str, scope: str) -> Func:
     after = inserted_before(func, alone, rename_loops(rewrite_stmts(alone[-1], copied), name))
     after = replaced(after, block_spine(after, block), _reading(old, load, place, known))
     after = replace(after, body=Alloc(known[name], after.body))
-    check_order(func, after, "hold")
+    check_order(func, after, "reindex-cache-read")
     return after
 
 
@@ -77,7 +77,7 @@ def _only_load(func: Func, block: Block, buffer: str) -> Load:
     plain = block.init is None and all(it.kind == "S" for it in block.iters)
     if len(found) != 1 or not plain or buffer in written(block):
         message = f'block "{block.name}" does not read {buffer!r} in one way at each point'
-        raise refuse(func, "hold.block", message, block)
+        raise refuse(func, "reindex-cache-read.block", message, block)
     return next(iter(found))
 
 
@@ -90,6 +90,6 @@ def _alone(func: Func, block: str) -> Spine:
     return spine
 
 
-def hold_name(func: Func, block: str, buffer: str, scope: str) -> str:
+def reindex_cache_read_name(func: Func, block: str, buffer: str, scope: str) -> str:
     """The name of what is held: both the block that reads it and its buffer."""
     return f"{buffer}.held"

@@ -27,8 +27,8 @@ from tilewright.schedule.analysis.bounds_inference import (
     ZERO,
     Extents,
     Range,
-    nest_over,
-    touched_box,
+    loops_over_region,
+    required_region,
 )
 from tilewright.schedule.analysis.dataflow import check_order, only_buffer, read, writers, written
 from tilewright.schedule.diagnostics import refuse
@@ -65,7 +65,7 @@ def reverse_compute_at(func: Func, block: str, loop: str) -> Func:
     ]
     removed = replaced(func, spine, None)
     check_loop_free(removed, *bounds_inference.axis_names(consumer))
-    moved = nest_over(consumer, final, scope)
+    moved = loops_over_region(consumer, final, scope)
     reads = read(consumer)
     after = placed_after(
         removed, loop_spine(removed, loop), moved, lambda s: not reads.isdisjoint(written(s))
@@ -109,7 +109,7 @@ def _finished(func: Func, buffer: str, at: Spine, scope: Extents) -> list[Range]
                 help = f"choose a loop outside {min(free_vars(it.binding) & outer)}"
                 raise refuse(func, "reverse-compute-at.unfinished", message, leaf, help=help)
         found.append((spine, [r for r in leaf.writes if r.buffer == buffer]))
-    return touched_box(found, len(at), buffers(func), scope)
+    return required_region(found, len(at), buffers(func), scope)
 
 
 def _constrain(

@@ -29,7 +29,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.primitives.inline import single_store
-from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.rewrite_accesses import simplify_loads
 from tilewright.schedule.tree import block_spine, leaves, replaced, target_block
 
 
@@ -68,7 +68,7 @@ def _merged(
         return start.value if isinstance(e, Load) and e.buffer == buffer else None
 
     extents = {it.name: it.extent for it in producer.iters}
-    value = tidy_loads(rewrite(substitute(store.value, values), element), extents)
+    value = simplify_loads(rewrite(substitute(store.value, values), element), extents)
     indices = tuple(substitute(i, values) for i in store.indices)
     return make_block(
         producer.name,

@@ -42,7 +42,7 @@ from tilewright.schedule.analysis.reduction import (
     split_predicate,
 )
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.rewrite_accesses import simplify_loads
 from tilewright.schedule.tree import (
     Spine,
     block_spine,
@@ -158,7 +158,7 @@ class _Partial:
             it.name: substitute(it.binding, iterators) for it in self.old.iters if it.kind == "R"
         }
         extents = {it.name: it.extent for it in self.iters}
-        return tidy_loads(substitute(reduction.term, values), extents)
+        return simplify_loads(substitute(reduction.term, values), extents)
 
     def block(self) -> Block:
         """The block; where reduction loops are guarded, something else must start it."""

@@ -25,6 +25,7 @@ class Primitive:
 
 
 PRIMITIVES: dict[str, Primitive] = {
+    "add_unit_loop": Primitive("add_unit_loop", names="add_unit_loop_name"),
     "annotate": Primitive("annotate"),
     "bind": Primitive("bind", moves=True),
     "blockize": Primitive("blockize", names="blockize_name"),
@@ -32,13 +33,12 @@ PRIMITIVES: dict[str, Primitive] = {
     "cache_write": Primitive("cache_write", names="cache_write_name"),
     "compute_at": Primitive("compute_at", names="axis_names", moves=True),
     "decompose_reduction": Primitive("decompose_reduction", names="init_name", moves=True),
-    "enclose": Primitive("add_unit_loop", names="enclose_name"),
     "fuse": Primitive("fuse", names="fused_name", moves=True),
-    "hold": Primitive("reindex_cache_read", names="hold_name"),
     "inline": Primitive("inline"),
-    "narrow_sum": Primitive("narrow_accumulator"),
+    "narrow_accumulator": Primitive("narrow_accumulator"),
     "pad": Primitive("pad"),
     "parallel": Primitive("parallel", moves=True),
+    "reindex_cache_read": Primitive("reindex_cache_read", names="reindex_cache_read_name"),
     "reorder": Primitive("reorder", moves=True),
     "reverse_compute_at": Primitive("reverse_compute_at", names="axis_names", moves=True),
     "reverse_inline": Primitive("reverse_inline"),
@@ -46,7 +46,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "set_scope": Primitive("set_scope"),
     "split": Primitive("split", names="split_names", moves=True),
     "tensorize": Primitive("tensorize"),
-    "to_product": Primitive("to_gemm"),
+    "to_gemm": Primitive("to_gemm"),
     "transform_layout": Primitive("transform_layout"),
     "unroll": Primitive("unroll"),
     "vectorize": Primitive("vectorize", moves=True),

@@ -1,4 +1,4 @@
-"""`to_product(block, m, n, k)`: a sum of products becomes a product of two matrices.
+"""`to_gemm(block, m, n, k)`: a sum of products becomes a GEMM of two matrices.
 
     for n, w, o, r, c in serial(...) {              for b, k, i in serial(1, K, M) {
       block "y" { y[n, w, o] +=                       block "y.left" { y.left[b, k, i] = a[...] }
@@ -14,13 +14,12 @@
                                                       block "z" { z[...] = f(y.sum[b, i, j]) }
                                                     }
 
-The axes that number rows become one, as do those of columns, batches and of the sum; rows, columns
-and depth are rounded up to multiples of `m`, `n` and `k`, with zeros in what the operands do not
-have: behind the last row or column, which nothing reads, with whatever they have room for. Then
-tiles of any such product are computed alike: convolutions, too. See `schedule/analysis/gemm.py`.
-The one block that reads the sum goes through the same rows and columns. `left` and `right` say in
-which order the dimensions of the two matrices come. With `swapped` it is the transposed product:
-rows are columns, and the operands change places.
+All axes of M become one, as do those of N, of the batch and of K; M, N and K are rounded up to
+multiples of `m`, `n` and `k`. The operands have zeros there, or, behind the last row or column,
+which nothing reads, whatever they have room for. Tiles of every GEMM are then computed alike,
+convolutions (implicit GEMM) too; see `schedule/analysis/gemm.py`. The one block that reads the sum
+goes through the same rows and columns. `a` and `b` say in which order the dimensions of the two
+matrices come. With `swap_ab` it is the transposed GEMM: M and N, A and B change places.
 """
 
 from __future__ import annotations
@@ -46,47 +45,42 @@ from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Stmt, Store
 from tilewright.ir.loop.walk import buffers, seq, substitute_stmt
 from tilewright.schedule.analysis.dataflow import allocation, only_buffer, readers
-from tilewright.schedule.analysis.gemm import (
-    ProductRoles,
-    operand_load,
-    product_roles,
-    swapped_roles,
-)
+from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load, transposed_gemm
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import tidy_loads
+from tilewright.schedule.rewrite_accesses import simplify_loads
 from tilewright.schedule.tree import block_spine, outermost, replaced, target_block
 
 
-def to_product(
+def to_gemm(
     func: Func,
     block: str,
     m: int,
     n: int,
     k: int,
-    left: str = "km",
-    right: str = "kn",
-    swapped: int = 0,
+    a: str = "km",
+    b: str = "kn",
+    swap_ab: int = 0,
 ) -> Func:
-    """Bring a sum of products, and what reads it, into the form of a product of matrices."""
+    """Bring a sum of products, and the block that reads it, into the form of a GEMM."""
     spine = block_spine(func, block)
     old = target_block(spine)
-    roles = product_roles(old, vectors=True)
-    if roles is None:
+    gemm = match_gemm(old, gemv=True)
+    if gemm is None:
         message = f'block "{block}" is not a sum of products of two loads'
-        raise refuse(func, "to-product.block", message, old)
-    roles = swapped_roles(roles) if swapped else roles
-    buffer = only_buffer(func, old, "to-product")
-    allocation(func, buffer, "to-product", old)
-    made = _Product(func, old, roles, buffer, (m, n, k), (left, right))
+        raise refuse(func, "to-gemm.block", message, old)
+    gemm = transposed_gemm(gemm) if swap_ab else gemm
+    buffer = only_buffer(func, old, "to-gemm")
+    allocation(func, buffer, "to-gemm", old)
+    made = _Product(func, old, gemm, buffer, (m, n, k), (a, b))
     reader = made.reader()
     after = replaced(func, outermost(spine), made.nests())
     after = replaced(after, outermost(block_spine(after, reader.name)), made.read(reader))
-    dropped = allocation(after, buffer, "to-product")
+    dropped = allocation(after, buffer, "to-gemm")
     assert isinstance(dropped[-1], Alloc)
     after = replaced(after, dropped, dropped[-1].body)
     body = after.body
-    for b in (made.left, made.right, made.sum):
-        body = Alloc(b, body)
+    for made_buffer in (made.left, made.right, made.sum):
+        body = Alloc(made_buffer, body)
     return replace(after, body=body)
 
 
@@ -139,7 +133,7 @@ class _Product:
         self,
         func: Func,
         block: Block,
-        roles: ProductRoles,
+        gemm: GemmAxes,
         buffer: str,
         multiples: tuple[int, int, int],
         orders: tuple[str, str],
@@ -147,13 +141,13 @@ class _Product:
         m, n, k = multiples
         self.func = func
         self.block = block
-        self.roles = roles
+        self.gemm = gemm
         self.buffer = buffer
         self.known = buffers(func)
-        self.b = _axis("b", roles.batch, 1)
-        self.m = _axis("m", roles.rows, m)
-        self.n = _axis("n", roles.columns, n)
-        self.k = _axis("k", roles.depth, k)
+        self.b = _axis("b", gemm.batch, 1)
+        self.m = _axis("m", gemm.m, m)
+        self.n = _axis("n", gemm.n, n)
+        self.k = _axis("k", gemm.k, k)
         self.values = {
             name: value
             for a in (self.b, self.m, self.n, self.k)
@@ -163,8 +157,8 @@ class _Product:
         self.left_axes, self.right_axes = (
             (self.b, *(axes[letter] for letter in order)) for order in orders
         )
-        self.left = self._operand("left", self.left_axes, roles.left)
-        self.right = self._operand("right", self.right_axes, roles.right)
+        self.left = self._operand("left", self.left_axes, gemm.a)
+        self.right = self._operand("right", self.right_axes, gemm.b)
         shape = tuple(a.padded for a in (self.b, self.m, self.n))
         self.sum = Buffer(f"{buffer}.sum", self.known[buffer].dtype, shape)
         self.known |= {b.name: b for b in (self.left, self.right, self.sum)}
@@ -176,8 +170,8 @@ class _Product:
     def nests(self) -> Stmt:
         """Both matrices, and their product."""
         return seq(
-            self._copied(self.left, self.left_axes, self.roles.left),
-            self._copied(self.right, self.right_axes, self.roles.right),
+            self._copied(self.left, self.left_axes, self.gemm.a),
+            self._copied(self.right, self.right_axes, self.gemm.b),
             self._summed(),
         )
 
@@ -199,8 +193,8 @@ class _Product:
         left, right = (
             self._factor(operand, Load(to.name, tuple(a.var for a in axes), to.dtype))
             for operand, to, axes in (
-                (self.roles.left, self.left, self.left_axes),
-                (self.roles.right, self.right, self.right_axes),
+                (self.gemm.a, self.left, self.left_axes),
+                (self.gemm.b, self.right, self.right_axes),
             )
         )
         indices = (self.b.var, self.m.var, self.n.var)
@@ -229,7 +223,7 @@ class _Product:
         leaf = found[0][-1] if len(found) == 1 else None
         if not isinstance(leaf, Block) or not isinstance(leaf.body, Store) or leaf.init is not None:
             message = f'what block "{self.block.name}" sums must have one reader, which is no sum'
-            raise refuse(self.func, "to-product.reader", message, self.block)
+            raise refuse(self.func, "to-gemm.reader", message, self.block)
         return leaf
 
     def read(self, reader: Block) -> Stmt:
@@ -244,7 +238,7 @@ class _Product:
         body = substitute_stmt(reader.body, values)
         assert isinstance(body, Store)
         indices = tuple(simplify(i, extents) for i in body.indices)
-        value = rewrite(tidy_loads(body.value, extents), load)
+        value = rewrite(simplify_loads(body.value, extents), load)
         body = Store(body.buffer, indices, value, body.mask)
         iters = tuple(Iter(a.var.name, "S", a.extent, Var(f"{reader.name}.{a.name}")) for a in axes)
         nest: Stmt = make_block(reader.name, iters, body, buffers=self.known)
@@ -260,5 +254,5 @@ class _Product:
         values = {str(start): self.values[str(index)] for (start, _), index in pairs}
         if set(values) != {it.name for it in reader.iters}:
             message = f'block "{reader.name}" does not read {self.buffer!r} element by element'
-            raise refuse(self.func, "to-product.index", message, reader)
+            raise refuse(self.func, "to-gemm.index", message, reader)
         return values

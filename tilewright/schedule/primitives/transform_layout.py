@@ -21,7 +21,7 @@ from tilewright.ir.loop.nodes import Buffer, Func, Layout, Stmt, Store, Tile
 from tilewright.ir.loop.walk import buffers
 from tilewright.schedule.analysis.dataflow import readers, writers
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.rewrite_accesses import Extents, Rebuilder
+from tilewright.schedule.rewrite_accesses import AccessRewriter, Extents
 
 Part = tuple[int, int, int]
 
@@ -37,7 +37,7 @@ def transform_layout(func: Func, buffer: str, parts: Sequence[Sequence[int]]) ->
     _check_use(func, buffer)
     known[buffer] = replace(old, shape=tuple(_size(old, part) for part in checked))
     transform = _Transform(checked)
-    after = Rebuilder(buffer, known, transform.load, transform.store).func(func)
+    after = AccessRewriter(buffer, known, transform.load, transform.store).func(func)
     if all(b.name != buffer for b in func.params):
         return after
     params = tuple(known[buffer] if b.name == buffer else b for b in func.params)

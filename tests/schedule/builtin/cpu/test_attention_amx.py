@@ -19,8 +19,8 @@ from tilewright.ir.loop.text import print_func
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.analysis.blocks import facts_of, reductions, spatial
-from tilewright.schedule.builtin.cpu.attention_amx import is_unit_product
+from tilewright.schedule.analysis.blocks import block_graph, reductions, spatial
+from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.registry import CPUS
 
@@ -61,12 +61,12 @@ def test_the_instruction_is_emitted_for_both() -> None:
 
 def test_what_the_unit_multiplies() -> None:
     ((func, _),) = sources(_attention(64, 48, 32, 32))
-    facts = facts_of(func)
-    products = [b for b in facts.blocks if b.name.endswith(".unit")]
-    copies = [facts.readers(b.writes[0].buffer)[-1] for b in products]
+    structure = block_graph(func)
+    products = [b for b in structure.blocks if b.name.endswith(".unit")]
+    copies = [structure.consumers(b.writes[0].buffer)[-1] for b in products]
     for product, copy in zip(products, copies, strict=True):
         assert as_int(spatial(product)[-1].extent) % 32 == 0
         assert as_int(reductions(product)[0].extent) % 32 == 0
-        assert is_unit_product(product, copy, AMX)
-        assert not is_unit_product(product, copy, CPUS["x86-64-v4"])
-        assert not is_unit_product(product, product, AMX)
+        assert is_amx_gemm(product, copy, AMX)
+        assert not is_amx_gemm(product, copy, CPUS["x86-64-v4"])
+        assert not is_amx_gemm(product, product, AMX)

@@ -9,7 +9,7 @@ from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.analysis.blocks import facts_of
+from tilewright.schedule.analysis.blocks import block_graph
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 
 NAMES = ("softmax", "layer_norm", "sum_rows", "sum_all")
@@ -18,7 +18,7 @@ NAMES = ("softmax", "layer_norm", "sum_rows", "sum_all")
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 19, 7), (2, 64, 5)])
 @pytest.mark.parametrize("name", NAMES)
 def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
-    assert "rows" in check(KERNELS[name](*sizes), {}) or 1 in sizes
+    assert "rowwise" in check(KERNELS[name](*sizes), {}) or 1 in sizes
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,7 +29,7 @@ def test_symbolic_and_empty_rows(name: str) -> None:
 
 def test_rows_run_in_parallel_and_lanes_hold_partial_sums() -> None:
     (result,) = scheduled(KERNELS["softmax"](512, 512, 1))
-    assert result.rule == "rows"
+    assert result.rule == "rowwise"
     assert len(kinds(result.func)["parallel"]) == 1
     assert len(kinds(result.func)["vectorize"]) >= 3
     assert "rfactor" in str(result.trace)
@@ -37,11 +37,11 @@ def test_rows_run_in_parallel_and_lanes_hold_partial_sums() -> None:
 
 def test_which_axes_number_rows() -> None:
     ((func, _),) = sources(KERNELS["softmax"](6, 7, 1))
-    assert row_axes(facts_of(func)) == 1
+    assert row_axes(block_graph(func)) == 1
     ((func, _),) = sources(KERNELS["max_columns"](6, 7, 5))
-    assert row_axes(facts_of(func)) is None
+    assert row_axes(block_graph(func)) is None
     ((func, _),) = sources(KERNELS["transposes"](6, 7, 5))[:1]
-    assert row_axes(facts_of(func)) is None
+    assert row_axes(block_graph(func)) is None
 
 
 def test_another_axis_that_is_as_long_is_no_row() -> None:
@@ -51,6 +51,6 @@ def test_another_axis_that_is_as_long_is_no_row() -> None:
     attrs = make_attrs("mean_variance_norm", {"axes": (0, 2)})
     graph = g.graph(g.add("mean_variance_norm", x, attrs=attrs))
     ((func, _),) = sources(graph)
-    assert row_axes(facts_of(func)) is None
+    assert row_axes(block_graph(func)) is None
     for size in (0, 1, 5):
         check(graph, {"N": size})

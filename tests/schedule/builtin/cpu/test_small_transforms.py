@@ -16,8 +16,8 @@ from tilewright.lower.tensor_program import group_program
 from tilewright.ops.conv.winograd import WinogradAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.schedule.analysis.blocks import facts_of
-from tilewright.schedule.builtin.cpu.small_transforms import choices, staged_blocks
+from tilewright.schedule.analysis.blocks import block_graph
+from tilewright.schedule.builtin.cpu.small_transforms import choices, small_transform_blocks
 from tilewright.target.registry import CPUS
 
 WIDE = CPUS["x86-64-v4"]
@@ -59,13 +59,13 @@ def test_meaning(size: tuple[int, ...], tile: tuple[int, ...], channels: int, ta
         _output(*size, channels=channels, tile=tile, turned=True),
     ):
         for batch in (1, 2):
-            assert check(graph, {"N": batch}, target) == ["staged"]
+            assert check(graph, {"N": batch}, target) == ["small_transforms"]
 
 
 def test_sizes_may_be_symbolic() -> None:
     graph = _input(Var("H"), Var("W"), channels=8, tile=(4, 4))
     for height, width in ((1, 9), (8, 4)):
-        assert check(graph, {"N": 2, "H": height, "W": width}) == ["staged"]
+        assert check(graph, {"N": 2, "H": height, "W": width}) == ["small_transforms"]
 
 
 def test_formulas_are_written_out_in_vectors() -> None:
@@ -78,7 +78,7 @@ def test_formulas_are_written_out_in_vectors() -> None:
 
 def test_who_is_staged() -> None:
     program = collapse(group_program(_output(8, 8, channels=16, tile=(4, 4))))
-    facts = facts_of(program_func(program))
-    staged = staged_blocks(facts)
+    structure = block_graph(program_func(program))
+    staged = small_transform_blocks(structure)
     assert staged == {"winograd_output.axis", "winograd_output.axis_1"}
-    assert [choices(facts.block(name)) for name in sorted(staged)] == [{"i0": 0}, {"i1": 0}]
+    assert [choices(structure.block(name)) for name in sorted(staged)] == [{"i0": 0}, {"i1": 0}]

@@ -7,7 +7,7 @@ from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
 from tilewright.ir.graph.nodes import Graph
-from tilewright.schedule.analysis.blocks import facts_of, reductions
+from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.gpu import split_reduction
 from tilewright.schedule.builtin.gpu.block_reduction import StreamPlan, plan_stream
 
@@ -24,7 +24,7 @@ from tilewright.schedule.builtin.gpu.block_reduction import StreamPlan, plan_str
 )
 def test_plan(name: str, sizes: tuple[int, int, int], plan: StreamPlan | None) -> None:
     ((func, _),) = sources(KERNELS[name](*sizes))
-    (block,) = (b for b in facts_of(func).blocks if reductions(b))
+    (block,) = (b for b in block_graph(func).blocks if reductions(b))
     assert plan_stream(block, H200) == plan
 
 

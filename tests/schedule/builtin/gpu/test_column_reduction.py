@@ -8,7 +8,7 @@ from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import BF16, F32, DType
 from tilewright.ir.graph.nodes import Graph
-from tilewright.schedule.analysis.blocks import facts_of, reductions
+from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.gpu.column_reduction import ColumnPlan, plan_columns
 
 
@@ -30,9 +30,9 @@ def _vector(n: int, k: int, dtype: DType) -> Graph:
 )
 def test_plan(graph: Graph, plan: ColumnPlan | None) -> None:
     ((func, _),) = sources(graph)
-    facts = facts_of(func)
-    (block,) = (b for b in facts.blocks if reductions(b))
-    assert plan_columns(block, facts.buffers, H200) == plan
+    structure = block_graph(func)
+    (block,) = (b for b in structure.blocks if reductions(b))
+    assert plan_columns(block, structure.buffers, H200) == plan
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.schedule.builtin.gpu.scheduled import H200, compare, finalized
 from tests.schedule.builtin.scheduled import kinds, sources
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.nodes import Func
-from tilewright.schedule.analysis.blocks import facts_of, reductions
+from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.gpu import depthwise as depthwise_module
-from tilewright.schedule.builtin.gpu.depthwise import WindowPlan, plan_windows
+from tilewright.schedule.builtin.gpu.depthwise import StencilPlan, plan_stencil
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.target.gpu import GpuTarget
 
@@ -52,7 +52,7 @@ def pool() -> Graph:
 def the_kernel(graph: Graph, target: GpuTarget = SMALL) -> tuple[Func, Func, str]:
     """The one kernel with a sum: before it is scheduled and after, and the rule."""
     for func, constants in sources(graph):
-        if any(map(reductions, facts_of(func).blocks)):
+        if any(map(reductions, block_graph(func).blocks)):
             result = schedule_for_gpu(func, constants, target)
             assert result.trace.replay(func) == result.func
             return func, result.func, result.rule
@@ -71,7 +71,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_meaning(case: str) -> None:
     func, found, rule = the_kernel(CASES[case])
-    assert rule == "gpu.windows"
+    assert rule == "gpu.depthwise"
     arrays = sample(func, {})
     expected = {o: a.copy() for o, a in run(func, arrays, {}).items()}
     compare(run(found, arrays, {}), expected)
@@ -85,17 +85,17 @@ def test_emitted_code_by_threads_of_this_machine(case: str) -> None:
     on_threads(func, found, {})
 
 
-def plan_of(graph: Graph, target: GpuTarget) -> WindowPlan | None:
+def plan_of(graph: Graph, target: GpuTarget) -> StencilPlan | None:
     """The plan for a convolution as it is given."""
     func, _, _ = the_kernel(graph)
-    facts = facts_of(func)
-    (block,) = (b for b in facts.blocks if reductions(b))
-    return plan_windows(facts, block.name, target)
+    structure = block_graph(func)
+    (block,) = (b for b in structure.blocks if reductions(b))
+    return plan_stencil(structure, block.name, target)
 
 
 def test_plan() -> None:
     plan = plan_of(depthwise(64, 56, 56, 7, turned=True), SMALL)
-    assert plan == WindowPlan("conv.padded", "i2", "r0", 14, 1)
+    assert plan == StencilPlan("conv.padded", "i2", "r0", 14, 1)
     assert plan_of(depthwise(4, 28, 28, 7, turned=True), H200) is None  # few points
     assert plan_of(depthwise(64, 57, 57, 3, 3, turned=True), SMALL) is None  # they do not overlap
 
@@ -103,7 +103,7 @@ def test_plan() -> None:
 def test_what_lies_across_is_turned_first() -> None:
     _, found, _ = the_kernel(CASES["turned before"])
     assert len(kinds(found)["grid"]) == 2
-    assert facts_of(found).buffers["conv.padded"].scope == "register"
+    assert block_graph(found).buffers["conv.padded"].scope == "register"
 
 
 @pytest.mark.ptxas
@@ -111,5 +111,5 @@ def test_what_lies_across_is_turned_first() -> None:
 def test_windows_assemble_without_spills(stride: int, tmp_path: Path) -> None:
     for graph in (depthwise(96, 56, 56, 7, stride), depthwise(96, 56, 56, 7, stride, last=True)):
         _, found, rule = the_kernel(graph)
-        assert rule == "gpu.windows"
+        assert rule == "gpu.depthwise"
         assembled(found, H200, tmp_path)

@@ -22,7 +22,7 @@ def _lstm(time: object, batch: object, units: int) -> Graph:
 
 @pytest.mark.parametrize("batch", [1, 3, Var("B")])
 def test_steps_keep_their_meaning(batch: object) -> None:
-    assert check(_lstm(3, batch, 5), {"B": 2}) == ["general"]
+    assert check(_lstm(3, batch, 5), {"B": 2}) == ["opaque"]
 
 
 def test_steps_run_in_one_block_of_threads() -> None:

@@ -68,15 +68,15 @@ def steps_of(
     ],
 )
 def test_steps_keep_their_meaning(cell: str, batch: object, units: int) -> None:
-    assert check(steps_of(cell, 2, batch, units), {"B": 2}) == ["steps"]
+    assert check(steps_of(cell, 2, batch, units), {"B": 2}) == ["recurrence"]
 
 
 def test_weights_that_are_given_late_stay_as_they_lie() -> None:
-    assert check(steps_of("lstm", 2, 2, 48, constant=False), {}) == ["steps"]
+    assert check(steps_of("lstm", 2, 2, 48, constant=False), {}) == ["recurrence"]
 
 
 def test_numbers_of_16_bits() -> None:
-    assert check(steps_of("lstm", 2, 1, 64, F16), {}) == ["steps"]
+    assert check(steps_of("lstm", 2, 1, 64, F16), {}) == ["recurrence"]
 
 
 def test_a_state_that_is_rounded_is_one_launch() -> None:
@@ -87,11 +87,11 @@ def test_a_state_that_is_rounded_is_one_launch() -> None:
 
 
 def test_a_number_of_steps_that_a_run_gives() -> None:
-    assert check(steps_of("rnn", Var("T"), 1, 96), {"T": 3}) == ["steps"]
+    assert check(steps_of("rnn", Var("T"), 1, 96), {"T": 3}) == ["recurrence"]
 
 
 def test_small_steps_stay_in_one_block_of_threads() -> None:
-    assert check(steps_of("lstm", 3, 1, 20), {}) == ["general"]
+    assert check(steps_of("lstm", 3, 1, 20), {}) == ["opaque"]
 
 
 @pytest.mark.parametrize(("cell", "count"), [("lstm", 2), ("gru", 3), ("rnn", 2)])
@@ -116,8 +116,8 @@ def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: in
 def test_nobody_stays_for_one_step(dtype: DType) -> None:
     graph = steps_of("lstm", 1, 8, 64, dtype)
     (result,) = scheduled(graph)
-    assert not any(x.cooperative_launch for x in launches(finalized(result.func)))
-    assert check(graph, {}) == ["steps"]
+    assert not any(x.together for x in launches(finalized(result.func)))
+    assert check(graph, {}) == ["recurrence"]
 
 
 def run_emitted(

@@ -17,7 +17,7 @@ NAMES = ("softmax", "layer_norm", "argmax", "sum_all", "sum_ends", "global_pool"
 @pytest.mark.parametrize("sizes", [(3, 19, 7), (2, 64, 5), (5, 130, 3)])
 @pytest.mark.parametrize("name", NAMES)
 def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
-    assert "rows" in check(KERNELS[name](*sizes), {}) or min(sizes) < 4
+    assert "rowwise" in check(KERNELS[name](*sizes), {}) or min(sizes) < 4
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
@@ -30,4 +30,4 @@ def test_rows_that_one_thread_could_read_at_once() -> None:
     b = GraphBuilder("sums")
     wide = b.add("cast", b.input("x", tensor(I8, 5, 16)), attrs=CastAttrs(I32))
     total = b.add("reduce_sum", wide, attrs=make_attrs("reduce_sum", {"axes": (1,)}))
-    assert check(b.graph(total), {}) == ["rows"]
+    assert check(b.graph(total), {}) == ["rowwise"]

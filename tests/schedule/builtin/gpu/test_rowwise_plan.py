@@ -6,9 +6,9 @@ from tests.differential.kernel_graphs import KERNELS, Dim, _Maker
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F16
-from tilewright.schedule.analysis.blocks import Facts, facts_of
+from tilewright.schedule.analysis.blocks import BlockGraph, block_graph
 from tilewright.schedule.builtin.gpu.rowwise_plan import (
-    RowPlan,
+    RowwisePlan,
     held_arrays,
     plan_rows,
     wide_blocks,
@@ -18,32 +18,32 @@ from tilewright.target.registry import resolve_gpu
 H200 = resolve_gpu("cuda")
 
 
-def _facts(name: str, *sizes: Dim) -> Facts:
+def _facts(name: str, *sizes: Dim) -> BlockGraph:
     ((func, _),) = sources(KERNELS[name](*sizes))
-    return facts_of(func)
+    return block_graph(func)
 
 
 @pytest.mark.parametrize(
     ("rows", "length", "plan"),
     [
-        (8192, 8192, RowPlan(1, 256, 4, True)),
-        (196608, 128, RowPlan(16, 8, 4, True)),
-        (196608, 64, RowPlan(16, 8, 4, True)),
-        (8192, 1000, RowPlan(1, 64, 4, True)),
-        (12, 768, RowPlan(1, 256, 4, True)),
-        (4099, 130, RowPlan(4, 32, 2, True)),
-        (8192, 200000, RowPlan(1, 256, 1, False)),
+        (8192, 8192, RowwisePlan(1, 256, 4, True)),
+        (196608, 128, RowwisePlan(16, 8, 4, True)),
+        (196608, 64, RowwisePlan(16, 8, 4, True)),
+        (8192, 1000, RowwisePlan(1, 64, 4, True)),
+        (12, 768, RowwisePlan(1, 256, 4, True)),
+        (4099, 130, RowwisePlan(4, 32, 2, True)),
+        (8192, 200000, RowwisePlan(1, 256, 1, False)),
     ],
 )
-def test_rows_of_every_length(rows: int, length: int, plan: RowPlan) -> None:
+def test_rows_of_every_length(rows: int, length: int, plan: RowwisePlan) -> None:
     assert plan_rows(_facts("softmax", rows, length, 1), 1, H200) == plan
 
 
 def test_a_warp_has_rows_of_few_pieces_or_those_it_goes_through_once() -> None:
     b = _Maker("halves")
     ((func, _),) = sources(b.g.graph(b.add("softmax", b.input(4096, 768, dtype=F16))))
-    assert plan_rows(facts_of(func), 1, H200) == RowPlan(4, 32, 8, True)
-    assert plan_rows(_facts("sum_rows", 8192, 1, 1000), 1, H200) == RowPlan(4, 32, 4, True)
+    assert plan_rows(block_graph(func), 1, H200) == RowwisePlan(4, 32, 8, True)
+    assert plan_rows(_facts("sum_rows", 8192, 1, 1000), 1, H200) == RowwisePlan(4, 32, 4, True)
 
 
 def test_rows_of_unknown_length_are_gone_through_again() -> None:
@@ -51,9 +51,9 @@ def test_rows_of_unknown_length_are_gone_through_again() -> None:
 
 
 def test_what_stays_in_registers() -> None:
-    facts = _facts("layer_norm", 64, 96, 1)
-    assert held_arrays(facts, 1) == ["add"]
-    assert [b.name for b in wide_blocks(facts, 1)] == [
+    structure = _facts("layer_norm", 64, 96, 1)
+    assert held_arrays(structure, 1) == ["add"]
+    assert [b.name for b in wide_blocks(structure, 1)] == [
         "add",
         "layer_norm.total",
         "layer_norm.squares",

@@ -13,20 +13,20 @@ from tilewright.schedule.builtin.rules import RULES
 
 # The rule of the kernel that matters most in each graph.
 EXPECTED = {
-    "matmul": "product",
-    "dense": "product",
-    "batched_matmul": "product",
-    "conv": "product",
-    "depthwise": "points",
-    "max_pool": "points",
-    "softmax": "rows",
-    "softmax_columns": "nests",
-    "layer_norm": "rows",
-    "argmax": "rows",
+    "matmul": "gemm",
+    "dense": "gemm",
+    "batched_matmul": "gemm",
+    "conv": "gemm",
+    "depthwise": "thread_per_element",
+    "max_pool": "thread_per_element",
+    "softmax": "rowwise",
+    "softmax_columns": "fallback",
+    "layer_norm": "rowwise",
+    "argmax": "rowwise",
     "transposes": "injective",
     "gathered": "injective",
-    "sum_rows": "rows",
-    "sum_all": "rows",
+    "sum_rows": "rowwise",
+    "sum_all": "rowwise",
 }
 
 
@@ -47,7 +47,7 @@ def test_meaning(name: str) -> None:
     check(KERNELS[name](3, 9, 7), {})
 
 
-@pytest.mark.parametrize(("channels", "rule", "grids"), [(40, "rows", 2), (24, "nests", 5)])
+@pytest.mark.parametrize(("channels", "rule", "grids"), [(40, "rowwise", 2), (24, "fallback", 5)])
 def test_rows_that_lie_across_are_turned_first(channels: int, rule: str, grids: int) -> None:
     b = GraphBuilder("f")
     x = b.input("x", tensor(F32, 2, channels, 5, 7))
@@ -68,6 +68,6 @@ def test_what_is_computed_to_be_turned_is_computed_so() -> None:
     weights = [b.input(name, tensor(F32, 40)) for name in "wb"]
     turned = b.add("transpose", total, attrs=across)
     graph = b.graph(b.add("layer_norm", turned, *weights, attrs=make_attrs("layer_norm", {})))
-    assert check(graph, {}) == ["rows"]
+    assert check(graph, {}) == ["rowwise"]
     (result,) = scheduled(graph)
     assert len(kinds(result.func)["grid"]) == 2

@@ -6,7 +6,7 @@ from tests.differential.kernel_graphs import KERNELS, _Maker
 from tests.schedule.builtin.gpu.scheduled import H200
 from tests.schedule.builtin.gpu.two_launches import check_two_launches
 from tests.schedule.builtin.scheduled import sources
-from tilewright.schedule.analysis.blocks import facts_of, reductions
+from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.gpu import split_reduction
 from tilewright.schedule.builtin.gpu.split_reduction import parts_of
 
@@ -27,9 +27,9 @@ def test_sums_are_cut_where_there_are_few(
     name: str, sizes: tuple[int, int, int], parts: int
 ) -> None:
     ((func, _),) = sources(KERNELS[name](*sizes))
-    facts = facts_of(func)
-    (block,) = (b for b in facts.blocks if reductions(b))
-    assert parts_of(block, facts, H200) == parts
+    structure = block_graph(func)
+    (block,) = (b for b in structure.blocks if reductions(b))
+    assert parts_of(block, structure, H200) == parts
 
 
 def test_what_is_summed_is_computed_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from tilewright.schedule.intrin.nvidia.fragment_shuffle import (
     GROUP,
     ONE,
     TURN,
-    spread_name,
-    turn_name,
+    quad_transpose_name,
+    row_transpose_name,
 )
 from tilewright.schedule.intrin.nvidia.wgmma import COLUMNS, ROWS
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -24,7 +24,7 @@ def test_half_of_the_words_are_handed_on_in_each_round() -> None:
 
 
 def test_every_width_of_wgmma_has_one() -> None:
-    for way in (turn_name, spread_name):
+    for way in (quad_transpose_name, row_transpose_name):
         for total in ("f32", "i32"):
             names = [way(ROWS, columns, total) for columns in COLUMNS]
             assert all(INTRINSICS[name].turns for name in names)

@@ -48,7 +48,7 @@ def _with(
 def _applying(func: Func, name: str, target: CpuTarget = ARM, constants: str = "") -> set[str]:
     sch = Schedule(func)
     sketch = Sketch(sch, frozenset(constants.split()), target, form_of(target))
-    for block in reversed(sketch.facts.blocks):
+    for block in reversed(sketch.graph.blocks):
         if block.name == name:
             break
         sketch.pending[block.name] = "plain"

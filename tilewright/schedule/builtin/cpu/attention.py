@@ -22,26 +22,26 @@ from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    allows_narrow_accumulation,
+    block_graph,
     flat_stride,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
-    sums_briefly,
     typical_extent,
     uses,
     value_of,
-    work,
 )
-from tilewright.schedule.builtin.cpu.attention_amx import is_unit_product, schedule_unit_product
+from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm, schedule_amx_gemm
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    RegisterTile,
-    TileProblem,
+    Microkernel,
+    MicrokernelProblem,
     choose_tile,
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.simd_reduction import combine_lanes
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH
 from tilewright.schedule.schedule import Schedule
@@ -88,7 +88,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
     """Schedule the nests in the loop `tasks`, and what is copied before it."""
     inside = list(blocks(tasks))
     names = {b.name for b in inside}
-    before = [b for b in facts_of(sch.func).blocks if b.name not in names]
+    before = [b for b in block_graph(sch.func).blocks if b.name not in names]
     shared = {loop.name for loop in loops_above(sch.func, inside[0].name)} - _own_loops(inside[0])
     shared |= {loop.name for loop in loops(tasks) if isinstance(loop.body, Seq)}
     panels: dict[str, _Panel] = {}
@@ -106,7 +106,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
             _reduce_rows(sch, block, target)
     around = [loop for loop in loops_above(sch.func, inside[0].name) if loop.name in shared]
     outer = around[: [loop.name for loop in around].index(tasks.name) + 1]
-    parallel = is_shared(sch, tasks.name, sum(work(b) for b in inside))
+    parallel = is_parallel(sch, tasks.name, sum(op_count(b) for b in inside))
     copies = [(block, panels[block.writes[0].buffer]) for block in before]
     above = _above_copies(outer[:-1], [panel for _, panel in copies])
     enough = _enough(above, target)
@@ -118,7 +118,7 @@ def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:
         for block, panel in copies:
             _copy_all(sch, block, panel)
     if parallel:
-        share(sch, tasks.name, [loop.name for loop in outer])
+        fuse_parallel(sch, tasks.name, [loop.name for loop in outer])
 
 
 def _above_copies(batches: list[For], copied: list[_Panel]) -> list[For]:
@@ -169,16 +169,16 @@ def _schedule_product(
     sch: Schedule, block: Block, after: Block | None, shared: set[str], target: CpuTarget
 ) -> dict[str, _Panel]:
     """One product in register tiles; gives the panels in which it reads an operand."""
-    if sums_briefly(block):
-        sch.narrow_sum(block.name)
-        block = facts_of(sch.func).block(block.name)
+    if allows_narrow_accumulation(block):
+        sch.narrow_accumulator(block.name)
+        block = block_graph(sch.func).block(block.name)
     column = spatial(block)[-1]
-    if after is not None and is_unit_product(block, after, target):
-        operand = schedule_unit_product(sch, block, after, shared)
+    if after is not None and is_amx_gemm(block, after, target):
+        operand = schedule_amx_gemm(sch, block, after, shared)
         used = {v for it in spatial(block) if uses(operand, it.name) for v in free_vars(it.binding)}
         return {operand.buffer: _Panel(column.name, COLUMNS, frozenset(used & shared), pairs=True)}
     panel = next(r for r in reads_of(block) if uses(r, column.name))
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     row = next(it for it in spatial(block) if _is_row(it, shared, panel, column))
     steps = _step(sch, block, _own(row, shared)), _step(sch, block, loop_of(column))
     tile = _choose(sch, block, steps, column, panel, target)
@@ -186,12 +186,12 @@ def _schedule_product(
     if not _is_parameter(sch.func, panel.buffer):
         _lay_out(sch, panel, block, column, tile)
         used = {v for it in spatial(block) if uses(panel, it.name) for v in free_vars(it.binding)}
-        found[panel.buffer] = _Panel(column.name, tile.columns, frozenset(used & shared))
-    elif flat_stride(panel, facts.buffers[panel.buffer], column.name) != 1:
+        found[panel.buffer] = _Panel(column.name, tile.nr, frozenset(used & shared))
+    elif flat_stride(panel, graph.buffers[panel.buffer], column.name) != 1:
         _dot_products(sch, block, target)
         return {} if after is None else _leave(sch, after, shared, target)
-    if as_int(simplify(column.extent % tile.columns)) != 0:
-        sch.pad(block.name, column.name, tile.columns)
+    if as_int(simplify(column.extent % tile.nr)) != 0:
+        sch.pad(block.name, column.name, tile.nr)
     _tile(sch, block, after, (_own(row, shared), loop_of(column)), tile)
     return found
 
@@ -217,57 +217,57 @@ def _choose(
     column: Iter,
     panel: Load,
     target: CpuTarget,
-) -> RegisterTile:
+) -> Microkernel:
     """A tile whose rows divide the block of rows; so do columns, where they are not padded."""
     bits = value_of(block).dtype.bits
     lanes = target.lanes(bits)
     last = reductions(block)[-1]
     scalars = [r for r in reads_of(block) if r is not panel]
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     by_lane = (
         target.has_lane_fma
         and as_int(simplify(last.extent % lanes)) == 0
-        and all(flat_stride(r, facts.buffers[r.buffer], last.name) == 1 for r in scalars)
+        and all(flat_stride(r, graph.buffers[r.buffer], last.name) == 1 for r in scalars)
     )
-    problem = TileProblem(
-        rows=steps[0],
-        columns=typical_extent(column.extent),
-        steps=prod(typical_extent(it.extent) for it in reductions(block)),
+    problem = MicrokernelProblem(
+        m=steps[0],
+        n=typical_extent(column.extent),
+        k=prod(typical_extent(it.extent) for it in reductions(block)),
         bits=bits,
-        shared=True,
-        by_lane=by_lane,
+        reuses_b=True,
+        lane_fma=by_lane,
     )
     tile = choose_tile(sch, block.name, problem, target)
-    height = max(n for n in range(1, tile.rows + 1) if steps[0] % n == 0)
-    columns = tile.columns
+    height = max(n for n in range(1, tile.mr + 1) if steps[0] % n == 0)
+    columns = tile.nr
     if not all(i is Var(column.name) for i in panel.indices if column.name in free_vars(i)):
         lanes = gcd(lanes, steps[1])  # blocks of keys may be narrower than a vector
         columns = max(n for n in range(lanes, columns + 1, lanes) if steps[1] % n == 0)
-    return RegisterTile(height, columns, lanes, by_lane)
+    return Microkernel(height, columns, lanes, by_lane)
 
 
-def _lay_out(sch: Schedule, panel: Load, block: Block, column: Iter, tile: RegisterTile) -> None:
+def _lay_out(sch: Schedule, panel: Load, block: Block, column: Iter, tile: Microkernel) -> None:
     """Blocks of columns outermost after the batches, then the reduction, then the columns."""
     dims = range(len(panel.indices))
     moving = next(d for d in dims if column.name in free_vars(panel.indices[d]))
     summed = {it.name for it in reductions(block)}
     inner = [d for d in dims if d != moving and summed & free_vars(panel.indices[d])]
     outer = [d for d in dims if d != moving and d not in inner]
-    order = [*((d, 0, 0) for d in outer), (moving, tile.columns, 0), *((d, 0, 0) for d in inner)]
-    sch.transform_layout(panel.buffer, [*order, (moving, tile.columns, 1)])
+    order = [*((d, 0, 0) for d in outer), (moving, tile.nr, 0), *((d, 0, 0) for d in inner)]
+    sch.transform_layout(panel.buffer, [*order, (moving, tile.nr, 1)])
 
 
 def _tile(
-    sch: Schedule, block: Block, after: Block | None, axes: tuple[str, str], tile: RegisterTile
+    sch: Schedule, block: Block, after: Block | None, axes: tuple[str, str], tile: Microkernel
 ) -> None:
     if after is None:
         sch.cache_write(block.name, "register")
-    row_tile, row = sch.split(axes[0], [None, tile.rows])
-    panel, columns = sch.split(axes[1], [None, tile.columns])
+    row_tile, row = sch.split(axes[0], [None, tile.mr])
+    panel, columns = sch.split(axes[1], [None, tile.nr])
     vector, lane = sch.split(columns, [None, tile.lanes])
     sums = [loop_of(it) for it in reductions(block)]
     steps: list[str] = []
-    if tile.by_lane:
+    if tile.lane_fma:
         sums[-1], inner = sch.split(sums[-1], [None, tile.lanes])
         steps = [inner]
     sch.reorder(panel, row_tile, *sums, *steps, row, vector, lane)
@@ -304,7 +304,7 @@ def _reduce_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
     lane, *rest = sch.compute_at(partial, final[-2])
     sch.reorder(*rest, lane)
     sch.vectorize(lane)
-    moved = facts_of(sch.func).block(partial)
+    moved = block_graph(sch.func).block(partial)
     if reductions(moved):
         sch.decompose_reduction(partial, loop_of(reductions(moved)[0]))
     combine_lanes(sch, block.name, factor, lanes)
@@ -338,8 +338,8 @@ def _copy_at(sch: Schedule, block: Block, batches: list[For], panel: _Panel) -> 
 def _copy_all(sch: Schedule, block: Block, panel: _Panel) -> None:
     """Copy an operand for all batches, in parallel."""
     outer = _into_panels(sch, block, {it.name: loop_of(it) for it in spatial(block)}, panel)
-    if is_shared(sch, block.name, work(block)):
-        share(sch, block.name, outer)
+    if is_parallel(sch, block.name, op_count(block)):
+        fuse_parallel(sch, block.name, outer)
 
 
 def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Panel) -> list[str]:
@@ -349,9 +349,9 @@ def _into_panels(sch: Schedule, block: Block, axes: dict[str, str], panel: _Pane
     """
     outer, inner = sch.split(axes.pop(panel.column), [None, panel.columns])
     *batches, rest = axes.values()
-    facts = facts_of(sch.func)
-    (read,) = reads_of(facts.block(block.name))
-    if panel.pairs and flat_stride(read, facts.buffers[read.buffer], [*axes][-1]) == 1:
+    graph = block_graph(sch.func)
+    (read,) = reads_of(graph.block(block.name))
+    if panel.pairs and flat_stride(read, graph.buffers[read.buffer], [*axes][-1]) == 1:
         steps, lane, pair = sch.split(rest, [None, DEPTH // 2, 2])
         sch.reorder(*batches, outer, inner, steps, pair, lane)
         sch.unroll(pair)

@@ -11,17 +11,16 @@ two elements of K side by side; `A` is read as it is.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Binary, Cast, Load, Var, as_int
+from tilewright.arith.expr import Load, Var, as_int
 from tilewright.arith.walk import free_vars
-from tilewright.core.dtypes import BF16, F32
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.bf16_gemm import bf16_operands
 from tilewright.schedule.analysis.blocks import (
     is_copy,
     loop_of,
     reductions,
     spatial,
-    term_of,
     uses,
 )
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
@@ -30,30 +29,22 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 
-def is_unit_product(block: Block, after: Block, target: CpuTarget) -> bool:
+def is_amx_gemm(block: Block, after: Block, target: CpuTarget) -> bool:
     """Whether a product is one of bf16 whose sums are copied out, and the target has a unit."""
     row = INTRINSICS[amx_names(2 * ROWS)[1]]
     if not row.available(target.architecture, target.features) or not is_copy(after):
         return False
     sizes = as_int(spatial(block)[-1].extent) or 1, as_int(reductions(block)[-1].extent) or 1
     whole = sizes[0] % COLUMNS == 0 and sizes[1] % DEPTH == 0
-    return whole and len(reductions(block)) == 1 and len(_operands(block)) == 2
+    return whole and len(reductions(block)) == 1 and len(bf16_operands(block)) == 2
 
 
-def _operands(block: Block) -> tuple[Load, ...]:
-    """The two factors, if they are bf16 and their product is f32."""
-    match term_of(block):
-        case Binary("mul", Cast(dtype, Load() as a), Cast(_, Load() as b)) if dtype == F32:
-            return (a, b) if (a.dtype, b.dtype) == (BF16, BF16) else ()
-    return ()
-
-
-def schedule_unit_product(sch: Schedule, block: Block, after: Block, shared: set[str]) -> Load:
+def schedule_amx_gemm(sch: Schedule, block: Block, after: Block, shared: set[str]) -> Load:
     """Schedule a product and the copy of its sums; gives the operand that is to be in panels."""
     column, depth = spatial(block)[-1], reductions(block)[0]
     row = next(it for it in spatial(block)[:-1] if free_vars(it.binding) - shared)
     (row_loop,) = free_vars(row.binding) - shared
-    panel = next(o for o in _operands(block) if uses(o, column.name))
+    panel = next(o for o in bf16_operands(block) if uses(o, column.name))
     position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
     moving = position[column.name], position[depth.name]
     outer = [(d, 0, 0) for d in range(len(panel.indices)) if d not in moving]

@@ -25,28 +25,28 @@ from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.ir.loop.annotations import PARTITION, SHIFT_INWARDS
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
     axis_names,
-    facts_of,
+    block_graph,
     flat_stride,
     is_simple,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
     typical_extent,
     uses,
     value_of,
-    work,
 )
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    RegisterTile,
+    Microkernel,
     divisors,
     largest_divisor,
     nearest_divisor,
 )
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
@@ -59,7 +59,7 @@ UNKNOWN_LINES = (7, 10, 14, 20, 28, 40, 56, 96, 160)
 
 
 @dataclass(frozen=True)
-class WindowRoles:
+class StencilAxes:
     """The axes of windows: vectors along `column`, tiles along `row`.
 
     `line` is the length of a line, 0 where that is not known.
@@ -74,7 +74,7 @@ class WindowRoles:
     padding: Block | None
 
 
-def window_roles(block: Block, facts: Facts, constants: frozenset[str]) -> WindowRoles | None:
+def match_stencil(block: Block, graph: BlockGraph, constants: frozenset[str]) -> StencilAxes | None:
     """The roles of a reduction's axes, `None` if it is not over windows of single channels."""
     axes = spatial(block)
     if not (is_simple(block) and block.init is not None and len(axes) > 1 and reductions(block)):
@@ -86,15 +86,15 @@ def window_roles(block: Block, facts: Facts, constants: frozenset[str]) -> Windo
     data, column, row = slid[0], axes[-1], axes[-2]
     if not all(uses(data, it.name) for it in axes) or data.mask is not None:
         return None
-    stride = flat_stride(data, facts.buffers[data.buffer], column.name)
+    stride = flat_stride(data, graph.buffers[data.buffer], column.name)
     last = as_int(reductions(block)[-1].extent)
     if stride is None or stride < 1 or last is None or last > MOST_TAPS:
         return None
-    before = facts.blocks[: [b.name for b in facts.blocks].index(block.name)]
+    before = graph.blocks[: [b.name for b in graph.blocks].index(block.name)]
     if any(b.writes[0].buffer != data.buffer for b in before):
         return None
     line = _period(data, row) or as_int(row.extent) or 0
-    roles = WindowRoles(column, row, line, axes[:-2], data, before[0] if before else None)
+    roles = StencilAxes(column, row, line, axes[:-2], data, before[0] if before else None)
     return roles if line or not _along_lanes(roles, block) else None
 
 
@@ -115,7 +115,7 @@ def _period(load: Load, row: Iter) -> int:
     return found.pop() if len(found) == 1 else 0
 
 
-def _along_lanes(roles: WindowRoles, block: Block) -> bool:
+def _along_lanes(roles: StencilAxes, block: Block) -> bool:
     """Whether windows move along the lanes: then so does the condition for padding."""
     taps = set(axis_names(reductions(block)))
     return any(
@@ -123,10 +123,10 @@ def _along_lanes(roles: WindowRoles, block: Block) -> bool:
     )
 
 
-def schedule_windows(
+def schedule_depthwise(
     sch: Schedule,
     block: Block,
-    roles: WindowRoles,
+    roles: StencilAxes,
     epilogue: Block,
     constants: frozenset[str],
     target: CpuTarget,
@@ -160,7 +160,7 @@ def schedule_windows(
 
 
 def _split_line(
-    sch: Schedule, block: Block, roles: WindowRoles, tile: RegisterTile
+    sch: Schedule, block: Block, roles: StencilAxes, tile: Microkernel
 ) -> tuple[list[str], list[str], str, str]:
     """The loops over images and lines, and those over the tiles of a line and over a tile's rows.
 
@@ -168,30 +168,30 @@ def _split_line(
     """
     batch = [loop_of(it) for it in roles.batch]
     if roles.line:
-        parts = [None, roles.line // tile.rows, tile.rows]
+        parts = [None, roles.line // tile.mr, tile.mr]
         line, at, row = sch.split(loop_of(roles.row), parts)
         return batch, [line], at, row
-    sch.pad(block.name, roles.row.name, tile.rows)
-    at, row = sch.split(loop_of(roles.row), [None, tile.rows])
+    sch.pad(block.name, roles.row.name, tile.mr)
+    at, row = sch.split(loop_of(roles.row), [None, tile.mr])
     return batch[:-1], batch[-1:], at, row
 
 
 def _column_parts(
     sch: Schedule,
     block: Block,
-    roles: WindowRoles,
+    roles: StencilAxes,
     along: bool,
-    tile: RegisterTile,
+    tile: Microkernel,
     target: CpuTarget,
 ) -> list[int | None]:
     """How the columns are cut: strips, if they are worth it, panels, vectors and lanes."""
-    parts = [None, tile.columns // tile.lanes, tile.lanes]
+    parts = [None, tile.nr // tile.lanes, tile.lanes]
     columns = as_int(roles.column.extent)
-    if along or columns is None or columns % tile.columns != 0:
+    if along or columns is None or columns % tile.nr != 0:
         return parts
-    panels = columns // tile.columns
+    panels = columns // tile.nr
     strip = sch.choose(
-        f"{block.name}.strip",
+        f"{block.name}.channel_block",
         _strip(block, roles, panels, tile, target),
         lambda: [*divisors(panels)[:-1], panels if not roles.line else 0],
     )
@@ -199,7 +199,7 @@ def _column_parts(
 
 
 def _strip(
-    block: Block, roles: WindowRoles, panels: int, tile: RegisterTile, target: CpuTarget
+    block: Block, roles: StencilAxes, panels: int, tile: Microkernel, target: CpuTarget
 ) -> int:
     """How many panels make a strip; 0 where all columns are one.
 
@@ -208,7 +208,7 @@ def _strip(
     narrow strips of it are no stream.
     """
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
-    step, size = _row_step(roles), value_of(block).dtype.bytes * tile.columns
+    step, size = _row_step(roles), value_of(block).dtype.bytes * tile.nr
     line = roles.line or UNKNOWN_LINES[len(UNKNOWN_LINES) // 2]
     most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
     if not roles.line:
@@ -221,8 +221,8 @@ def _strip(
 
 
 def _choose(
-    sch: Schedule, block: Block, roles: WindowRoles, along: bool, target: CpuTarget
-) -> RegisterTile:
+    sch: Schedule, block: Block, roles: StencilAxes, along: bool, target: CpuTarget
+) -> Microkernel:
     """By default the tile with the fewest loads a multiply-add that keeps the units busy.
 
     It is in registers with the taps of one window, in whose place pixels come and go.
@@ -258,11 +258,11 @@ def _choose(
         return spilled, wasted * time, rows * vectors
 
     rows, vectors = min(candidates, key=cost)
-    vectors = sch.choose(f"{block.name}.vectors", vectors, lambda: _fitting(candidates, cost, 1))
+    vectors = sch.choose(f"{block.name}.nr_vectors", vectors, lambda: _fitting(candidates, cost, 1))
     candidates = [c for c in candidates if c[1] == vectors]
     rows = min(candidates, key=cost)[0]
-    rows = sch.choose(f"{block.name}.rows", rows, lambda: _fitting(candidates, cost, 0))
-    return RegisterTile(rows, vectors * lanes, lanes)
+    rows = sch.choose(f"{block.name}.mr", rows, lambda: _fitting(candidates, cost, 0))
+    return Microkernel(rows, vectors * lanes, lanes)
 
 
 def _fitting(
@@ -274,7 +274,7 @@ def _fitting(
     return sorted({c[place] for c in candidates if cost(c)[0] == 0})
 
 
-def _row_step(roles: WindowRoles) -> int:
+def _row_step(roles: StencilAxes) -> int:
     """By how many elements of a line the data moves from one row of a tile to the next."""
     names: set[Expr] = {Var(roles.row.name)}
     if roles.line:
@@ -287,14 +287,14 @@ def _row_step(roles: WindowRoles) -> int:
 
 
 def _pack_weights(
-    sch: Schedule, block: Block, roles: WindowRoles, constants: frozenset[str]
+    sch: Schedule, block: Block, roles: StencilAxes, constants: frozenset[str]
 ) -> None:
     """Lay constants that move along the columns out with the columns innermost."""
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     for load in reads_of(block):
         moves = uses(load, roles.column.name)
         if load.buffer in constants and moves and all(isinstance(i, Var) for i in load.indices):
-            if flat_stride(load, facts.buffers[load.buffer], roles.column.name) != 1:
+            if flat_stride(load, graph.buffers[load.buffer], roles.column.name) != 1:
                 last = load.indices.index(Var(roles.column.name))
                 order = [d for d in range(len(load.indices)) if d != last]
                 sch.transform_layout(load.buffer, [(d, 0, 0) for d in (*order, last)])
@@ -303,46 +303,46 @@ def _pack_weights(
 def _place_padding(
     sch: Schedule,
     block: Block,
-    roles: WindowRoles,
+    roles: StencilAxes,
     padding: Block,
-    tile: RegisterTile,
+    tile: Microkernel,
     target: CpuTarget,
 ) -> None:
     """Read through the padding where whole vectors can; a copy that rearranges stands alone."""
     if _along_lanes(roles, block):
         _round_up(sch, block, roles, padding, tile)
-    elif _in_line(padding, facts_of(sch.func)) and sch.choose(
-        f"{padding.name}.through", True, lambda: (False, True)
+    elif _in_line(padding, block_graph(sch.func)) and sch.choose(
+        f"{padding.name}.fold_padding", True, lambda: (False, True)
     ):
         sch.inline(padding.name)
     else:
         schedule_injective(sch, padding, target)
 
 
-def _in_line(padding: Block, facts: Facts) -> bool:
+def _in_line(padding: Block, graph: BlockGraph) -> bool:
     last = spatial(padding)[-1].name
-    return all(flat_stride(r, facts.buffers[r.buffer], last) == 1 for r in reads_of(padding))
+    return all(flat_stride(r, graph.buffers[r.buffer], last) == 1 for r in reads_of(padding))
 
 
 def _round_up(
-    sch: Schedule, block: Block, roles: WindowRoles, padding: Block, tile: RegisterTile
+    sch: Schedule, block: Block, roles: StencilAxes, padding: Block, tile: Microkernel
 ) -> None:
     """Let a line, and the padding behind it, be whole vectors."""
     size = as_int(roles.column.extent)
-    if size is None or size % tile.columns == 0:
+    if size is None or size % tile.nr == 0:
         return
-    extra = -(-size // tile.columns) * tile.columns - size
+    extra = -(-size // tile.nr) * tile.nr - size
     line = spatial(padding)[-1]
     stride = flat_stride(
-        roles.data, facts_of(sch.func).buffers[roles.data.buffer], roles.column.name
+        roles.data, block_graph(sch.func).buffers[roles.data.buffer], roles.column.name
     )
     length = as_int(line.extent)
     if length is not None and stride is not None:
         sch.pad(padding.name, line.name, length + extra * stride)
-        sch.pad(block.name, roles.column.name, tile.columns)
+        sch.pad(block.name, roles.column.name, tile.nr)
 
 
-def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> str:
+def _write_out(sch: Schedule, epilogue: Block, at: str, tile: Microkernel) -> str:
     """Compute the epilogue on each finished tile; its loop over the rows of a tile."""
     loops = sch.reverse_compute_at(epilogue.name, at)
     vector, lane = sch.split(loops[-1], [None, tile.lanes])
@@ -355,8 +355,8 @@ def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> s
 def _share(
     sch: Schedule,
     block: Block,
-    roles: WindowRoles,
-    tile: RegisterTile,
+    roles: StencilAxes,
+    tile: Microkernel,
     loops: list[str],
     target: CpuTarget,
 ) -> None:
@@ -372,9 +372,9 @@ def _share(
         loops = loops[:channels]
     elif padding is not None:
         schedule_injective(sch, padding, target)
-    elif as_int(simplify(roles.column.extent % tile.columns)) != 0:
+    elif as_int(simplify(roles.column.extent % tile.nr)) != 0:
         loops = loops[:-1]  # its last iteration differs
     elif not roles.line and len(loops) > len(roles.batch) + 1:
         loops = loops[:-1]  # where a line starts is found once for the panels of a strip
-    if loops and is_shared(sch, block.name, work(block)):
-        share(sch, block.name, loops)
+    if loops and is_parallel(sch, block.name, op_count(block)):
+        fuse_parallel(sch, block.name, loops)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
     typical_extent,
     uses,
     value_of,
-    work,
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.rowwise import is_along_row
 from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.schedule.builtin.cpu.small_transforms import schedule_formula
@@ -29,14 +29,16 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 
-def schedule_nests(sch: Schedule, facts: Facts, staged: frozenset[str], target: CpuTarget) -> None:
+def schedule_fallback(
+    sch: Schedule, graph: BlockGraph, staged: frozenset[str], target: CpuTarget
+) -> None:
     """Schedule every nest; `staged` are formulas that are not inlined."""
-    for b in facts.blocks:
+    for b in graph.blocks:
         if not reductions(b):
             schedule_formula(sch, b, staged, target)
-        elif is_along_row(b, facts):
+        elif is_along_row(b, graph):
             _schedule_rows(sch, b, target)
-        elif _is_along_columns(b, facts, target):
+        elif _is_along_columns(b, graph, target):
             _schedule_columns(sch, b, target)
         else:
             sch.decompose_reduction(b.name, loop_of(reductions(b)[0]))
@@ -53,19 +55,19 @@ def _schedule_rows(sch: Schedule, block: Block, target: CpuTarget) -> None:
         loops = [loop_of(it) for it in copy.iters]
         row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         sch.compute_at(block.name, row)
-        if is_shared(sch, block.name, work(block)):
+        if is_parallel(sch, block.name, op_count(block)):
             sch.parallel(row)
     reduce_in_lanes(sch, block.name, axis.name, factor, lanes)
 
 
-def _is_along_columns(block: Block, facts: Facts, target: CpuTarget) -> bool:
+def _is_along_columns(block: Block, graph: BlockGraph, target: CpuTarget) -> bool:
     """Whether neighbouring results read neighbouring elements, at least a vector of them."""
     axes = spatial(block)
     if not axes or typical_extent(axes[-1].extent) < target.lanes(value_of(block).dtype.bits):
         return False
     column = axes[-1].name
     reads = [r for r in reads_of(block) if uses(r, column)]
-    return bool(reads) and all(flat_stride(r, facts.buffers[r.buffer], column) == 1 for r in reads)
+    return bool(reads) and all(flat_stride(r, graph.buffers[r.buffer], column) == 1 for r in reads)
 
 
 def _schedule_columns(sch: Schedule, block: Block, target: CpuTarget) -> None:
@@ -83,12 +85,12 @@ def _schedule_columns(sch: Schedule, block: Block, target: CpuTarget) -> None:
     sch.vectorize(written)
     sch.vectorize(lane)
     sch.decompose_reduction(block.name, sums[0])
-    if is_shared(sch, block.name, work(block)):
-        share(sch, block.name, [*outer, panel])
+    if is_parallel(sch, block.name, op_count(block)):
+        fuse_parallel(sch, block.name, [*outer, panel])
 
 
 def _copied_out(sch: Schedule, block: Block, scope: str) -> Block:
     """Let a reduction keep its result to itself until it is finished; the block that copies it."""
     buffer = block.writes[0].buffer
     sch.cache_write(block.name, scope)
-    return facts_of(sch.func).block(f"{buffer}.wb")
+    return block_graph(sch.func).block(f"{buffer}.wb")

@@ -11,18 +11,18 @@ from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops as loops_of
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     least_extent,
     loop_of,
+    op_count,
     reads_of,
     spatial,
     typical_extent,
     value_of,
-    work,
 )
-from tilewright.schedule.builtin.cpu.parallelize import is_shared
+from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.builtin.cpu.transpose import crossing_axis, schedule_transposed
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
@@ -47,8 +47,10 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
     loops = [loop_of(it) for it in axes]
     extents = [typical_extent(it.extent) for it in axes]
     lanes = target.lanes(value_of(block).dtype.bits)
-    crossing = crossing_axis(block, facts_of(sch.func), target)
-    if crossing is not None and sch.choose(f"{block.name}.squares", True, lambda: (False, True)):
+    crossing = crossing_axis(block, block_graph(sch.func), target)
+    if crossing is not None and sch.choose(
+        f"{block.name}.blocked_transpose", True, lambda: (False, True)
+    ):
         loops, extents = schedule_transposed(sch, block, crossing, target)
     elif extents[-1] >= lanes:
         factor = lanes * _width(sch, block, axes[-1].extent, lanes)
@@ -57,12 +59,12 @@ def schedule_injective(sch: Schedule, block: Block, target: CpuTarget) -> None:
         extents[-1] = -(-extents[-1] // factor)
         _write_out_choices(sch, block, loops, extents, inner)
         loops = _shareable(loops, axes[-1].extent, factor)
-    elif (along := _read_along(block, facts_of(sch.func), lanes)) is not None:
+    elif (along := _read_along(block, block_graph(sch.func), lanes)) is not None:
         loops, extents = _interleave(sch, block, along, lanes)
     elif len(loops) > 1:
         loops.pop()  # too short for a vector, but a division in each iteration costs more
-    if is_shared(sch, block.name, work(block)):
-        parallelize(sch, block.name, loops, target)
+    if is_parallel(sch, block.name, op_count(block)):
+        parallelize_evenly(sch, block.name, loops, target)
 
 
 def _width(sch: Schedule, block: Block, extent: Expr, lanes: int) -> int:
@@ -85,13 +87,13 @@ def _shareable(loops: list[str], extent: Expr, width: int) -> list[str]:
     return loops[:-1] if ragged and len(loops) > 1 else loops
 
 
-def _read_along(block: Block, facts: Facts, lanes: int) -> Iter | None:
+def _read_along(block: Block, graph: BlockGraph, lanes: int) -> Iter | None:
     """The axis before a last one too short for a vector, if what is read lies along it."""
     axes = spatial(block)
     if len(axes) < 2 or not as_int(axes[-1].extent) or lanes < 2:
         return None
     along = axes[-2]
-    strides = [flat_stride(r, facts.buffers[r.buffer], along.name) for r in reads_of(block)]
+    strides = [flat_stride(r, graph.buffers[r.buffer], along.name) for r in reads_of(block)]
     whole = typical_extent(along.extent) >= lanes
     return along if whole and strides and all(s == 1 for s in strides) else None
 
@@ -143,7 +145,7 @@ def _write_out_choices(
         sch.unroll(loop)
 
 
-def parallelize(sch: Schedule, name: str, loops: list[str], target: CpuTarget) -> list[str]:
+def parallelize_evenly(sch: Schedule, name: str, loops: list[str], target: CpuTarget) -> list[str]:
     """Share the outermost loops of a block among threads, by default as few as give all enough.
 
     Gives the loops as they are then. A loop that is fused costs a division in each iteration, so

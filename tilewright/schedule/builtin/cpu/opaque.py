@@ -9,16 +9,16 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.walk import loops, loops_above
-from tilewright.schedule.analysis.blocks import UNKNOWN_WORK, Facts, is_copy, spatial
+from tilewright.schedule.analysis.blocks import UNKNOWN_WORK, BlockGraph, is_copy, spatial
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 
-def schedule_opaque(sch: Schedule, facts: Facts, target: CpuTarget) -> None:
+def schedule_opaque(sch: Schedule, graph: BlockGraph, target: CpuTarget) -> None:
     """Schedule every block for itself."""
-    for block in facts.blocks:
+    for block in graph.blocks:
         if is_copy(block):
             schedule_injective(sch, block, target)
         else:
@@ -32,8 +32,8 @@ def _parallel_rows(sch: Schedule, block: Block) -> None:
     single = all(as_int(loop.extent) == 1 for loop in around)
     if single or independent != list(around):
         return
-    if is_shared(sch, block.name, _work(around, block)):
-        share(sch, block.name, [loop.name for loop in around])
+    if is_parallel(sch, block.name, _work(around, block)):
+        fuse_parallel(sch, block.name, [loop.name for loop in around])
 
 
 def _work(around: tuple[For, ...], block: Block) -> int:

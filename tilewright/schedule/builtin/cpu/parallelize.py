@@ -15,19 +15,19 @@ DOUBTFUL = 8
 MANY = 16
 
 
-def idleness(tasks: int, cores: int) -> float:
+def load_imbalance(tasks: int, cores: int) -> float:
     """How many times as long equal tasks take as they would with all cores busy to the end."""
     return 1.0 if tasks >= MANY * cores else -(-tasks // cores) * cores / tasks
 
 
-def is_shared(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
+def is_parallel(sch: Schedule, name: str, steps: int, least: int = PARALLEL_WORK) -> bool:
     """Whether threads share the nest of a block that takes so many steps."""
     doubtful = least // DOUBTFUL <= steps <= least * DOUBTFUL
     worth = steps >= least
-    return sch.choose(f"{name}.shared", worth, lambda: (False, True) if doubtful else (worth,))
+    return sch.choose(f"{name}.parallel", worth, lambda: (False, True) if doubtful else (worth,))
 
 
-def share(sch: Schedule, name: str, loops: Sequence[str]) -> None:
+def fuse_parallel(sch: Schedule, name: str, loops: Sequence[str]) -> None:
     """Let threads share the outermost of these loops, by default all of them as one."""
     count = sch.choose(f"{name}.loops", len(loops), lambda: range(1, len(loops) + 1))
     sch.parallel(sch.fuse(*loops[:count]) if count > 1 else loops[0])

@@ -24,9 +24,9 @@ from tilewright.core.dtypes import BF16
 from tilewright.ir.loop.nodes import Block, For, Func, Iter, Seq
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
     axis_names,
-    facts_of,
+    block_graph,
     flat_stride,
     loop_of,
     reads_of,
@@ -39,7 +39,7 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import pair_instruction, start_in_vectors
 from tilewright.schedule.builtin.cpu.gemm.edge_tiles import mark_edges
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import SPARE_REGISTERS
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -108,7 +108,7 @@ def _schedule_sum(
     sch: Schedule, block: Block, after: list[Block], constants: frozenset[str], target: CpuTarget
 ) -> None:
     """A sum, and the formulas that use it."""
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     tile = _tile(sch, block, target)
     instruction = _pair_instruction(block, tile, constants, target)
     _pack(sch, block, tile, constants, 2 if instruction else 1)
@@ -124,7 +124,7 @@ def _schedule_sum(
         _finish(sch, block, panel, outer, target)
         return
     summed = [loop_of(it) for it in reductions(block)]
-    steps = _steps_by_lane(sch, block, facts, tile, target)
+    steps = _steps_by_lane(sch, block, graph, tile, target)
     inner = [*steps[1:], loop_of(tile.gate), row, vector]
     sums = [*summed[:-1], steps[0]]
     sch.reorder(panel, outer, *sums, *inner, lane)
@@ -139,8 +139,8 @@ def _schedule_sum(
 
 def _finish(sch: Schedule, block: Block, panel: str, outer: str, target: CpuTarget) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
-    if is_shared(sch, block.name, _products(block), target.costs.recurrence_grain):
-        share(sch, block.name, [panel, outer])
+    if is_parallel(sch, block.name, _products(block), target.costs.recurrence_grain):
+        fuse_parallel(sch, block.name, [panel, outer])
 
 
 def _pair_instruction(
@@ -191,8 +191,8 @@ def _tile(sch: Schedule, block: Block, target: CpuTarget) -> _Tile:
     batch = as_int(row.extent) or alike
     rows = -(-batch // -(-batch // most))
     highest = min(most, as_int(row.extent) or most)
-    rows = sch.choose(f"{block.name}.rows", rows, lambda: range(1, highest + 1))
-    vectors = sch.choose(f"{block.name}.vectors", width(rows), lambda: sorted(fitting(rows)))
+    rows = sch.choose(f"{block.name}.mr", rows, lambda: range(1, highest + 1))
+    vectors = sch.choose(f"{block.name}.nr_vectors", width(rows), lambda: sorted(fitting(rows)))
     return _Tile(column, row, gate, rows, vectors * lanes, lanes)
 
 
@@ -226,19 +226,19 @@ def _pack(
 
 
 def _steps_by_lane(
-    sch: Schedule, block: Block, facts: Facts, tile: _Tile, target: CpuTarget
+    sch: Schedule, block: Block, graph: BlockGraph, tile: _Tile, target: CpuTarget
 ) -> list[str]:
     """The loop over the sum; split by a vector where the state's elements can come as one."""
     last = reductions(block)[-1]
     whole = as_int(simplify(last.extent % tile.lanes)) == 0
     states = [r for r in reads_of(block) if not uses(r, tile.column.name)]
-    if target.has_lane_fma and whole and all(_along(r, facts, last) for r in states):
+    if target.has_lane_fma and whole and all(_along(r, graph, last) for r in states):
         return list(sch.split(loop_of(last), [None, tile.lanes]))
     return [loop_of(last)]
 
 
-def _along(load: Load, facts: Facts, axis: Iter) -> bool:
-    return flat_stride(load, facts.buffers[load.buffer], axis.name) == 1
+def _along(load: Load, graph: BlockGraph, axis: Iter) -> bool:
+    return flat_stride(load, graph.buffers[load.buffer], axis.name) == 1
 
 
 def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> str:

@@ -16,46 +16,46 @@ from collections.abc import Set
 from tilewright.arith.expr import Var
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     is_simple,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
     typical_extent,
     value_of,
-    work,
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
-from tilewright.schedule.builtin.cpu.parallelize import is_shared
+from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 
-def row_axes(facts: Facts) -> int | None:
+def row_axes(graph: BlockGraph) -> int | None:
     """How many leading axes number rows; `None` if the blocks do not share rows.
 
     Every reduction must produce one value a row, reading along its last reduction axis, and every
     other block must have the row axes in front and read what other blocks give for its own row:
     other axes may happen to be as long.
     """
-    sums = [b for b in facts.blocks if reductions(b)]
-    if not sums or not all(is_simple(b) for b in facts.blocks):
+    sums = [b for b in graph.blocks if reductions(b)]
+    if not sums or not all(is_simple(b) for b in graph.blocks):
         return None
     rows = [it.extent for it in spatial(sums[0])]
-    for b in facts.blocks:
+    for b in graph.blocks:
         extents = [it.extent for it in spatial(b)]
         if reductions(b) and extents != rows:
             return None
         if extents[: len(rows)] != rows:
             return None
-    made = {r.buffer for b in facts.blocks for r in b.writes}
-    if not all(_reads_its_row(b, len(rows), made) for b in facts.blocks):
+    made = {r.buffer for b in graph.blocks for r in b.writes}
+    if not all(_reads_its_row(b, len(rows), made) for b in graph.blocks):
         return None
-    return len(rows) if all(is_along_row(b, facts) for b in sums) else None
+    return len(rows) if all(is_along_row(b, graph) for b in sums) else None
 
 
 def _reads_its_row(block: Block, rows: int, made: Set[str]) -> bool:
@@ -63,28 +63,28 @@ def _reads_its_row(block: Block, rows: int, made: Set[str]) -> bool:
     return all(r.indices[:rows] == own for r in reads_of(block) if r.buffer in made)
 
 
-def is_along_row(block: Block, facts: Facts) -> bool:
+def is_along_row(block: Block, graph: BlockGraph) -> bool:
     """Whether a reduction reads neighbouring elements one after another."""
     axis = reductions(block)[-1].name
-    strides = [flat_stride(r, facts.buffers[r.buffer], axis) for r in reads_of(block)]
+    strides = [flat_stride(r, graph.buffers[r.buffer], axis) for r in reads_of(block)]
     return any(s == 1 for s in strides)
 
 
-def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: CpuTarget) -> None:
+def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: CpuTarget) -> None:
     """Schedule all blocks row by row."""
-    if reductions(facts.blocks[-1]):
-        sch.cache_write(facts.blocks[-1].name, "local")  # partial results stay within the row
-        facts = facts_of(sch.func)
-    last = facts.blocks[-1]
-    total = sum(work(b) for b in facts.blocks)
+    if reductions(graph.blocks[-1]):
+        sch.cache_write(graph.blocks[-1].name, "local")  # partial results stay within the row
+        graph = block_graph(sch.func)
+    last = graph.blocks[-1]
+    total = sum(op_count(b) for b in graph.blocks)
     loops = [loop_of(it) for it in spatial(last)[:rows]]
     if loops:
         row = sch.fuse(*loops) if rows > 1 else loops[0]
-        for b in reversed(facts.blocks[:-1]):
+        for b in reversed(graph.blocks[:-1]):
             sch.compute_at(b.name, row)
-        if is_shared(sch, last.name, total):
+        if is_parallel(sch, last.name, total):
             sch.parallel(row)
-    for b in facts.blocks:
+    for b in graph.blocks:
         _vectorize(sch, b, rows, target)
 
 
@@ -101,7 +101,7 @@ def _vectorize(sch: Schedule, before: Block, rows: int, target: CpuTarget) -> No
     if reductions(before):
         reduce_in_lanes(sch, before.name, axes[-1].name, factor if wide else 0, lanes)
     elif wide:
-        block = facts_of(sch.func).block(before.name)
+        block = block_graph(sch.func).block(before.name)
         _, inner = sch.split(_loop_over(block, axes[-1].name), [None, factor])
         sch.vectorize(inner)
 

@@ -6,28 +6,28 @@ from collections.abc import Iterator
 
 from tilewright.ir.loop.nodes import Block, Func, Iter
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     is_simple,
     reductions,
     typical_extent,
 )
-from tilewright.schedule.analysis.tile_axes import copies_for_one_row, tile_roles
+from tilewright.schedule.analysis.tile_axes import copies_b_for_one_row, match_tile_axes
 from tilewright.schedule.builtin.cpu.attention import schedule_attention, tasks_loop
-from tilewright.schedule.builtin.cpu.depthwise import schedule_windows, window_roles
-from tilewright.schedule.builtin.cpu.fallback import schedule_nests
-from tilewright.schedule.builtin.cpu.gemm.amx import matrix_roles, schedule_matrix
-from tilewright.schedule.builtin.cpu.gemm.bf16_dot import pair_roles, schedule_pairs
-from tilewright.schedule.builtin.cpu.gemm.narrow_accum import brief_depth
-from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_tile
+from tilewright.schedule.builtin.cpu.depthwise import match_stencil, schedule_depthwise
+from tilewright.schedule.builtin.cpu.fallback import schedule_fallback
+from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_amx
+from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
+from tilewright.schedule.builtin.cpu.gemm.narrow_accum import narrow_k_block
+from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_register_blocked
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.opaque import schedule_opaque
 from tilewright.schedule.builtin.cpu.recurrence import schedule_recurrence, steps_loop
-from tilewright.schedule.builtin.cpu.rowwise import row_axes, schedule_rows
+from tilewright.schedule.builtin.cpu.rowwise import row_axes, schedule_rowwise
 from tilewright.schedule.builtin.cpu.small_transforms import (
     schedule_formula,
-    schedule_staged,
-    staged_blocks,
+    schedule_small_transforms,
+    small_transform_blocks,
 )
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -46,26 +46,26 @@ def schedule_func(
     With `decide`, this is a program that asks: every schedule that the rules can make is an answer.
     """
     sch = Schedule(func, decide=decide)
-    facts = facts_of(func)
-    if not all(is_simple(b) for b in facts.blocks):
-        schedule_opaque(sch, facts, target)
+    graph = block_graph(func)
+    if not all(is_simple(b) for b in graph.blocks):
+        schedule_opaque(sch, graph, target)
         return ScheduledFunc(sch.func, sch.trace, "opaque")
     tasks, steps = tasks_loop(func), steps_loop(func)
-    sums = [b for b in facts.blocks if reductions(b)]
+    sums = [b for b in graph.blocks if reductions(b)]
     if tasks is not None:
         rule = "attention"
         schedule_attention(sch, tasks, target)
     elif steps is not None:
         rule = "recurrence"
         schedule_recurrence(sch, steps, constants, target)
-    elif not sums and (staged := staged_blocks(facts)):
-        rule = "staged"
-        schedule_staged(sch, staged, target)
+    elif not sums and (staged := small_transform_blocks(graph)):
+        rule = "small_transforms"
+        schedule_small_transforms(sch, staged, target)
     elif not sums:
-        inline_into_last(sch, facts)
+        inline_into_last(sch, graph)
         rule = "injective"
-        facts = facts_of(sch.func)
-        schedule_injective(sch, facts.blocks[-1], target)
+        graph = block_graph(sch.func)
+        schedule_injective(sch, graph.blocks[-1], target)
     else:
         rule = _schedule_reductions(sch, sums, constants, target)
     return ScheduledFunc(sch.func, sch.trace, rule)
@@ -74,38 +74,38 @@ def schedule_func(
 def _schedule_reductions(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    facts = facts_of(sch.func)
-    if len(sums) == 1 and len(facts.outputs) == 1:
-        matrix = matrix_roles(sums[0], facts, constants, target)
-        if matrix is not None and sch.choose("matrix", True, lambda: (False, True)):
-            schedule_matrix(sch, sums[0].name, matrix, target)
-            return "matrix"
-    staged = staged_blocks(facts)
-    inline_copies(sch, facts, staged)
-    possible = _possible_rules(facts_of(sch.func), [b.name for b in sums], constants)
+    graph = block_graph(sch.func)
+    if len(sums) == 1 and len(graph.outputs) == 1:
+        matrix = match_amx_gemm(sums[0], graph, constants, target)
+        if matrix is not None and sch.choose("amx", True, lambda: (False, True)):
+            schedule_amx(sch, sums[0].name, matrix, target)
+            return "amx"
+    staged = small_transform_blocks(graph)
+    inline_copies(sch, graph, staged)
+    possible = _possible_rules(block_graph(sch.func), [b.name for b in sums], constants)
     best = next(possible)
     rule = sch.choose("rule", best, lambda: (best, *possible))
     return _SCHEDULES[rule](sch, sums[0].name, staged, constants, target)
 
 
-def _possible_rules(facts: Facts, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
+def _possible_rules(graph: BlockGraph, sums: list[str], constants: frozenset[str]) -> Iterator[str]:
     """The rules for a function with sums, the best first."""
-    if len(facts.outputs) == 1:  # else some block in the middle is wanted whole
-        rows = row_axes(facts)
-        one = facts.block(sums[0]) if len(sums) == 1 else None
-        if one is not None and window_roles(one, facts, constants) is not None:
-            yield "windows"
-        roles = None if one is None else tile_roles(one, facts, constants)
-        if roles is not None and rows is not None and copies_for_one_row(roles, facts, constants):
-            yield "rows"
+    if len(graph.outputs) == 1:  # else some block in the middle is wanted whole
+        rows = row_axes(graph)
+        one = graph.block(sums[0]) if len(sums) == 1 else None
+        if one is not None and match_stencil(one, graph, constants) is not None:
+            yield "depthwise"
+        roles = None if one is None else match_tile_axes(one, graph, constants)
+        if roles is not None and rows is not None and copies_b_for_one_row(roles, graph, constants):
+            yield "rowwise"
             rows = None
         if roles is not None:
-            yield "tile"
-            if roles.panel is not None and roles.row is not None and _many_rows(roles.row):
+            yield "register_blocked"
+            if roles.packed_b is not None and roles.m is not None and _many_rows(roles.m):
                 return  # what rows share would come from far for each of them
         if rows is not None:
-            yield "rows"
-    yield "nests"
+            yield "rowwise"
+    yield "fallback"
 
 
 def _many_rows(row: Iter) -> bool:
@@ -116,69 +116,69 @@ def _many_rows(row: Iter) -> bool:
 def _schedule_rows(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    facts = facts_of(sch.func)
-    rows = row_axes(facts)
+    graph = block_graph(sch.func)
+    rows = row_axes(graph)
     assert rows is not None
-    schedule_rows(sch, facts, rows, target)
-    return "rows"
+    schedule_rowwise(sch, graph, rows, target)
+    return "rowwise"
 
 
 def _schedule_nests(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
-    schedule_nests(sch, facts_of(sch.func), staged, target)
-    return "nests"
+    schedule_fallback(sch, block_graph(sch.func), staged, target)
+    return "fallback"
 
 
 def _schedule_windows(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """Windows of single channels, and what is computed of them on each tile."""
-    facts = facts_of(sch.func)
-    position = [b.name for b in facts.blocks].index(name)
-    depth = brief_depth(facts.block(name))
-    if depth is not None and depth.part == 0:
-        sch.narrow_sum(name)
-    for b in facts.blocks[position + 1 : -1]:
+    graph = block_graph(sch.func)
+    position = [b.name for b in graph.blocks].index(name)
+    depth = narrow_k_block(graph.block(name))
+    if depth is not None and depth.factor == 0:
+        sch.narrow_accumulator(name)
+    for b in graph.blocks[position + 1 : -1]:
         sch.inline(b.name)
-    if position == len(facts.blocks) - 1:
+    if position == len(graph.blocks) - 1:
         sch.cache_write(name, "register")
-    facts = facts_of(sch.func)
-    roles = window_roles(facts.block(name), facts, constants)
+    graph = block_graph(sch.func)
+    roles = match_stencil(graph.block(name), graph, constants)
     assert roles is not None
-    schedule_windows(sch, facts.block(name), roles, facts.blocks[-1], constants, target)
-    return "windows"
+    schedule_depthwise(sch, graph.block(name), roles, graph.blocks[-1], constants, target)
+    return "depthwise"
 
 
 def _schedule_tiled(
     sch: Schedule, name: str, staged: frozenset[str], constants: frozenset[str], target: CpuTarget
 ) -> str:
     """One reduction: what comes before in nests of its own, what comes after on each tile."""
-    facts = facts_of(sch.func)
-    position = [b.name for b in facts.blocks].index(name)
-    for b in facts.blocks[:position]:
+    graph = block_graph(sch.func)
+    position = [b.name for b in graph.blocks].index(name)
+    for b in graph.blocks[:position]:
         schedule_formula(sch, b, staged, target)
-    after = facts.blocks[position + 1 :]
+    after = graph.blocks[position + 1 :]
     for b in after[:-1]:
         sch.inline(b.name)
     if not after:
         sch.cache_write(name, "register")
-    facts = facts_of(sch.func)
-    epilogue = facts.blocks[[b.name for b in facts.blocks].index(name) + 1]
-    block = facts.block(name)
-    pairs = pair_roles(block, facts, constants, target)
-    if pairs is not None and sch.choose("pairs", True, lambda: (False, True)):
-        schedule_pairs(sch, block, pairs, epilogue, target)
-        return "pairs"
-    roles = tile_roles(block, facts, constants)
+    graph = block_graph(sch.func)
+    epilogue = graph.blocks[[b.name for b in graph.blocks].index(name) + 1]
+    block = graph.block(name)
+    pairs = match_bf16_dot_gemm(block, graph, constants, target)
+    if pairs is not None and sch.choose("bf16_dot", True, lambda: (False, True)):
+        schedule_bf16_dot(sch, block, pairs, epilogue, target)
+        return "bf16_dot"
+    roles = match_tile_axes(block, graph, constants)
     assert roles is not None
-    schedule_tile(sch, block, roles, epilogue, constants, target)
-    return "tile"
+    schedule_register_blocked(sch, block, roles, epilogue, constants, target)
+    return "register_blocked"
 
 
 _SCHEDULES = {
-    "windows": _schedule_windows,
-    "tile": _schedule_tiled,
-    "rows": _schedule_rows,
-    "nests": _schedule_nests,
+    "depthwise": _schedule_windows,
+    "register_blocked": _schedule_tiled,
+    "rowwise": _schedule_rows,
+    "fallback": _schedule_nests,
 }

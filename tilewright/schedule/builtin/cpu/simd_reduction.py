@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.analysis.blocks import facts_of, loop_of, reductions
+from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions
 from tilewright.schedule.schedule import Schedule
 
 # So few partial results are combined one by one.
@@ -50,21 +50,21 @@ def combine_lanes(sch: Schedule, name: str, count: int, lanes: int) -> None:
 
 def _start_lanes(sch: Schedule, partial: str) -> None:
     """Start all lanes at once; a guarded reduction has a block for that already."""
-    facts = facts_of(sch.func)
-    if facts.block(partial).init is not None:
+    graph = block_graph(sch.func)
+    if graph.block(partial).init is not None:
         sch.decompose_reduction(partial, _reduction_loops(sch, partial)[0])
-    elif f"{partial}.init" in {b.name for b in facts.blocks}:
+    elif f"{partial}.init" in {b.name for b in graph.blocks}:
         sch.vectorize(loops_above(sch.func, f"{partial}.init")[-1].name)
 
 
 def _reduction_loops(sch: Schedule, block: str) -> list[str]:
     """The loops that a block reduces over, outermost first."""
-    found = facts_of(sch.func).block(block)
+    found = block_graph(sch.func).block(block)
     reduced = {loop_of(it) for it in reductions(found)}
     return [loop.name for loop in loops_above(sch.func, found) if loop.name in reduced]
 
 
 def _loop_over(sch: Schedule, name: str, axis: str) -> str:
     """The loop that an axis runs over, inside the row loop."""
-    block: Block = facts_of(sch.func).block(name)
+    block: Block = block_graph(sch.func).block(name)
     return loop_of(next(it for it in block.iters if it.name == axis))

@@ -19,20 +19,20 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, subexpressions
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     loop_of,
+    op_count,
     spatial,
     typical_extent,
     value_of,
-    work,
 )
 from tilewright.schedule.builtin.cpu.injective import (
     MAX_CHOICES,
-    parallelize,
+    parallelize_evenly,
     schedule_injective,
 )
-from tilewright.schedule.builtin.cpu.parallelize import is_shared
+from tilewright.schedule.builtin.cpu.parallelize import is_parallel
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -73,17 +73,17 @@ def _axis(index: Expr) -> tuple[str, int] | None:
     return None
 
 
-def staged_blocks(facts: Facts) -> frozenset[str]:
+def small_transform_blocks(graph: BlockGraph) -> frozenset[str]:
     """Blocks to compute next to who reads them.
 
     These are formulas by choice; and what formulas by choice read that write to memory themselves,
     since that memory may be what they read: everything would be read again for each formula.
     """
     found: set[str] = set()
-    for b in reversed(facts.blocks):
+    for b in reversed(graph.blocks):
         buffer = b.writes[0].buffer
-        readers = facts.readers(buffer)
-        if buffer in facts.outputs or len(readers) != 1:
+        readers = graph.consumers(buffer)
+        if buffer in graph.outputs or len(readers) != 1:
             continue
         reader = readers[0]
         shared = choices(reader) and len(_reads(reader, buffer)) > 1 and reader.name not in found
@@ -96,10 +96,10 @@ def _reads(block: Block, buffer: str) -> list[Load]:
     return [x for x in loads(value_of(block)) if x.buffer == buffer]
 
 
-def schedule_staged(sch: Schedule, staged: frozenset[str], target: CpuTarget) -> None:
+def schedule_small_transforms(sch: Schedule, staged: frozenset[str], target: CpuTarget) -> None:
     """Schedule a function without sums, of which some blocks are computed next to their reader."""
     _inline(sch, staged)
-    for b in facts_of(sch.func).blocks:
+    for b in block_graph(sch.func).blocks:
         schedule_formula(sch, b, staged, target)
 
 
@@ -109,25 +109,25 @@ def schedule_formula(
     """Schedule a nest without sums, and the staged blocks that it reads."""
     if block.name in staged:
         return
-    sources = _sources(block, facts_of(sch.func), staged)
+    sources = _sources(block, block_graph(sch.func), staged)
     if sources:
         _schedule_chain(sch, block, sources, target)
     else:
         schedule_injective(sch, block, target)
 
 
-def reads_staged(block: Block, facts: Facts, staged: frozenset[str]) -> bool:
+def reads_staged(block: Block, graph: BlockGraph, staged: frozenset[str]) -> bool:
     """Whether staged blocks are to be computed next to this one."""
-    return any(_reads(block, facts.block(name).writes[0].buffer) for name in staged)
+    return any(_reads(block, graph.block(name).writes[0].buffer) for name in staged)
 
 
 def _inline(sch: Schedule, staged: frozenset[str]) -> None:
     """Blocks that are neither staged nor turn vectors around disappear into their readers."""
-    for name in [b.name for b in facts_of(sch.func).blocks]:
-        facts = facts_of(sch.func)
-        b = facts.block(name)
-        readers = facts.readers(b.writes[0].buffer)
-        if name in staged or b.writes[0].buffer in facts.outputs or not readers:
+    for name in [b.name for b in block_graph(sch.func).blocks]:
+        graph = block_graph(sch.func)
+        b = graph.block(name)
+        readers = graph.consumers(b.writes[0].buffer)
+        if name in staged or b.writes[0].buffer in graph.outputs or not readers:
             continue
         turned = any(_turns(r, b.writes[0].buffer) for r in readers)
         feeds = any(r.name in staged for r in readers)
@@ -143,13 +143,13 @@ def _turns(block: Block, buffer: str) -> bool:
     )
 
 
-def _sources(block: Block, facts: Facts, staged: frozenset[str]) -> list[Block]:
+def _sources(block: Block, graph: BlockGraph, staged: frozenset[str]) -> list[Block]:
     """The staged blocks that `block` reads, directly or not, the nearest first."""
     found: list[Block] = []
     reading = [block]
     while reading:
         reader = reading.pop()
-        for b in facts.blocks:
+        for b in graph.blocks:
             if b.name in staged and _reads(reader, b.writes[0].buffer):
                 found.append(b)
                 reading.append(b)
@@ -163,8 +163,8 @@ def _schedule_chain(sch: Schedule, block: Block, sources: list[Block], target: C
     inner = {**inner, **choices(block)}
     loops, short, lane = _split(sch, block, inner, _factor(sch, block, sources, target))
     sch.reorder(*loops, *short.values(), lane)
-    if is_shared(sch, block.name, work(block) * len(sources)):
-        loops = parallelize(sch, block.name, loops, target)
+    if is_parallel(sch, block.name, op_count(block) * len(sources)):
+        loops = parallelize_evenly(sch, block.name, loops, target)
     around = [loops[-1], *short.values()]
     for source, found in zip(sources, drivers, strict=True):
         driving = [short[axis] for axis in found] or [around[-1]]

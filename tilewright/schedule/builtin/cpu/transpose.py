@@ -21,7 +21,7 @@ from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.annotations import PARTITION
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
     flat_stride,
     loop_of,
     reads_of,
@@ -39,7 +39,7 @@ MOST_ROWS = 128
 LINES = (1, 2, 4)
 
 
-def crossing_axis(block: Block, facts: Facts, target: CpuTarget) -> Iter | None:
+def crossing_axis(block: Block, graph: BlockGraph, target: CpuTarget) -> Iter | None:
     """The axis along which an input is contiguous and the output is not, if there is one."""
     *outer, column = spatial(block)
     lanes = _side(block, target)
@@ -47,8 +47,8 @@ def crossing_axis(block: Block, facts: Facts, target: CpuTarget) -> Iter | None:
         return None
     for it in reversed(outer):
         crossing = any(
-            flat_stride(r, facts.buffers[r.buffer], it.name) == 1
-            and flat_stride(r, facts.buffers[r.buffer], column.name) not in (0, 1)
+            flat_stride(r, graph.buffers[r.buffer], it.name) == 1
+            and flat_stride(r, graph.buffers[r.buffer], column.name) not in (0, 1)
             for r in reads_of(block)
         )
         if crossing and typical_extent(it.extent) >= lanes:

@@ -34,13 +34,13 @@ from tilewright.ir.loop.nodes import Block, For, Func, Store
 from tilewright.ir.loop.thread_mapping import WARP_SIZE
 from tilewright.ir.loop.walk import blocks, loops, loops_above
 from tilewright.ops.attention.tiled_loops import LANES, PAIR
-from tilewright.schedule.analysis.blocks import facts_of, loop_of, reads_of, reductions
-from tilewright.schedule.analysis.gemm import ProductRoles, operand_load, product_roles
+from tilewright.schedule.analysis.blocks import block_graph, loop_of, reads_of, reductions
+from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
 from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
 from tilewright.schedule.intrin.nvidia.mma import DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.intrin.nvidia.tma import bulk_name
+from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -60,24 +60,24 @@ ROW_STEP = 8
 
 
 @dataclass(frozen=True)
-class _Roles:
-    """The blocks of attention by name: products, and the copies in shared memory that they read."""
+class _Plan:
+    """The blocks of attention by name: GEMMs, and the shared-memory copies that they read."""
 
-    products: frozenset[str]
+    gemms: frozenset[str]
     copies: frozenset[str]
-    # Copies whose rows lie across the sum.
-    across: frozenset[str]
+    # Copies of MN-major operands.
+    mn_major: frozenset[str]
     threads: int
-    # Whether four warps multiply at once.
-    grouped: bool
-    # What is copied in a step.
+    # Whether warpgroups multiply, or single warps.
+    wgmma: bool
+    # The bytes that are copied for one iteration of the mainloop.
     step_bytes: int
-    # What each step of the walk takes over, see `schedule/intrin/nvidia/wgmma.py`.
-    kept: frozenset[str]
-    # Whether threads apart copy whole tiles.
-    apart: bool
-    # Results that lanes hand around before they are written.
-    handed: frozenset[str]
+    # Fragments that iterations of the mainloop hand on, see `schedule/intrin/nvidia/wgmma.py`.
+    loop_invariant_a: frozenset[str]
+    # Whether producer warps copy full tiles.
+    warp_specialized: bool
+    # Results that lanes shuffle before they are stored.
+    shuffled: frozenset[str]
 
 
 def tiled_tasks(func: Func) -> For | None:
@@ -98,42 +98,47 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     inside = list(blocks(tasks))
     behind = [b for b in blocks(sch.func.body) if b.name not in {b.name for b in inside}]
     # What stays in memory: results, and parts of them.
-    kept = {*facts_of(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
+    kept = {*block_graph(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
     walk = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
-    roles = _roles(sch, inside, _lasting(inside, walk), target)
-    if not behind and _is_apart(sch, inside, roles, target):
+    plan = _plan(sch, inside, _lasting(inside, walk), target)
+    if not behind and _can_warp_specialize(sch, inside, plan, target):
         # Nothing branches between the products of a turn.
-        roles = replace(roles, apart=True, kept=frozenset(), copies=_copied(sch, inside, roles))
+        plan = replace(
+            plan,
+            warp_specialized=True,
+            loop_invariant_a=frozenset(),
+            copies=_copied(sch, inside, plan),
+        )
     outer = [loop.name for loop in loops_above(sch.func, inside[0].name)]
     outer = outer[: outer.index(tasks.name) + 1]
     for block in inside:
-        if block.name in roles.products:
-            _multiply(sch, block, roles)
-        elif block.name in roles.copies:
-            _copy_tile(sch, block, roles)
+        if block.name in plan.gemms:
+            _multiply(sch, block, plan)
+        elif block.name in plan.copies:
+            _copy_tile(sch, block, plan)
         elif _joins_lanes(block):
             _join_lanes(sch, block)
-        elif block.writes[0].buffer in roles.handed:
+        elif block.writes[0].buffer in plan.shuffled:
             _hand_around(sch, block)
         else:
-            _deal_out(sch, block, kept, roles)
+            _deal_out(sch, block, kept, plan)
     grid = _bind_grid(sch, outer)
-    if roles.apart:
+    if plan.warp_specialized:
         sch.annotate(grid, PERSISTENT.key, target.sm_count)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
         sch.annotate(walk.name, PIPELINE_STAGES.key, APART_STAGES)
         sch.annotate(walk.name, WARP_SPECIALIZED.key, 1)
         return
-    ahead = MORE_STAGES if behind or _is_short(walk, roles) else STAGES
+    ahead = MORE_STAGES if behind or _is_short(walk, plan) else STAGES
     sch.annotate(walk.name, PIPELINE_STAGES.key, ahead)
     if behind:
         _put_together(sch, behind)
 
 
-def _is_short(walk: For, roles: _Roles) -> bool:
+def _is_short(walk: For, plan: _Plan) -> bool:
     """Whether all steps of a walk can be copied before its first one."""
     steps = as_int(walk.extent)
-    return steps == MORE_STAGES - 1 and roles.step_bytes * MORE_STAGES <= ROOM
+    return steps == MORE_STAGES - 1 and plan.step_bytes * MORE_STAGES <= ROOM
 
 
 def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
@@ -146,21 +151,23 @@ def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
     return frozenset(b.writes[0].buffer for b in inside if b.name not in own)
 
 
-def _is_apart(sch: Schedule, inside: list[Block], roles: _Roles, target: GpuTarget) -> bool:
+def _can_warp_specialize(
+    sch: Schedule, inside: list[Block], plan: _Plan, target: GpuTarget
+) -> bool:
     """Whether threads apart can have all that the products of a walk read copied, tile by tile."""
     # Queries, which may be copied as well, take no more room than keys.
-    room = roles.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
-    groups = roles.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
-    copies = [b for b in inside if b.name in roles.copies]
-    return roles.grouped and groups and room and all(_is_whole(sch, b) for b in copies)
+    room = plan.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
+    groups = plan.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
+    copies = [b for b in inside if b.name in plan.copies]
+    return plan.wgmma and groups and room and all(_is_whole(sch, b) for b in copies)
 
 
-def _copied(sch: Schedule, inside: list[Block], roles: _Roles) -> frozenset[str]:
+def _copied(sch: Schedule, inside: list[Block], plan: _Plan) -> frozenset[str]:
     """All blocks that threads apart do: what is copied in each step, and queries where they can."""
-    found = (_product_of(b) for b in inside if b.name in roles.products)
-    left = {operand_load(r.left).buffer for r in found if r is not None}
+    found = (_gemm_of(b) for b in inside if b.name in plan.gemms)
+    left = {operand_load(r.a).buffer for r in found if r is not None}
     more = (b for b in inside if b.writes[0].buffer in left and _is_whole(sch, b))
-    return roles.copies | {b.name for b in more}
+    return plan.copies | {b.name for b in more}
 
 
 def _is_whole(sch: Schedule, block: Block) -> bool:
@@ -171,11 +178,11 @@ def _is_whole(sch: Schedule, block: Block) -> bool:
         return False
     row, column = (Var(it.name) for it in block.iters[-2:])
     *rest, last = load.indices
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     (moving,) = [i for i in rest if row.name in free_vars(i)] or [column]
     within = {row.name, column.name}
     others = [simplify(moving - row), *(i for i in rest if i is not moving)]
-    width = facts.buffers[load.buffer].shape[-1]
+    width = graph.buffers[load.buffer].shape[-1]
     given = load.buffer in {p.name for p in sch.func.params}
     whole = given and last is column and not any(free_vars(i) & within for i in others)
     return whole and prove((width % PIECE).eq(0))
@@ -201,17 +208,15 @@ def _put_together(sch: Schedule, behind: list[Block]) -> None:
     sch.bind(column, "thread")
 
 
-def _roles(
-    sch: Schedule, inside: list[Block], lasting: frozenset[str], target: GpuTarget
-) -> _Roles:
-    products = [b for b in inside if _product_of(b) is not None]
-    found = [r for b in products if (r := _product_of(b)) is not None]
-    read = {operand_load(r.right).buffer for r in found}
+def _plan(sch: Schedule, inside: list[Block], lasting: frozenset[str], target: GpuTarget) -> _Plan:
+    products = [b for b in inside if _gemm_of(b) is not None]
+    found = [r for b in products if (r := _gemm_of(b)) is not None]
+    read = {operand_load(r.b).buffer for r in found}
     across = frozenset(
         x.buffer
         for r in found
-        for x in (operand_load(r.right),)
-        if x.indices[-1] is not Var(r.depth[-1].name)
+        for x in (operand_load(r.b),)
+        if x.indices[-1] is not Var(r.k[-1].name)
     )
     params = {p.name for p in sch.func.params}
     copies = [
@@ -226,16 +231,16 @@ def _roles(
     kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()
     product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
     # What results are copied from, and is a copy itself.
-    outs = [b for b in inside if b.writes[0].buffer in facts_of(sch.func).outputs]
+    outs = [b for b in inside if b.writes[0].buffer in block_graph(sch.func).outputs]
     handed = frozenset(x for x in map(_copy_of, outs) if x in set(map(_written_copy, inside)))
-    buffers = facts_of(sch.func).buffers
+    buffers = block_graph(sch.func).buffers
     sizes = (
         prod(_extent(sch, loop) for loop in own_loops(sch, b))
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
     about = product_names, copy_names, across, threads, grouped, sum(sizes), kept
-    return _Roles(*about, apart=False, handed=handed)
+    return _Plan(*about, warp_specialized=False, shuffled=handed)
 
 
 def _copy_of(block: Block) -> str:
@@ -255,12 +260,12 @@ def _fits(sides: list[int]) -> bool:
     return rows % GROUPED == 0 and depth % wgmma.DEPTH == 0 and columns in wgmma.COLUMNS
 
 
-def _product_of(block: Block) -> ProductRoles | None:
-    """The roles of a product, also of one that is added to what is there."""
+def _gemm_of(block: Block) -> GemmAxes | None:
+    """The GEMM of a block, also of one that is added to what is there."""
     if block.init is None and isinstance(block.body, Store) and reductions(block):
         start = replace(block.body, value=const(0, block.body.value.dtype))
-        return product_roles(replace(block, init=start))
-    return product_roles(block)
+        return match_gemm(replace(block, init=start))
+    return match_gemm(block)
 
 
 def _extent(sch: Schedule, loop: str) -> int:
@@ -269,23 +274,23 @@ def _extent(sch: Schedule, loop: str) -> int:
     return found
 
 
-def _multiply(sch: Schedule, block: Block, roles: _Roles) -> None:
+def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
     """A product: sixteen rows a warp, all columns."""
     name = block.name
     rows, columns, depth = own_loops(sch, block)
-    found = _product_of(block)
+    found = _gemm_of(block)
     assert found is not None
-    left, right = operand_load(found.left), operand_load(found.right)
-    along = right.indices[-1] is Var(found.depth[-1].name)
-    order = ("n" if left.buffer in roles.copies else "r") + ("t" if along else "n")
+    left, right = operand_load(found.a), operand_load(found.b)
+    along = right.indices[-1] is Var(found.k[-1].name)
+    order = ("n" if left.buffer in plan.copies else "r") + ("t" if along else "n")
     dtype, wide = str(left.dtype), _extent(sch, columns)
-    if roles.grouped:
-        held = "k" if left.buffer in roles.kept else order[0]
+    if plan.wgmma:
+        held = "k" if left.buffer in plan.loop_invariant_a else order[0]
         zero, add = wgmma.wgmma_names(dtype, wide, order[1], held)
     else:
         zero, add = mma_names(dtype, ROWS, wide, order)
     y, m = sch.split(rows, [None, ROWS])
-    k, step = sch.split(depth, [None, wgmma.DEPTH if roles.grouped else DEPTH])
+    k, step = sch.split(depth, [None, wgmma.DEPTH if plan.wgmma else DEPTH])
     sch.reorder(y, k, m, columns, step)
     sch.bind(y, "warp")
     sch.unroll(k)
@@ -296,31 +301,31 @@ def _multiply(sch: Schedule, block: Block, roles: _Roles) -> None:
     sch.tensorize(sch.blockize(m), add)
 
 
-def _copy_tile(sch: Schedule, block: Block, roles: _Roles) -> None:
+def _copy_tile(sch: Schedule, block: Block, plan: _Plan) -> None:
     """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
     buffer = block.writes[0].buffer
     sch.set_scope(buffer, "shared")
-    if roles.apart:
-        _copy_whole(sch, block, along=buffer not in roles.across)
+    if plan.warp_specialized:
+        _tma_load(sch, block, along=buffer not in plan.mn_major)
         return
     loops = own_loops(sch, block)
-    part, thread, piece = sch.split(sch.fuse(*loops), [None, roles.threads, PIECE])
+    part, thread, piece = sch.split(sch.fuse(*loops), [None, plan.threads, PIECE])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
     sch.vectorize(piece)
 
 
-def _copy_whole(sch: Schedule, block: Block, along: bool) -> None:
+def _tma_load(sch: Schedule, block: Block, along: bool) -> None:
     """Have a tile copied by the engine: of what lies across a sum, the rows that are added."""
     rows, columns = own_loops(sch, block)
-    dtype = str(facts_of(sch.func).buffers[block.writes[0].buffer].dtype)
+    dtype = str(block_graph(sch.func).buffers[block.writes[0].buffer].dtype)
     high, wide = _extent(sch, rows), _extent(sch, columns)
     if not along:
         part, rows = sch.split(rows, [None, wgmma.DEPTH])
         sch.unroll(part)
         high = wgmma.DEPTH
-    sch.tensorize(sch.blockize(rows), bulk_name(dtype, high, wide))
+    sch.tensorize(sch.blockize(rows), tma_load_name(dtype, high, wide))
 
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
@@ -344,15 +349,15 @@ def _join_lanes(sch: Schedule, block: Block) -> None:
 def _hand_around(sch: Schedule, block: Block) -> None:
     """Results among the lanes of a row, until each has neighbours."""
     rows, columns = own_loops(sch, block)
-    buffer = facts_of(sch.func).buffers[block.writes[0].buffer]
+    buffer = block_graph(sch.func).buffers[block.writes[0].buffer]
     y, row = sch.split(rows, [None, ROWS])
     sch.bind(y, "warp")
     sch.set_scope(buffer.name, "fragment")
-    name = fragment_shuffle.pairs_name(str(buffer.dtype), ROWS, _extent(sch, columns))
+    name = fragment_shuffle.packed_transpose_name(str(buffer.dtype), ROWS, _extent(sch, columns))
     sch.tensorize(sch.blockize(row), name)
 
 
-def _deal_out(sch: Schedule, block: Block, kept: set[str], roles: _Roles) -> None:
+def _deal_out(sch: Schedule, block: Block, kept: set[str], plan: _Plan) -> None:
     """Formulas on rows, by every lane, and on the elements that a lane has."""
     bound = {v for it in block.iters for v in free_vars(it.binding)}
     # A loop that numbers nothing only says whether there is something to do.
@@ -361,7 +366,7 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str], roles: _Roles) -> Non
     inner, lane = [half, *terms], columns
     elements = not terms and _extent(sch, columns) != LANES
     if elements:
-        wide = fragment_shuffle.WIDE if {r.buffer for r in block.reads} & roles.handed else PAIR
+        wide = fragment_shuffle.WIDE if {r.buffer for r in block.reads} & plan.shuffled else PAIR
         group, lane, pair = sch.split(columns, [None, LANES, wide])
         inner += [group, pair]
     sch.reorder(y, row, lane, *inner)
@@ -372,8 +377,8 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str], roles: _Roles) -> Non
     for loop in inner[:-1]:
         sch.unroll(loop)
     # What is in memory, or narrow, moves in pairs.
-    facts = facts_of(sch.func)
-    buffer = facts.buffers[block.writes[0].buffer]
+    graph = block_graph(sch.func)
+    buffer = graph.buffers[block.writes[0].buffer]
     params = {p.name for p in sch.func.params} | kept
     pairs = buffer.dtype.bits < WORD or {r.buffer for r in (*block.reads, *block.writes)} & params
     (sch.vectorize if elements and pairs else sch.unroll)(inner[-1])

@@ -19,7 +19,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     loop_of,
     reads_of,
     reductions,
@@ -67,12 +67,12 @@ def _is_along(load: Load, axis: str) -> bool:
 
 def schedule_stream(sch: Schedule, name: str, plan: StreamPlan) -> None:
     """Schedule a sum alone in its nest."""
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     axis, count = reductions(block)[-1].name, len(spatial(block))
     out = str(sch.cache_write(name, "shared"))
     streamed = [x.buffer for x in reads_of(block) if uses(x, axis)]
     copies = [str(sch.cache_read(name, buffer, "register")) for buffer in streamed]
-    *loops, last = [loop_of(it) for it in facts_of(sch.func).block(out).iters]
+    *loops, last = [loop_of(it) for it in block_graph(sch.func).block(out).iters]
     last, one = sch.split(last, [None, 1])
     grid = str(sch.fuse(*loops, last)) if loops else str(last)
     own = list(sch.compute_at(name, grid))
@@ -80,16 +80,16 @@ def schedule_stream(sch: Schedule, name: str, plan: StreamPlan) -> None:
     steps = [*own[count:-1], step]
     sch.reorder(*steps, *own[:count], lane, *inner)
     partial = str(sch.rfactor(name, lane))
-    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")
+    sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
     _bind_all(sch, [*own[:count], lane])
     init = sch.decompose_reduction(partial, steps[0])
-    _bind_all(sch, own_loops(sch, facts_of(sch.func).block(init)))
+    _bind_all(sch, own_loops(sch, block_graph(sch.func).block(init)))
     for loop in inner:
         sch.unroll(loop)
     for copy in copies:
         *ones, columns = sch.compute_at(copy, step)
         _copy(sch, ones, columns, plan)
-    *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
+    *numbering, left = own_loops(sch, block_graph(sch.func).block(name))
     sch.bind(left, "allreduce")
     _bind_all(sch, [*numbering, one])
     sch.bind(grid, "grid")

@@ -17,7 +17,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Buffer, Iter
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     flat_stride,
     loop_of,
     reads_of,
@@ -79,14 +79,14 @@ def _count(axes: tuple[Iter, ...]) -> int | None:
 
 def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
     """Schedule a sum over one loop, alone in its nest."""
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     depth = own_loops(sch, block)[len(spatial(block))]
     *_, row = sch.split(depth, [None, plan.ahead, plan.rows])
     part = str(sch.rfactor(name, row))
     copy = str(sch.cache_write(part, "register"))
-    shared = facts_of(sch.func).block(copy).writes[0].buffer
+    shared = block_graph(sch.func).block(copy).writes[0].buffer
     out = str(sch.cache_write(name, "local"))
-    *loops, last = [loop_of(it) for it in facts_of(sch.func).block(out).iters]
+    *loops, last = [loop_of(it) for it in block_graph(sch.func).block(out).iters]
     last, column = sch.split(last, [None, plan.lanes * plan.width])
     grid = str(sch.fuse(*loops, last)) if loops else last
     sch.bind(grid, "grid")
@@ -99,4 +99,4 @@ def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
     sch.vectorize(piece)
     sch.set_scope(shared, "shared")
     sum_at(sch, part, lane, plan.width)
-    sch.unroll(loop_of(reductions(facts_of(sch.func).block(part))[-1]))
+    sch.unroll(loop_of(reductions(block_graph(sch.func).block(part))[-1]))

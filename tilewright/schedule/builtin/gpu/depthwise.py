@@ -21,8 +21,8 @@ from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     in_groups,
     loop_of,
@@ -52,7 +52,7 @@ BUSY_THREADS = 256
 
 
 @node
-class WindowPlan:
+class StencilPlan:
     """A thread has `points` along `axis`, and `lanes` neighbours of each; `along` is summed there.
 
     `buffer` is what the windows are of.
@@ -65,9 +65,9 @@ class WindowPlan:
     lanes: int
 
 
-def plan_windows(facts: Facts, name: str, target: GpuTarget) -> WindowPlan | None:
+def plan_stencil(graph: BlockGraph, name: str, target: GpuTarget) -> StencilPlan | None:
     """How threads go through the windows of a sum, `None` if those do not overlap or are few."""
-    block, last = facts.block(name), facts.blocks[-1]
+    block, last = graph.block(name), graph.blocks[-1]
     axes = spatial(block)
     sizes = [as_int(it.extent) for it in (*axes, *reductions(block))]
     same = [str(it.extent) for it in axes] == [str(it.extent) for it in spatial(last)]
@@ -76,17 +76,17 @@ def plan_windows(facts: Facts, name: str, target: GpuTarget) -> WindowPlan | Non
     slid = [x for x in reads_of(block) if uses(x, axes[-1].name)]
     if not slid:
         return None
-    load = max(slid, key=lambda x: typical_extent(product(facts.buffers[x.buffer].shape)))
-    if not is_near(load, facts.buffers[load.buffer], axes[-1].name):
+    load = max(slid, key=lambda x: typical_extent(product(graph.buffers[x.buffer].shape)))
+    if not is_near(load, graph.buffers[load.buffer], axes[-1].name):
         return None
-    lanes = _lanes(facts, name)
+    lanes = _lanes(graph, name)
     threads = typical_extent(product(tuple(it.extent for it in axes))) // lanes
     for axis in reversed(axes[:-1]):
         for points in range(min(MOST_POINTS, MOST_SUMS // lanes), 1, -1):
             along = _along(load, axis, points, reductions(block))
             busy = threads // points >= target.sm_count * BUSY_THREADS
             if along is not None and busy:
-                return WindowPlan(load.buffer, axis.name, along, points, lanes)
+                return StencilPlan(load.buffer, axis.name, along, points, lanes)
     return None
 
 
@@ -114,18 +114,18 @@ def _step(index: Expr, axis: Iter, points: int) -> int | None:
     return stride_of(moved, list(extents)[-1])
 
 
-def _lanes(facts: Facts, name: str) -> int:
+def _lanes(graph: BlockGraph, name: str) -> int:
     """How many neighbours a thread has of each point: as many as 8 bytes are, if they are whole.
 
     Where windows slide along them, they are not.
     """
     size, lanes = 0, PIECE_BYTES
-    for block in (facts.block(name), facts.blocks[-1]):
+    for block in (graph.block(name), graph.blocks[-1]):
         axis, sums = spatial(block)[-1], {it.name for it in reductions(block)}
         size = as_int(axis.extent) or 1
         for load in (x for x in reads_of(block) if uses(x, axis.name)):
             slides = any(axis.name in free_vars(i) and sums & free_vars(i) for i in load.indices)
-            if slides or flat_stride(load, facts.buffers[load.buffer], axis.name) != 1:
+            if slides or flat_stride(load, graph.buffers[load.buffer], axis.name) != 1:
                 return 1
             lanes = min(lanes, PIECE_BYTES // load.dtype.bytes)
     while size % lanes:
@@ -133,14 +133,14 @@ def _lanes(facts: Facts, name: str) -> int:
     return lanes
 
 
-def schedule_windows(sch: Schedule, name: str, plan: WindowPlan) -> None:
+def schedule_depthwise(sch: Schedule, name: str, plan: StencilPlan) -> None:
     """Schedule a sum, the one block behind it, and the one before it that only it reads."""
-    facts = facts_of(sch.func)
-    last = facts.blocks[-1]
-    held = staged(facts, name, plan.buffer)
+    graph = block_graph(sch.func)
+    last = graph.blocks[-1]
+    held = staged(graph, name, plan.buffer)
     copy = held.name if held is not None else str(sch.cache_read(name, plan.buffer, "register"))
     *loops, lane = [loop_of(it) for it in spatial(last)]
-    position = [it.name for it in spatial(facts.block(name))].index(plan.axis)
+    position = [it.name for it in spatial(graph.block(name))].index(plan.axis)
     loops[position], point = sch.split(loops[position], [None, plan.points])
     inner = [point]
     if plan.lanes > 1:
@@ -153,20 +153,20 @@ def schedule_windows(sch: Schedule, name: str, plan: WindowPlan) -> None:
     _sum_windows(sch, name, thread, copy, plan)
 
 
-def staged(facts: Facts, name: str, buffer: str) -> Block | None:
+def staged(graph: BlockGraph, name: str, buffer: str) -> Block | None:
     """The block that makes what windows are of, if nobody else wants that and it is cheap."""
-    made = [b for b in facts.blocks if b.writes[0].buffer == buffer]
-    if not made or reductions(made[0]) or buffer in facts.outputs:
+    made = [b for b in graph.blocks if b.writes[0].buffer == buffer]
+    if not made or reductions(made[0]) or buffer in graph.outputs:
         return None
-    alone = [b.name for b in facts.readers(buffer)] == [name]
+    alone = [b.name for b in graph.consumers(buffer)] == [name]
     calls = any(isinstance(e, Call) for e in subexpressions(value_of(made[0])))
     return made[0] if alone and not calls else None
 
 
-def _sum_windows(sch: Schedule, name: str, thread: str, copy: str, plan: WindowPlan) -> None:
+def _sum_windows(sch: Schedule, name: str, thread: str, copy: str, plan: StencilPlan) -> None:
     """Sum all windows of a thread, one column of them after another."""
     sch.compute_at(name, thread)
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     sch.set_scope(block.writes[0].buffer, "register")
     loops = {it.name: loop_of(it) for it in block.iters if isinstance(it.binding, Var)}
     own = [loop.name for loop in loops_above(sch.func, name)]
@@ -185,7 +185,7 @@ def _sum_windows(sch: Schedule, name: str, thread: str, copy: str, plan: WindowP
     _unroll_all(sch, init, thread, plan.lanes)
     around = outer[-1] if outer else thread
     sch.compute_at(copy, around)
-    sch.set_scope(facts_of(sch.func).block(copy).writes[0].buffer, "register")
+    sch.set_scope(block_graph(sch.func).block(copy).writes[0].buffer, "register")
     _unroll_all(sch, copy, around, plan.lanes)
     terms = simplify(product(tuple(it.extent for it in reductions(block))))
     if (as_int(terms) or MOST_SPELT + 1) <= MOST_SPELT:

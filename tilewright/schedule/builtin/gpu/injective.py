@@ -10,8 +10,8 @@ from tilewright.arith.expr import Load, as_int, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     loop_of,
     reads_of,
@@ -21,7 +21,7 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, own_loops, threads_for
-from tilewright.schedule.builtin.gpu.transpose import schedule_turned, turned_read
+from tilewright.schedule.builtin.gpu.transpose import schedule_transpose, transposed_read
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -34,31 +34,31 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
     axes = spatial(block)
     if not axes:
         return
-    facts = facts_of(sch.func)
-    turned = turned_read(block, facts)
+    graph = block_graph(sch.func)
+    turned = transposed_read(block, graph)
     if turned is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
-        schedule_turned(sch, block, turned)
+        schedule_transpose(sch, block, turned)
         return
     loops = [loop_of(it) for it in axes]
-    width = _width(block, facts, target)
+    width = _width(block, graph, target)
     if width > 1:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
     bind_points(sch, loops, threads_for([it.extent for it in axes], target))
 
 
-def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
+def _width(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     """How many elements a thread moves at once: what it reads and writes must lie side by side."""
     axes = spatial(block)
     last, points = axes[-1], typical_extent(simplify(product(tuple(it.extent for it in axes))))
     strides = [
-        flat_stride(r, facts.buffers[r.buffer], last.name)
+        flat_stride(r, graph.buffers[r.buffer], last.name)
         for r in reads_of(block)
         if uses(r, last.name)
     ]
-    written = facts.buffers[block.writes[0].buffer]
+    written = graph.buffers[block.writes[0].buffer]
     if any(s != 1 for s in strides) or not as_int(written.shape[-1]):
-        return _short_row(block, facts, target)
+        return _short_row(block, graph, target)
     bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
     width = target.lanes(bits)
     busy = target.sm_count * BUSY_THREADS
@@ -67,16 +67,16 @@ def _width(block: Block, facts: Facts, target: GpuTarget) -> int:
     return width
 
 
-def _short_row(block: Block, facts: Facts, target: GpuTarget) -> int:
+def _short_row(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     """The length of rows that a thread writes at once, each element read beside its neighbours'.
 
     Elsewhere one thread has one element, and neighbours read what lies apart.
     """
-    axes, written = spatial(block), facts.buffers[block.writes[0].buffer]
+    axes, written = spatial(block), graph.buffers[block.writes[0].buffer]
     length = as_int(axes[-1].extent)
     place = Load(written.name, tuple(start for start, _ in block.writes[0].ranges), written.dtype)
     if len(axes) < 2 or length is None or flat_stride(place, written, axes[-1].name) != 1:
         return 1
-    near = [flat_stride(r, facts.buffers[r.buffer], axes[-2].name) for r in reads_of(block)]
+    near = [flat_stride(r, graph.buffers[r.buffer], axes[-2].name) for r in reads_of(block)]
     fits = length & (length - 1) == 0 and length <= target.lanes(written.dtype.bits)
     return length if fits and all(stride == 1 for stride in near) else 1

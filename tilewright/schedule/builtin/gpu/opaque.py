@@ -10,7 +10,7 @@ from __future__ import annotations
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.walk import blocks, loops_above
-from tilewright.schedule.analysis.blocks import facts_of, spatial
+from tilewright.schedule.analysis.blocks import block_graph, spatial
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     THREADS,
     leading_spatial,
@@ -21,9 +21,9 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 
-def schedule_general(sch: Schedule, target: GpuTarget) -> None:
+def schedule_opaque(sch: Schedule, target: GpuTarget) -> None:
     """Schedule every block where it stands."""
-    for block in facts_of(sch.func).blocks:
+    for block in block_graph(sch.func).blocks:
         around = loops_above(sch.func, block.name)
         if len(own_loops(sch, block)) == len(around):
             schedule_points(sch, block, target)

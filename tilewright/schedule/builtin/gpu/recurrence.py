@@ -1,4 +1,4 @@
-"""Recurrences: steps one after another, each of them shared by all multiprocessors.
+"""Recurrences: steps one after another, each of them shared by all sm_count.
 
     for t in serial(T)
       grid: states                          what comes before the first sum
@@ -10,7 +10,7 @@
         allreduce (lanes):         sums[row, gate, unit] = part[row]
         thread (row, unit):        state, outputs = formulas(sums, ahead)
 
-Where there are several steps, and multiprocessors have room for all weights, each stays with its
+Where there are several steps, and sm_count have room for all weights, each stays with its
 part of them for all steps: the loop is one launch (`finalize/gpu/grid_sync.py`). Otherwise a grid
 loop in a serial one is launched once for each of its iterations, and weights are read as they are
 needed. Constant weights are packed at compile time, so that what is summed lies side by side.
@@ -27,7 +27,7 @@ from tilewright.ir.loop.annotations import GRID_SYNC
 from tilewright.ir.loop.nodes import Block, For, Func, Iter
 from tilewright.ir.loop.walk import blocks, find_loop
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     flat_stride,
     is_simple,
     loop_of,
@@ -103,7 +103,9 @@ def _products(block: Block) -> int:
     return total
 
 
-def schedule_steps(sch: Schedule, steps: For, constants: frozenset[str], target: GpuTarget) -> None:
+def schedule_recurrence(
+    sch: Schedule, steps: For, constants: frozenset[str], target: GpuTarget
+) -> None:
     """Schedule every nest in the loop `steps`, which itself stays as it is."""
     found = list(blocks(steps))
     starts = [n for n, b in enumerate(found) if reductions(b)]
@@ -131,7 +133,7 @@ def _schedule_states(sch: Schedule, states: list[Block]) -> None:
     """What comes before the first sum: one that only the next reads is computed with that."""
     for before, block in zip(("", *(b.name for b in states)), states, strict=False):
         point = bind_points(sch, leading_spatial(sch, block))
-        readers = facts_of(sch.func).readers(before)  # each writes what is named like it
+        readers = block_graph(sch.func).consumers(before)  # each writes what is named like it
         if [b.name for b in readers] == [block.name]:
             sch.compute_at(before, point)
 
@@ -144,7 +146,7 @@ def _schedule_sum(
     stays: bool,
 ) -> None:
     """A sum by groups of threads, and the formulas that use it."""
-    tile = _tile(sch, facts_of(sch.func).block(block.name), target, stays)
+    tile = _tile(sch, block_graph(sch.func).block(block.name), target, stays)
     states = [x.buffer for x in reads_of(block) if stays and not uses(x, tile.unit.name)]
     copies = [sch.cache_read(block.name, state, "shared") for state in states]
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
@@ -181,7 +183,7 @@ def _copy_state(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTar
 
 def _hold_weights(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTarget) -> None:
     """Weights in registers, of each thread what it sums."""
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     depth = reductions(block)[0].name
     (load,) = (x for x in reads_of(block) if uses(x, tile.unit.name))
     copy = sch.cache_read(name, load.buffer, "register")
@@ -199,22 +201,22 @@ def _share_sum(sch: Schedule, block: Block, threads: list[str], inner: list[str]
     """Partial sums, one of each row for a thread, which its group then combines."""
     name, row = block.name, spatial(block)[1].name
     partial = str(sch.rfactor(name, threads[-1]))
-    sch.set_scope(facts_of(sch.func).block(partial).writes[0].buffer, "register")
+    sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
     for loop in threads:
         sch.bind(loop, "thread")
-    if facts_of(sch.func).block(partial).init is not None:
+    if block_graph(sch.func).block(partial).init is not None:
         sch.decompose_reduction(partial, inner[0])
     _bind_all(sch, f"{partial}.init", row)
     once = as_int(find_loop(sch.func, inner[0]).extent) == 1
     for loop in inner if once else inner[1:]:
         sch.unroll(loop)
-    sch.bind(own_loops(sch, facts_of(sch.func).block(name))[-1], "allreduce")
+    sch.bind(own_loops(sch, block_graph(sch.func).block(name))[-1], "allreduce")
     _bind_all(sch, name, row)
 
 
 def _bind_all(sch: Schedule, name: str, row: str) -> None:
     """The loops of a block by threads, but for those over rows, which a thread has all of."""
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     rows = next(free_vars(it.binding) for it in block.iters if it.name == row)
     for loop in own_loops(sch, block):
         if loop in rows:
@@ -245,7 +247,7 @@ def _staying_units(block: Block, target: GpuTarget, most_rows: int = MOST_ROWS) 
 
 
 def _tile(sch: Schedule, block: Block, target: GpuTarget, stays: bool) -> _Tile:
-    """As many units as threads allow, fewer where multiprocessors would be without."""
+    """As many units as threads allow, fewer where sm_count would be without."""
     row, gate, unit = spatial(block)[1:]
     rows = min(ROWS, as_int(row.extent) or SYMBOLIC_ROWS)
     groups = THREADS // target.warp_size
@@ -266,7 +268,7 @@ def _width(sch: Schedule, block: Block, target: GpuTarget) -> int:
     """How many neighbours of the sum a thread reads at once."""
     depth = reductions(block)[0]
     length = as_int(depth.extent)
-    buffers = facts_of(sch.func).buffers
+    buffers = block_graph(sch.func).buffers
     near = all(flat_stride(x, buffers[x.buffer], depth.name) == 1 for x in reads_of(block))
     if length is None or not near:
         return 1
@@ -275,7 +277,7 @@ def _width(sch: Schedule, block: Block, target: GpuTarget) -> int:
 
 def _pack(sch: Schedule, block: Block, constants: frozenset[str]) -> None:
     """Constant weights with what is summed innermost."""
-    block = facts_of(sch.func).block(block.name)
+    block = block_graph(sch.func).block(block.name)
     unit, depth = spatial(block)[-1], reductions(block)[0]
     for load in reads_of(block):
         if load.buffer in constants and uses(load, unit.name):

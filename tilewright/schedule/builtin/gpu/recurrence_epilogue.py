@@ -11,7 +11,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Load, Var
 from tilewright.arith.walk import loads
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.analysis.blocks import Facts, facts_of, reads_of, spatial
+from tilewright.schedule.analysis.blocks import BlockGraph, block_graph, reads_of, spatial
 from tilewright.schedule.schedule import Schedule
 
 # Where what is read ahead waits: once for a buffer, the formulas of another sum read it in time.
@@ -39,10 +39,10 @@ def place_formulas(sch: Schedule, formulas: list[Block], grid: str) -> None:
 
 def read_ahead(sch: Schedule, formulas: list[Block], grid: str) -> None:
     """Read what formulas are given of each row and unit by a nest of its own, into registers."""
-    facts = facts_of(sch.func)
-    changed = {r.buffer for b in facts.blocks for r in b.writes}
+    graph = block_graph(sch.func)
+    changed = {r.buffer for b in graph.blocks for r in b.writes}
     given = {x.buffer for f in formulas for x in reads_of(f)} - changed
-    for buffer in sorted(n for n in given if f"{n}.{SCOPE}" not in facts.buffers):
+    for buffer in sorted(n for n in given if f"{n}.{SCOPE}" not in graph.buffers):
         places = {_places(x, f) for f in formulas for x in reads_of(f) if x.buffer == buffer}
         if len(places) == 1 and None not in places:
             (place,) = places
@@ -65,8 +65,8 @@ def _places(load: Load, formula: Block) -> tuple[int, int] | None:
 def _hold(
     sch: Schedule, formulas: list[Block], buffer: str, place: tuple[int, int], grid: str
 ) -> None:
-    facts: Facts = facts_of(sch.func)
-    readers = [f.name for f in formulas if buffer in {r.buffer for r in facts.block(f.name).reads}]
+    graph: BlockGraph = block_graph(sch.func)
+    readers = [f.name for f in formulas if buffer in {r.buffer for r in graph.block(f.name).reads}]
     copies = [sch.cache_read(name, buffer, SCOPE) for name in readers]
     axes = sch.compute_at(copies[0], grid)
     threads = [axes[n] for n in place]

@@ -19,7 +19,7 @@ from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     loop_of,
     reads_of,
     reductions,
@@ -64,7 +64,7 @@ def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget)
 def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target: GpuTarget) -> None:
     """A sum by instructions on matrices, and the formulas that use it; weights are packed."""
     name = block.name
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     row, gate, unit = spatial(block)[1:]
     (weights,) = (x for x in reads_of(block) if uses(x, unit.name))
     (state,) = (x for x in reads_of(block) if not uses(x, unit.name))
@@ -80,7 +80,7 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
     grid = str(sch.fuse(outer, panel))
     partial = str(sch.rfactor(name, part))
     write = sch.cache_write(partial, FRAGMENT)
-    fragment = facts_of(sch.func).block(partial).writes[0].buffer
+    fragment = block_graph(sch.func).block(partial).writes[0].buffer
     sch.transform_layout(fragment, [(axis, 0, 0) for axis in (0, 1, 3, 2, 4)])
     sch.bind(grid, "grid")
     for loop in (part, warp):
@@ -107,15 +107,15 @@ def _parts(gates: int, depth: int) -> int:
 
 def _sum_parts(sch: Schedule, name: str) -> None:
     """Add up the parts: where all formulas need them, or for all of them before."""
-    facts = facts_of(sch.func)
-    readers = facts.readers(facts.block(name).writes[0].buffer)
+    graph = block_graph(sch.func)
+    readers = graph.consumers(graph.block(name).writes[0].buffer)
     inner = loops_above(sch.func, readers[0].name)
     thread = next(n for n in reversed(inner) if n.kind == "thread").name
     alone = all(thread in {f.name for f in loops_above(sch.func, b.name)} for b in readers)
     if alone:
         sch.compute_at(name, thread)
-    sch.set_scope(facts.block(name).writes[0].buffer, "register" if alone else "shared")
-    step, row, gate, unit, part = own_loops(sch, facts_of(sch.func).block(name))
+    sch.set_scope(graph.block(name).writes[0].buffer, "register" if alone else "shared")
+    step, row, gate, unit, part = own_loops(sch, block_graph(sch.func).block(name))
     if not alone:
         sch.reorder(row, unit, step, gate, part)
         for loop in (row, unit):
@@ -136,7 +136,7 @@ def _copy(sch: Schedule, name: str, grid: str, threads: int) -> None:
 
 def _write(sch: Schedule, name: str, grid: str) -> None:
     """Sums to shared memory, by the threads that have them in their registers."""
-    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
     part, step, rows, gate, units = sch.reverse_compute_at(name, grid)
     eighth, row = sch.split(rows, [None, ROWS // 2])
     n, column, pair = sch.split(units, [None, 4, 2])

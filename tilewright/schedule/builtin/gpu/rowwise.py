@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     loop_of,
     reads_of,
     reductions,
@@ -29,7 +29,7 @@ from tilewright.schedule.analysis.blocks import (
     typical_extent,
 )
 from tilewright.schedule.builtin.gpu.rowwise_plan import (
-    RowPlan,
+    RowwisePlan,
     held_arrays,
     plan_rows,
     wide_blocks,
@@ -42,9 +42,9 @@ from tilewright.target.gpu import GpuTarget
 SHORT = 16
 
 
-def is_short(facts: Facts) -> bool:
+def is_short(graph: BlockGraph) -> bool:
     """Whether rows are too short to be shared by threads."""
-    sums = [b for b in facts.blocks if reductions(b)]
+    sums = [b for b in graph.blocks if reductions(b)]
     return all(_length(b) < SHORT for b in sums)
 
 
@@ -55,21 +55,21 @@ def _length(block: Block) -> int:
     return total
 
 
-def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> None:
-    """Schedule the blocks of `facts` row by row."""
-    others = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
-    _inline_row_values(sch, facts, rows)
-    if reductions(facts.blocks[-1]):
-        sch.cache_write(facts.blocks[-1].name, "shared")
-    facts = without(facts_of(sch.func), others)
-    plan = plan_rows(facts, rows, target)
+def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTarget) -> None:
+    """Schedule the blocks of `graph` row by row."""
+    others = {b.name for b in block_graph(sch.func).blocks} - {b.name for b in graph.blocks}
+    _inline_row_values(sch, graph, rows)
+    if reductions(graph.blocks[-1]):
+        sch.cache_write(graph.blocks[-1].name, "shared")
+    graph = without(block_graph(sch.func), others)
+    plan = plan_rows(graph, rows, target)
     if plan.held:
-        _hold(sch, facts, rows)
-        facts = without(facts_of(sch.func), others)
-    outer = _number_blocks(sch, facts, rows, plan)
-    last = facts.blocks[-1]
-    wide = {b.name for b in wide_blocks(facts, rows)}
-    for b in facts.blocks:
+        _hold(sch, graph, rows)
+        graph = without(block_graph(sch.func), others)
+    outer = _number_blocks(sch, graph, rows, plan)
+    last = graph.blocks[-1]
+    wide = {b.name for b in wide_blocks(graph, rows)}
+    for b in graph.blocks:
         count = min(rows, 1) if b is last else rows
         if reductions(b):
             _sum_rows(sch, b, count, plan, wide)
@@ -78,46 +78,46 @@ def schedule_rows(sch: Schedule, facts: Facts, rows: int, target: GpuTarget) -> 
     sch.bind(outer, "grid")
 
 
-def without(facts: Facts, names: Collection[str]) -> Facts:
-    """The facts of all but some blocks."""
-    return replace(facts, blocks=tuple(b for b in facts.blocks if b.name not in names))
+def without(graph: BlockGraph, names: Collection[str]) -> BlockGraph:
+    """The graph of all but some blocks."""
+    return replace(graph, blocks=tuple(b for b in graph.blocks if b.name not in names))
 
 
-def _inline_row_values(sch: Schedule, facts: Facts, rows: int) -> None:
+def _inline_row_values(sch: Schedule, graph: BlockGraph, rows: int) -> None:
     """What is computed of a row's sums, every thread computes for itself."""
-    for b in facts.blocks[:-1]:
+    for b in graph.blocks[:-1]:
         one_a_row = len(spatial(b)) == rows and not reductions(b)
-        if one_a_row and b.writes[0].buffer not in facts.outputs:
+        if one_a_row and b.writes[0].buffer not in graph.outputs:
             sch.inline(b.name)
 
 
-def _hold(sch: Schedule, facts: Facts, rows: int) -> None:
+def _hold(sch: Schedule, graph: BlockGraph, rows: int) -> None:
     """Keep what is read of a row, and what is computed of it, in registers."""
-    made = {b.writes[0].buffer for b in facts.blocks}
-    held = held_arrays(facts, rows)
+    made = {b.writes[0].buffer for b in graph.blocks}
+    held = held_arrays(graph, rows)
     for name in held:
         if name in made:
             sch.set_scope(name, "register")
             continue
-        for b in facts.blocks:
+        for b in graph.blocks:
             if name in {load.buffer for load in reads_of(b)}:
                 sch.cache_read(b.name, name, "register")
 
 
-def _number_blocks(sch: Schedule, facts: Facts, rows: int, plan: RowPlan) -> str:
+def _number_blocks(sch: Schedule, graph: BlockGraph, rows: int, plan: RowwisePlan) -> str:
     """The loop over blocks of rows, with everything in it."""
-    last = facts.blocks[-1]
+    last = graph.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)[:rows]]
     if not loops:
-        return str(sch.enclose(facts.blocks[0].name))
+        return str(sch.add_unit_loop(graph.blocks[0].name))
     loops[-1], _ = sch.split(loops[-1], [None, plan.several])
     outer = str(sch.fuse(*loops)) if rows > 1 else loops[0]
-    for b in reversed(facts.blocks[:-1]):
+    for b in reversed(graph.blocks[:-1]):
         sch.compute_at(b.name, outer)
     return outer
 
 
-def _deal_out(sch: Schedule, columns: list[str], plan: RowPlan) -> tuple[str, list[str]]:
+def _deal_out(sch: Schedule, columns: list[str], plan: RowwisePlan) -> tuple[str, list[str]]:
     """Deal out the elements of a row: the loop over threads, and those over a thread's elements."""
     chunk = str(sch.fuse(*columns)) if len(columns) > 1 else columns[0]
     inner = []
@@ -129,9 +129,9 @@ def _deal_out(sch: Schedule, columns: list[str], plan: RowPlan) -> tuple[str, li
     return lane, [part, *inner]
 
 
-def _map_rows(sch: Schedule, name: str, rows: int, plan: RowPlan) -> None:
+def _map_rows(sch: Schedule, name: str, rows: int, plan: RowwisePlan) -> None:
     """Deal out the elements of each row; the first `rows` loops of a block number rows."""
-    own = own_loops(sch, facts_of(sch.func).block(name))
+    own = own_loops(sch, block_graph(sch.func).block(name))
     if own[rows:]:
         lane, (part, *pieces) = _deal_out(sch, own[rows:], plan)
         sch.bind(lane, "thread")
@@ -142,27 +142,27 @@ def _map_rows(sch: Schedule, name: str, rows: int, plan: RowPlan) -> None:
     _bind_all(sch, own[:rows])
 
 
-def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowPlan, wide: set[str]) -> None:
+def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowwisePlan, wide: set[str]) -> None:
     """Partial sums, one a thread, which the threads of a row then combine."""
     name = block.name
-    own = own_loops(sch, facts_of(sch.func).block(name))
+    own = own_loops(sch, block_graph(sch.func).block(name))
     lane, parts = _deal_out(sch, own[rows:], plan)
     partial = str(sch.rfactor(name, lane))
-    facts = facts_of(sch.func)
-    sch.set_scope(facts.block(partial).writes[0].buffer, "register")
+    graph = block_graph(sch.func)
+    sch.set_scope(graph.block(partial).writes[0].buffer, "register")
     sch.bind(lane, "thread")
-    if facts.block(partial).init is not None:
+    if graph.block(partial).init is not None:
         sch.decompose_reduction(partial, parts[0])
-    elif f"{partial}.init" in {b.name for b in facts.blocks}:
-        sch.bind(own_loops(sch, facts.block(f"{partial}.init"))[-1], "thread")
+    elif f"{partial}.init" in {b.name for b in graph.blocks}:
+        sch.bind(own_loops(sch, graph.block(f"{partial}.init"))[-1], "thread")
     if plan.held:
         for part in parts:
             sch.unroll(part)
     _bind_all(sch, own[:rows])
     summed = block.writes[0].buffer
-    readers = {b.name for b in facts.blocks if summed in {x.buffer for x in reads_of(b)}}
+    readers = {b.name for b in graph.blocks if summed in {x.buffer for x in reads_of(b)}}
     sch.set_scope(summed, "register" if readers <= wide | {partial} else "shared")
-    *numbering, left = own_loops(sch, facts_of(sch.func).block(name))
+    *numbering, left = own_loops(sch, block_graph(sch.func).block(name))
     sch.bind(left, "allreduce")
     _bind_all(sch, numbering)
 

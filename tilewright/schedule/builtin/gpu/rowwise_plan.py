@@ -9,7 +9,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
     reads_of,
     reductions,
     spatial,
@@ -39,7 +39,7 @@ BUSY_THREADS = 512
 
 
 @node
-class RowPlan:
+class RowwisePlan:
     """`several` rows a block of threads, `lanes` threads a row, `width` neighbours at once each.
 
     Where `held`, a row stays in registers.
@@ -51,49 +51,49 @@ class RowPlan:
     held: bool
 
 
-def plan_rows(facts: Facts, rows: int, target: GpuTarget) -> RowPlan:
+def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
     """The plan for blocks that share rows, numbered by their first axes."""
-    counts = spatial(facts.blocks[-1])[:rows]
-    length = _length(facts, rows)
-    if length is not None and _is_held(facts, rows):
-        bits = _bits(facts, rows)
+    counts = spatial(graph.blocks[-1])[:rows]
+    length = _length(graph, rows)
+    if length is not None and _is_held(graph, rows):
+        bits = _bits(graph, rows)
         # A row of one chunk would have one thread, and nothing to combine.
         width = min(gcd(target.lanes(bits), length), max(1, length // 2))
         line = width, 8 * LINE // (width * bits)
-        once = len(wide_blocks(facts, rows)) == 1
+        once = len(wide_blocks(graph, rows)) == 1
         lanes = _lanes(length // width, line, counts, once, target)
-        words = sum(facts.buffers[name].dtype.bits / 32 for name in held_arrays(facts, rows))
+        words = sum(graph.buffers[name].dtype.bits / 32 for name in held_arrays(graph, rows))
         if lanes <= target.threads_per_block and words * length / lanes <= WORDS:
-            return RowPlan(_several(lanes, counts, target), lanes, width, True)
-    longest = max(typical_extent(_columns(b, rows)) for b in facts.blocks)
+            return RowwisePlan(_several(lanes, counts, target), lanes, width, True)
+    longest = max(typical_extent(_columns(b, rows)) for b in graph.blocks)
     lanes = max(target.warp_size, min(THREADS, _power(-(-longest // 4))))
-    return RowPlan(_several(lanes, counts, target), lanes, 1, False)
+    return RowwisePlan(_several(lanes, counts, target), lanes, 1, False)
 
 
-def wide_blocks(facts: Facts, rows: int) -> list[Block]:
+def wide_blocks(graph: BlockGraph, rows: int) -> list[Block]:
     """The blocks that go through all elements of a row."""
-    return [b for b in facts.blocks if reductions(b) or len(spatial(b)) > rows]
+    return [b for b in graph.blocks if reductions(b) or len(spatial(b)) > rows]
 
 
-def held_arrays(facts: Facts, rows: int) -> list[str]:
+def held_arrays(graph: BlockGraph, rows: int) -> list[str]:
     """Arrays of whole rows: those that are made here, and those that a sum reads."""
-    made = {b.writes[0].buffer for b in facts.blocks}
+    made = {b.writes[0].buffer for b in graph.blocks}
     found: dict[str, None] = {}
-    for b in facts.blocks:
+    for b in graph.blocks:
         for load in reads_of(b):
-            whole = len(load.indices) == rows + 1 and load.buffer not in facts.outputs
+            whole = len(load.indices) == rows + 1 and load.buffer not in graph.outputs
             if whole and (load.buffer in made or (reductions(b) and _is_own(load, b, rows))):
                 found[load.buffer] = None
     return list(found)
 
 
-def _is_held(facts: Facts, rows: int) -> bool:
+def _is_held(graph: BlockGraph, rows: int) -> bool:
     """Whether each element of a row is only needed where it is made."""
-    made = {b.writes[0].buffer for b in facts.blocks}
-    kept = set(held_arrays(facts, rows))
+    made = {b.writes[0].buffer for b in graph.blocks}
+    kept = set(held_arrays(graph, rows))
     return bool(kept) and all(
         _is_own(load, b, rows)
-        for b in facts.blocks
+        for b in graph.blocks
         for load in reads_of(b)
         if load.buffer in kept or (load.buffer in made and len(load.indices) > rows)
     )
@@ -105,10 +105,10 @@ def _is_own(load: Load, block: Block, rows: int) -> bool:
     return load.mask is None and load.indices == tuple(Var(it.name) for it in axes)
 
 
-def _length(facts: Facts, rows: int) -> int | None:
+def _length(graph: BlockGraph, rows: int) -> int | None:
     """The length of all rows, if it is known and they have one axis."""
     found = set()
-    for b in wide_blocks(facts, rows):
+    for b in wide_blocks(graph, rows):
         axes = reductions(b) or spatial(b)[rows:]
         found.add(as_int(axes[0].extent) if len(axes) == 1 else None)
     return next(iter(found)) if len(found) == 1 else None
@@ -119,12 +119,12 @@ def _columns(block: Block, rows: int) -> Expr:
     return simplify(product(tuple(it.extent for it in axes)))
 
 
-def _bits(facts: Facts, rows: int) -> int:
+def _bits(graph: BlockGraph, rows: int) -> int:
     """The bits of an element of the narrowest array of rows in memory."""
-    made = {b.writes[0].buffer for b in facts.blocks} - set(facts.outputs)
+    made = {b.writes[0].buffer for b in graph.blocks} - set(graph.outputs)
     bits = [
-        facts.buffers[name].dtype.bits
-        for b in wide_blocks(facts, rows)
+        graph.buffers[name].dtype.bits
+        for b in wide_blocks(graph, rows)
         for name in (*(x.buffer for x in reads_of(b) if x.indices), b.writes[0].buffer)
         if name not in made
     ]

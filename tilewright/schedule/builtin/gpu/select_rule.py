@@ -8,8 +8,8 @@ from tilewright.arith.expr import Const, Expr, Load, Select
 from tilewright.ir.loop.nodes import Block, Func
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     is_copy,
     is_simple,
     reads_of,
@@ -18,19 +18,22 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
-from tilewright.schedule.analysis.gemm import product_roles
+from tilewright.schedule.analysis.gemm import match_gemm
 from tilewright.schedule.builtin.cpu.rowwise import row_axes
 from tilewright.schedule.builtin.gpu.attention import schedule_tiled_attention, tiled_tasks
-from tilewright.schedule.builtin.gpu.depthwise import plan_windows, schedule_windows, staged
-from tilewright.schedule.builtin.gpu.gemm.simt import schedule_product
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import Tile, product_of, sums_apart
-from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_matrix
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MatrixTile, matrix_tile_of
-from tilewright.schedule.builtin.gpu.gemm.transpose_operands import turn_operands
+from tilewright.schedule.builtin.gpu.depthwise import plan_stencil, schedule_depthwise, staged
+from tilewright.schedule.builtin.gpu.gemm.simt import schedule_simt
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import SimtTile, prefers_rowwise, simt_tile_of
+from tilewright.schedule.builtin.gpu.gemm.tensor_core import schedule_tensor_core
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
+    TensorCoreTile,
+    tensor_core_tile_of,
+)
+from tilewright.schedule.builtin.gpu.gemm.transpose_operands import transpose_operands
 from tilewright.schedule.builtin.gpu.injective import schedule_injective
-from tilewright.schedule.builtin.gpu.opaque import schedule_general
-from tilewright.schedule.builtin.gpu.recurrence import schedule_steps, shared_steps
-from tilewright.schedule.builtin.gpu.rowwise import is_short, schedule_rows, without
+from tilewright.schedule.builtin.gpu.opaque import schedule_opaque
+from tilewright.schedule.builtin.gpu.recurrence import schedule_recurrence, shared_steps
+from tilewright.schedule.builtin.gpu.rowwise import is_short, schedule_rowwise, without
 from tilewright.schedule.builtin.gpu.split_reduction import cut_sum, parts_of
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     has_neighbours,
@@ -39,7 +42,7 @@ from tilewright.schedule.builtin.gpu.thread_per_element import (
     schedule_points,
     schedule_sum,
 )
-from tilewright.schedule.builtin.gpu.transpose import turned_read
+from tilewright.schedule.builtin.gpu.transpose import transposed_read
 from tilewright.schedule.builtin.gpu.weight_layout import arrange_weights
 from tilewright.schedule.builtin.inlining import inline_copies, inline_into_last
 from tilewright.schedule.builtin.rules import ScheduledFunc
@@ -50,24 +53,24 @@ from tilewright.target.gpu import GpuTarget
 def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -> ScheduledFunc:
     """Schedule a function; `constants` may get another layout."""
     sch = Schedule(func)
-    facts = facts_of(func)
-    shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in facts.blocks)
-    sums = [b for b in facts.blocks if reductions(b)]
+    graph = block_graph(func)
+    shared = any(len(own_loops(sch, b)) < len(loops_above(func, b)) for b in graph.blocks)
+    sums = [b for b in graph.blocks if reductions(b)]
     steps = shared_steps(func)
     tasks = tiled_tasks(func) if shared else None
     if tasks is not None:
         rule = "attention"
         schedule_tiled_attention(sch, tasks, target)
     elif steps is not None:
-        rule = "steps"
-        schedule_steps(sch, steps, constants, target)
-    elif shared or not all(map(is_simple, facts.blocks)):
-        rule = "general"
-        schedule_general(sch, target)
+        rule = "recurrence"
+        schedule_recurrence(sch, steps, constants, target)
+    elif shared or not all(map(is_simple, graph.blocks)):
+        rule = "opaque"
+        schedule_opaque(sch, target)
     elif not sums:
         rule = "injective"
-        inline_into_last(sch, facts)
-        for b in facts_of(sch.func).blocks:
+        inline_into_last(sch, graph)
+        for b in block_graph(sch.func).blocks:
             schedule_injective(sch, b, target)
     else:
         rule = _schedule_copied(sch, sums, constants, target)
@@ -80,58 +83,58 @@ def _schedule_copied(
 ) -> str:
     """Sums that read rearranged or padded copies, made for them; no rule if they need none."""
     if len(sums) > 1:
-        return "rows" if _schedule_turned_rows(sch, target) else ""
-    return "windows" if _schedule_windows(sch, sums[0].name, constants, target) else ""
+        return "rowwise" if _schedule_turned_rows(sch, target) else ""
+    return "depthwise" if _schedule_windows(sch, sums[0].name, constants, target) else ""
 
 
 def _schedule_sums(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
 ) -> str:
-    _inline_padding(sch, facts_of(sch.func))
-    inline_copies(sch, facts_of(sch.func), frozenset())
+    _inline_padding(sch, block_graph(sch.func))
+    inline_copies(sch, block_graph(sch.func), frozenset())
     for b in sums:
         arrange_weights(sch, b.name, constants, target)
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     done: set[str] = set()
-    if len(facts.outputs) == 1:
+    if len(graph.outputs) == 1:
         name = sums[0].name
         if len(sums) == 1 and _schedule_one_sum(sch, name, target, products=True):
-            return "product"
+            return "gemm"
         if len(sums) == 1:
-            _inline_before(sch, facts, name)
-            facts = facts_of(sch.func)
-        parts = parts_of(facts.block(name), facts, target) if len(sums) == 1 else 1
-        if parts > 1 and facts.blocks[0].name == name:
+            _inline_before(sch, graph, name)
+            graph = block_graph(sch.func)
+        parts = parts_of(graph.block(name), graph, target) if len(sums) == 1 else 1
+        if parts > 1 and graph.blocks[0].name == name:
             cut_sum(sch, name, parts, target)
-            done = {b.name for b in facts_of(sch.func).blocks} - {b.name for b in facts.blocks}
-            facts = without(facts_of(sch.func), done)
-        rows = row_axes(facts)
-        side_by_side = len(sums) == 1 and has_neighbours(facts.block(name), facts, target)
-        if rows is not None and not is_short(facts) and not side_by_side:
-            schedule_rows(sch, facts, rows, target)
-            return "rows"
+            done = {b.name for b in block_graph(sch.func).blocks} - {b.name for b in graph.blocks}
+            graph = without(block_graph(sch.func), done)
+        rows = row_axes(graph)
+        side_by_side = len(sums) == 1 and has_neighbours(graph.block(name), graph, target)
+        if rows is not None and not is_short(graph) and not side_by_side:
+            schedule_rowwise(sch, graph, rows, target)
+            return "rowwise"
         if len(sums) == 1 and _schedule_one_sum(sch, name, target, done=done):
-            return "points"
-    for b in without(facts_of(sch.func), done).blocks:
+            return "thread_per_element"
+    for b in without(block_graph(sch.func), done).blocks:
         _schedule_alone(sch, b, target)
-    return "nests"
+    return "fallback"
 
 
 def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
     """Rows that lie across what is read, which is turned first: several sums read it."""
     trial = Schedule(sch.func)
     _inline_into_turned(trial)
-    facts = facts_of(trial.func)
-    plain = [b for b in facts.blocks if spatial(b) and not reductions(b)]
-    turned = [b for b in plain if turned_read(b, facts) is not None]
-    rest = without(facts, {b.name for b in turned})
-    if not turned or len(facts.outputs) != 1 or turned[-1] is facts.blocks[-1]:
+    graph = block_graph(trial.func)
+    plain = [b for b in graph.blocks if spatial(b) and not reductions(b)]
+    turned = [b for b in plain if transposed_read(b, graph) is not None]
+    rest = without(graph, {b.name for b in turned})
+    if not turned or len(graph.outputs) != 1 or turned[-1] is graph.blocks[-1]:
         return False
     rows = row_axes(rest)
     if rows is None or is_short(rest):
         return False
     _inline_into_turned(sch)
-    schedule_rows(sch, rest, rows, target)
+    schedule_rowwise(sch, rest, rows, target)
     for b in turned:
         schedule_injective(sch, b, target)
     return True
@@ -139,71 +142,71 @@ def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
 
 def _inline_into_turned(sch: Schedule) -> None:
     """What is only computed to be rearranged is computed in that order."""
-    for b in reversed(facts_of(sch.func).blocks):
-        if not is_copy(b) or not spatial(b) or _reads_near(facts_of(sch.func), b):
+    for b in reversed(block_graph(sch.func).blocks):
+        if not is_copy(b) or not spatial(b) or _reads_near(block_graph(sch.func), b):
             continue
-        for made in reversed(facts_of(sch.func).blocks):
-            facts, buffer = facts_of(sch.func), made.writes[0].buffer
-            alone = [r.name for r in facts.readers(buffer)] == [b.name]
-            if alone and not reductions(made) and buffer not in facts.outputs:
+        for made in reversed(block_graph(sch.func).blocks):
+            graph, buffer = block_graph(sch.func), made.writes[0].buffer
+            alone = [r.name for r in graph.consumers(buffer)] == [b.name]
+            if alone and not reductions(made) and buffer not in graph.outputs:
                 sch.inline(made.name)
 
 
-def _reads_near(facts: Facts, block: Block) -> bool:
+def _reads_near(graph: BlockGraph, block: Block) -> bool:
     """Whether neighbours of what a block makes are near each other in all that it reads."""
     last = spatial(block)[-1].name
     reads = [x for x in reads_of(block) if uses(x, last)]
-    return all(is_near(x, facts.buffers[x.buffer], last) for x in reads)
+    return all(is_near(x, graph.buffers[x.buffer], last) for x in reads)
 
 
 def _schedule_windows(
     sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget
 ) -> bool:
     """One sum over windows that overlap, and what follows it, if that has the same points."""
-    facts = facts_of(sch.func)
-    position = _position(facts, name)
-    if len(facts.outputs) != 1 or not _same_points(facts, position):
+    graph = block_graph(sch.func)
+    position = _position(graph, name)
+    if len(graph.outputs) != 1 or not _same_points(graph, position):
         return False
-    if product_roles(facts.block(name)) is not None:
+    if match_gemm(graph.block(name)) is not None:
         return False
     arrange_weights(sch, name, constants, target)
-    facts = facts_of(sch.func)
-    plan = plan_windows(facts, name, target)
+    graph = block_graph(sch.func)
+    plan = plan_stencil(graph, name, target)
     if plan is None:
         return False
-    held = staged(facts, name, plan.buffer)
-    for b in facts.blocks[:position]:
+    held = staged(graph, name, plan.buffer)
+    for b in graph.blocks[:position]:
         if held is None or b.name != held.name:
             _inline_or_schedule(sch, b, target)
-    for b in facts.blocks[position + 1 : -1]:
+    for b in graph.blocks[position + 1 : -1]:
         sch.inline(b.name)
-    if position == len(facts.blocks) - 1:
+    if position == len(graph.blocks) - 1:
         sch.cache_write(name, "local")
-    schedule_windows(sch, name, plan)
+    schedule_depthwise(sch, name, plan)
     return True
 
 
 def _inline_or_schedule(sch: Schedule, block: Block, target: GpuTarget) -> None:
     """A copy disappears into who reads it, unless its neighbours lie apart in what it reads."""
-    if is_copy(block) and _reads_near(facts_of(sch.func), block):
+    if is_copy(block) and _reads_near(block_graph(sch.func), block):
         sch.inline(block.name)
     else:
         _schedule_alone(sch, block, target)
 
 
-def _inline_before(sch: Schedule, facts: Facts, name: str) -> None:
+def _inline_before(sch: Schedule, graph: BlockGraph, name: str) -> None:
     """What only a sum reads is computed where it is summed."""
-    for b in reversed(facts.blocks[: [b.name for b in facts.blocks].index(name)]):
+    for b in reversed(graph.blocks[: [b.name for b in graph.blocks].index(name)]):
         buffer = b.writes[0].buffer
-        alone = [r.name for r in facts_of(sch.func).readers(buffer)] == [name]
-        if alone and not reductions(b) and buffer not in facts.outputs:
+        alone = [r.name for r in block_graph(sch.func).consumers(buffer)] == [name]
+        if alone and not reductions(b) and buffer not in graph.outputs:
             sch.inline(b.name)
 
 
-def _inline_padding(sch: Schedule, facts: Facts) -> None:
+def _inline_padding(sch: Schedule, graph: BlockGraph) -> None:
     """Padded copies disappear into who reads them: a test costs less than memory."""
-    for b in facts.blocks:
-        if not reductions(b) and b.writes[0].buffer not in facts.outputs and _pads(value_of(b)):
+    for b in graph.blocks:
+        if not reductions(b) and b.writes[0].buffer not in graph.outputs and _pads(value_of(b)):
             sch.inline(b.name)
 
 
@@ -224,50 +227,50 @@ def _schedule_one_sum(
     done: Collection[str] = (),
 ) -> bool:
     """One sum and what follows it, if that has the same points; what comes before, alone."""
-    facts = without(facts_of(sch.func), done)
-    if not spatial(facts.block(name)) or not _same_points(facts, _position(facts, name)):
+    graph = without(block_graph(sch.func), done)
+    if not spatial(graph.block(name)) or not _same_points(graph, _position(graph, name)):
         return False
     if products:
-        turn_operands(sch, name, target)
-        facts = without(facts_of(sch.func), done)
-    block, position = facts.block(name), _position(facts, name)
-    after = facts.blocks[position + 1 :]
-    matrix = matrix_tile_of(block, facts.buffers, target, after) if products else None
-    found = product_of(block, target) if products and matrix is None else matrix
-    if products and (found is None or _is_better_by_rows(facts, block, found, target)):
+        transpose_operands(sch, name, target)
+        graph = without(block_graph(sch.func), done)
+    block, position = graph.block(name), _position(graph, name)
+    after = graph.blocks[position + 1 :]
+    matrix = tensor_core_tile_of(block, graph.buffers, target, after) if products else None
+    found = simt_tile_of(block, target) if products and matrix is None else matrix
+    if products and (found is None or _is_better_by_rows(graph, block, found, target)):
         return False
-    for b in facts.blocks[:position]:
+    for b in graph.blocks[:position]:
         _schedule_alone(sch, b, target)
-    for b in facts.blocks[position + 1 : -1]:
+    for b in graph.blocks[position + 1 : -1]:
         sch.inline(b.name)
-    if position == len(facts.blocks) - 1:
+    if position == len(graph.blocks) - 1:
         sch.cache_write(name, "local")
     if found is None:
         schedule_sum(sch, name, target, parts=bool(done))
-    elif isinstance(found, MatrixTile):
-        schedule_matrix(sch, name, found, target)
+    elif isinstance(found, TensorCoreTile):
+        schedule_tensor_core(sch, name, found, target)
     else:
-        schedule_product(sch, name, found, target)
+        schedule_simt(sch, name, found, target)
     return True
 
 
 def _is_better_by_rows(
-    facts: Facts, block: Block, tile: Tile | MatrixTile, target: GpuTarget
+    graph: BlockGraph, block: Block, tile: SimtTile | TensorCoreTile, target: GpuTarget
 ) -> bool:
     """Whether sums that a tile would hold few of are computed each by itself, and can be."""
-    if isinstance(tile, MatrixTile) or not sums_apart(block, tile, target):
+    if isinstance(tile, TensorCoreTile) or not prefers_rowwise(block, tile, target):
         return False
-    return row_axes(facts) is not None and not is_short(facts)
+    return row_axes(graph) is not None and not is_short(graph)
 
 
-def _position(facts: Facts, name: str) -> int:
-    return [b.name for b in facts.blocks].index(name)
+def _position(graph: BlockGraph, name: str) -> int:
+    return [b.name for b in graph.blocks].index(name)
 
 
-def _same_points(facts: Facts, position: int) -> bool:
+def _same_points(graph: BlockGraph, position: int) -> bool:
     """Whether every block behind a sum has its points, each read where it is written."""
-    block = facts.blocks[position]
-    for b in facts.blocks[position + 1 :]:
+    block = graph.blocks[position]
+    for b in graph.blocks[position + 1 :]:
         if len(spatial(b)) != len(spatial(block)) or b.predicate is not block.predicate:
             return False
         if sorted(str(it.extent) for it in spatial(b)) != sorted(
@@ -276,13 +279,13 @@ def _same_points(facts: Facts, position: int) -> bool:
             return False
         for load in reads_of(b):
             plain = {str(i) for i in load.indices}
-            if load.buffer in _written(facts, position) and plain != {it.name for it in spatial(b)}:
+            if load.buffer in _written(graph, position) and plain != {it.name for it in spatial(b)}:
                 return False
     return True
 
 
-def _written(facts: Facts, position: int) -> set[str]:
-    return {r.buffer for b in facts.blocks[position:] for r in b.writes}
+def _written(graph: BlockGraph, position: int) -> set[str]:
+    return {r.buffer for b in graph.blocks[position:] for r in b.writes}
 
 
 def _schedule_alone(sch: Schedule, block: Block, target: GpuTarget) -> None:

@@ -11,11 +11,11 @@ from math import gcd, isqrt
 from tilewright.arith.expr import as_int, product
 from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.analysis.blocks import Facts, facts_of, reductions, spatial
+from tilewright.schedule.analysis.blocks import BlockGraph, block_graph, reductions, spatial
 from tilewright.schedule.builtin.cpu.rowwise import is_along_row
 from tilewright.schedule.builtin.gpu.block_reduction import plan_stream, schedule_stream
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns, schedule_columns
-from tilewright.schedule.builtin.gpu.rowwise import schedule_rows
+from tilewright.schedule.builtin.gpu.rowwise import schedule_rowwise
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops, schedule_points
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -26,7 +26,7 @@ BLOCK_TERMS, THREAD_TERMS = 4096, 32
 BUSY_BLOCKS, BUSY_THREADS = 4, 2048
 
 
-def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
+def parts_of(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
     """Into how many parts to cut a sum; 1 if it is better left whole."""
     terms, points = (
         as_int(simplify(product(tuple(it.extent for it in axes))))
@@ -34,8 +34,8 @@ def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
     )
     if not terms or not points:
         return 1
-    plan = plan_columns(block, facts.buffers, target)
-    if plan is None and is_along_row(block, facts):
+    plan = plan_columns(block, graph.buffers, target)
+    if plan is None and is_along_row(block, graph):
         wanted = min(target.sm_count * BUSY_BLOCKS // points, terms // BLOCK_TERMS)
         return gcd(terms, 1 << (wanted.bit_length() - 1)) if wanted > 1 else 1
     if terms < THREAD_TERMS:
@@ -49,7 +49,7 @@ def parts_of(block: Block, facts: Facts, target: GpuTarget) -> int:
 
 def cut_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> None:
     """Cut a sum and schedule its parts."""
-    before = facts_of(sch.func)
+    before = block_graph(sch.func)
     plan = plan_columns(before.block(name), before.buffers, target)
     along = plan is None and is_along_row(before.block(name), before)
     own = own_loops(sch, before.block(name))
@@ -61,13 +61,13 @@ def cut_sum(sch: Schedule, name: str, parts: int, target: GpuTarget) -> None:
     part, rest = sch.split(first, [parts, None])
     sch.reorder(part, *own[:count], rest, *others)
     partial = str(sch.rfactor(name, part))
-    facts = facts_of(sch.func)
-    block = facts.block(partial)
+    graph = block_graph(sch.func)
+    block = graph.block(partial)
     stream = plan_stream(block, target)
     if along and stream is not None:
         schedule_stream(sch, partial, stream)
     elif along:
-        schedule_rows(sch, Facts((block,), facts.buffers, facts.outputs), count + 1, target)
+        schedule_rowwise(sch, BlockGraph((block,), graph.buffers, graph.outputs), count + 1, target)
     elif plan is not None:
         schedule_columns(sch, partial, plan)
     else:

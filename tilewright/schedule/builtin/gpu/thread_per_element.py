@@ -16,8 +16,8 @@ from tilewright.arith.simplify import simplify
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.ir.loop.walk import find_loop, loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_stride,
     is_simple,
     loop_of,
@@ -65,7 +65,7 @@ def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
         bind_points(sch, loops, threads)
         return
     name = sch.cache_write(block.name, "local")
-    copy = facts_of(sch.func).block(name)
+    copy = block_graph(sch.func).block(name)
     thread = bind_points(sch, [loop_of(it) for it in copy.iters], threads)
     sum_at(sch, block.name, thread)
 
@@ -75,16 +75,16 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = Fals
 
     A few `parts` are all read before they are added.
     """
-    facts = facts_of(sch.func)
-    last = facts.blocks[-1]
+    graph = block_graph(sch.func)
+    last = graph.blocks[-1]
     loops = [loop_of(it) for it in spatial(last)]
     threads = threads_for([it.extent for it in spatial(last)], target)
-    width = _width(facts, name, target)
+    width = _width(graph, name, target)
     if width > 1:
         loops[-1], lane = sch.split(loops[-1], [None, width])
         sch.vectorize(lane)
     sum_at(sch, name, bind_points(sch, loops, threads), width)
-    for it in reductions(facts_of(sch.func).block(name)):
+    for it in reductions(block_graph(sch.func).block(name)):
         if parts and (as_int(it.extent) or MOST_PARTS) < MOST_PARTS:
             sch.unroll(loop_of(it))
 
@@ -92,7 +92,7 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = Fals
 def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
     """Compute a sum in a thread that needs one point of it, or some neighbours."""
     sch.compute_at(name, thread)
-    block = facts_of(sch.func).block(name)
+    block = block_graph(sch.func).block(name)
     sch.set_scope(block.writes[0].buffer, "local" if width == 1 else "register")
     reduced = {x for it in reductions(block) for x in (it.binding,)}
     first = next(f.name for f in loops_above(sch.func, name) if Var(f.name) in reduced)
@@ -107,17 +107,17 @@ def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
         sch.vectorize(loops_above(sch.func, init)[-1].name)
 
 
-def _width(facts: Facts, name: str, target: GpuTarget) -> int:
+def _width(graph: BlockGraph, name: str, target: GpuTarget) -> int:
     """How many neighbours a thread computes: as many as 16 bytes are, if threads are left."""
-    block, last = facts.block(name), facts.blocks[-1]
+    block, last = graph.block(name), graph.blocks[-1]
     axes = spatial(block)
     size = as_int(axes[-1].extent)
     same = [str(it.extent) for it in axes] == [str(it.extent) for it in spatial(last)]
-    if size is None or not same or not has_neighbours(block, facts, target):
+    if size is None or not same or not has_neighbours(block, graph, target):
         return 1
     for b in (block, last):
         axis = spatial(b)[-1].name
-        near = (flat_stride(r, facts.buffers[r.buffer], axis) for r in reads_of(b) if uses(r, axis))
+        near = (flat_stride(r, graph.buffers[r.buffer], axis) for r in reads_of(b) if uses(r, axis))
         if any(stride != 1 for stride in near):
             return 1
     points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
@@ -127,7 +127,7 @@ def _width(facts: Facts, name: str, target: GpuTarget) -> int:
     return width
 
 
-def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
+def has_neighbours(block: Block, graph: BlockGraph, target: GpuTarget) -> bool:
     """Whether there are points for all threads; where most is read, neighbours read neighbours."""
     axes = spatial(block)
     if not axes:
@@ -139,8 +139,8 @@ def has_neighbours(block: Block, facts: Facts, target: GpuTarget) -> bool:
     threads = target.warp_size if terms <= FEW_TERMS else THREADS
     if points < target.sm_count * threads or not reads:
         return False
-    largest = max(reads, key=lambda r: typical_extent(product(facts.buffers[r.buffer].shape)))
-    return is_near(largest, facts.buffers[largest.buffer], last)
+    largest = max(reads, key=lambda r: typical_extent(product(graph.buffers[r.buffer].shape)))
+    return is_near(largest, graph.buffers[largest.buffer], last)
 
 
 def is_near(load: Load, buffer: Buffer, axis: str) -> bool:
@@ -164,7 +164,7 @@ def own_loops(sch: Schedule, block: Block) -> list[str]:
     """The loops in which a block stands alone."""
     around = loops_above(sch.func, block.name)
     others = [
-        loops_above(sch.func, b.name) for b in facts_of(sch.func).blocks if b.name != block.name
+        loops_above(sch.func, b.name) for b in block_graph(sch.func).blocks if b.name != block.name
     ]
     shared = {loop.name for loops in others for loop in loops}
     return [loop.name for loop in around if loop.name not in shared]

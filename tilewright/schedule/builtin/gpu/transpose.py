@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tilewright.arith.expr import Load, Var, as_int
 from tilewright.ir.loop.nodes import Block, Iter, Store
 from tilewright.schedule.analysis.blocks import (
-    Facts,
+    BlockGraph,
     flat_stride,
     loop_of,
     reads_of,
@@ -31,7 +31,7 @@ WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Turned:
+class TransposedRead:
     """An array that is read across: along `axis` its elements are neighbours.
 
     `width` is how many of them make a word, 1 where words are not whole.
@@ -42,13 +42,13 @@ class Turned:
     width: int
 
 
-def turned_read(block: Block, facts: Facts) -> Turned | None:
+def transposed_read(block: Block, graph: BlockGraph) -> TransposedRead | None:
     """The one array that a block reads across, if it is worth a tile."""
     last = _written_along(block)
     found = []
     for load in reads_of(block):
-        if uses(load, last.name) and flat_stride(load, facts.buffers[load.buffer], last.name) != 1:
-            found.append(_across(load, block, facts))
+        if uses(load, last.name) and flat_stride(load, graph.buffers[load.buffer], last.name) != 1:
+            found.append(_across(load, block, graph))
     loads = [x for x in reads_of(block) if found and found[0] and x.buffer == found[0].buffer]
     return found[0] if len(found) == 1 and len(loads) == 1 else None
 
@@ -60,7 +60,7 @@ def _written_along(block: Block) -> Iter:
     return next((it for it in spatial(block) if to is Var(it.name)), spatial(block)[-1])
 
 
-def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
+def _across(load: Load, block: Block, graph: BlockGraph) -> TransposedRead | None:
     """Whether each index is an axis, and the last one and the last axis are long enough."""
     axes = spatial(block)
     by_name, last = {it.name: it for it in axes}, _written_along(block).name
@@ -69,15 +69,15 @@ def _across(load: Load, block: Block, facts: Facts) -> Turned | None:
         return None
     sides = [as_int(by_name[name].extent) or 0 for name in (names[-1], last)]
     inner = load.mask is None and names[-1] != last
-    made_here = load.buffer in {b.writes[0].buffer for b in facts.blocks}
+    made_here = load.buffer in {b.writes[0].buffer for b in graph.blocks}
     if not inner or min(sides) < SIDE or made_here:
         return None
     width = WORD_BYTES // max(load.dtype.bytes, value_of(block).dtype.bytes)
     whole = width > 1 and all(side % width == 0 and side >= SIDE * width for side in sides)
-    return Turned(load.buffer, names[-1], width if whole else 1)
+    return TransposedRead(load.buffer, names[-1], width if whole else 1)
 
 
-def schedule_turned(sch: Schedule, block: Block, turned: Turned) -> None:
+def schedule_transpose(sch: Schedule, block: Block, turned: TransposedRead) -> None:
     """Schedule a block that reads an array across."""
     last = _written_along(block).name
     loops = {it.name: loop_of(it) for it in spatial(block)}

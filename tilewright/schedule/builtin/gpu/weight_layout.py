@@ -16,15 +16,15 @@ from __future__ import annotations
 from tilewright.arith.expr import Load, Var
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     flat_stride,
     reads_of,
     reductions,
     spatial,
     uses,
 )
-from tilewright.schedule.analysis.gemm import ProductRoles, product_roles
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import PIECE, size_of
+from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, size_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -37,12 +37,12 @@ MATRICES, THREADS = (64, 256), (32, 128)
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
     """Bring the constants that a sum reads into such an order."""
     matrices = {s.operands for s in target.mma_shapes}
-    facts = facts_of(sch.func)
-    block = facts.block(name)
+    graph = block_graph(sch.func)
+    block = graph.block(name)
     for load in reads_of(block):
         if load.buffer in constants:
             known = str(load.dtype) in matrices
-            order = _order(block, load, facts.buffers[load.buffer], known)
+            order = _order(block, load, graph.buffers[load.buffer], known)
             room = _room(block, load, known)
             if room or order != sorted(order):
                 parts = [
@@ -56,12 +56,12 @@ def _room(block: Block, load: Load, matrices: bool) -> dict[int, int]:
 
     Instructions on matrices want whole tiles of its rows, threads whole pieces.
     """
-    roles = product_roles(block)
-    if roles is None or min(size_of(roles.rows), size_of(roles.columns)) < TURNED_ROWS:
+    gemm = match_gemm(block)
+    if gemm is None or min(size_of(gemm.m), size_of(gemm.n)) < TURNED_ROWS:
         return {}
     least, most = MATRICES if matrices else THREADS
-    whole = least if matrices else PIECE
-    for axes in (roles.rows, roles.columns):
+    whole = least if matrices else VECTOR_ELEMENTS
+    for axes in (gemm.m, gemm.n):
         size = size_of(axes)
         if len(axes) == 1 and len(load.indices) == 2 and size % whole:
             own = [d for d, i in enumerate(load.indices) if i is Var(axes[0].name)]
@@ -69,23 +69,23 @@ def _room(block: Block, load: Load, matrices: bool) -> dict[int, int]:
     return {}
 
 
-def _wanted(roles: ProductRoles, load: Load, matrices: bool) -> tuple[list[str], list[str]]:
+def _wanted(gemm: GemmAxes, load: Load, matrices: bool) -> tuple[list[str], list[str]]:
     """The axes that are wanted innermost by a product, in order, and another that does as well."""
-    rows, columns = size_of(roles.rows), size_of(roles.columns)
-    depth = [it.name for it in roles.depth]
+    rows, columns = size_of(gemm.m), size_of(gemm.n)
+    depth = [it.name for it in gemm.k]
     if rows == 1:
         return depth, []
     if rows < TURNED_ROWS or (not matrices and columns < TURNED_ROWS):
-        return depth, [roles.columns[-1].name]
-    own = roles.columns if uses(load, roles.columns[-1].name) else roles.rows
+        return depth, [gemm.n[-1].name]
+    own = gemm.n if uses(load, gemm.n[-1].name) else gemm.m
     return (depth if matrices else [own[-1].name]), []
 
 
 def _order(block: Block, load: Load, buffer: Buffer, matrices: bool) -> list[int]:
     """The dimensions of a constant, those that should be innermost last."""
-    roles = product_roles(block, vectors=True)
-    if roles is not None and spatial(block)[-1] not in roles.batch:
-        inner, other = _wanted(roles, load, matrices)
+    gemm = match_gemm(block, gemv=True)
+    if gemm is not None and spatial(block)[-1] not in gemm.batch:
+        inner, other = _wanted(gemm, load, matrices)
     else:
         inner, other = [it.name for it in (*reductions(block), *spatial(block)[-1:])], []
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]

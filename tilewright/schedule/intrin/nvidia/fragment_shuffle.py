@@ -30,17 +30,17 @@ _SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
 _BLOCKS = (*BLOCKS, *((ROWS, columns) for columns in (*COLUMNS, *UNEVEN)))
 
 
-def turn_name(rows: int, columns: int, total: str = "f32") -> str:
+def quad_transpose_name(rows: int, columns: int, total: str = "f32") -> str:
     """The intrinsic that hands a warp's block of sums around."""
     return f"{of_sums('turn', total)}_{rows}x{columns}"
 
 
-def pairs_name(dtype: str, rows: int, columns: int) -> str:
+def packed_transpose_name(dtype: str, rows: int, columns: int) -> str:
     """The intrinsic that hands a warp's block of rounded results around."""
     return f"turn_{dtype}_{rows}x{columns}"
 
 
-def spread_name(rows: int, columns: int, total: str = "f32") -> str:
+def row_transpose_name(rows: int, columns: int, total: str = "f32") -> str:
     """The intrinsic that gives each thread of a warp columns of its block of sums."""
     return f"{of_sums('spread', total)}_{rows}x{columns}"
 
@@ -164,7 +164,7 @@ TURN: dict[str, Intrinsic] = {
         name: _intrinsic(name, ROWS, columns, _pair_lines(ROWS, columns), WIDE, dtype)
         for dtype in ("bf16", "f16")
         for columns in PAIRED
-        for name in (pairs_name(dtype, ROWS, columns),)
+        for name in (packed_transpose_name(dtype, ROWS, columns),)
     },
     **{
         name: _intrinsic(name, *block, lines(*block), width, total)
@@ -172,8 +172,8 @@ TURN: dict[str, Intrinsic] = {
         for block in _BLOCKS
         if block[1] % GROUP == 0
         for name, lines, width in (
-            (turn_name(*block, total), _lines, WIDE),
-            (spread_name(*block, total), _spread_lines, ONE),
+            (quad_transpose_name(*block, total), _lines, WIDE),
+            (row_transpose_name(*block, total), _spread_lines, ONE),
         )
     },
 }

@@ -32,12 +32,12 @@ INIT = "llvm.nvvm.mbarrier.init.shared"
 FENCE = 'call void asm sideeffect "fence.mbarrier_init.release.cluster;", "~{memory}"()'
 
 
-def bulk_name(dtype: str, rows: int, columns: int) -> str:
+def tma_load_name(dtype: str, rows: int, columns: int) -> str:
     """The intrinsic that copies a tile."""
     return f"bulk_{dtype}_{rows}x{columns}"
 
 
-def counter_name(copies: int) -> str:
+def mbarrier_init_name(copies: int) -> str:
     """The intrinsic that lets a place count so many copies a turn."""
     return f"bulk_counter_{copies}"
 
@@ -88,20 +88,20 @@ def _counter(name: str, copies: int) -> Intrinsic:
 
 
 BULK: dict[str, Intrinsic] = {
-    **{counter_name(n): _counter(counter_name(n), n) for n in (1, 2)},
+    **{mbarrier_init_name(n): _counter(mbarrier_init_name(n), n) for n in (1, 2)},
     **{
         name: _copy(name, dtype, rows, columns)
         for dtype, bytes in _TYPES.items()
         for side in SIDES
         for rows, columns in ((side, panel_of(bytes)), (panel_of(bytes), side))
         if columns % panel_of(bytes) == 0
-        for name in (bulk_name(dtype, rows, columns),)
+        for name in (tma_load_name(dtype, rows, columns),)
     },
     **{
         name: _copy(name, dtype, rows, columns)
         for dtype in ("bf16", "f16")
         for rows, columns in WHOLE
-        for name in (bulk_name(dtype, rows, columns),)
+        for name in (tma_load_name(dtype, rows, columns),)
     },
 }
 """The rows of the table."""

@@ -13,13 +13,13 @@ from tilewright.ir.loop.walk import blocks, loops_above
 from tilewright.schedule.analysis.blocks import (
     is_simple,
     loop_of,
+    op_count,
     reductions,
     spatial,
     typical_extent,
-    work,
 )
 from tilewright.schedule.builtin.cpu.injective import UNROLL, vectors_together
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.builtin.cpu.simd_reduction import reduce_in_lanes
 from tilewright.tune.space.sketch.state import Sketch, reuses
 
@@ -28,7 +28,7 @@ ROOT = "root"
 
 def annotate(sketch: Sketch) -> None:
     """Place and lay out every block that is still pending."""
-    order = [b.name for b in sketch.facts.blocks]
+    order = [b.name for b in sketch.graph.blocks]
     pending = sorted(sketch.pending, key=order.index, reverse=True)
     simple = [name for name in pending if is_simple(sketch.block(name))]
     alone = [name for name in simple if sketch.pending[name] != "inside"]
@@ -39,7 +39,7 @@ def annotate(sketch: Sketch) -> None:
             nest = _sum_in_lanes(sketch, name, name in at_root)
         else:
             _in_vectors(sketch, name)
-        if name in at_root and is_shared(sketch.sch, name, work(sketch.block(name))):
+        if name in at_root and is_parallel(sketch.sch, name, op_count(sketch.block(name))):
             _share(sketch, nest)
 
 
@@ -115,4 +115,4 @@ def _share(sketch: Sketch, name: str) -> None:
         if not isinstance(loop.body, For):
             break
     if found:
-        share(sketch.sch, name, found)
+        fuse_parallel(sketch.sch, name, found)

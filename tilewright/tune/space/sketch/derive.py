@@ -20,7 +20,7 @@ def derive(
 ) -> ScheduledFunc:
     """A function scheduled by rules; which of them, and all sizes, are decided by `decide`."""
     sketch = Sketch(Schedule(func, decide=decide), constants, target, form_of(target))
-    for name in [b.name for b in reversed(sketch.facts.blocks)]:
+    for name in [b.name for b in reversed(sketch.graph.blocks)]:
         if sketch.has(name):
             _apply_one(sketch, name, rules)
     annotate(sketch)

@@ -37,4 +37,4 @@ def _is_plain(load: Load, block: Block) -> bool:
 
 
 def _once(sketch: Sketch, buffer: str) -> bool:
-    return len(sketch.facts.readers(buffer)) == 1
+    return len(sketch.graph.consumers(buffer)) == 1

@@ -17,8 +17,8 @@ def _applies(sketch: Sketch, name: str) -> bool:
     block = sketch.block(name)
     if not (is_simple(block) and reductions(block) and block.init is not None):
         return False
-    axis, facts = reductions(block)[-1], sketch.facts
-    strides = [flat_stride(r, facts.buffers[r.buffer], axis.name) for r in reads_of(block)]
+    axis, graph = reductions(block)[-1], sketch.graph
+    strides = [flat_stride(r, graph.buffers[r.buffer], axis.name) for r in reads_of(block)]
     return 1 in strides and typical_extent(axis.extent) >= sketch.lanes(block) > 1
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     is_simple,
     reads_of,
     reductions,
@@ -37,17 +37,17 @@ class Sketch:
     pending: dict[str, str] = field(default_factory=dict)
 
     @property
-    def facts(self) -> Facts:
+    def graph(self) -> BlockGraph:
         """The blocks and buffers as they are now."""
-        return facts_of(self.sch.func)
+        return block_graph(self.sch.func)
 
     def block(self, name: str) -> Block:
         """A block as it is now."""
-        return self.facts.block(name)
+        return self.graph.block(name)
 
     def has(self, name: str) -> bool:
         """Whether a block is still there."""
-        return any(b.name == name for b in self.facts.blocks)
+        return any(b.name == name for b in self.graph.blocks)
 
     def lanes(self, block: Block) -> int:
         """Elements of what a block computes in a vector."""
@@ -55,11 +55,11 @@ class Sketch:
 
     def is_output(self, block: Block) -> bool:
         """Whether others see what a block writes."""
-        return any(r.buffer in self.facts.outputs for r in block.writes)
+        return any(r.buffer in self.graph.outputs for r in block.writes)
 
     def readers(self, block: Block) -> tuple[Block, ...]:
         """The blocks that read what a block writes, but for itself."""
-        found = self.facts.readers(block.writes[0].buffer)
+        found = self.graph.consumers(block.writes[0].buffer)
         return tuple(b for b in found if b.name != block.name)
 
     def loops(self, name: str) -> list[str]:

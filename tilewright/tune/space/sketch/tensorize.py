@@ -14,13 +14,13 @@ from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
     is_simple,
     loop_of,
+    op_count,
     reads_of,
     reductions,
     spatial,
     uses,
-    work,
 )
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.tune.space.sketch.rule import Rule
@@ -101,8 +101,8 @@ def _apply(sketch: Sketch, name: str) -> None:
         sch.unroll(loop)
     sch.vectorize(first)
     sch.tensorize(sch.blockize(lane), found)
-    if is_shared(sch, name, work(block)):
-        share(sch, name, outer)
+    if is_parallel(sch, name, op_count(block)):
+        fuse_parallel(sch, name, outer)
 
 
 def _pack(sketch: Sketch, block: Block, column: Iter, columns: int, together: int) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops as loops_of
-from tilewright.schedule.analysis.blocks import loop_of, reductions, spatial, work
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.analysis.blocks import loop_of, op_count, reductions, spatial
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.tune.space.sketch.pack_panels import pack_panels
 from tilewright.tune.space.sketch.state import Sketch
 from tilewright.tune.space.sketch.tile_factors import choose_factors
@@ -90,8 +90,8 @@ def finish(sketch: Sketch, tiled: Tiled, outer: int) -> None:
         for number, bound in enumerate(sketch.form.binds):
             for loop in tiled.spatial(number):
                 sch.annotate(loop, "bind", bound)
-    elif is_shared(sch, name, work(block)):
-        share(sch, name, [loop for n in range(outer) for loop in tiled.spatial(n)])
+    elif is_parallel(sch, name, op_count(block)):
+        fuse_parallel(sch, name, [loop for n in range(outer) for loop in tiled.spatial(n)])
 
 
 def write_out(sketch: Sketch, consumer: str, at: str) -> None:

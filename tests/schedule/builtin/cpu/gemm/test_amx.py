@@ -35,7 +35,7 @@ AMX = CPUS["sapphirerapids"]
 
 def _check(graph: Graph, x: np.ndarray, cores: int = 2, **sizes: int) -> ScheduledFunc:
     result = scheduled(graph, replace(AMX, cores=cores))
-    assert result.rule == "matrix"
+    assert result.rule == "amx"
     expected = run_graph(graph, {"x": x}, sizes)[graph.outputs[0]]
     found = executed(result, graph, x, sizes).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -92,11 +92,11 @@ def test_windows_are_packed_near_the_core() -> None:
 
 @pytest.mark.parametrize("depth", [16, 48, 100])
 def test_steps_that_are_not_whole_are_left_to_others(depth: int) -> None:
-    assert scheduled(product(64, depth, 64), AMX).rule == "pairs"
+    assert scheduled(product(64, depth, 64), AMX).rule == "bf16_dot"
 
 
 def test_only_with_the_unit() -> None:
-    assert scheduled(product(64, 64, 64), CPUS["x86-64-v4"]).rule == "tile"
+    assert scheduled(product(64, 64, 64), CPUS["x86-64-v4"]).rule == "register_blocked"
 
 
 @pytest.mark.parametrize("graph", [product(128, 64, 100), product(17, 64, 72)], ids=["big", "odd"])

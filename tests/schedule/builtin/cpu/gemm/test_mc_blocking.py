@@ -11,7 +11,7 @@ from tests.differential.kernel_graphs import KERNELS
 from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.scheduled import check, scheduled, sources
 from tilewright.finalize.cpu.pipeline import finalize
-from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MOST_EXTRA, group_size
+from tilewright.schedule.builtin.cpu.gemm.mc_blocking import MOST_EXTRA, mc_tiles_near
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.target.registry import CPUS
 
@@ -19,7 +19,7 @@ from tilewright.target.registry import CPUS
 @pytest.mark.parametrize("tiles", [1, 2, 7, 33, 196, 349, 523, 697, 10007])
 @pytest.mark.parametrize("wanted", [1, 5, 68, 100000])
 def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
-    found = group_size(tiles, wanted)
+    found = mc_tiles_near(tiles, wanted)
     assert 1 <= found <= tiles
     assert -tiles % found <= MOST_EXTRA * tiles
     if tiles > 300 and wanted == 68:  # also where their number is prime
@@ -27,8 +27,8 @@ def test_groups_are_whole_but_for_a_few_tiles(tiles: int, wanted: int) -> None:
 
 
 def test_any_number_of_tiles_is_cut_at_once() -> None:
-    assert group_size(1 << 60, 1 << 17) == 1 << 17
-    assert group_size((1 << 61) - 1, 1000) == 1000
+    assert mc_tiles_near(1 << 60, 1 << 17) == 1 << 17
+    assert mc_tiles_near((1 << 61) - 1, 1000) == 1000
 
 
 def _groups(trace: str) -> tuple[int, int]:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.schedule.programs import matmul
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    RegisterTile,
-    TileProblem,
+    Microkernel,
+    MicrokernelProblem,
     choose_tile,
     divisors,
-    is_crowded,
+    has_set_conflicts,
     nearest_divisor,
 )
 from tilewright.schedule.schedule import Schedule
@@ -18,7 +18,7 @@ from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
 
 
-def _tile(problem: TileProblem, target: CpuTarget) -> RegisterTile:
+def _tile(problem: MicrokernelProblem, target: CpuTarget) -> Microkernel:
     return choose_tile(Schedule(matmul()), "y", problem, target)
 
 
@@ -27,68 +27,70 @@ def test_the_tile_fits_the_registers(name: str) -> None:
     target = CPUS[name]
     for rows, columns, steps in product((1, 3, 64), (1, 7, 64, 1000), (0, 1, 512)):
         for bits, shared, period in product((16, 32, 64), (True, False), (0, 14)):
-            problem = TileProblem(rows, columns, steps, bits, shared, period)
+            problem = MicrokernelProblem(rows, columns, steps, bits, shared, period)
             tile = _tile(problem, target)
             assert tile.lanes == target.lanes(bits)
-            assert tile.columns % tile.lanes == 0
-            assert 1 <= tile.rows <= rows
-            assert tile.rows * tile.columns // tile.lanes < target.vector_registers
+            assert tile.nr % tile.lanes == 0
+            assert 1 <= tile.mr <= rows
+            assert tile.mr * tile.nr // tile.lanes < target.vector_registers
 
 
 def test_large_products_keep_the_units_busy() -> None:
-    tile = _tile(TileProblem(1024, 1024, 1024, 32, True), CPUS["x86-64-v4"])
-    assert tile.rows * tile.columns // tile.lanes >= 16
+    tile = _tile(MicrokernelProblem(1024, 1024, 1024, 32, True), CPUS["x86-64-v4"])
+    assert tile.mr * tile.nr // tile.lanes >= 16
 
 
 @pytest.mark.parametrize(("name", "sums"), [("x86-64-v3", 12), ("x86-64-v4", 24)])
 def test_few_registers_are_left_over(name: str, sums: int) -> None:
     for rows in (96, 196, 1024):
-        tile = _tile(TileProblem(rows, 768, 768, 32, True), CPUS[name])
-        assert tile.rows * tile.columns // tile.lanes >= sums
+        tile = _tile(MicrokernelProblem(rows, 768, 768, 32, True), CPUS[name])
+        assert tile.mr * tile.nr // tile.lanes >= sums
 
 
 @pytest.mark.parametrize("rows", [49, 196, 197, 784])
 def test_few_rows_are_computed_for_nothing(rows: int) -> None:
     """The pixels of small images, and those and one more, on a machine with many registers."""
-    tile = _tile(TileProblem(rows, 768, 768, 32, True), CPUS["x86-64-v4"])
-    assert -rows % tile.rows <= 0.03 * rows
+    tile = _tile(MicrokernelProblem(rows, 768, 768, 32, True), CPUS["x86-64-v4"])
+    assert -rows % tile.mr <= 0.03 * rows
 
 
 @pytest.mark.parametrize("rows", [49, 196, 197])
 def test_sums_that_take_turns_have_a_vector_each(rows: int) -> None:
     """With every register taken, LLVM keeps scalars on the stack."""
     target = CPUS["neoverse-v1"]
-    tile = _tile(TileProblem(rows, 512, 512, 16, True, by_lane=True, chains=2), target)
-    vectors = tile.columns // tile.lanes
-    held = 2 * tile.rows * vectors + tile.rows + max(2, vectors)
+    tile = _tile(
+        MicrokernelProblem(rows, 512, 512, 16, True, lane_fma=True, accumulators=2), target
+    )
+    vectors = tile.nr // tile.lanes
+    held = 2 * tile.mr * vectors + tile.mr + max(2, vectors)
     assert held < target.vector_registers
 
 
 def test_few_registers_hold_scalars_of_16_bits() -> None:
-    single = TileProblem(12544, 64, 147, 16, True, period=112)
+    single = MicrokernelProblem(12544, 64, 147, 16, True, row_period=112)
     for name, left in (("neoverse-v1", 3), ("sapphirerapids", 2)):
         tile = _tile(single, CPUS[name])
-        vectors = tile.columns // tile.lanes
-        assert tile.rows * vectors + vectors + left <= CPUS[name].vector_registers
+        vectors = tile.nr // tile.lanes
+        assert tile.mr * vectors + vectors + left <= CPUS[name].vector_registers
 
 
 def test_columns_that_need_no_padding_get_none() -> None:
     for columns in (16, 24, 40):
-        tile = _tile(TileProblem(50, columns, 9, 32, False), CPUS["x86-64-v3"])
-        assert columns % tile.columns == 0
+        tile = _tile(MicrokernelProblem(50, columns, 9, 32, False), CPUS["x86-64-v3"])
+        assert columns % tile.nr == 0
 
 
 @pytest.mark.parametrize("name", CPUS)
 def test_rows_of_unknown_number(name: str) -> None:
     """A tile that is good at many numbers of rows, with few copies of the code."""
     target = CPUS[name]
-    by_lane = target.has_lane_fma
-    problem = TileProblem(64, 768, 768, 32, True, by_lane=by_lane, unknown=True)
+    lane_fma = target.has_lane_fma
+    problem = MicrokernelProblem(64, 768, 768, 32, True, lane_fma=lane_fma, dynamic_m=True)
     tile = _tile(problem, target)
-    vectors = tile.columns // tile.lanes
-    assert 4 <= tile.rows <= 8
+    vectors = tile.nr // tile.lanes
+    assert 4 <= tile.mr <= 8
     assert vectors >= 2
-    assert tile.rows * vectors + vectors < target.vector_registers
+    assert tile.mr * vectors + vectors < target.vector_registers
 
 
 @pytest.mark.parametrize(
@@ -103,18 +105,18 @@ def test_rows_of_unknown_number(name: str) -> None:
     ],
 )
 def test_rows_that_share_sets_of_the_first_cache(name: str, stride: int, rows: int) -> None:
-    assert is_crowded(rows, stride, CPUS[name])
-    assert not is_crowded(rows - 1, stride, CPUS[name])
+    assert has_set_conflicts(rows, stride, CPUS[name])
+    assert not has_set_conflicts(rows - 1, stride, CPUS[name])
 
 
 def test_rows_that_would_push_each_other_out_are_few() -> None:
     target = CPUS["x86-64-v4"]
-    assert _tile(TileProblem(196, 512, 1024, 32, True, stride=768 * 4), target).rows == 14
+    assert _tile(MicrokernelProblem(196, 512, 1024, 32, True, row_bytes=768 * 4), target).rows == 14
     for rows, columns, steps in ((196, 512, 1024), (128, 768, 3072), (784, 1024, 512)):
-        tile = _tile(TileProblem(rows, columns, steps, 32, True, stride=4096), target)
-        assert not is_crowded(tile.rows, 4096, target)
-        assert tile.rows * tile.columns // tile.lanes >= 20
-    assert not is_crowded(16, 0, target)
+        tile = _tile(MicrokernelProblem(rows, columns, steps, 32, True, row_bytes=4096), target)
+        assert not has_set_conflicts(tile.mr, 4096, target)
+        assert tile.mr * tile.nr // tile.lanes >= 20
+    assert not has_set_conflicts(16, 0, target)
 
 
 @pytest.mark.parametrize(("number", "wanted", "found"), [(12, 5, 6), (7, 3, 7), (1 << 40, 48, 64)])
@@ -123,7 +125,7 @@ def test_nearest_divisor(number: int, wanted: int, found: int) -> None:
 
 
 def test_other_tiles_can_be_decided_for() -> None:
-    problem, target = TileProblem(64, 64, 64, 32, True), CPUS["aarch64"]
+    problem, target = MicrokernelProblem(64, 64, 64, 32, True), CPUS["aarch64"]
     asked: dict[str, tuple[int, ...]] = {}
 
     def decide(name: str, default: int, options: tuple[int, ...]) -> int:
@@ -131,9 +133,9 @@ def test_other_tiles_can_be_decided_for() -> None:
         return options[1]
 
     tile = choose_tile(Schedule(matmul(), decide=decide), "y", problem, target)
-    assert (tile.rows, tile.columns) == (2, 2 * 4)
-    assert asked["y.vectors"] == (1, 2, 3, 4, 5, 6, 7, 8)
-    assert max(asked["y.rows"]) * 2 + 2 + 2 <= target.vector_registers
+    assert (tile.mr, tile.nr) == (2, 2 * 4)
+    assert asked["y.nr_vectors"] == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert max(asked["y.mr"]) * 2 + 2 + 2 <= target.vector_registers
 
 
 def test_divisors_come_in_order() -> None:

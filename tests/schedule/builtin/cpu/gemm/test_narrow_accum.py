@@ -12,9 +12,9 @@ from tilewright.ir.loop.walk import buffers
 from tilewright.ir.types import tensor
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.analysis.blocks import facts_of, reductions
-from tilewright.schedule.builtin.cpu.gemm.k_blocked import Depth
-from tilewright.schedule.builtin.cpu.gemm.narrow_accum import brief_depth
+from tilewright.schedule.analysis.blocks import block_graph, reductions
+from tilewright.schedule.builtin.cpu.gemm.k_blocked import KBlock
+from tilewright.schedule.builtin.cpu.gemm.narrow_accum import narrow_k_block
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
 
@@ -103,15 +103,15 @@ def test_convolutions(channels: int, filters: int, groups: int) -> None:
     assert "narrow_sum" in _check(_conv(5, channels, filters, groups), TARGETS[0])
 
 
-def _depth(graph: Graph) -> Depth | None:
+def _depth(graph: Graph) -> KBlock | None:
     ((func, _),) = sources(graph)
-    return brief_depth(next(b for b in facts_of(func).blocks if reductions(b)))
+    return narrow_k_block(next(b for b in block_graph(func).blocks if reductions(b)))
 
 
 def test_where_sums_are_cut() -> None:
-    assert _depth(_dense(4, 8, 128)) == Depth(1, 0, 128)
-    assert _depth(_dense(4, 8, 192)) == Depth(0, 96, 96)
-    assert _depth(_dense(4, 8, 768)) == Depth(0, 128, 128)
+    assert _depth(_dense(4, 8, 128)) == KBlock(1, 0, 128)
+    assert _depth(_dense(4, 8, 192)) == KBlock(0, 96, 96)
+    assert _depth(_dense(4, 8, 768)) == KBlock(0, 128, 128)
     assert _depth(_dense(4, 8, 1031)) is None  # no equal parts
-    assert _depth(_conv(4, 64, 8)) == Depth(1, 1, 64)
-    assert _depth(_conv(4, 32, 8)) == Depth(2, 1, 96)
+    assert _depth(_conv(4, 64, 8)) == KBlock(1, 1, 64)
+    assert _depth(_conv(4, 32, 8)) == KBlock(2, 1, 96)

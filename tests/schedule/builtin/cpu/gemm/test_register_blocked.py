@@ -33,7 +33,7 @@ def test_symbolic_and_empty(name: str) -> None:
 
 def test_sums_stay_in_registers_and_constants_are_packed() -> None:
     (result,) = scheduled(KERNELS["dense"](64, 64, 64))
-    assert result.rule == "tile"
+    assert result.rule == "register_blocked"
     assert "@register" in print_func(result.func)
     assert len(result.func.layouts) == 1
     assert kinds(result.func)["unroll"]
@@ -46,7 +46,7 @@ def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
     """A batch of unknown size may be one: columns, not rows, keep the units busy."""
     graph = KERNELS["mean_middle"](Var("M"), 9, 64)
     (result,) = scheduled(graph)
-    assert result.rule == "tile"
+    assert result.rule == "register_blocked"
     assert "pad(" not in str(result.trace)
     for batch in (0, 1, 5):
         check(graph, {"M": batch})
@@ -61,6 +61,6 @@ def test_rows_that_share_nothing_are_not_computed_for_nothing() -> None:
 def test_columns_are_summed_by_all_threads(columns: int, cores: int, tasks: int) -> None:
     graph = KERNELS["mean_middle"](1, 1024, columns)
     (result,) = scheduled(graph, replace(CPUS["x86-64-v4"], cores=cores))
-    assert result.rule == "tile"
+    assert result.rule == "register_blocked"
     found = [as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel"]
     assert found == [tasks]

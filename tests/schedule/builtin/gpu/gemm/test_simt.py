@@ -22,10 +22,15 @@ from tilewright.ir.loop.walk import blocks, buffers, loops, loops_above
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.schedule.analysis.blocks import facts_of
+from tilewright.schedule.analysis.blocks import block_graph
 from tilewright.schedule.builtin.gpu.gemm import simt, simt_tiles
 from tilewright.schedule.builtin.gpu.gemm.simt import STAGES
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import LANES, PIECE, TILES, Tile
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
+    LANES,
+    SIMT_TILES,
+    VECTOR_ELEMENTS,
+    SimtTile,
+)
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.builtin.rules import ScheduledFunc
 
@@ -38,7 +43,7 @@ def test_meaning(name: str, sizes: tuple[int, int, int]) -> None:
 
 def test_symbolic_sizes() -> None:
     sizes = {"M": 5, "N": 9, "K": 3}
-    assert "product" in check(KERNELS["matmul"](*map(Var, "MNK")), sizes)
+    assert "gemm" in check(KERNELS["matmul"](*map(Var, "MNK")), sizes)
 
 
 def test_large_products_get_large_tiles() -> None:
@@ -66,42 +71,45 @@ def _scheduled_windows(*sizes: int) -> tuple[Func, ScheduledFunc]:
 
 def test_few_windows_are_summed_each_by_itself() -> None:
     func, result = _scheduled_windows(1, 33, 4, 8)
-    assert result.rule == "gpu.rows"
+    assert result.rule == "gpu.rowwise"
     on_threads(func, result.func, {})
-    assert _scheduled_windows(1, 129, 4, 128)[1].rule == "gpu.rows"
-    assert _scheduled_windows(32, 129, 4, 128)[1].rule == "gpu.product"
-    assert _scheduled_windows(1, 2048, 8, 4096)[1].rule == "gpu.product"
+    assert _scheduled_windows(1, 129, 4, 128)[1].rule == "gpu.rowwise"
+    assert _scheduled_windows(32, 129, 4, 128)[1].rule == "gpu.gemm"
+    assert _scheduled_windows(1, 2048, 8, 4096)[1].rule == "gpu.gemm"
 
 
 def test_parts_may_be_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     _, result = _scheduled_windows(32, 144, 4, 128)
     assert 'rfactor("conv' in str(result.trace)
     assert "[4, ?]" in str(result.trace)
-    monkeypatch.setattr(simt_tiles, "TILES", TILES[-1:])
-    monkeypatch.setattr(simt_tiles, "LEAST_PART", 32)
-    monkeypatch.setattr(simt_tiles, "LAUNCH", 0.0)
+    monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
+    monkeypatch.setattr(simt_tiles, "MIN_SPLIT_K", 32)
+    monkeypatch.setattr(simt_tiles, "LAUNCH_SECONDS", 0.0)
     func, result = _scheduled_windows(4, 40, 4, 16)
     assert "[2, ?]" in str(result.trace)
     on_threads(func, result.func, {})
 
 
 def test_tiles_are_whole() -> None:
-    for tile in TILES:
-        assert tile.rows % (tile.y * PIECE) == tile.y % LANES[0] == 0
-        assert tile.columns % (tile.x * PIECE) == tile.x % LANES[1] == 0
-        for side in (tile.rows, tile.columns):
-            assert side * tile.depth % (tile.threads * PIECE) == 0
+    for tile in SIMT_TILES:
+        assert tile.block_m % (tile.threads_m * VECTOR_ELEMENTS) == tile.threads_m % LANES[0] == 0
+        assert tile.block_n % (tile.threads_n * VECTOR_ELEMENTS) == tile.threads_n % LANES[1] == 0
+        for side in (tile.block_m, tile.block_n):
+            assert side * tile.block_k % (tile.threads * VECTOR_ELEMENTS) == 0
         assert tile.threads <= 256
-        shared = (tile.rows + tile.columns) * tile.depth * 4 * STAGES
-        assert tile.resident * (shared + 1024) <= H200.shared_per_sm
+        shared = (tile.block_m + tile.block_n) * tile.block_k * 4 * STAGES
+        assert tile.blocks_per_sm * (shared + 1024) <= H200.shared_per_sm
 
 
 @pytest.mark.parametrize(
     ("tile", "order"),
-    [*((tile, "nn") for tile in TILES), *((TILES[2], order) for order in ("tn", "nt", "tt"))],
+    [
+        *((tile, "nn") for tile in SIMT_TILES),
+        *((SIMT_TILES[2], order) for order in ("tn", "nt", "tt")),
+    ],
 )
-def test_every_tile(tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simt_tiles, "TILES", (tile,))
+def test_every_tile(tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simt_tiles, "SIMT_TILES", (tile,))
     func, found = the_kernel(dense(20, 36, 40, F32, order))
     on_threads(func, found, {})
 
@@ -122,11 +130,11 @@ def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize("order", ["nn", "tn"])
-@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("tile", SIMT_TILES)
 def test_tiles_assemble_without_spills(
-    tile: Tile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(simt_tiles, "TILES", (tile,))
+    monkeypatch.setattr(simt_tiles, "SIMT_TILES", (tile,))
     _, found = the_kernel(dense(1024, 1024, 256, F32, order))
     assembled(found, H200, tmp_path)
 
@@ -143,5 +151,5 @@ def test_results_of_several_axes_are_written_in_pieces(width: int, kind: str) ->
     x, w = b.input(2, 12, 2, width), b.weight(8, 12, 1, 1)
     plain = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     (result, *_) = scheduled(b.g.graph(b.add("conv", x, w, **plain)))
-    block = facts_of(result.func).blocks[-1]
+    block = block_graph(result.func).blocks[-1]
     assert loops_above(result.func, block.name)[-1].kind == kind

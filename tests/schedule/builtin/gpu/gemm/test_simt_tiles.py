@@ -7,8 +7,8 @@ from tests.schedule.builtin.gpu.gemm.test_tensor_core import dense, on_threads, 
 from tests.schedule.builtin.gpu.scheduled import H200, check, scheduled
 from tests.schedule.builtin.scheduled import sources
 from tilewright.core.dtypes import F32
-from tilewright.schedule.analysis.blocks import facts_of
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import product_of
+from tilewright.schedule.analysis.blocks import block_graph
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import simt_tile_of
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 
 
@@ -18,7 +18,7 @@ def test_the_depth_is_cut_where_tiles_are_few() -> None:
     assert "rfactor" in str(result.trace)
     (result,) = scheduled(KERNELS["dense"](2048, 2048, 3072))
     assert "rfactor" not in str(result.trace)
-    assert check(KERNELS["matmul"](5, 9, 128), {}) == ["product"]
+    assert check(KERNELS["matmul"](5, 9, 128), {}) == ["gemm"]
 
 
 def test_the_longest_axis_is_cut() -> None:
@@ -40,16 +40,16 @@ def test_what_was_measured_best_is_taken(
     sizes: tuple[int, int, int], sides: tuple[int, int], parts: int
 ) -> None:
     ((func, _),) = sources(dense(*sizes, F32))
-    tile = product_of(facts_of(func).blocks[0], H200)
+    tile = simt_tile_of(block_graph(func).blocks[0], H200)
     assert tile is not None
-    assert (tile.rows, tile.columns, tile.parts) == (*sides, parts)
+    assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
 
 
 def test_a_product_has_more_than_one_step() -> None:
     for depth, steps in ((12, 2), (16, 2), (17, 2), (40, 3)):
         ((func, _),) = sources(dense(64, 64, depth, F32))
-        tile = product_of(facts_of(func).blocks[0], H200)
+        tile = simt_tile_of(block_graph(func).blocks[0], H200)
         assert tile is not None
-        assert -(-depth // tile.depth) == steps
+        assert -(-depth // tile.block_k) == steps
     func, found = the_kernel(dense(20, 36, 12, F32, "nn"))
     on_threads(func, found, {})

@@ -30,7 +30,7 @@ from tilewright.ops.attrs import make_attrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.gpu.gemm import tensor_core_tiles
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MATRIX_TILES
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
 from tilewright.schedule.intrin.nvidia.mma import ROWS
 from tilewright.target.gpu import GpuTarget, with_tf32
@@ -111,10 +111,12 @@ def aligned(count: int, dtype: type) -> np.ndarray:
 
 def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small products have the tiles of larger ones, copied by the engine where it can."""
-    tiles = tuple(replace(t, time=inf) if t.rows == ROWS else t for t in MATRIX_TILES)
-    monkeypatch.setattr(tensor_core_tiles, "MATRIX_TILES", tiles)
-    monkeypatch.setattr(tensor_core_tiles, "ENGINE_STEPS", 0)
-    monkeypatch.setattr(tensor_core_tiles, "ENGINE_STAGES", 8)
+    tiles = tuple(
+        replace(t, us_per_k_tile=inf) if t.block_m == ROWS else t for t in MULTISTAGE_TILES
+    )
+    monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", tiles)
+    monkeypatch.setattr(tensor_core_tiles, "TMA_MIN_K_TILES", 0)
+    monkeypatch.setattr(tensor_core_tiles, "TMA_MAX_STAGES", 8)
 
 
 @pytest.mark.parametrize(
@@ -298,8 +300,8 @@ def test_small_products_side_by_side_take_little_room() -> None:
 
 @pytest.mark.slow
 def test_tiles_of_192_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = tuple(t for t in MATRIX_TILES if (t.rows, t.columns) == (64, 192))
-    monkeypatch.setattr(tensor_core_tiles, "MATRIX_TILES", wide)
+    wide = tuple(t for t in MULTISTAGE_TILES if (t.block_m, t.block_n) == (64, 192))
+    monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", wide)
     func, scheduled = the_kernel(dense(80, 192, 64, F16, "nt"))
     assert any("192" in t.intrinsic for t in tiles(scheduled))
     on_threads(func, scheduled, {})

@@ -13,15 +13,15 @@ from tilewright.core.dtypes import F16, I8, U8
 from tilewright.ir.loop.nodes import Block, Store
 from tilewright.schedule.analysis.blocks import (
     TYPICAL_SIZE,
-    facts_of,
+    block_graph,
     reductions,
     value_of,
 )
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
-    MATRIX_TILES,
-    STAYING_TILES,
-    MatrixTile,
-    matrix_tile_of,
+    MULTISTAGE_TILES,
+    PERSISTENT_TILES,
+    TensorCoreTile,
+    tensor_core_tile_of,
 )
 from tilewright.schedule.builtin.inlining import inline_copies
 from tilewright.schedule.intrin.nvidia.mma import BLOCKS
@@ -31,21 +31,21 @@ from tilewright.target.gpu import GpuTarget
 
 def chosen(
     m: int, n: int, k: int, target: GpuTarget = H200, order: str = "nn"
-) -> MatrixTile | None:
+) -> TensorCoreTile | None:
     ((func, _),) = sources(dense(m, n, k, order=order))
     sch = Schedule(func)
-    inline_copies(sch, facts_of(func), frozenset())
-    facts = facts_of(sch.func)
-    return matrix_tile_of(facts.blocks[0], facts.buffers, target)
+    inline_copies(sch, block_graph(func), frozenset())
+    structure = block_graph(sch.func)
+    return tensor_core_tile_of(structure.blocks[0], structure.buffers, target)
 
 
 def test_tiles_are_whole_and_fit() -> None:
-    for tile in (*MATRIX_TILES, *STAYING_TILES):
-        assert tile.warp in BLOCKS or (tile.grouped and tile.warp == (16, tile.columns))
-        for side in (tile.rows, tile.columns):
-            assert side * tile.depth % (tile.threads * 8) == 0
-        assert tile.resident * (tile.shared + 1024) <= H200.shared_per_sm
-        assert tile.threads * tile.resident <= H200.warps_per_sm * H200.warp_size
+    for tile in (*MULTISTAGE_TILES, *PERSISTENT_TILES):
+        assert tile.warp in BLOCKS or (tile.wgmma and tile.warp == (16, tile.block_n))
+        for side in (tile.block_m, tile.block_n):
+            assert side * tile.block_k % (tile.threads * 8) == 0
+        assert tile.blocks_per_sm * (tile.shared + 1024) <= H200.shared_per_sm
+        assert tile.threads * tile.blocks_per_sm <= H200.warps_per_sm * H200.warp_size
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_was_measured_best_is_taken(
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.rows, tile.columns, tile.parts, tile.engine) == (*sides, parts, engine)
+    assert (tile.block_m, tile.block_n, tile.split_k, tile.tma) == (*sides, parts, engine)
 
 
 @pytest.mark.parametrize(
@@ -88,56 +88,60 @@ def test_blocks_stay_where_that_was_measured_best(
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.columns, tile.staying, tile.shares) == (columns, staying, shares)
-    while tile.otherwise is not None:
-        assert tile.staying
-        tile = tile.otherwise
-    assert not tile.staying
+    assert (tile.block_n, tile.consumer_groups, tile.stream_k) == (columns, staying, shares)
+    while tile.fallback is not None:
+        assert tile.consumer_groups
+        tile = tile.fallback
+    assert not tile.consumer_groups
 
 
 def test_shares_are_of_a_known_number_of_steps() -> None:
     known, unknown = (
-        matrix_tile_of(facts.blocks[0], facts.buffers, H200)
+        tensor_core_tile_of(structure.blocks[0], structure.buffers, H200)
         for rows in (1152, Var("N") * (1152 // TYPICAL_SIZE))
-        for facts in (facts_of(sources(dense(rows, 4096, 8192))[0][0]),)
+        for structure in (block_graph(sources(dense(rows, 4096, 8192))[0][0]),)
     )
     assert known is not None
-    assert known.shares
+    assert known.stream_k
     while unknown is not None:
-        assert not unknown.shares
-        unknown = unknown.otherwise
+        assert not unknown.stream_k
+        unknown = unknown.fallback
 
 
 def test_columns_that_fill_no_panel_are_for_operands_along_the_depth() -> None:
     across, along = chosen(2048, 1280, 8192), chosen(2048, 1280, 8192, order="nt")
     assert across is not None
     assert along is not None
-    assert along.columns == 160
-    assert across.columns % 64 == 0
+    assert along.block_n == 160
+    assert across.block_n % 64 == 0
 
 
 def test_only_machines_that_have_them_group_warps() -> None:
     for target, grouped in ((H200, True), (A100, False)):
         tile = chosen(512, 512, 512, target)
         assert tile is not None
-        assert tile.grouped == grouped
+        assert tile.wgmma == grouped
 
 
 @pytest.mark.parametrize("target", [H200, A100])
 def test_bytes_have_the_same_tiles_twice_as_deep(target: GpuTarget) -> None:
-    def of(turned: bool) -> MatrixTile | None:
+    def of(turned: bool) -> TensorCoreTile | None:
         ((func, _),) = sources(of_bytes(512, 3072, 768, U8, I8, turned))
         sch = Schedule(func)
-        inline_copies(sch, facts_of(func), frozenset())
-        facts = facts_of(sch.func)
-        product = next(b for b in facts.blocks if reductions(b))
-        return matrix_tile_of(product, facts.buffers, target)
+        inline_copies(sch, block_graph(func), frozenset())
+        structure = block_graph(sch.func)
+        product = next(b for b in structure.blocks if reductions(b))
+        return tensor_core_tile_of(product, structure.buffers, target)
 
     tile, halves = of(turned=True), chosen(512, 3072, 384, target)
     assert tile is not None
     assert halves is not None
-    assert tile == replace(halves.of(1), engine=tile.engine)
-    assert (tile.depth, tile.piece, tile.step) == (128, 16, 128 if tile.grouped else 32)
+    assert tile == replace(halves.of(1), tma=tile.tma)
+    assert (tile.block_k, tile.vector_elements, tile.instruction_k) == (
+        128,
+        16,
+        128 if tile.wgmma else 32,
+    )
     assert of(turned=False) is None  # across the depth
 
 
@@ -153,13 +157,15 @@ def _with_gelu(block: Block) -> Block:
 
 def test_functions_that_follow_want_threads() -> None:
     ((func, _),) = sources(dense(512, 3072, 768))
-    facts = facts_of(func)
-    product, after = facts.blocks[0], facts.blocks[1:]
+    structure = block_graph(func)
+    product, after = structure.blocks[0], structure.blocks[1:]
     slow = [_with_gelu(b) for b in after]
-    plain, costly = (matrix_tile_of(product, facts.buffers, H200, x) for x in (after, slow))
+    plain, costly = (
+        tensor_core_tile_of(product, structure.buffers, H200, x) for x in (after, slow)
+    )
     assert plain is not None
     assert costly is not None
-    each = [t.rows * t.columns / t.threads for t in (plain, costly)]
+    each = [t.block_m * t.block_n / t.threads for t in (plain, costly)]
     assert each[1] < each[0]
 
 
@@ -169,11 +175,11 @@ def test_windows_have_a_tile_of_their_own() -> None:
     window = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
     y = b.add("conv", x, w, **window, layout="channels_last")
     for func, _ in sources(b.g.graph(y)):
-        facts = facts_of(func)
-        for block in (b for b in facts.blocks if reductions(b)):
-            tile = matrix_tile_of(block, facts.buffers, H200)
+        structure = block_graph(func)
+        for block in (b for b in structure.blocks if reductions(b)):
+            tile = tensor_core_tile_of(block, structure.buffers, H200)
             assert tile is not None
-            assert (tile.rows, tile.columns) == (128, 64)
+            assert (tile.block_m, tile.block_n) == (128, 64)
     plain = chosen(32 * 56 * 56, 64, 9 * 64)
     assert plain is not None
-    assert (plain.rows, plain.columns) != (128, 64)
+    assert (plain.block_m, plain.block_n) != (128, 64)

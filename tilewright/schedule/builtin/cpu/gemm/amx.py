@@ -20,17 +20,17 @@ from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.analysis.bf16_gemm import ProductRoles, product_roles
+from tilewright.schedule.analysis.bf16_gemm import Bf16Gemm, match_bf16_gemm
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     loop_of,
+    op_count,
     reads_of,
     spatial,
     typical_extent,
-    work,
 )
-from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
@@ -46,23 +46,23 @@ MANY_COLUMNS = 2
 WRITTEN_OUT = 48
 
 
-def matrix_roles(
-    block: Block, facts: Facts, constants: frozenset[str], target: CpuTarget
-) -> ProductRoles | None:
-    """The roles of a product that the target's matrix unit can compute, `None` if it is none."""
+def match_amx_gemm(
+    block: Block, graph: BlockGraph, constants: frozenset[str], target: CpuTarget
+) -> Bf16Gemm | None:
+    """The gemm of a product that the target's matrix unit can compute, `None` if it is none."""
     row = INTRINSICS[amx_names(ROWS)[1]]
     if not row.available(target.architecture, target.features):
         return None
-    roles = product_roles(block, facts, constants)
-    if roles is None or roles.row is None:
+    gemm = match_bf16_gemm(block, constants)
+    if gemm is None or gemm.m is None:
         return None
-    depth = as_int(roles.depth.extent) or 1
-    return roles if depth % DEPTH == 0 else None
+    depth = as_int(gemm.k.extent) or 1
+    return gemm if depth % DEPTH == 0 else None
 
 
-def schedule_matrix(sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> None:
+def schedule_amx(sch: Schedule, name: str, gemm: Bf16Gemm, target: CpuTarget) -> None:
     """Schedule a product, what computes its left operand, and what reads its result."""
-    _Matrix(sch, name, roles, target).run()
+    _Matrix(sch, name, gemm, target).run()
 
 
 class _Matrix:
@@ -72,36 +72,36 @@ class _Matrix:
     before, or none.
     """
 
-    def __init__(self, sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> None:
-        assert roles.row is not None
+    def __init__(self, sch: Schedule, name: str, gemm: Bf16Gemm, target: CpuTarget) -> None:
+        assert gemm.m is not None
         self.sch = sch
         self.name = name
-        self.roles = roles
-        self.row = roles.row
+        self.gemm = gemm
+        self.row = gemm.m
         self.target = target
-        rows = as_int(roles.row.extent)
+        rows = as_int(gemm.m.extent)
         few = rows is not None and rows <= ROWS
         self.rows = sch.choose(
-            f"{name}.rows", ROWS if few else 2 * ROWS, lambda: (ROWS, 2 * ROWS)[: 1 if few else 2]
+            f"{name}.mr", ROWS if few else 2 * ROWS, lambda: (ROWS, 2 * ROWS)[: 1 if few else 2]
         )
-        self.busy = is_shared(sch, name, work(self._block()), PARALLEL_WORK * SPEEDUP)
+        self.busy = is_parallel(sch, name, op_count(self._block()), PARALLEL_WORK * SPEEDUP)
         self.packing = ""
         self.together = 0
 
     def _block(self) -> Block:
-        return facts_of(self.sch.func).block(self.name)
+        return block_graph(self.sch.func).block(self.name)
 
     def run(self) -> None:
         """All steps."""
-        sch, roles = self.sch, self.roles
+        sch, gemm = self.sch, self.gemm
         epilogue = self._epilogue()
         sums = self._block().writes[0].buffer
         self._pack_left()
         self._pack_right()
-        for axis, multiple in ((self.row, self._whole_rows()), (roles.column, COLUMNS)):
+        for axis, multiple in ((self.row, self._whole_rows()), (gemm.n, COLUMNS)):
             sch.pad(self.name, axis.name, multiple)
         near = sch.cache_read(epilogue, sums, "local")
-        depth = sch.split(loop_of(roles.depth), [None, DEPTH // 2, 2])
+        depth = sch.split(loop_of(gemm.k), [None, DEPTH // 2, 2])
         outer, inner = self._split()
         sch.reorder(*outer, depth[0], *inner, *depth[1:])
         if self.packing:
@@ -112,13 +112,13 @@ class _Matrix:
         self._use_unit(near, inner[0])
         sch.set_scope(sums, "local")
         if self.busy:
-            shared = outer[: len(roles.batch) + 1] if self.together else outer
-            share(sch, self.name, shared)
+            shared = outer[: len(gemm.batch) + 1] if self.together else outer
+            fuse_parallel(sch, self.name, shared)
 
     def _epilogue(self) -> str:
         """The block that reads the sums, all others after the product inlined into it."""
         sch = self.sch
-        blocks = [b.name for b in facts_of(sch.func).blocks]
+        blocks = [b.name for b in block_graph(sch.func).blocks]
         after = blocks[blocks.index(self.name) + 1 :]
         for name in after[:-1]:
             sch.inline(name)
@@ -127,9 +127,9 @@ class _Matrix:
 
     def _pack_left(self) -> None:
         """Have the rows in whole blocks, each step of the reduction side by side."""
-        sch, left = self.sch, self.roles.left
-        facts = facts_of(sch.func)
-        writer = next((b for b in facts.blocks if b.writes[0].buffer == left.buffer), None)
+        sch, left = self.sch, self.gemm.a
+        graph = block_graph(sch.func)
+        writer = next((b for b in graph.blocks if b.writes[0].buffer == left.buffer), None)
         if writer is not None:
             self.packing = writer.name
         elif as_int(simplify(self.row.extent % self.rows)) != 0:
@@ -145,20 +145,20 @@ class _Matrix:
 
     def _packing_axis(self, axis: Iter) -> Iter:
         """The axis of the packing block that is an axis of the product."""
-        block = facts_of(self.sch.func).block(self.packing)
+        block = block_graph(self.sch.func).block(self.packing)
         return spatial(block)[self._position(axis)]
 
     def _position(self, axis: Iter) -> int:
-        return self.roles.left.indices.index(Var(axis.name))
+        return self.gemm.a.indices.index(Var(axis.name))
 
     def _rows_together(self) -> int:
         """How many blocks of rows to pack at a time, if there are enough for every core.
 
         As many as fit without one core having more to do than the others.
         """
-        depth = as_int(self.roles.depth.extent)
+        depth = as_int(self.gemm.k.extent)
         assert depth is not None
-        fitting = PACKED_BYTES // (self.rows * depth * self.roles.left.dtype.bytes)
+        fitting = PACKED_BYTES // (self.rows * depth * self.gemm.a.dtype.bytes)
         rows = as_int(self.row.extent)
         if rows is None or self._shares_columns(rows, depth):
             return 0
@@ -166,24 +166,24 @@ class _Matrix:
         blocks = -(-typical_extent(self.row.extent) // self.rows)
         choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
         best = min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
-        return self.sch.choose(f"{self.name}.together", best, lambda: (0, *choices))
+        return self.sch.choose(f"{self.name}.mc_tiles", best, lambda: (0, *choices))
 
     def _shares_columns(self, rows: int, depth: int) -> bool:
         """Whether cores share the columns: each then reads a part of the weights, not all of them.
 
         That is less where columns are many, and weights too much for the cache next to a core.
         """
-        columns = typical_extent(self.roles.column.extent)
-        weights = columns * depth * self.roles.right.dtype.bytes
+        columns = typical_extent(self.gemm.n.extent)
+        weights = columns * depth * self.gemm.b.dtype.bytes
         many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
         return self.busy and many
 
     def _pack_right(self) -> None:
         """Panels of one block's columns, two elements of the reduction side by side."""
-        right = self.roles.right
+        right = self.gemm.b
         position = {i.name: d for d, i in enumerate(right.indices) if isinstance(i, Var)}
-        depth, column = position[self.roles.depth.name], position[self.roles.column.name]
-        batch = [(position[it.name], 0, 0) for it in self.roles.batch if it.name in position]
+        depth, column = position[self.gemm.k.name], position[self.gemm.n.name]
+        batch = [(position[it.name], 0, 0) for it in self.gemm.batch if it.name in position]
         panel = [(column, COLUMNS, 0), (depth, 2, 0), (column, COLUMNS, 1), (depth, 2, 1)]
         self.sch.transform_layout(right.buffer, [*batch, *panel])
 
@@ -192,27 +192,27 @@ class _Matrix:
 
         Of two operands the one with fewer elements is walked again and again.
         """
-        sch, roles = self.sch, self.roles
-        batch = [loop_of(it) for it in roles.batch]
-        panel, column = sch.split(loop_of(roles.column), [None, COLUMNS])
+        sch, gemm = self.sch, self.gemm
+        batch = [loop_of(it) for it in gemm.batch]
+        panel, column = sch.split(loop_of(gemm.n), [None, COLUMNS])
         if self.together:
             some, tile, row = sch.split(loop_of(self.row), [None, self.together, self.rows])
             return [*batch, some, panel, tile], [row, column]
         tile, row = sch.split(loop_of(self.row), [None, self.rows])
-        few_rows = typical_extent(self.row.extent) <= typical_extent(roles.column.extent)
-        first = sch.choose(f"{self.name}.panels_first", few_rows, lambda: (False, True))
+        few_rows = typical_extent(self.row.extent) <= typical_extent(gemm.n.extent)
+        first = sch.choose(f"{self.name}.n_outer", few_rows, lambda: (False, True))
         return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
 
     def _place_packing(self, outer: list[str]) -> None:
         """Compute the left operand where its rows are used, or all of it before."""
         sch, packing = self.sch, self.packing
-        row, depth = self._position(self.row), self._position(self.roles.depth)
-        buffer = facts_of(sch.func).block(packing).writes[0].buffer
+        row, depth = self._position(self.row), self._position(self.gemm.k)
+        buffer = block_graph(sch.func).block(packing).writes[0].buffer
         if self.together:
-            loops = list(sch.compute_at(packing, outer[len(self.roles.batch)]))
+            loops = list(sch.compute_at(packing, outer[len(self.gemm.batch)]))
         else:
-            loops = [loop_of(it) for it in spatial(facts_of(sch.func).block(packing))]
-        block, axis = facts_of(sch.func).block(packing), self._packing_axis(self.roles.depth)
+            loops = [loop_of(it) for it in spatial(block_graph(sch.func).block(packing))]
+        block, axis = block_graph(sch.func).block(packing), self._packing_axis(self.gemm.k)
         written = _steps_written_out(block, axis)
         _, some, step = sch.split(loops[depth], [None, written, DEPTH])
         sch.unroll(some)

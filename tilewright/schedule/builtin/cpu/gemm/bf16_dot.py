@@ -15,26 +15,26 @@ from tilewright.arith.expr import Var, as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.analysis.bf16_gemm import ProductRoles, product_roles
-from tilewright.schedule.analysis.blocks import Facts, loop_of, typical_extent, work
+from tilewright.schedule.analysis.bf16_gemm import Bf16Gemm, match_bf16_gemm
+from tilewright.schedule.analysis.blocks import BlockGraph, loop_of, op_count, typical_extent
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
-    RegisterTile,
-    TileProblem,
+    Microkernel,
+    MicrokernelProblem,
     choose_tile,
 )
-from tilewright.schedule.builtin.cpu.parallelize import is_shared, share
+from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
 
-def pair_roles(
-    block: Block, facts: Facts, constants: frozenset[str], target: CpuTarget
-) -> ProductRoles | None:
-    """The roles of a product that the target can compute in pairs, `None` if it is none."""
-    roles = product_roles(block, facts, constants) if pair_instruction(target) else None
-    even = roles is not None and (as_int(roles.depth.extent) or 1) % 2 == 0
-    return roles if even else None
+def match_bf16_dot_gemm(
+    block: Block, graph: BlockGraph, constants: frozenset[str], target: CpuTarget
+) -> Bf16Gemm | None:
+    """The gemm of a product that the target can compute in pairs, `None` if it is none."""
+    gemm = match_bf16_gemm(block, constants) if pair_instruction(target) else None
+    even = gemm is not None and (as_int(gemm.k.extent) or 1) % 2 == 0
+    return gemm if even else None
 
 
 def pair_instruction(target: CpuTarget) -> str | None:
@@ -47,24 +47,22 @@ def pair_instruction(target: CpuTarget) -> str | None:
     return next(available, None)
 
 
-def schedule_pairs(
-    sch: Schedule, block: Block, roles: ProductRoles, epilogue: Block, target: CpuTarget
+def schedule_bf16_dot(
+    sch: Schedule, block: Block, gemm: Bf16Gemm, epilogue: Block, target: CpuTarget
 ) -> None:
     """Schedule a product and the block that writes its result out."""
     instruction = pair_instruction(target)
     assert instruction is not None
-    tile = _choose(sch, block.name, roles, target)
-    _pack(sch, roles, tile)
-    sch.pad(block.name, roles.column.name, tile.columns)
-    if roles.row is not None:
-        sch.pad(block.name, roles.row.name, tile.rows)
-    panel, vector, lane = sch.split(
-        loop_of(roles.column), [None, tile.columns // tile.lanes, tile.lanes]
-    )
-    pairs, pair = sch.split(loop_of(roles.depth), [None, 2])
-    outer, rows = [*(loop_of(it) for it in roles.batch), panel], []
-    if roles.row is not None:
-        number, row = sch.split(loop_of(roles.row), [None, tile.rows])
+    tile = _choose(sch, block.name, gemm, target)
+    _pack(sch, gemm, tile)
+    sch.pad(block.name, gemm.n.name, tile.nr)
+    if gemm.m is not None:
+        sch.pad(block.name, gemm.m.name, tile.mr)
+    panel, vector, lane = sch.split(loop_of(gemm.n), [None, tile.nr // tile.lanes, tile.lanes])
+    pairs, pair = sch.split(loop_of(gemm.k), [None, 2])
+    outer, rows = [*(loop_of(it) for it in gemm.batch), panel], []
+    if gemm.m is not None:
+        number, row = sch.split(loop_of(gemm.m), [None, tile.mr])
         outer.append(number)
         rows.append(row)
     sch.reorder(*outer, pairs, *rows, vector, lane, pair)
@@ -75,28 +73,28 @@ def schedule_pairs(
     start_in_vectors(sch, block.name, outer)
     sch.tensorize(sch.blockize(lane), instruction)
     sch.set_scope(block.writes[0].buffer, "register")
-    if is_shared(sch, block.name, work(block)):
-        share(sch, block.name, outer)
+    if is_parallel(sch, block.name, op_count(block)):
+        fuse_parallel(sch, block.name, outer)
 
 
-def _choose(sch: Schedule, name: str, roles: ProductRoles, target: CpuTarget) -> RegisterTile:
-    problem = TileProblem(
-        rows=1 if roles.row is None else typical_extent(roles.row.extent),
-        columns=typical_extent(roles.column.extent),
-        steps=typical_extent(roles.depth.extent) // 2,
+def _choose(sch: Schedule, name: str, gemm: Bf16Gemm, target: CpuTarget) -> Microkernel:
+    problem = MicrokernelProblem(
+        m=1 if gemm.m is None else typical_extent(gemm.m.extent),
+        n=typical_extent(gemm.n.extent),
+        k=typical_extent(gemm.k.extent) // 2,
         bits=F32.bits,
-        shared=True,
+        reuses_b=True,
     )
     return choose_tile(sch, name, problem, target)
 
 
-def _pack(sch: Schedule, roles: ProductRoles, tile: RegisterTile) -> None:
+def _pack(sch: Schedule, gemm: Bf16Gemm, tile: Microkernel) -> None:
     """Panels of one tile's columns, two elements of the reduction side by side."""
-    right = roles.right
+    right = gemm.b
     position = {i.name: d for d, i in enumerate(right.indices) if isinstance(i, Var)}
-    depth, column = position[roles.depth.name], position[roles.column.name]
-    batch = [(position[it.name], 0, 0) for it in roles.batch if it.name in position]
-    panel = [(column, tile.columns, 0), (depth, 2, 0), (column, tile.columns, 1), (depth, 2, 1)]
+    depth, column = position[gemm.k.name], position[gemm.n.name]
+    batch = [(position[it.name], 0, 0) for it in gemm.batch if it.name in position]
+    panel = [(column, tile.nr, 0), (depth, 2, 0), (column, tile.nr, 1), (depth, 2, 1)]
     sch.transform_layout(right.buffer, [*batch, *panel])
 
 
@@ -109,7 +107,7 @@ def start_in_vectors(sch: Schedule, name: str, outer: list[str]) -> None:
     sch.vectorize(lane)
 
 
-def _write_out(sch: Schedule, epilogue: Block, at: str, tile: RegisterTile) -> None:
+def _write_out(sch: Schedule, epilogue: Block, at: str, tile: Microkernel) -> None:
     """Compute the epilogue on each finished tile, row by row in vectors."""
     loops = sch.reverse_compute_at(epilogue.name, at)
     vector, lane = sch.split(loops[-1], [None, tile.lanes])

@@ -30,7 +30,7 @@ def choose_edge(sch: Schedule, name: str, row: Iter | None, tile_rows: int, leas
     edge = edge_height(row, tile_rows, least)
     rows = 0 if row is None else as_int(row.extent)
     other = 0 if rows is None or rows % tile_rows == 0 or least >= tile_rows else least
-    return sch.choose(f"{name}.edge", edge, lambda: sorted({0, edge, other}))
+    return sch.choose(f"{name}.edge_rows", edge, lambda: sorted({0, edge, other}))
 
 
 def edge_height(row: Iter | None, tile_rows: int, least: int) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.ir.loop.nodes import Block
-from tilewright.schedule.analysis.blocks import loop_of, summed_type, typical_extent
-from tilewright.schedule.analysis.tile_axes import Roles, panels_bytes, steps_of
-from tilewright.schedule.builtin.cpu.gemm.microkernel_model import RegisterTile, divisors
+from tilewright.schedule.analysis.blocks import accumulator_dtype, loop_of, typical_extent
+from tilewright.schedule.analysis.tile_axes import TileAxes, panels_bytes, steps_of
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel, divisors
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.cpu import CpuTarget
 
@@ -13,27 +13,27 @@ from tilewright.target.cpu import CpuTarget
 MOST_EXTRA = 0.01
 
 
-def choose_group(
-    sch: Schedule, block: Block, roles: Roles, tile: RegisterTile, tiles: int, target: CpuTarget
+def choose_mc(
+    sch: Schedule, block: Block, axes: TileAxes, tile: Microkernel, tiles: int, target: CpuTarget
 ) -> int:
     """How many of the row tiles make a group; 0 where nobody knows how many there are.
 
     A group's rows stay in the second cache for all panels; so does what comes of them, where panels
     are so few that reading them again for every group costs nothing.
     """
-    if not tiles or roles.row is None:
+    if not tiles or axes.m is None:
         return 0
-    few = panels_bytes(block, roles) <= target.l2 // 4
-    elements = steps_of(block) + (typical_extent(roles.column.extent) if few else 0)
-    room = target.l2 // 2 // (elements * summed_type(block).bytes * tile.rows)
-    default = group_size(tiles, max(1, room))
-    return sch.choose(f"{block.name}.together", default, lambda: divisors(tiles))
+    few = panels_bytes(block, axes) <= target.l2 // 4
+    elements = steps_of(block) + (typical_extent(axes.n.extent) if few else 0)
+    room = target.l2 // 2 // (elements * accumulator_dtype(block).bytes * tile.mr)
+    default = mc_tiles_near(tiles, max(1, room))
+    return sch.choose(f"{block.name}.mc_tiles", default, lambda: divisors(tiles))
 
 
-def group_size(tiles: int, wanted: int) -> int:
+def mc_tiles_near(tiles: int, wanted: int) -> int:
     """How many tiles make a group, near to what is wanted, if the last one may lack a few.
 
-    >>> group_size(523, 68)   # 8 groups have 528
+    >>> mc_tiles_near(523, 68)   # 8 groups have 528
     66
     """
 
@@ -47,13 +47,13 @@ def group_size(tiles: int, wanted: int) -> int:
 
 
 def split_rows(
-    sch: Schedule, roles: Roles, tile: RegisterTile, together: int
+    sch: Schedule, axes: TileAxes, tile: Microkernel, together: int
 ) -> tuple[list[str], list[str], list[str]]:
     """The loops over groups of row tiles, over the tiles of a group, and over a tile's rows."""
-    if roles.row is None:
+    if axes.m is None:
         return [], [], []
     if together == 0:
-        outer, inner = sch.split(loop_of(roles.row), [None, tile.rows])
+        outer, inner = sch.split(loop_of(axes.m), [None, tile.mr])
         return [], [outer], [inner]
-    group, outer, inner = sch.split(loop_of(roles.row), [None, together, tile.rows])
+    group, outer, inner = sch.split(loop_of(axes.m), [None, together, tile.mr])
     return [group], [outer], [inner]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd, isqrt
 
-from tilewright.schedule.builtin.cpu.parallelize import idleness
+from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.cpu import CpuCosts
 from tilewright.target.cpu import CpuTarget
@@ -28,76 +28,79 @@ MAX_UNKNOWN = 8
 
 
 @dataclass(frozen=True)
-class RegisterTile:
-    """A tile of `rows` by `columns` elements, `lanes` of them in a vector.
+class Microkernel:
+    """A register tile of `mr` by `nr` elements, `lanes` of them in a vector.
 
-    Each element is the sum of `chains` sums, which take turns along the reduction.
+    With `lane_fma`, A is loaded as vectors along K and multiplied lane by lane. Each element has so
+    many `accumulators`, which consecutive steps of K use in turn.
     """
 
-    rows: int
-    columns: int
+    mr: int
+    nr: int
     lanes: int
-    by_lane: bool = False
-    chains: int = 1
+    lane_fma: bool = False
+    accumulators: int = 1
 
 
 @dataclass(frozen=True)
-class TileProblem:
-    """What is tiled: its rows and columns, and `steps` of the reduction.
+class MicrokernelProblem:
+    """The GEMM that is tiled: its sizes `m`, `n` and `k`, and the bits of an accumulator.
 
-    `shared` says that each loaded vector serves all rows (a matrix product); otherwise every
-    multiply-add loads its own (depthwise convolution, pooling). `period` is the number of rows
-    after which addresses jump (the width of an image whose pixels are the rows), 0 if never.
-    `by_lane` says that the scalars of several steps are loaded as one vector a row. `chains` are
-    the sums that each element has, taking turns. `unknown` says that `rows` is only the most that a
-    tile may have. `batch` is how many such problems the threads share, 0 if they share nothing.
-    `stride` is how many bytes the scalars of neighbouring rows lie apart, 0 if nobody knows.
+    `reuses_b` says that each loaded vector of B serves all rows (a GEMM); otherwise every
+    multiply-add loads its own (depthwise convolution, pooling). `row_period` is the number of rows
+    after which the distance between rows of A jumps, 0 if it is constant. `dynamic_m` says that `m`
+    is only the most rows that a tile may have. `batch` is how many such problems run in parallel,
+    0 for sequential code. `row_bytes` is the distance between rows of A, 0 if it is not known.
     """
 
-    rows: int
-    columns: int
-    steps: int
+    m: int
+    n: int
+    k: int
     bits: int
-    shared: bool
-    period: int = 0
-    by_lane: bool = False
-    chains: int = 1
-    unknown: bool = False
+    reuses_b: bool
+    row_period: int = 0
+    lane_fma: bool = False
+    accumulators: int = 1
+    dynamic_m: bool = False
     batch: int = 0
-    stride: int = 0
+    row_bytes: int = 0
 
 
 # Rows, and vectors of columns.
 Candidate = tuple[int, int]
 
 
-def choose_tile(sch: Schedule, name: str, problem: TileProblem, target: CpuTarget) -> RegisterTile:
+def choose_tile(
+    sch: Schedule, name: str, problem: MicrokernelProblem, target: CpuTarget
+) -> Microkernel:
     """A tile for the sums of the block `name`: by default that with the least estimated time."""
     lanes = target.lanes(problem.bits)
-    most = MAX_UNKNOWN if problem.unknown else MAX_ROWS
+    most = MAX_UNKNOWN if problem.dynamic_m else MAX_ROWS
     candidates = [
         (height, vectors)
         for vectors in range(1, MAX_VECTORS + 1)
-        for height in range(1, min(most, problem.rows) + 1)
+        for height in range(1, min(most, problem.m) + 1)
         if _fits(problem, height, vectors, target)
         and _exact_enough(problem, vectors * lanes, lanes)
     ]
     known = _known(problem, lanes, target)
-    cost = _regret(problem, candidates, lanes, target.costs) if problem.unknown else known
+    cost = _regret(problem, candidates, lanes, target.costs) if problem.dynamic_m else known
 
     def least(found: list[Candidate]) -> Candidate:
         return min(found, key=lambda c: (cost(c), -c[0] * c[1]))
 
     height, vectors = least(candidates)
-    taken = sch.choose(f"{name}.vectors", vectors, lambda: sorted({v for _, v in candidates}))
+    taken = sch.choose(f"{name}.nr_vectors", vectors, lambda: sorted({v for _, v in candidates}))
     if taken != vectors:
         candidates = [c for c in candidates if c[1] == taken]
         height, vectors = least(candidates)
-    height = sch.choose(f"{name}.rows", height, lambda: [h for h, v in candidates if v == vectors])
-    return RegisterTile(height, vectors * lanes, lanes, problem.by_lane, problem.chains)
+    height = sch.choose(f"{name}.mr", height, lambda: [h for h, v in candidates if v == vectors])
+    return Microkernel(height, vectors * lanes, lanes, problem.lane_fma, problem.accumulators)
 
 
-def _known(problem: TileProblem, lanes: int, target: CpuTarget) -> Callable[[Candidate], float]:
+def _known(
+    problem: MicrokernelProblem, lanes: int, target: CpuTarget
+) -> Callable[[Candidate], float]:
     """The time at the number of rows that there is; threads without a tile wait for the others."""
 
     def cost(c: Candidate) -> float:
@@ -105,19 +108,19 @@ def _known(problem: TileProblem, lanes: int, target: CpuTarget) -> Callable[[Can
         cycles = _cost(problem, *c, lanes, target.costs)
         cycles += tiles * _lost(problem, c[0], lanes, target)
         tasks = problem.batch * tiles
-        return cycles * (idleness(tasks, target.cores) if tasks else 1.0)
+        return cycles * (load_imbalance(tasks, target.cores) if tasks else 1.0)
 
     return cost
 
 
-def _lost(problem: TileProblem, height: int, lanes: int, target: CpuTarget) -> float:
+def _lost(problem: MicrokernelProblem, height: int, lanes: int, target: CpuTarget) -> float:
     """Cycles of a step of a tile for scalars that the first cache has lost again."""
-    scalars = height / lanes if problem.by_lane else height
-    crowded = problem.shared and is_crowded(height, problem.stride, target)
+    scalars = height / lanes if problem.lane_fma else height
+    crowded = problem.reuses_b and has_set_conflicts(height, problem.row_bytes, target)
     return target.costs.evicted_line_cycles * scalars if crowded else 0.0
 
 
-def is_crowded(rows: int, stride: int, target: CpuTarget) -> bool:
+def has_set_conflicts(rows: int, stride: int, target: CpuTarget) -> bool:
     """Whether so many rows, that far apart, push each other's lines out of the first cache.
 
     Those that lie a multiple of a way's size apart share the few lines of a set; one of these is
@@ -129,7 +132,7 @@ def is_crowded(rows: int, stride: int, target: CpuTarget) -> bool:
 
 
 def _regret(
-    problem: TileProblem, candidates: list[Candidate], lanes: int, costs: CpuCosts
+    problem: MicrokernelProblem, candidates: list[Candidate], lanes: int, costs: CpuCosts
 ) -> Callable[[Candidate], float]:
     """How much longer a tile takes than the best one, at many numbers of rows together."""
     times = {c: [_dealt(problem, n, c, lanes, costs) for n in UNKNOWN_ROWS] for c in candidates}
@@ -137,14 +140,16 @@ def _regret(
     return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
 
 
-def _dealt(problem: TileProblem, rows: int, c: Candidate, lanes: int, costs: CpuCosts) -> float:
+def _dealt(
+    problem: MicrokernelProblem, rows: int, c: Candidate, lanes: int, costs: CpuCosts
+) -> float:
     """Cycles for `rows` rows dealt out evenly; the first pass waits for the memory."""
     height, vectors = c
     tiles = -(-rows // height)
     even = -(-rows // tiles)
-    panels = -(-problem.columns // (vectors * lanes))
+    panels = -(-problem.n // (vectors * lanes))
     first, last = (
-        _cost(replace(problem, rows=n), n, vectors, lanes, costs)
+        _cost(replace(problem, m=n), n, vectors, lanes, costs)
         for n in (even, rows - (tiles - 1) * even)
     )
     memory = panels * vectors * lanes * problem.bits / 8 / costs.memory_bytes_per_cycle
@@ -169,34 +174,36 @@ def nearest_divisor(number: int, wanted: int) -> int:
     return min(divisors(number), key=lambda d: max(d / wanted, wanted / d))
 
 
-def _fits(problem: TileProblem, height: int, vectors: int, target: CpuTarget) -> bool:
+def _fits(problem: MicrokernelProblem, height: int, vectors: int, target: CpuTarget) -> bool:
     """Accumulators, what one step loads, and room for scalars: a full file makes LLVM spill."""
     # Sums that take turns have a vector each: LLVM loads those of one column in pairs.
-    loaded = max(vectors, problem.chains) if problem.shared else 2
+    loaded = max(vectors, problem.accumulators) if problem.reuses_b else 2
     # Where rows are evenly spaced, no registers go to finding them.
-    spare = 2 if problem.period else 1
+    spare = 2 if problem.row_period else 1
     # Of 16 bits, only half of the registers can be multiplied by lane.
     single = SPARE_REGISTERS + (target.has_lane_fma and problem.bits == 16)
-    scalars = height + spare if problem.by_lane else single
-    return height * vectors * problem.chains + loaded + scalars <= target.vector_registers
+    scalars = height + spare if problem.lane_fma else single
+    return height * vectors * problem.accumulators + loaded + scalars <= target.vector_registers
 
 
-def _exact_enough(problem: TileProblem, columns: int, lanes: int) -> bool:
+def _exact_enough(problem: MicrokernelProblem, columns: int, lanes: int) -> bool:
     """Only shared vectors can be padded at no cost: their operand is packed."""
-    return problem.shared or problem.columns % lanes != 0 or problem.columns % columns == 0
+    return problem.reuses_b or problem.n % lanes != 0 or problem.n % columns == 0
 
 
-def _tiles(problem: TileProblem, height: int, vectors: int, lanes: int) -> int:
-    return -(-problem.rows // height) * -(-problem.columns // (vectors * lanes))
+def _tiles(problem: MicrokernelProblem, height: int, vectors: int, lanes: int) -> int:
+    return -(-problem.m // height) * -(-problem.n // (vectors * lanes))
 
 
-def _cost(problem: TileProblem, height: int, vectors: int, lanes: int, costs: CpuCosts) -> float:
+def _cost(
+    problem: MicrokernelProblem, height: int, vectors: int, lanes: int, costs: CpuCosts
+) -> float:
     """Cycles for the whole problem per reduction step."""
     tiles = _tiles(problem, height, vectors, lanes)
-    multiply = max(height * vectors, costs.fma_chains / problem.chains) / costs.fma_units
-    scalars = height / lanes if problem.by_lane else height
-    loads = (scalars + vectors if problem.shared else height * vectors + vectors) / 2
-    jumps = problem.period % height != 0 if problem.period else False
+    multiply = max(height * vectors, costs.fma_chains / problem.accumulators) / costs.fma_units
+    scalars = height / lanes if problem.lane_fma else height
+    loads = (scalars + vectors if problem.reuses_b else height * vectors + vectors) / 2
+    jumps = problem.row_period % height != 0 if problem.row_period else False
     addresses = costs.address_cycles * height if jumps else 0
     # Loads run beside the arithmetic; what they add when they are fewer is contention, a little.
-    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.steps))
+    return tiles * (max(multiply, loads) + 0.15 * loads + 1.0 + addresses / max(1, problem.k))

@@ -14,9 +14,9 @@ have single rows, and read pieces of those. See `transpose_operands.py` for what
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from tilewright.arith.expr import Expr, Load, Var, ceildiv
 from tilewright.arith.simplify import prove, simplify
@@ -24,17 +24,15 @@ from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.annotations import MIN_BLOCKS_PER_SM, PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
 from tilewright.schedule.analysis.blocks import (
-    facts_of,
+    block_graph,
     flat_index,
     flat_stride,
     in_groups,
-    loop_of,
-    reductions,
     typical_extent,
 )
-from tilewright.schedule.analysis.gemm import operand_load, product_roles
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import PIECE, Tile, longest_axis
-from tilewright.schedule.builtin.gpu.thread_per_element import schedule_sum
+from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile
+from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -43,45 +41,26 @@ from tilewright.target.gpu import GpuTarget
 LEAST_ROW = 1024
 # The words along the depth, and across it, that threads of a warp turn on their way: those along it
 # lie side by side in memory, those across it in banks of their own.
-TURNED = (4, 8)
+TRANSPOSE_TILE = (4, 8)
 # How far copies run ahead, this step's among them.
 STAGES = 4
 
 
-def schedule_in_parts(
-    sch: Schedule,
-    name: str,
-    parts: int,
-    tiles: Callable[[str, str], None],
-    target: GpuTarget,
-) -> None:
-    """Let `tiles` schedule a product and its reader; of several parts, each, and then their sum."""
-    if parts == 1:
-        tiles(name, facts_of(sch.func).blocks[-1].name)
-        return
-    block = facts_of(sch.func).block(name)
-    number, _ = sch.split(loop_of(longest_axis(tuple(reductions(block)))), [parts, None])
-    part = sch.rfactor(name, number)
-    tiles(part, sch.cache_write(part, "global"))
-    schedule_sum(sch, name, target, parts=True)
-
-
-def schedule_product(sch: Schedule, name: str, tile: Tile, target: GpuTarget) -> None:
+def schedule_simt(sch: Schedule, name: str, tile: SimtTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    schedule_in_parts(sch, name, tile.parts, partial(_schedule_tiles, sch, tile), target)
+    schedule_split_k(sch, name, tile.split_k, partial(_schedule_tiles, sch, tile), target)
 
 
-def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
+def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
-    facts = facts_of(sch.func)
-    left, right = (
-        _copied(facts.block(name), facts.buffers, side, tile) for side in ("left", "right")
-    )
-    sch.to_product(name, *tile.sides, left.order, right.order)
-    rows, columns = tile.row_parts(PIECE if left.order == "km" else 1), tile.column_parts()
+    graph = block_graph(sch.func)
+    left = _copied(graph.block(name), graph.buffers, "a", tile)
+    right = _copied(graph.block(name), graph.buffers, "b", tile)
+    sch.to_gemm(name, *tile.sides, left.order, right.order)
+    rows, columns = tile.m_split(VECTOR_ELEMENTS if left.order == "km" else 1), tile.n_split()
     m0, m1, y0, y1, m2 = sch.split(f"{name}.m", [None, *rows])
     n0, n1, x0, x1, n2 = sch.split(f"{name}.n", [None, *columns])
-    k0, k1 = sch.split(f"{name}.k", [None, tile.depth])
+    k0, k1 = sch.split(f"{name}.k", [None, tile.block_k])
     sch.reorder(f"{name}.b", m0, n0, k0, y0, x0, y1, x1, k1, m1, m2, n1, n2)
     for loop in (y0, x0, y1, x1):
         sch.bind(loop, "thread")
@@ -90,88 +69,84 @@ def _schedule_tiles(sch: Schedule, tile: Tile, name: str, reader: str) -> None:
     sch.vectorize(n2)
     grid = sch.fuse(f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
-    lean = left.order == "km" and left.pieces and right.pieces
-    # Words that move one by one, and rows along the depth, take more registers.
-    sch.annotate(grid, MIN_BLOCKS_PER_SM.key, tile.resident if lean else max(1, tile.resident - 1))
+    lean = left.order == "km" and left.vectors and right.vectors
+    # Scalar copies, and a K-major A, take more registers.
+    sch.annotate(
+        grid, MIN_BLOCKS_PER_SM.key, tile.blocks_per_sm if lean else max(1, tile.blocks_per_sm - 1)
+    )
     _copy_tile(sch, f"{name}.left", k0, left, tile)
     _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
-    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "register")
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
     write = _write_rows if _writes_rows(sch, reader) else _write_tile
     write(sch, reader, grid, rows, columns)
     sch.annotate(k0, PIPELINE_STAGES.key, STAGES)
 
 
-def reads_along_depth(block: Block, buffers: dict[str, Buffer], side: str) -> bool:
-    """Whether neighbouring elements of an operand are neighbours in the sum."""
-    roles = product_roles(block, vectors=True)
-    assert roles is not None
-    load = operand_load(getattr(roles, side))
-    return flat_stride(load, buffers[load.buffer], roles.depth[-1].name) == 1
-
-
 @dataclass(frozen=True)
 class _Copy:
-    """How a tile of an operand is copied: in which order its dimensions lie in shared memory.
+    """How a tile of an operand is copied: the order of its dimensions in shared memory.
 
-    Neighbours in memory are neighbours of the depth, or not; they move in pieces or one by one.
+    `k_major`: the operand is K-major in global memory. `vectors`: it is copied in vectors.
     """
 
     order: str
-    deep: bool
-    pieces: bool
+    k_major: bool
+    vectors: bool
 
 
-def _copied(block: Block, buffers: dict[str, Buffer], side: str, tile: Tile) -> _Copy:
+def _copied(
+    block: Block, buffers: dict[str, Buffer], side: Literal["a", "b"], tile: SimtTile
+) -> _Copy:
     """How an operand is copied.
 
-    Rows that lie along the depth stay so: threads read pieces of them as they read columns.
+    A K-major A stays so: threads read vectors along K.
     """
-    roles = product_roles(block)
-    assert roles is not None
-    axes, letter = (roles.rows, "m") if side == "left" else (roles.columns, "n")
-    deep = reads_along_depth(block, buffers, side)
-    load = operand_load(getattr(roles, side))
-    axis = (roles.depth if deep else axes)[-1]
-    size = tile.rows if side == "left" else tile.columns
-    room = axis.extent if deep or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
-    pieces = _lies_in_pieces(load, buffers[load.buffer], axis, room)
-    stays = deep and pieces and side == "left"
-    return _Copy(f"{letter}k" if stays else f"k{letter}", deep, pieces and deep == stays)
+    gemm = match_gemm(block)
+    assert gemm is not None
+    axes, letter = (gemm.m, "m") if side == "a" else (gemm.n, "n")
+    k_major = is_k_major(block, buffers, side)
+    load = operand_load(gemm.a if side == "a" else gemm.b)
+    axis = (gemm.k if k_major else axes)[-1]
+    size = tile.block_m if side == "a" else tile.block_n
+    room = axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
+    vectors = _is_vectorizable(load, buffers[load.buffer], axis, room)
+    stays = k_major and vectors and side == "a"
+    return _Copy(f"{letter}k" if stays else f"k{letter}", k_major, vectors and k_major == stays)
 
 
-def _lies_in_pieces(load: Load, buffer: Buffer, axis: Iter, room: Expr) -> bool:
-    """Whether neighbours along an axis begin at a multiple of a piece and are in it altogether.
+def _is_vectorizable(load: Load, buffer: Buffer, axis: Iter, room: Expr) -> bool:
+    """Whether neighbours along an axis begin at a multiple of a vector and are all in it.
 
-    The axis may be several in one, of which the last falls into pieces. Pieces may end behind the
+    The axis may be several in one, of which the last falls into vectors. Vectors may end behind the
     axis, as far as `room`, where the buffer has elements there.
     """
-    flat, extents = in_groups(flat_index(load, buffer), replace(axis, extent=room), PIECE)
+    flat, extents = in_groups(flat_index(load, buffer), replace(axis, extent=room), VECTOR_ELEMENTS)
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
     plain = load.mask is None and inner.name not in free_vars(start)
-    whole = prove((axis.extent % PIECE).eq(0)) or (
-        prove((room % PIECE).eq(0))
+    whole = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
+        prove((room % VECTOR_ELEMENTS).eq(0))
         and all(
             prove(i < size, {axis.name: room})
             for i, size in zip(load.indices, buffer.shape, strict=True)
             if axis.name in free_vars(i)
         )
     )
-    return plain and whole and prove((start % PIECE).eq(0), extents)
+    return plain and whole and prove((start % VECTOR_ELEMENTS).eq(0), extents)
 
 
-def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: Tile) -> None:
+def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: SimtTile) -> None:
     """Copy a tile of an operand to shared memory, neighbours by neighbouring threads."""
     batch, outer, inner = sch.compute_at(name, step)
-    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
     axes = [batch, outer, inner]
-    if way.deep and not way.pieces:
-        deep, k = sch.split(outer, [None, TURNED[0]])
-        wide, n = sch.split(inner, [None, TURNED[1]])
+    if way.k_major and not way.vectors:
+        deep, k = sch.split(outer, [None, TRANSPOSE_TILE[0]])
+        wide, n = sch.split(inner, [None, TRANSPOSE_TILE[1]])
         axes = [batch, wide, deep, n, k]
         sch.reorder(*axes)
-    width = [PIECE] if way.pieces else []
+    width = [VECTOR_ELEMENTS] if way.vectors else []
     part, thread, *piece = sch.split(sch.fuse(*axes), [None, tile.threads, *width])
     sch.reorder(thread, part, *piece)
     sch.bind(thread, "thread")
@@ -206,9 +181,9 @@ def _write_rows(
     Words that a thread has side by side would be parts of sectors, each written several times. So
     sums go through shared memory, some rows of the tile at a time.
     """
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     (total,) = (
-        r.buffer for r in facts.block(name).reads if facts.buffers[r.buffer].scope == "register"
+        r.buffer for r in graph.block(name).reads if graph.buffers[r.buffer].scope == "register"
     )
     copy = str(sch.cache_read(name, total, "shared"))
     _, rows, columns = sch.reverse_compute_at(copy, grid)
@@ -242,13 +217,13 @@ def _writes_rows(sch: Schedule, name: str) -> bool:
 def _writes_pieces(sch: Schedule, name: str) -> bool:
     """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
     place, to, column = _written(sch, name)
-    return _lies_in_pieces(place, to, column, column.extent)
+    return _is_vectorizable(place, to, column, column.extent)
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
     """The place that a block writes, in which buffer, and the columns of it."""
-    facts = facts_of(sch.func)
-    block = facts.block(name)
+    graph = block_graph(sch.func)
+    block = graph.block(name)
     assert isinstance(block.body, Store)
-    to = facts.buffers[block.body.buffer]
+    to = graph.buffers[block.body.buffer]
     return Load(to.name, block.body.indices, to.dtype), to, block.iters[-1]

@@ -1,226 +1,187 @@
-"""Which tile a product by threads gets, and how many parts its depth, by what each was measured."""
+"""Which tile a GEMM on CUDA cores (SIMT) gets, and which split-K factor, by measured times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tilewright.arith.expr import Expr, as_int, product
-from tilewright.arith.simplify import simplify
-from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.analysis.blocks import typical_extent
-from tilewright.schedule.analysis.gemm import ProductRoles, operand_load, overlaps, product_roles
+from tilewright.ir.loop.nodes import Block
+from tilewright.schedule.analysis.gemm import (
+    GemmAxes,
+    is_im2col,
+    match_gemm,
+    operand_load,
+    size_of,
+)
+from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.target.gpu import GpuTarget
 
-# Rows and columns that lie together in a thread's part of a tile.
-PIECE = 4
-# The threads of a warp along rows and columns: they read few different words of both operands.
+# Rows and columns that lie together in a thread's part of a tile: a vector of 16 bytes.
+VECTOR_ELEMENTS = 4
+# The threads of a warp along M and N: they read few different words of both operands.
 LANES = (4, 8)
-# Fewer products for each element than this are not worth a tile.
-LEAST_DEPTH = 8
-# Fewer rows or columns than this leave most of a tile empty.
-LEAST_SIDE = 4
-# The depth that is worth a pass over partial sums, for how many tiles of a multiprocessor, and into
-# how many parts.
-LEAST_PART, MOST_LOAD, MOST_PARTS = 64, 9, 16
-# The bytes that a part of an axis is a multiple of, so that pieces are in one part.
-ALIGNED_BYTES = 16
-# How much more a depth may be by what its parts are rounded up to.
-ROUNDED_UP = 1.25
-# How near threads come to the machine's best, by how much less where a multiprocessor has no more
-# warps than these; how many of its parts have warps of their own.
-BEST, WITH_FEW, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
-# Seconds of a step of windows, of a tile that has a multiprocessor to itself: words are copied one
-# by one, each with a place to compute and a test (0.4 to 0.9 us in silero_vad, batch 32). Several
-# take as much longer: 54 steps of 100 tiles take 31 us, 14 steps of 400 take 40.
-WINDOWS_STEP = 0.5e-6
-# Seconds of a tile's begin and end, of the launch that adds parts; bytes of those in a second.
-TURN, LAUNCH, PARTS_RATE = 1.5e-6, 2e-6, 8e12
-# Rows or columns below which most of a tile is empty, so that a sum may do better by itself: then
-# the threads that have one, seconds of what each of them reads in turn, of a block's begin, and
-# bytes in a second.
+# A smaller K is not worth a tile.
+MIN_K = 8
+# A smaller M or N leaves most of a tile empty.
+MIN_SIDE = 4
+# The K that is worth a pass over partial sums, for how many tiles per SM, and the largest factor.
+MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
+# How much longer K may become by rounding its parts up to whole k-tiles.
+SPLIT_K_ROUNDING = 1.25
+# The share of peak that the best tile reaches, the factor on it where an SM has at most FEW_WARPS
+# warps, and the schedulers of an SM, each with warps of its own.
+PEAK_SHARE, FEW_WARPS_FACTOR, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
+# Seconds of a k-tile of an im2col operand, of a block that has an SM to itself: words are copied
+# one by one, each with an address and a mask (0.4 to 0.9 us in silero_vad, batch 32). Several
+# blocks take as much longer: 54 k-tiles of 100 tiles take 31 us, 14 of 400 take 40.
+IM2COL_K_TILE_SECONDS = 0.5e-6
+# Seconds of a wave's prologue and epilogue and of the launch that adds up split-K; the bytes of
+# partial sums in a second.
+WAVE_SECONDS, LAUNCH_SECONDS, SPLIT_K_RATE = 1.5e-6, 2e-6, 8e12
+# M or N below which most of a tile is empty, so that a reduction per element may be faster: the
+# threads of one, seconds of what each of them reads in turn, of a block's start, and bytes in a
+# second.
 FEW_SIDE, SUM_THREADS, SUM_STEP, SUM_BEGIN, SUM_RATE = 16, 128, 0.4e-6, 1.2e-9, 5e12
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A tile of the result, its depth, and the threads along its rows and columns.
+class SimtTile:
+    """A thread block's tile of the result, its k-tile, and its threads along M and N.
 
-    A multiprocessor has `resident` of them at a time. `rate` is how near they come to the machine's
-    best, compared with the other ones; `parts` is how many the depth of the product is cut into.
+    An SM runs `blocks_per_sm` of them. `relative_rate` is the rate compared with the best tile;
+    `split_k` is into how many parts K is split.
     """
 
-    rows: int
-    columns: int
-    depth: int
-    y: int
-    x: int
-    resident: int
-    rate: float
-    parts: int = 1
+    block_m: int
+    block_n: int
+    block_k: int
+    threads_m: int
+    threads_n: int
+    blocks_per_sm: int
+    relative_rate: float
+    split_k: int = 1
 
     @property
     def sides(self) -> tuple[int, int, int]:
-        """Rows, columns and depth."""
-        return self.rows, self.columns, self.depth
+        """The block's M, N and K."""
+        return self.block_m, self.block_n, self.block_k
 
     @property
     def threads(self) -> int:
         """The threads that compute it."""
-        return self.y * self.x
+        return self.threads_m * self.threads_n
 
-    def row_parts(self, piece: int) -> list[int]:
-        """Its rows: as many as a thread has, warps, threads of a warp, rows side by side."""
-        return [self.rows // (self.y * piece), self.y // LANES[0], LANES[0], piece]
+    def m_split(self, vector: int) -> list[int]:
+        """Factors of M: repeats of a thread, warps, lanes of a warp, rows of a vector."""
+        lanes = LANES[0]
+        return [self.block_m // (self.threads_m * vector), self.threads_m // lanes, lanes, vector]
 
-    def column_parts(self) -> list[int]:
-        """The same of its columns."""
-        return [self.columns // (self.x * PIECE), self.x // LANES[1], LANES[1], PIECE]
+    def n_split(self) -> list[int]:
+        """The same factors of N."""
+        lanes, vector = LANES[1], VECTOR_ELEMENTS
+        return [self.block_n // (self.threads_n * vector), self.threads_n // lanes, lanes, vector]
 
 
-# By what products of many sizes took on an H200.
-TILES = (
-    Tile(256, 128, 16, 16, 16, 1, 1.0),
-    Tile(128, 128, 16, 16, 16, 2, 0.98),
-    Tile(64, 128, 16, 8, 16, 4, 0.9),
-    Tile(128, 64, 16, 16, 8, 4, 0.9),
-    Tile(64, 64, 16, 8, 8, 6, 0.91),
-    Tile(64, 64, 16, 16, 16, 3, 0.72),
-    Tile(32, 64, 16, 8, 16, 6, 0.72),
-    Tile(32, 32, 16, 8, 8, 12, 0.7),
-    Tile(16, 32, 16, 4, 8, 16, 0.68),
+# Rates measured on an H200, of GEMMs of many sizes.
+SIMT_TILES = (
+    SimtTile(256, 128, 16, 16, 16, 1, 1.0),
+    SimtTile(128, 128, 16, 16, 16, 2, 0.98),
+    SimtTile(64, 128, 16, 8, 16, 4, 0.9),
+    SimtTile(128, 64, 16, 16, 8, 4, 0.9),
+    SimtTile(64, 64, 16, 8, 8, 6, 0.91),
+    SimtTile(64, 64, 16, 16, 16, 3, 0.72),
+    SimtTile(32, 64, 16, 8, 16, 6, 0.72),
+    SimtTile(32, 32, 16, 8, 8, 12, 0.7),
+    SimtTile(16, 32, 16, 4, 8, 16, 0.68),
 )
 
 
-def product_of(block: Block, target: GpuTarget) -> Tile | None:
-    """The tile for a sum of products, `None` if a block is none or is better off without."""
-    roles = product_roles(block)
-    if roles is None:
+def simt_tile_of(block: Block, target: GpuTarget) -> SimtTile | None:
+    """The tile for a GEMM, `None` if a block is none or is better off without."""
+    gemm = match_gemm(block)
+    if gemm is None:
         return None
-    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
-    batch, rows, columns, depth = map(size_of, axes)
-    if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
+    sizes = tuple(map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k)))
+    _, m, n, k = sizes
+    if k < MIN_K or min(m, n) < MIN_SIDE:
         return None
-    cut = [c for t in TILES for c in _in_parts(_stepping(t, depth), block, target)]
-    sizes = (batch, rows, columns, depth)
-    best = min(cut, key=lambda t: _seconds(t, sizes, target))
-    if not _are_windows(roles) or _load(best, sizes, target) > 1:
+    split = [c for t in SIMT_TILES for c in _with_split_k(_looping(t, k), block, target)]
+    best = min(split, key=lambda t: _seconds(t, sizes, target))
+    if not _has_im2col(gemm) or _tiles_per_sm(best, sizes, target) > 1:
         return best
-    alike = [t for t in cut if replace(t, parts=best.parts) == best]
-    alone = [t for t in alike if _load(t, sizes, target) == 1]
-    return min(alone, key=lambda t: _alone_seconds(t, sizes, target))
+    alike = [t for t in split if replace(t, split_k=best.split_k) == best]
+    single = [t for t in alike if _tiles_per_sm(t, sizes, target) == 1]
+    return min(single, key=lambda t: _im2col_seconds(t, sizes, target))
 
 
-def _are_windows(roles: ProductRoles) -> bool:
-    """Whether an operand is windows of an array, perhaps one for each, with edges that are zero."""
-    sides = ((roles.left, roles.rows), (roles.right, roles.columns))
+def _has_im2col(gemm: GemmAxes) -> bool:
+    """Whether an operand is an im2col matrix, or masked (zero padding)."""
+    sides = ((gemm.a, gemm.m), (gemm.b, gemm.n))
     return any(
-        overlaps(operand, axes, roles.depth) or operand_load(operand).mask is not None
+        is_im2col(operand, axes, gemm.k) or operand_load(operand).mask is not None
         for operand, axes in sides
     )
 
 
-def sums_apart(block: Block, tile: Tile, target: GpuTarget) -> bool:
-    """Whether sums over windows take less, each by a group of threads, than with a tile."""
-    roles = product_roles(block)
-    assert roles is not None
-    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
-    batch, rows, columns, depth = sizes = tuple(map(size_of, axes))
-    if min(rows, columns) >= FEW_SIDE or not _are_windows(roles):
+def prefers_rowwise(block: Block, tile: SimtTile, target: GpuTarget) -> bool:
+    """Whether a reduction per element, each by a group of threads, is faster than a tile."""
+    gemm = match_gemm(block)
+    assert gemm is not None
+    batch, m, n, k = sizes = tuple(map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k)))
+    if min(m, n) >= FEW_SIDE or not _has_im2col(gemm):
         return False
-    sums = batch * rows * columns
-    turns = -(-sums * SUM_THREADS // (target.sm_count * target.warps_per_sm * target.warp_size))
-    reads = sums * depth * 2 * operand_load(roles.left).dtype.bytes
-    apart = turns * -(-depth // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
-    return apart < _alone_seconds(tile, sizes, target)
+    sums = batch * m * n
+    waves = -(-sums * SUM_THREADS // (target.sm_count * target.warps_per_sm * target.warp_size))
+    reads = sums * k * 2 * operand_load(gemm.a).dtype.bytes
+    rowwise = waves * -(-k // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
+    return rowwise < _im2col_seconds(tile, sizes, target)
 
 
-def _stepping(tile: Tile, depth: int) -> Tile:
-    """A tile with a depth of which a product has more than one.
+def _looping(tile: SimtTile, k: int) -> SimtTile:
+    """A tile with a k-tile of which a GEMM has more than one.
 
-    Of a single step LLVM makes no loop: it reads all of both tiles before it multiplies.
+    Of a single k-tile LLVM makes no loop: it reads all of both tiles before it multiplies.
     """
-    return tile if depth > tile.depth else replace(tile, depth=tile.depth // 2)
+    return tile if k > tile.block_k else replace(tile, block_k=tile.block_k // 2)
 
 
-def _in_parts(tile: Tile, block: Block, target: GpuTarget) -> Iterator[Tile]:
-    """A tile with all numbers of parts that the depth may be cut into."""
-    most = depth_parts(block, tile.sides, LEAST_PART, target, MOST_LOAD, ROUNDED_UP)
-    parts = min(MOST_PARTS, most)
-    while parts:
-        yield replace(tile, parts=parts)
-        parts //= 2
+def _with_split_k(tile: SimtTile, block: Block, target: GpuTarget) -> Iterator[SimtTile]:
+    """A tile with every split-K factor that K allows."""
+    most = split_k_factor(
+        block, tile.sides, MIN_SPLIT_K, target, MAX_TILES_PER_SM, SPLIT_K_ROUNDING
+    )
+    factor = min(MAX_SPLIT_K, most)
+    while factor:
+        yield replace(tile, split_k=factor)
+        factor //= 2
 
 
-def _load(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> int:
-    """How many tiles a multiprocessor has."""
-    batch, rows, columns, _ = sizes
-    blocks = tile.parts * batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+def _tiles_per_sm(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> int:
+    batch, m, n, _ = sizes
+    blocks = tile.split_k * batch * -(-m // tile.block_m) * -(-n // tile.block_n)
     return -(-blocks // target.sm_count)
 
 
-def _seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
-    """How long a product takes with a tile, in as many parts as it says."""
-    batch, rows, columns, depth = sizes
-    load = _load(tile, sizes, target)
+def _seconds(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> float:
+    """How long a GEMM takes with a tile."""
+    batch, m, n, k = sizes
+    tiles_per_sm = _tiles_per_sm(tile, sizes, target)
     warps = tile.threads // target.warp_size
     # Each scheduler has whole warps, and waits for the one that has most.
-    tiles = -(-load * warps // SCHEDULERS) * SCHEDULERS / warps
-    resident = max(1, tile.resident - 1)  # as most products have rows along the depth
-    few = min(load, resident) * warps <= FEW_WARPS
-    rate = BEST * tile.rate * (WITH_FEW if few else 1.0) * target.f32_rate / 2
-    work = tiles * tile.rows * tile.columns * depth / tile.parts * target.sm_count
-    added = LAUNCH + tile.parts * batch * rows * columns * 8 / PARTS_RATE
-    turns = -(-load // resident)
-    return work / rate + turns * TURN + (added if tile.parts > 1 else 0.0)
+    tiles = -(-tiles_per_sm * warps // SCHEDULERS) * SCHEDULERS / warps
+    resident = max(1, tile.blocks_per_sm - 1)  # as most GEMMs have a K-major A
+    few = min(tiles_per_sm, resident) * warps <= FEW_WARPS
+    rate = PEAK_SHARE * tile.relative_rate * (FEW_WARPS_FACTOR if few else 1.0)
+    work = tiles * tile.block_m * tile.block_n * k / tile.split_k * target.sm_count
+    added = LAUNCH_SECONDS + tile.split_k * batch * m * n * 8 / SPLIT_K_RATE
+    waves = -(-tiles_per_sm // resident)
+    busy = work / (rate * target.f32_rate / 2) + waves * WAVE_SECONDS
+    return busy + (added if tile.split_k > 1 else 0.0)
 
 
-def _alone_seconds(tile: Tile, sizes: tuple[int, ...], target: GpuTarget) -> float:
-    """The same of windows, with tiles that are no more than there are multiprocessors."""
-    steps = -(-sizes[-1] // (tile.parts * tile.depth))
-    taken = steps * WINDOWS_STEP + TURN + (LAUNCH if tile.parts > 1 else 0.0)
-    return max(taken, _seconds(tile, sizes, target))
-
-
-def depth_parts(
-    block: Block,
-    sides: tuple[int, int, int],
-    least: int,
-    target: GpuTarget,
-    most: int = 1,
-    rounded: float = 1.0,
-) -> int:
-    """Into how many parts the depth is cut so that there are tiles for all multiprocessors.
-
-    `sides` are a tile's rows, columns and depth; no part is shorter than `least`, and there are at
-    most so many tiles for each multiprocessor. Parts that are no multiple of a tile's depth are
-    rounded up, all of them to no more than `rounded` times the depth.
-    """
-    high, wide, deep = sides
-    roles = product_roles(block, vectors=True)
-    assert roles is not None
-    batch, rows, columns = map(size_of, (roles.batch, roles.rows, roles.columns))
-    tiles = batch * -(-rows // high) * -(-columns // wide)
-    longest, depth = as_int(longest_axis(roles.depth).extent), size_of(roles.depth)
-    aligned = ALIGNED_BYTES // operand_load(roles.left).dtype.bytes
-    parts = 1
-    while (
-        longest is not None
-        and 2 * parts * tiles <= most * target.sm_count
-        and longest % (2 * parts * aligned) == 0
-        and -(-depth // (2 * parts * deep)) * 2 * parts * deep <= rounded * depth
-        and depth // (2 * parts) >= least
-    ):
-        parts *= 2
-    return parts
-
-
-def longest_axis(axes: tuple[Iter, ...]) -> Iter:
-    """The axis of a sum that is cut into parts: the channels of a convolution."""
-    return max(axes, key=lambda it: typical_extent(it.extent))
-
-
-def size_of(iters: tuple[Iter, ...]) -> int:
-    """How many numbers some axes make together, as far as is known."""
-    extents: tuple[Expr, ...] = tuple(it.extent for it in iters)
-    return typical_extent(simplify(product(extents)))
+def _im2col_seconds(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> float:
+    """The same of an im2col operand, with at most one tile for each SM."""
+    k_tiles = -(-sizes[-1] // (tile.split_k * tile.block_k))
+    launch = LAUNCH_SECONDS if tile.split_k > 1 else 0.0
+    copies = k_tiles * IM2COL_K_TILE_SECONDS + WAVE_SECONDS + launch
+    return max(copies, _seconds(tile, sizes, target))

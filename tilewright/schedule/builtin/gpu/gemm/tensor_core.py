@@ -32,107 +32,115 @@ from tilewright.ir.loop.nodes import Buffer, Iter, Store
 from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import loops, loops_above
 from tilewright.schedule.analysis.blocks import (
-    Facts,
-    facts_of,
+    BlockGraph,
+    block_graph,
     flat_index,
     in_groups,
     reads_of,
     spatial,
     uses,
 )
-from tilewright.schedule.analysis.gemm import operand_load, product_roles
-from tilewright.schedule.builtin.gpu.gemm.simt import reads_along_depth, schedule_in_parts
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MatrixTile
+from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
+from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 from tilewright.schedule.intrin.nvidia import fragment_shuffle
 from tilewright.schedule.intrin.nvidia.mma import PIECE, ROWS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
-from tilewright.schedule.intrin.nvidia.tma import bulk_name
+from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
 # The most rows of tiles that are gone through together.
-BAND = 8
+GROUP_M = 8
 # Words that a thread may read of what follows a sum of floats, before it writes any of that.
-HELD_WORDS = 64
+PREFETCH_REGISTERS = 64
 # Registers that it needs besides its sums, and what it has read.
 WORKING = 32
 # What a thread writes at once.
-PIECE_BYTES = 16
+VECTOR_BYTES = 16
 
 
-def schedule_matrix(sch: Schedule, name: str, tile: MatrixTile, target: GpuTarget) -> None:
+def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target: GpuTarget) -> None:
     """Schedule a sum of products and the one block behind it."""
-    while tile.otherwise is not None and not _may_stay(sch, name, tile):
-        tile = tile.otherwise
+    while tile.fallback is not None and not _can_warp_specialize(sch, name, tile):
+        tile = tile.fallback
     tiles = partial(_schedule_tiles, sch, tile, target)
-    schedule_in_parts(sch, name, tile.parts, tiles, target)
+    schedule_split_k(sch, name, tile.split_k, tiles, target)
 
 
-def _may_stay(sch: Schedule, name: str, tile: MatrixTile) -> bool:
+def _can_warp_specialize(sch: Schedule, name: str, tile: TensorCoreTile) -> bool:
     """Whether all tiles of both operands are tiles of matrices in memory.
 
     Pairs of results, in rows far from each other, would hold up the few warps that write them.
     """
-    reader = facts_of(sch.func).blocks[-1].name
+    reader = block_graph(sch.func).blocks[-1].name
     if _writes_sectors(sch, reader) and not _writes_pieces(sch, reader):
         return False
     trial = Schedule(sch.func)
-    _to_product(trial, tile, name)
-    return _lie_in_rows(trial, tile, name)
+    _to_gemm(trial, tile, name)
+    return _are_tma_loadable(trial, tile, name)
 
 
-def _lie_in_rows(sch: Schedule, tile: MatrixTile, name: str) -> bool:
-    sides = (("left", tile.rows), ("right", tile.columns))
-    return all(_lies_in_rows(sch, f"{name}.{side}", size, tile.piece) for side, size in sides)
+def _are_tma_loadable(sch: Schedule, tile: TensorCoreTile, name: str) -> bool:
+    sides = (("left", tile.block_m), ("right", tile.block_n))
+    return all(
+        _is_tma_loadable(sch, f"{name}.{side}", size, tile.vector_elements) for side, size in sides
+    )
 
 
-def _to_product(sch: Schedule, tile: MatrixTile, name: str) -> tuple[bool, bool]:
-    """Bring a sum of products into that form; whether the operands lie along the depth."""
-    facts = facts_of(sch.func)
-    sides = ("right", "left") if tile.swapped else ("left", "right")
-    left, right = (reads_along_depth(facts.block(name), facts.buffers, s) for s in sides)
+def _to_gemm(sch: Schedule, tile: TensorCoreTile, name: str) -> tuple[bool, bool]:
+    """Bring a block into the form of a GEMM; whether its operands are K-major."""
+    graph = block_graph(sch.func)
+    block = graph.block(name)
+    left, right = (is_k_major(block, graph.buffers, "a"), is_k_major(block, graph.buffers, "b"))
+    if tile.swap_ab:
+        left, right = right, left
     orders = ("mk" if left else "km", "nk" if right else "kn")
-    sch.to_product(name, *tile.sides, *orders, int(tile.swapped))
+    sch.to_gemm(name, *tile.sides, *orders, int(tile.swap_ab))
     return left, right
 
 
 def _schedule_tiles(
-    sch: Schedule, tile: MatrixTile, target: GpuTarget, name: str, reader: str
+    sch: Schedule, tile: TensorCoreTile, target: GpuTarget, name: str, reader: str
 ) -> None:
     """Schedule a sum of products, and the block that reads it, tile by tile."""
-    roles = product_roles(facts_of(sch.func).block(name), vectors=True)
-    assert roles is not None
-    kind = kind_of(*(str(operand_load(x).dtype) for x in (roles.left, roles.right)))
-    left, right = _to_product(sch, tile, name)
+    gemm = match_gemm(block_graph(sch.func).block(name), gemv=True)
+    assert gemm is not None
+    kind = kind_of(*(str(operand_load(x).dtype) for x in (gemm.a, gemm.b)))
+    left, right = _to_gemm(sch, tile, name)
     high, wide = tile.warp
-    m0, *again, y, m1 = sch.split(f"{name}.m", [None, *tile.row_parts, high])
-    n0, x, n1 = sch.split(f"{name}.n", [None, tile.x, wide])
-    k0, k1, k2 = sch.split(f"{name}.k", [None, tile.depth // tile.step, tile.step])
+    m0, *again, y, m1 = sch.split(f"{name}.m", [None, *tile.m_split, high])
+    n0, x, n1 = sch.split(f"{name}.n", [None, tile.warps_n, wide])
+    k0, k1, k2 = sch.split(
+        f"{name}.k", [None, tile.block_k // tile.instruction_k, tile.instruction_k]
+    )
     sch.reorder(f"{name}.b", m0, n0, k0, y, x, k1, *again, m1, n1, k2)
-    grid = _in_bands(sch, f"{name}.b", m0, n0)
+    grid = _rasterize(sch, f"{name}.b", m0, n0)
     sch.bind(grid, "grid")
     for loop in (y, x):
         sch.bind(loop, "warp")
     for loop in (k1, *again):
         sch.unroll(loop)
-    whole = tile.grouped and tile.engine and _lie_in_rows(sch, tile, name)
+    whole = tile.wgmma and tile.tma and _are_tma_loadable(sch, tile, name)
     for copied in (f"{name}.left", f"{name}.right"):
         if whole:
-            _copy_whole(sch, copied, k0)
+            _tma_load(sch, copied, k0)
         else:
             _copy_tile(sch, copied, k0, tile)
     init = sch.decompose_reduction(name, k0)
-    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "fragment")
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "fragment")
     zero, step = tile.names(kind, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
     _write_tile(sch, reader, grid, tile)
-    for buffer in _read_ahead(facts_of(sch.func), reader, tile, _free_words(tile, target)):
-        sch.hold(reader, buffer, "register")
-    if tile.staying:
-        blocks = STREAM_K if tile.shares else PERSISTENT
+    for buffer in _prefetch_epilogue(
+        block_graph(sch.func), reader, tile, _free_words(tile, target)
+    ):
+        sch.reindex_cache_read(reader, buffer, "register")
+    if tile.consumer_groups:
+        blocks = STREAM_K if tile.stream_k else PERSISTENT
         sch.annotate(grid, blocks.key, target.sm_count)
-        sch.annotate(grid, PINGPONG.key, tile.staying)
+        sch.annotate(grid, PINGPONG.key, tile.consumer_groups)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
         sch.annotate(k0, PIPELINE_STAGES.key, tile.stages)
         sch.annotate(k0, WARP_SPECIALIZED.key, 1)
@@ -140,22 +148,22 @@ def _schedule_tiles(
         sch.annotate(k0, PIPELINE_STAGES.key, _stages(sch, k0, tile))
 
 
-def _stages(sch: Schedule, step: str, tile: MatrixTile) -> int:
+def _stages(sch: Schedule, step: str, tile: TensorCoreTile) -> int:
     """How far copies run ahead: no room is taken for steps that there are not.
 
     A step that is left under way keeps its room for one more.
     """
     (steps,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == step)
-    return min(tile.stages, (steps or tile.stages) + 1 + tile.grouped)
+    return min(tile.stages, (steps or tile.stages) + 1 + tile.wgmma)
 
 
-def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
+def _rasterize(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     """One loop over all tiles, those of several rows column by column.
 
     Tiles that run at the same time then share both operands: fewer bytes pass the L2.
     """
     (count,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == rows)
-    band = max(n for n in range(1, BAND + 1) if (count or 1) % n == 0)
+    band = max(n for n in range(1, GROUP_M + 1) if (count or 1) % n == 0)
     if band == 1:
         return str(sch.fuse(batch, rows, columns))
     bands, row = sch.split(rows, [None, band])
@@ -163,14 +171,14 @@ def _in_bands(sch: Schedule, batch: str, rows: str, columns: str) -> str:
     return str(sch.fuse(batch, bands, columns, row))
 
 
-def _lies_in_rows(sch: Schedule, name: str, side: int, piece: int) -> bool:
+def _is_tma_loadable(sch: Schedule, name: str, side: int, piece: int) -> bool:
     """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces.
 
     Rows may lie in blocks of whole tiles, `side` of them each: see
     `schedule/builtin/gpu/weight_layout.py`.
     """
-    facts = facts_of(sch.func)
-    block = facts.block(name)
+    graph = block_graph(sch.func)
+    block = graph.block(name)
     assert isinstance(block.body, Store)
     load = block.body.value
     assert isinstance(load, Load)
@@ -178,7 +186,7 @@ def _lies_in_rows(sch: Schedule, name: str, side: int, piece: int) -> bool:
         return False
     _, row, column = (Var(it.name) for it in block.iters)
     *rest, above, last = load.indices
-    size, width = facts.buffers[load.buffer].shape[-2:]
+    size, width = graph.buffers[load.buffer].shape[-2:]
     if prove((size % side).eq(0)) and rest and (rest[-1], above) == (row // size, row % size):
         rest, above = rest[:-1], row
     starts = [simplify(last - column), simplify(above - row)]
@@ -186,60 +194,64 @@ def _lies_in_rows(sch: Schedule, name: str, side: int, piece: int) -> bool:
     return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % piece).eq(0))
 
 
-def _copy_whole(sch: Schedule, name: str, step: str) -> None:
+def _tma_load(sch: Schedule, name: str, step: str) -> None:
     """Have a tile of an operand copied to shared memory by the engine for that."""
     one, rows, _ = sch.compute_at(name, step)
     sch.unroll(one)
-    buffer = facts_of(sch.func).block(name).writes[0].buffer
+    buffer = block_graph(sch.func).block(name).writes[0].buffer
     sch.set_scope(buffer, "shared")
-    dtype = str(facts_of(sch.func).buffers[buffer].dtype)
+    dtype = str(block_graph(sch.func).buffers[buffer].dtype)
     sides = [as_int(loop.extent) or 0 for loop in loops_above(sch.func, name)[-2:]]
-    sch.tensorize(sch.blockize(rows), bulk_name(dtype, *sides))
+    sch.tensorize(sch.blockize(rows), tma_load_name(dtype, *sides))
 
 
-def _copy_tile(sch: Schedule, name: str, step: str, tile: MatrixTile) -> None:
+def _copy_tile(sch: Schedule, name: str, step: str, tile: TensorCoreTile) -> None:
     """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
     axes = sch.compute_at(name, step)
-    sch.set_scope(facts_of(sch.func).block(name).writes[0].buffer, "shared")
-    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, tile.piece])
+    sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
+    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, tile.vector_elements])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
     sch.vectorize(piece)
 
 
-def _write_tile(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+def _write_tile(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
     """What follows the sum, by the threads that have it in their registers."""
     high, wide = tile.warp
     side = _writes_side_by_side(sch, name) and wide % fragment_shuffle.GROUP == 0
     if side and not _writes_sectors(sch, name):
-        _hand_sums(sch, name, grid, tile, fragment_shuffle.spread_name)
+        _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.row_transpose_name)
         _write_rows(sch, name, grid, tile)
         return
     turned = side and _writes_pieces(sch, name)
     neighbours = PIECE if turned else 2
     if turned:
-        _hand_sums(sch, name, grid, tile, fragment_shuffle.turn_name)
+        _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.quad_transpose_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
-    *again, y, m, eighth, row = sch.split(rows, [*tile.row_parts, high // ROWS, 2, ROWS // 2])
-    x, n, column, piece = sch.split(columns, [tile.x, wide // (4 * neighbours), 4, neighbours])
+    *again, y, m, eighth, row = sch.split(rows, [*tile.m_split, high // ROWS, 2, ROWS // 2])
+    x, n, column, piece = sch.split(
+        columns, [tile.warps_n, wide // (4 * neighbours), 4, neighbours]
+    )
     sch.reorder(y, x, row, column, *again, m, eighth, n, piece)
     for loop in (y, x, row, column):
         sch.bind(loop, "thread")
     for loop in (*again, m, eighth, n):
         sch.unroll(loop)
-    if tile.swapped:  # neighbours in a row of sums are neighbours in a column of the result
+    if tile.swap_ab:  # neighbours in a row of sums are neighbours in a column of the result
         sch.unroll(piece)
     else:
         sch.vectorize(piece)
 
 
-def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
+def _write_rows(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
     """The same of sums that are spread: a warp has 32 neighbours of a row at a time."""
     _, rows, columns = sch.reverse_compute_at(name, grid)
     high, wide = tile.warp
-    *again, y, row = sch.split(rows, [*tile.row_parts, high])
-    x, n, eighth, pair, one = sch.split(columns, [tile.x, wide // fragment_shuffle.GROUP, 4, 4, 2])
+    *again, y, row = sch.split(rows, [*tile.m_split, high])
+    x, n, eighth, pair, one = sch.split(
+        columns, [tile.warps_n, wide // fragment_shuffle.GROUP, 4, 4, 2]
+    )
     sch.reorder(y, x, eighth, one, pair, *again, n, row)
     for loop in (y, x, eighth, one, pair):
         sch.bind(loop, "thread")
@@ -247,7 +259,9 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: MatrixTile) -> None:
         sch.unroll(loop)
 
 
-def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[str]:
+def _prefetch_epilogue(
+    graph: BlockGraph, reader: str, tile: TensorCoreTile, free: int
+) -> list[str]:
     """Arrays that a thread reads all that it needs of before it writes any of the result.
 
     A read behind a write waits for it. What follows sums of floats has arrays of the size of the
@@ -255,14 +269,16 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[
     each column too; what follows sums of integers, which reads a part of a zero point or a scale
     for each column, all that `free` registers have room for.
     """
-    block = facts.block(reader)
+    block = graph.block(reader)
     row, column = (it.name for it in spatial(block)[-2:])
-    scopes = {r.buffer: facts.buffers[r.buffer] for r in block.reads}
+    scopes = {r.buffer: graph.buffers[r.buffer] for r in block.reads}
     integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
     given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
     whole = {x.buffer for x in given if uses(x, row) and uses(x, column)}
-    more = {x.buffer for x in given if integers or (tile.staying and uses(x, column))} - whole
-    words, found = free if integers else HELD_WORDS, []
+    more = {
+        x.buffer for x in given if integers or (tile.consumer_groups and uses(x, column))
+    } - whole
+    words, found = free if integers else PREFETCH_REGISTERS, []
     for buffer in (*sorted(whole), *sorted(more)):
         (load, *others) = (x for x in given if x.buffer == buffer)
         own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
@@ -272,17 +288,17 @@ def _read_ahead(facts: Facts, reader: str, tile: MatrixTile, free: int) -> list[
     return found
 
 
-def _free_words(tile: MatrixTile, target: GpuTarget) -> int:
+def _free_words(tile: TensorCoreTile, target: GpuTarget) -> int:
     """The registers of a thread that are free when it has all sums."""
-    share = target.registers_per_sm // (tile.threads * tile.resident)
-    sums = tile.rows * tile.columns // tile.threads
+    share = target.registers_per_sm // (tile.threads * tile.blocks_per_sm)
+    sums = tile.block_m * tile.block_n // tile.threads
     return min(share, target.registers_per_thread) - sums - WORKING
 
 
-def _own_elements(tile: MatrixTile, by_row: bool, by_column: bool) -> int:
+def _own_elements(tile: TensorCoreTile, by_row: bool, by_column: bool) -> int:
     """The elements of an array that a thread reads: one for each of its rows, columns or both."""
     high, wide = tile.warp
-    rows = high // 8 * tile.repeats
+    rows = high // 8 * tile.m_repeats
     return (rows if by_row else 1) * (wide // 4 if by_column else 1)
 
 
@@ -303,34 +319,34 @@ def _writes_sectors(sch: Schedule, name: str) -> bool:
 
 def _writes_pieces(sch: Schedule, name: str) -> bool:
     """Whether eight columns are 16 bytes: pairs of more than 16 bits are whole sectors as are."""
-    return _written(sch, name)[1].dtype.bytes * PIECE <= PIECE_BYTES
+    return _written(sch, name)[1].dtype.bytes * PIECE <= VECTOR_BYTES
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
     """Where a block writes, and the columns of the product."""
-    facts = facts_of(sch.func)
-    block = facts.block(name)
+    graph = block_graph(sch.func)
+    block = graph.block(name)
     assert isinstance(block.body, Store)
-    to = facts.buffers[block.body.buffer]
+    to = graph.buffers[block.body.buffer]
     return Load(to.name, block.body.indices, to.dtype), to, block.iters[-1]
 
 
-def _hand_sums(
-    sch: Schedule, name: str, grid: str, tile: MatrixTile, way: Callable[[int, int, str], str]
+def _shuffle_accumulators(
+    sch: Schedule, name: str, grid: str, tile: TensorCoreTile, way: Callable[[int, int, str], str]
 ) -> None:
     """Let a block read sums that threads have handed around."""
-    facts = facts_of(sch.func)
+    graph = block_graph(sch.func)
     (total,) = (
-        r.buffer for r in facts.block(name).reads if facts.buffers[r.buffer].scope == FRAGMENT
+        r.buffer for r in graph.block(name).reads if graph.buffers[r.buffer].scope == FRAGMENT
     )
     copy = sch.cache_read(name, total, FRAGMENT)
     _, rows, columns = sch.reverse_compute_at(copy, grid)
     high, wide = tile.warp
-    *again, y, m = sch.split(rows, [*tile.row_parts, high])
-    x, n = sch.split(columns, [tile.x, wide])
+    *again, y, m = sch.split(rows, [*tile.m_split, high])
+    x, n = sch.split(columns, [tile.warps_n, wide])
     sch.reorder(y, x, *again, m, n)
     for loop in (y, x):
         sch.bind(loop, "warp")
     for loop in again:
         sch.unroll(loop)
-    sch.tensorize(sch.blockize(m), way(high, wide, str(facts.buffers[total].dtype)))
+    sch.tensorize(sch.blockize(m), way(high, wide, str(graph.buffers[total].dtype)))

@@ -1,4 +1,4 @@
-"""Which tile a product on tensor cores gets, by what each was measured to take."""
+"""Which tile a GEMM on tensor cores gets, by the measured time of a k-tile of each."""
 
 from __future__ import annotations
 
@@ -13,350 +13,359 @@ from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
 from tilewright.schedule.analysis.blocks import flat_stride, value_of
 from tilewright.schedule.analysis.gemm import (
-    ProductRoles,
+    GemmAxes,
+    is_im2col,
+    is_k_major,
+    match_gemm,
     operand_load,
-    overlaps,
-    product_roles,
-    swapped_roles,
+    size_of,
+    transposed_gemm,
 )
 from tilewright.schedule.builtin.gpu.column_reduction import plan_columns
-from tilewright.schedule.builtin.gpu.gemm.simt import reads_along_depth
-from tilewright.schedule.builtin.gpu.gemm.simt_tiles import LEAST_DEPTH, depth_parts, size_of
+from tilewright.schedule.builtin.gpu.gemm.simt_tiles import MIN_K
+from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, kind_of, sum_type
 from tilewright.target.gpu import GpuTarget
 
-# Fewer rows than this leave most of a tile empty, which pays only if columns are neighbours: then
-# no other schedule reads them in pieces.
-LEAST_ROWS = 4
-# The depth that is worth a pass over partial sums.
-LEAST_PART = 256
-# Elements of a tile's row that is read across it: eight pieces have a bank each.
-LEAST_ROW = 64
-# The steps of a multiprocessor that make up for the engine's slower start. Where copies run further
-# ahead than so many stages, threads are as fast.
-ENGINE_STEPS, ENGINE_STAGES = 12, 4
-# How much slower steps are where the last tiles are not filled: of tiles that a multiprocessor has
-# one at a time, and of others. Threads copy those, not the engine.
-EDGE, EDGES = 1.08, 1.3
-# Microseconds of an element for a function in what follows the sum: a thread has one after another.
-FUNCTION = 0.037
-# Microseconds in which an element of the result is written, between a tile and the next in its
-# place, and of the launch that adds parts; the bytes of parts that are written and read in one.
-WRITE, TURN, LAUNCH, BYTES = 7e-5, 1.0, 1.0, 4e6
-# Microseconds that blocks which stay begin later, and of a function where one of several groups has
-# it, while others multiply; and how much of the time to write is left then.
-BEGIN, BESIDE, WRITTEN = 1.0, 0.065, 0.8
-# Microseconds of an element that blocks with equal shares hand over, and of each part of a tile;
-# and the tiles of a multiprocessor from which on their steps take longer: no two blocks read the
-# same at the same time, and all that they read is more than the L2 has.
-HAND, PART, MOST_SHARED = 1.1e-4, 4.8e-5, 2
+# Fewer columns than this leave most of a tile empty; so do fewer rows, which pay only where
+# columns are contiguous: no other schedule then reads them in vectors.
+MIN_SIDE = 4
+# The K that is worth a second pass over the partial sums of split-K.
+MIN_SPLIT_K = 256
+# Elements of a tile's row of an MN-major operand: eight vectors of 16 bytes use all banks once.
+MIN_MN_MAJOR = 64
+# The k-tiles of an SM that make up for the slower start of TMA. Where the pipeline has more stages
+# than this, copies by threads are as fast.
+TMA_MIN_K_TILES, TMA_MAX_STAGES = 12, 4
+# How much slower a k-tile is where edge tiles are not full: with one block per SM, and with more.
+# Threads copy those tiles, not TMA.
+EDGE_FACTOR, EDGE_FACTOR_MULTI = 1.08, 1.3
+# Microseconds of one call of a transcendental function in the epilogue, per element of a thread.
+US_PER_EPILOGUE_CALL = 0.037
+# Microseconds per stored element, per wave of tiles after the first, and of the launch that adds up
+# split-K; the bytes of partial sums that are written and read back in one microsecond.
+US_PER_STORE, US_PER_WAVE, US_PER_LAUNCH, SPLIT_K_BYTES_PER_US = 7e-5, 1.0, 1.0, 4e6
+# Persistent kernels: microseconds that they start later; of an epilogue call that runs while
+# another consumer group multiplies; the share of the store time that is then left.
+US_PERSISTENT_START, US_PER_PINGPONG_CALL, PINGPONG_STORES = 1.0, 0.065, 0.8
+# Stream-K: microseconds per element of the partial sums that are handed over, and per element and
+# part of a tile; the tiles per SM from which on its k-tiles are slower: no two blocks read the same
+# operand tiles at the same time, and together they exceed the L2.
+US_PER_FIXUP_ELEMENT, US_PER_FIXUP_PART, STREAM_K_MAX_TILES = 1.1e-4, 4.8e-5, 2
 
 
 @dataclass(frozen=True)
-class MatrixTile:
-    """A tile of the result, the warps along its rows and columns, and how far copies run ahead.
+class TensorCoreTile:
+    """A thread block's tile of the result, its warps, and the depth of its pipeline.
 
-    A multiprocessor has `resident` of them at a time; then each takes `time` for a step of its
-    depth, in microseconds, or `window_time` where rows are windows of a convolution, which threads
-    copy piece by piece. Those that are `grouped` are for instructions of four warps at once.
-    `parts` is how many parts the depth of the product is cut into, `engine` whether whole tiles of
-    operands are copied by the engine for that, and `swapped` whether it is a tile of the transposed
-    product. Warps may have rows several times, if it `repeats` them. Where blocks are `staying`, it
-    is for whole tiles that threads apart copy, and one of so many groups of threads that have tiles
-    in turns; `otherwise` is the tile that is taken if those of operands are not whole. With
-    `shares`, blocks have equal numbers of steps of all tiles.
+    An SM runs `blocks_per_sm` of them. Each takes `us_per_k_tile` microseconds for a k-tile, or
+    `us_per_k_tile_im2col` where A is an im2col matrix, which threads copy vector by vector.
+    `wgmma`: instructions of a warpgroup (four warps). `tma`: full tiles of operands are copied by
+    TMA. `split_k`: into how many parts K is split. `swap_ab`: the tile is of the transposed GEMM.
+    Warps repeat along M `m_repeats` times. `consumer_groups` above 0: a persistent kernel with warp
+    specialization, whose producer warps copy full tiles; two groups take tiles in ping-pong.
+    `stream_k`: its blocks have equal numbers of k-tiles. `fallback` is the tile for operands that
+    TMA cannot load.
     """
 
-    rows: int
-    columns: int
-    y: int
-    x: int
+    block_m: int
+    block_n: int
+    warps_m: int
+    warps_n: int
     stages: int
-    resident: int
-    time: float
-    window_time: float = inf
-    grouped: bool = False
-    depth: int = 64
-    bytes: int = 2
-    parts: int = 1
-    engine: bool = True
-    swapped: bool = False
-    repeats: int = 1
-    staying: int = 0
-    shares: bool = False
-    otherwise: MatrixTile | None = None
+    blocks_per_sm: int
+    us_per_k_tile: float
+    us_per_k_tile_im2col: float = inf
+    wgmma: bool = False
+    block_k: int = 64
+    operand_bytes: int = 2
+    split_k: int = 1
+    tma: bool = True
+    swap_ab: bool = False
+    m_repeats: int = 1
+    consumer_groups: int = 0
+    stream_k: bool = False
+    fallback: TensorCoreTile | None = None
 
-    def of(self, bytes: int) -> MatrixTile:
-        """The tile for elements of so many bytes."""
-        return replace(self, depth=self.depth * self.bytes // bytes, bytes=bytes)
+    def of(self, operand_bytes: int) -> TensorCoreTile:
+        """The tile for operands of so many bytes an element."""
+        block_k = self.block_k * self.operand_bytes // operand_bytes
+        return replace(self, block_k=block_k, operand_bytes=operand_bytes)
 
     @property
     def sides(self) -> tuple[int, int, int]:
-        """Rows, columns and depth."""
-        return self.rows, self.columns, self.depth
+        """The block's M, N and K."""
+        return self.block_m, self.block_n, self.block_k
 
     @property
     def threads(self) -> int:
         """The threads that compute it."""
-        return 32 * self.y * self.x
+        return 32 * self.warps_m * self.warps_n
 
     @property
-    def row_parts(self) -> list[int]:
-        """How often all warps have rows, if more than once, and the warps along rows."""
-        return [self.repeats, self.y] if self.repeats > 1 else [self.y]
+    def m_split(self) -> list[int]:
+        """How often the warps repeat along M, if more than once, and the warps along M."""
+        return [self.m_repeats, self.warps_m] if self.m_repeats > 1 else [self.warps_m]
 
     @property
     def warp(self) -> tuple[int, int]:
-        """The rows and columns of one warp, side by side."""
-        return self.rows // (self.y * self.repeats), self.columns // self.x
+        """M and N of a warp's tile."""
+        return self.block_m // (self.warps_m * self.m_repeats), self.block_n // self.warps_n
 
     @property
     def shared(self) -> int:
-        """The bytes of shared memory that it takes."""
-        return (self.rows + self.columns) * self.depth * self.bytes * self.stages
+        """The bytes of shared memory of all stages."""
+        return (self.block_m + self.block_n) * self.block_k * self.operand_bytes * self.stages
 
     @property
-    def step(self) -> int:
-        """The depth of one tile statement."""
-        return wgmma.wgmma_depth(self.bytes) if self.grouped else DEPTH * 2 // self.bytes
+    def instruction_k(self) -> int:
+        """K of one instruction."""
+        if self.wgmma:
+            return wgmma.wgmma_depth(self.operand_bytes)
+        return DEPTH * 2 // self.operand_bytes
 
     @property
-    def piece(self) -> int:
-        """The elements of 16 bytes."""
-        return PIECE * 2 // self.bytes
+    def vector_elements(self) -> int:
+        """The elements of a vector of 16 bytes."""
+        return PIECE * 2 // self.operand_bytes
 
     def names(self, kind: str, left: bool, right: bool) -> tuple[str, str]:
-        """The intrinsics that start and add to sums, for operands along the depth or not."""
-        if self.grouped:
+        """The intrinsics that zero and accumulate; `left` and `right`: A and B are K-major."""
+        if self.wgmma:
             return wgmma.wgmma_names(
-                kind, self.columns, "t" if right else "n", "n" if left else "t"
+                kind, self.block_n, "t" if right else "n", "n" if left else "t"
             )
         return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
-# Times on an H200, of whole tiles; another GPU is slower or faster at all of them. Of tiles of more
-# than 16 rows that are not grouped those of windows are about 1.6 times the others: not measured.
-MATRIX_TILES = (
-    MatrixTile(128, 256, 8, 1, 4, 1, 0.65, 0.88, grouped=True),
-    MatrixTile(128, 192, 8, 1, 5, 1, 0.51, 0.78, grouped=True),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.36, 0.61, grouped=True),
-    MatrixTile(128, 128, 8, 1, 3, 2, 0.335, 0.60, grouped=True),
-    MatrixTile(128, 64, 8, 1, 4, 2, inf, 0.38, grouped=True),
-    MatrixTile(64, 192, 4, 1, 6, 1, 0.37, 0.54, grouped=True),
-    MatrixTile(64, 128, 4, 1, 8, 1, 0.24, 0.42, grouped=True),
-    MatrixTile(64, 128, 4, 1, 4, 2, 0.20, 0.32, grouped=True),
-    MatrixTile(64, 64, 4, 1, 8, 1, 0.16, 0.33, grouped=True),
-    MatrixTile(64, 64, 4, 1, 4, 3, 0.143, 0.21, grouped=True),
-    MatrixTile(128, 256, 2, 4, 4, 1, 1.3, 2.1),
-    MatrixTile(128, 128, 2, 2, 3, 2, 0.635, 1.0),
-    MatrixTile(64, 128, 2, 2, 3, 3, 0.40, 0.64),
-    MatrixTile(64, 64, 2, 2, 4, 3, 0.20, 0.33),
-    MatrixTile(32, 64, 2, 2, 4, 4, 0.14, 0.22),
-    MatrixTile(32, 32, 1, 1, 2, 12, 0.12, 0.18),
-    MatrixTile(16, 64, 1, 4, 8, 2, 0.09, 0.145),
-    MatrixTile(16, 64, 1, 4, 4, 4, 0.085, 0.13),
+# Times on an H200, of full tiles; another GPU is slower or faster at all of them. The im2col times
+# of mma.sync tiles above 16 rows are 1.6 times the others: estimated, not measured.
+MULTISTAGE_TILES = (
+    TensorCoreTile(128, 256, 8, 1, 4, 1, 0.65, 0.88, wgmma=True),
+    TensorCoreTile(128, 192, 8, 1, 5, 1, 0.51, 0.78, wgmma=True),
+    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.36, 0.61, wgmma=True),
+    TensorCoreTile(128, 128, 8, 1, 3, 2, 0.335, 0.60, wgmma=True),
+    TensorCoreTile(128, 64, 8, 1, 4, 2, inf, 0.38, wgmma=True),
+    TensorCoreTile(64, 192, 4, 1, 6, 1, 0.37, 0.54, wgmma=True),
+    TensorCoreTile(64, 128, 4, 1, 8, 1, 0.24, 0.42, wgmma=True),
+    TensorCoreTile(64, 128, 4, 1, 4, 2, 0.20, 0.32, wgmma=True),
+    TensorCoreTile(64, 64, 4, 1, 8, 1, 0.16, 0.33, wgmma=True),
+    TensorCoreTile(64, 64, 4, 1, 4, 3, 0.143, 0.21, wgmma=True),
+    TensorCoreTile(128, 256, 2, 4, 4, 1, 1.3, 2.1),
+    TensorCoreTile(128, 128, 2, 2, 3, 2, 0.635, 1.0),
+    TensorCoreTile(64, 128, 2, 2, 3, 3, 0.40, 0.64),
+    TensorCoreTile(64, 64, 2, 2, 4, 3, 0.20, 0.33),
+    TensorCoreTile(32, 64, 2, 2, 4, 4, 0.14, 0.22),
+    TensorCoreTile(32, 32, 1, 1, 2, 12, 0.12, 0.18),
+    TensorCoreTile(16, 64, 1, 4, 8, 2, 0.09, 0.145),
+    TensorCoreTile(16, 64, 1, 4, 4, 4, 0.085, 0.13),
 )
-# The same where blocks stay.
-STAYING_TILES = (
-    MatrixTile(128, 128, 4, 1, 6, 1, 0.345, grouped=True, repeats=2, staying=2),
-    MatrixTile(128, 192, 8, 1, 5, 1, 0.485, grouped=True, staying=1),
-    MatrixTile(128, 160, 8, 1, 5, 1, 0.40, grouped=True, staying=1),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.33, grouped=True, staying=1),
-    MatrixTile(128, 96, 8, 1, 7, 1, 0.255, grouped=True, staying=1),
-    MatrixTile(128, 256, 8, 1, 4, 1, 0.69, grouped=True, staying=1, shares=True),
-    MatrixTile(128, 128, 8, 1, 6, 1, 0.43, grouped=True, staying=1, shares=True),
+# The same for persistent, warp-specialized kernels.
+PERSISTENT_TILES = (
+    TensorCoreTile(128, 128, 4, 1, 6, 1, 0.345, wgmma=True, m_repeats=2, consumer_groups=2),
+    TensorCoreTile(128, 192, 8, 1, 5, 1, 0.485, wgmma=True, consumer_groups=1),
+    TensorCoreTile(128, 160, 8, 1, 5, 1, 0.40, wgmma=True, consumer_groups=1),
+    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.33, wgmma=True, consumer_groups=1),
+    TensorCoreTile(128, 96, 8, 1, 7, 1, 0.255, wgmma=True, consumer_groups=1),
+    TensorCoreTile(128, 256, 8, 1, 4, 1, 0.69, wgmma=True, consumer_groups=1, stream_k=True),
+    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.43, wgmma=True, consumer_groups=1, stream_k=True),
 )
 
 
 @dataclass(frozen=True)
-class _Work:
-    """The sizes of a product, the functions that follow the sum, and if its rows are windows."""
+class GemmShape:
+    """The sizes of a GEMM, the calls of its epilogue, and whether A is an im2col matrix."""
 
     batch: int
-    rows: int
-    columns: int
-    depth: int
-    functions: int = 0
-    windows: bool = False
+    m: int
+    n: int
+    k: int
+    epilogue_calls: int = 0
+    im2col: bool = False
 
-    def swapped(self) -> _Work:
-        """The sizes of the transposed product."""
-        return replace(self, rows=self.columns, columns=self.rows)
+    def swapped(self) -> GemmShape:
+        """The sizes of the transposed GEMM."""
+        return replace(self, m=self.n, n=self.m)
 
-    def load(self, tile: MatrixTile, processors: int) -> tuple[int, int]:
-        """How many tiles a multiprocessor has, and the steps of each."""
-        load = -(-self._tiles(tile) * tile.parts // processors)
-        return load, -(-self.depth // (tile.parts * tile.depth))
+    def tiles_and_k_tiles(self, tile: TensorCoreTile, sms: int) -> tuple[int, int]:
+        """How many tiles an SM has, and the k-tiles of each."""
+        tiles = -(-self._tiles(tile) * tile.split_k // sms)
+        return tiles, -(-self.k // (tile.split_k * tile.block_k))
 
-    def _tiles(self, tile: MatrixTile) -> int:
-        return self.batch * -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
+    def _tiles(self, tile: TensorCoreTile) -> int:
+        return self.batch * -(-self.m // tile.block_m) * -(-self.n // tile.block_n)
 
-    def time(self, tile: MatrixTile, processors: int) -> float:
-        """Microseconds with a tile, but for what all take.
+    def us(self, tile: TensorCoreTile, sms: int) -> float:
+        """Microseconds with a tile, without what all tiles have in common.
 
-        Places that stay empty are room for copies that a tile does without.
+        In the last wave a block that has an SM to itself is faster, but not by as much.
         """
-        if tile.staying:
-            return self._staying(tile, processors)
-        load, steps = self.load(tile, processors)
-        before = (load - 1) // tile.resident
-        last = max(load - before * tile.resident, (tile.resident + 1) / 2)
-        busy = (before * tile.resident + last) * steps * self._step(tile)
-        busy += before * TURN + load * tile.rows * tile.columns * WRITE
-        if tile.parts == 1:
-            elements = tile.rows * tile.columns / tile.threads
-            busy += (before + 1) * elements * self.functions * FUNCTION
-        size = tile.parts * self.batch * self.rows * self.columns * 8
-        return busy + (LAUNCH + size / BYTES if tile.parts > 1 else 0.0)
+        if tile.consumer_groups:
+            return self._persistent_us(tile, sms)
+        tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
+        waves = (tiles - 1) // tile.blocks_per_sm
+        last = max(tiles - waves * tile.blocks_per_sm, (tile.blocks_per_sm + 1) / 2)
+        busy = (waves * tile.blocks_per_sm + last) * k_tiles * self._us_per_k_tile(tile)
+        busy += waves * US_PER_WAVE + tiles * tile.block_m * tile.block_n * US_PER_STORE
+        if tile.split_k == 1:
+            elements = tile.block_m * tile.block_n / tile.threads
+            busy += (waves + 1) * elements * self.epilogue_calls * US_PER_EPILOGUE_CALL
+        partial_bytes = tile.split_k * self.batch * self.m * self.n * 8
+        added = US_PER_LAUNCH + partial_bytes / SPLIT_K_BYTES_PER_US
+        return busy + (added if tile.split_k > 1 else 0.0)
 
-    def _step(self, tile: MatrixTile) -> float:
-        """Microseconds of a step of a tile's depth."""
-        if self.windows:
-            return tile.window_time * (EDGE if self.columns % tile.columns else 1.0)
-        whole = self.rows % tile.rows == self.columns % tile.columns == 0
-        return tile.time * (1.0 if whole else EDGE if tile.resident == 1 else EDGES)
+    def _us_per_k_tile(self, tile: TensorCoreTile) -> float:
+        if self.im2col:
+            return tile.us_per_k_tile_im2col * (EDGE_FACTOR if self.n % tile.block_n else 1.0)
+        full = self.m % tile.block_m == self.n % tile.block_n == 0
+        edge = EDGE_FACTOR if tile.blocks_per_sm == 1 else EDGE_FACTOR_MULTI
+        return tile.us_per_k_tile * (1.0 if full else edge)
 
-    def _staying(self, tile: MatrixTile, processors: int) -> float:
-        """The same where blocks stay: what follows a sum, beside the sums of other groups."""
-        load, steps = self.load(tile, processors)
-        step = self._step(tile)
-        function = BESIDE if tile.staying > 1 else FUNCTION
-        formulas = tile.rows * tile.columns / tile.threads * self.functions * function
-        write = tile.rows * tile.columns * WRITE * (WRITTEN if tile.staying > 1 else 1.0)
-        if tile.shares and load > MOST_SHARED:
+    def _persistent_us(self, tile: TensorCoreTile, sms: int) -> float:
+        """The same of a persistent kernel: with ping-pong, epilogues overlap other mainloops."""
+        tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
+        k_tile = self._us_per_k_tile(tile)
+        pingpong = tile.consumer_groups > 1
+        call = US_PER_PINGPONG_CALL if pingpong else US_PER_EPILOGUE_CALL
+        epilogue = tile.block_m * tile.block_n / tile.threads * self.epilogue_calls * call
+        store = tile.block_m * tile.block_n * US_PER_STORE * (PINGPONG_STORES if pingpong else 1.0)
+        if tile.stream_k and tiles > STREAM_K_MAX_TILES:
             return inf
-        if tile.shares:
-            own = -(-self._tiles(tile) * steps // processors)
-            handed = tile.rows * tile.columns * (HAND + PART * steps / own)
-            return BEGIN + own * step + handed + load * (formulas + write)
-        each = max(steps * step, (steps * step + formulas) / tile.staying) + write
-        return BEGIN + (load - 1) * each + steps * step + formulas + write
+        if tile.stream_k:
+            own = -(-self._tiles(tile) * k_tiles // sms)
+            fixup = US_PER_FIXUP_ELEMENT + US_PER_FIXUP_PART * k_tiles / own
+            handed = tile.block_m * tile.block_n * fixup
+            return US_PERSISTENT_START + own * k_tile + handed + tiles * (epilogue + store)
+        mainloop = k_tiles * k_tile
+        each = max(mainloop, (mainloop + epilogue) / tile.consumer_groups) + store
+        return US_PERSISTENT_START + (tiles - 1) * each + mainloop + epilogue + store
 
 
-def matrix_tile_of(
+def tensor_core_tile_of(
     block: Block, buffers: dict[str, Buffer], target: GpuTarget, after: Sequence[Block] = ()
-) -> MatrixTile | None:
-    """The tile for a sum of products that the machine has instructions for, else `None`.
+) -> TensorCoreTile | None:
+    """The tile for a GEMM that the tensor cores have instructions for, else `None`.
 
-    `after` are the blocks that follow it in the same kernel.
+    `after` are the blocks of the epilogue.
     """
-    roles = product_roles(block, vectors=True)
-    if roles is None or block.writes[0].buffer not in buffers:
+    gemm = match_gemm(block, gemv=True)
+    if gemm is None or block.writes[0].buffer not in buffers:
         return None
-    dtype = operand_load(roles.left).dtype
-    if not _is_known(roles, buffers[block.writes[0].buffer].dtype, target):
+    dtype = operand_load(gemm.a).dtype
+    if not _is_known(gemm, buffers[block.writes[0].buffer].dtype, target):
         return None
-    batch, rows, columns, depth = map(
-        size_of, (roles.batch, roles.rows, roles.columns, roles.depth)
-    )
-    windows = overlaps(roles.left, roles.rows, roles.depth)
-    work = _Work(batch, rows, columns, depth, sum(map(_functions, after)), windows)
-    few = work.depth < LEAST_DEPTH or work.columns < LEAST_ROWS
-    if few or _is_thin(work, block, buffers, target):
+    batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
+    im2col = is_im2col(gemm.a, gemm.m, gemm.k)
+    shape = GemmShape(batch, m, n, k, sum(map(_epilogue_calls, after)), im2col)
+    few = shape.k < MIN_K or shape.n < MIN_SIDE
+    if few or _is_thin(shape, block, buffers, target):
         return None
-    along = tuple(reads_along_depth(block, buffers, side) for side in ("left", "right"))
-    fitting = (_rounded if dtype == F32 else _as_they_are)(roles, along, target)
+    k_major = (is_k_major(block, buffers, "a"), is_k_major(block, buffers, "b"))
+    fitting = (_tf32_tiles if dtype == F32 else _exact_tiles)(gemm, k_major, target)
     if not fitting:
         return None
-    work = work.swapped() if fitting[0].swapped else work
-    filled = [t for t in fitting if t.rows < 2 * max(work.rows, ROWS)]
-    cut = [c for t in filled or fitting for c in _in_parts(t, block, target)]
-    best = min(cut, key=lambda t: work.time(t, target.sm_count))
-    load, steps = work.load(best, target.sm_count)
-    pays = best.stages <= ENGINE_STAGES and load * steps > ENGINE_STEPS
-    best = replace(best, engine=dtype == F32 or pays)
-    if not best.grouped or best.bytes != STAYING_TILES[0].bytes:
+    shape = shape.swapped() if fitting[0].swap_ab else shape
+    filled = [t for t in fitting if t.block_m < 2 * max(shape.m, ROWS)]
+    split = [c for t in filled or fitting for c in _with_split_k(t, block, target)]
+    best = min(split, key=lambda t: shape.us(t, target.sm_count))
+    tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
+    pays = best.stages <= TMA_MAX_STAGES and tiles * k_tiles > TMA_MIN_K_TILES
+    best = replace(best, tma=dtype == F32 or pays)
+    if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return best
     known = all(as_int(it.extent) is not None for it in block.iters)
-    tiles = [
+    persistent = [
         t
-        for t in STAYING_TILES
-        if (along[1] or t.columns % LEAST_ROW == 0) and (known or not t.shares)
+        for t in PERSISTENT_TILES
+        if (k_major[1] or t.block_n % MIN_MN_MAJOR == 0) and (known or not t.stream_k)
     ]
-    return _or_staying(best, tiles, work, target)
+    return _prefer_persistent(best, persistent, shape, target)
 
 
-def _or_staying(
-    best: MatrixTile, tiles: Sequence[MatrixTile], work: _Work, target: GpuTarget
-) -> MatrixTile:
-    """The tile for blocks that stay that takes least, before others; a given one if none do."""
-    taken = [(work.time(t, target.sm_count), n) for n, t in enumerate(tiles)]
-    least = work.time(best, target.sm_count)
-    for time, n in sorted(taken, reverse=True):
-        if time < least:
-            best = replace(tiles[n], otherwise=best)
+def _prefer_persistent(
+    best: TensorCoreTile, tiles: Sequence[TensorCoreTile], shape: GemmShape, target: GpuTarget
+) -> TensorCoreTile:
+    """The fastest persistent tile, slower ones as its fallbacks; `best` if none is faster."""
+    timed = [(shape.us(t, target.sm_count), n) for n, t in enumerate(tiles)]
+    limit = shape.us(best, target.sm_count)
+    for us, n in sorted(timed, reverse=True):
+        if us < limit:
+            best = replace(tiles[n], fallback=best)
     return best
 
 
-def _functions(block: Block) -> int:
-    """How many functions that take long there are in what a block computes."""
+def _epilogue_calls(block: Block) -> int:
+    """How many calls of expensive functions there are in what a block computes."""
     called = (e.fn for e in subexpressions(value_of(block)) if isinstance(e, Call))
     return sum(fn not in CHEAP_CALLS for fn in called)
 
 
-def _as_they_are(
-    roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget
-) -> list[MatrixTile]:
-    """The tiles for operands that are not rounded: of 16 bits, which may lie either way, or of 8.
+def _exact_tiles(
+    gemm: GemmAxes, k_major: tuple[bool, ...], target: GpuTarget
+) -> list[TensorCoreTile]:
+    """The tiles for operands that are not rounded: of 16 bits, K-major or MN-major, or of 8 bits.
 
-    Those must lie along the depth.
+    Operands of 8 bits must be K-major.
     """
-    dtype = operand_load(roles.left).dtype
-    if dtype.bytes == 1 and not all(along):
+    dtype = operand_load(gemm.a).dtype
+    if dtype.bytes == 1 and not all(k_major):
         return []
-    grouped = along[0] and any(s.operands == str(dtype) and s.m == 64 for s in target.mma_shapes)
-    sized = [t.of(dtype.bytes) for t in MATRIX_TILES]
+    has_wgmma = k_major[0] and any(
+        s.operands == str(dtype) and s.m == 64 for s in target.mma_shapes
+    )
+    sized = [t.of(dtype.bytes) for t in MULTISTAGE_TILES]
     fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
-    lying = [
+    readable = [
         t
         for t in fitting
-        if (along[0] or t.rows >= LEAST_ROW) and (along[1] or t.columns >= LEAST_ROW)
+        if (k_major[0] or t.block_m >= MIN_MN_MAJOR) and (k_major[1] or t.block_n >= MIN_MN_MAJOR)
     ]
-    return [t for t in lying if grouped or not t.grouped]
+    return [t for t in readable if has_wgmma or not t.wgmma]
 
 
-def _rounded(roles: ProductRoles, along: tuple[bool, ...], target: GpuTarget) -> list[MatrixTile]:
-    """The tiles for operands of f32 that are rounded.
+def _tf32_tiles(
+    gemm: GemmAxes, k_major: tuple[bool, ...], target: GpuTarget
+) -> list[TensorCoreTile]:
+    """The tiles for operands of f32 that are rounded to TF32.
 
-    Both must lie along the depth; instructions of four warps have threads read a left one that does
-    not, and of the transposed product that is the right one.
+    Both must be K-major; wgmma takes an M-major A from registers, and in the transposed GEMM an
+    N-major B.
     """
-    sized = [t.of(F32.bytes) for t in MATRIX_TILES]
+    sized = [t.of(F32.bytes) for t in MULTISTAGE_TILES]
     fitting = [t for t in sized if t.shared <= target.max_shared_per_block]
-    grouped = any(s.operands == str(F32) and s.m == 64 for s in target.mma_shapes)
-    swapped = along == (True, False)
-    own = swapped_roles(roles) if swapped else roles
-    whole = [t for t in fitting if t.grouped and grouped and _come_whole(own, t, all(along))]
-    if all(along):
-        return [t for t in fitting if t in whole or not t.grouped]
-    return [replace(t, swapped=swapped) for t in whole] if any(along) else []
+    has_wgmma = any(s.operands == str(F32) and s.m == 64 for s in target.mma_shapes)
+    swapped = k_major == (True, False)
+    own = transposed_gemm(gemm) if swapped else gemm
+    full = [t for t in fitting if t.wgmma and has_wgmma and _tiles_divide(own, t, all(k_major))]
+    if all(k_major):
+        return [t for t in fitting if t in full or not t.wgmma]
+    return [replace(t, swap_ab=swapped) for t in full] if any(k_major) else []
 
 
-def _is_known(roles: ProductRoles, total: DType, target: GpuTarget) -> bool:
-    """Whether there are instructions for the types of a product."""
-    left, right = kinds = [str(operand_load(x).dtype) for x in (roles.left, roles.right)]
+def _is_known(gemm: GemmAxes, total: DType, target: GpuTarget) -> bool:
+    """Whether there are instructions for the operand and accumulator types of a GEMM."""
+    left, right = kinds = [str(operand_load(x).dtype) for x in (gemm.a, gemm.b)]
     known = {s.operands for s in target.mma_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
     kind = kind_of(left, right)
     together = left == right or kind in BYTE_KINDS
     return together and {*kinds} <= known and str(total) == sum_type(kind)
 
 
-def _come_whole(roles: ProductRoles, tile: MatrixTile, along: bool) -> bool:
-    """Whether all tiles of both operands are whole ones of matrices in memory.
+def _tiles_divide(gemm: GemmAxes, tile: TensorCoreTile, k_major: bool) -> bool:
+    """Whether all tiles of both operands are full tiles of matrices in memory.
 
-    The engine copies those, and rounds them; instructions of four warps do not. The left one lies
-    along the depth or across it. Columns may be those of several matrices that lie one behind the
-    other.
+    TMA copies those and rounds them to TF32; wgmma does not round. A is K-major or M-major. N may
+    be the columns of several matrices that lie one behind the other.
     """
-    if len(roles.rows) > 1 or len(roles.columns) > 2 or len(roles.depth) > 1:
+    if len(gemm.m) > 1 or len(gemm.n) > 2 or len(gemm.k) > 1:
         return False
-    left = (*roles.rows, *roles.depth) if along else (*roles.depth, *roles.rows)
-    sizes = {it.name: tile.depth for it in roles.depth}
-    sizes |= {it.name: tile.rows for it in roles.rows}
-    sizes |= {it.name: tile.columns for it in roles.columns[-1:]}
-    for operand, own in ((roles.left, left), (roles.right, (*roles.columns, *roles.depth))):
+    left = (*gemm.m, *gemm.k) if k_major else (*gemm.k, *gemm.m)
+    sizes = {it.name: tile.block_k for it in gemm.k}
+    sizes |= {it.name: tile.block_m for it in gemm.m}
+    sizes |= {it.name: tile.block_n for it in gemm.n[-1:]}
+    for operand, own in ((gemm.a, left), (gemm.b, (*gemm.n, *gemm.k))):
         load = operand_load(operand)
         if load.mask is not None or load.indices[-len(own) :] != tuple(Var(it.name) for it in own):
             return False
@@ -365,25 +374,25 @@ def _come_whole(roles: ProductRoles, tile: MatrixTile, along: bool) -> bool:
     return True
 
 
-def _is_thin(work: _Work, block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> bool:
+def _is_thin(shape: GemmShape, block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> bool:
     """Whether there are too few rows for a tile."""
-    roles = product_roles(block, vectors=True)
-    assert roles is not None
-    if work.rows == 1 and plan_columns(block, buffers, target) is not None:
+    gemm = match_gemm(block, gemv=True)
+    assert gemm is not None
+    if shape.m == 1 and plan_columns(block, buffers, target) is not None:
         return True
-    right = operand_load(roles.right)
-    neighbours = bool(roles.columns) and 1 == flat_stride(
-        right, buffers[right.buffer], roles.columns[-1].name
-    )
-    short = min(work.columns, work.depth) < LEAST_ROW
-    return work.rows < LEAST_ROWS and (not neighbours or short)
+    right = operand_load(gemm.b)
+    neighbours = bool(gemm.n) and 1 == flat_stride(right, buffers[right.buffer], gemm.n[-1].name)
+    short = min(shape.n, shape.k) < MIN_MN_MAJOR
+    return shape.m < MIN_SIDE and (not neighbours or short)
 
 
-def _in_parts(tile: MatrixTile, block: Block, target: GpuTarget) -> Iterator[MatrixTile]:
-    """A tile with all numbers of parts that the depth may be cut into."""
-    rows, columns, depth = tile.sides
-    sides = (columns, rows, depth) if tile.swapped else tile.sides
-    parts = depth_parts(block, sides, LEAST_PART, target)
-    while parts:
-        yield replace(tile, parts=parts)
-        parts //= 2
+def _with_split_k(
+    tile: TensorCoreTile, block: Block, target: GpuTarget
+) -> Iterator[TensorCoreTile]:
+    """A tile with every split-K factor that K allows."""
+    m, n, k = tile.sides
+    sides = (n, m, k) if tile.swap_ab else tile.sides
+    factor = split_k_factor(block, sides, MIN_SPLIT_K, target)
+    while factor:
+        yield replace(tile, split_k=factor)
+        factor //= 2

@@ -16,16 +16,15 @@ from tilewright.arith.expr import Load, Var, product
 from tilewright.arith.simplify import prove, simplify
 from tilewright.core.dtypes import F32, I8, U8
 from tilewright.ir.loop.nodes import Buffer, Iter
-from tilewright.schedule.analysis.blocks import facts_of, flat_stride, typical_extent
-from tilewright.schedule.analysis.gemm import ProductRoles, operand_load, product_roles
+from tilewright.schedule.analysis.blocks import block_graph, flat_stride, typical_extent
+from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load, size_of
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
-    LAUNCH,
-    LEAST_DEPTH,
-    LEAST_SIDE,
-    PIECE,
-    size_of,
+    LAUNCH_SECONDS,
+    MIN_K,
+    MIN_SIDE,
+    VECTOR_ELEMENTS,
 )
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import matrix_tile_of
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import tensor_core_tile_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -36,24 +35,24 @@ PARTICULAR = (F32, I8, U8)
 LEFT, RIGHT, ALONG = 0.05, 0.25, 0.25
 
 
-def turn_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
+def transpose_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
     """Let a product read operands that lie as it is computed best."""
-    facts = facts_of(sch.func)
-    roles = product_roles(facts.block(name))
-    if roles is None:
+    graph = block_graph(sch.func)
+    gemm = match_gemm(graph.block(name))
+    if gemm is None:
         return
-    left, right = operand_load(roles.left), operand_load(roles.right)
+    left, right = operand_load(gemm.a), operand_load(gemm.b)
     known = all(x.dtype in PARTICULAR for x in (left, right))
     if not known or left.dtype.bits != right.dtype.bits or left.buffer == right.buffer:
         return
-    if matrix_tile_of(facts.block(name), facts.buffers, target) is not None:
+    if tensor_core_tile_of(graph.block(name), graph.buffers, target) is not None:
         return
     deep = any(s.operands == str(left.dtype) for s in target.mma_shapes)
     orders: dict[str, list[int]] = {}
-    for load, axes, most in ((left, roles.rows, LEFT), (right, roles.columns, RIGHT)):
-        wanted, buffer = (roles.depth if deep else axes)[-1], facts.buffers[load.buffer]
+    for load, axes, most in ((left, gemm.m, LEFT), (right, gemm.n, RIGHT)):
+        wanted, buffer = (gemm.k if deep else axes)[-1], graph.buffers[load.buffer]
         if flat_stride(load, buffer, wanted.name) != 1:
-            worth = _share(roles, buffer, target) < (ALONG if deep else most)
+            worth = _share(gemm, buffer, target) < (ALONG if deep else most)
             orders[buffer.name] = _order(load, wanted, deep) if worth else []
     if deep and not all(orders.values()):
         return
@@ -67,17 +66,17 @@ def _order(load: Load, wanted: Iter, deep: bool) -> list[int]:
     """The dimensions of an operand, the wanted axis last; none where it is no plain matrix."""
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
     plain = load.mask is None and "" not in names and wanted.name in names
-    if not plain or not (deep or prove((wanted.extent % PIECE).eq(0))):
+    if not plain or not (deep or prove((wanted.extent % VECTOR_ELEMENTS).eq(0))):
         return []
     return sorted(range(len(names)), key=lambda d: names[d] == wanted.name)
 
 
-def _share(roles: ProductRoles, turned: Buffer, target: GpuTarget) -> float:
+def _share(gemm: GemmAxes, turned: Buffer, target: GpuTarget) -> float:
     """What turning takes of the time that the product takes by threads."""
-    axes = (roles.batch, roles.rows, roles.columns, roles.depth)
+    axes = (gemm.batch, gemm.m, gemm.n, gemm.k)
     batch, rows, columns, depth = map(size_of, axes)
-    if depth < LEAST_DEPTH or min(rows, columns) < LEAST_SIDE:
+    if depth < MIN_K or min(rows, columns) < MIN_SIDE:
         return inf
     size = typical_extent(simplify(product(turned.shape))) * turned.dtype.bytes
-    taken = LAUNCH + 2 * size / target.memory_rate
+    taken = LAUNCH_SECONDS + 2 * size / target.memory_rate
     return taken * target.f32_rate / (2 * batch * rows * columns * depth)
