@@ -24,7 +24,9 @@ def gradient(c: Context, n: OnnxNode) -> tuple[str, ...]:
         what = f"{missing[0]!r} is not computed before it" if missing else "xs and zs do not fit"
         raise n.invalid(what)
     if not c.whole:
-        raise n.unsupported("it stands in a model that is compiled in segments", "make all shapes known")
+        raise n.unsupported(
+            "it stands in a model that is compiled in segments", "make all shapes known"
+        )
     names = {c.values[name]: n.required(i) for i, name in enumerate(given)}
     wanted = [n.required(i) for i in range(len(n.strs_attr("xs")))]
     nodes = _at_given_values(c, n, names, c.values[y])
