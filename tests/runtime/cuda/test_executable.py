@@ -206,7 +206,7 @@ def test_compiled_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
     loaded = tw.load(compiled.save(tmp_path / "model.tw"))
     assert isinstance(loaded, CudaExecutable)
     assert loaded.inputs == compiled.inputs
-    assert "gpu.rows" in loaded.explain()
+    assert "gpu.rowwise" in loaded.explain()
 
 
 class _Tensor:
