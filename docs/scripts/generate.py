@@ -37,7 +37,8 @@ INTRODUCTIONS = {
     "onnx": "Operators with a converter of their own; those that ONNX defines by others need none. "
     "`native` is compiled; `host` runs as a Python function between native segments, because no "
     "loop program can express it; with both, the host has what concerns texts.",
-    "passes": "In the order in which they first run; `runs` is how often the pipeline runs each.",
+    "passes": "In the order in which they first run. `cpu` and `gpu` give the positions of a "
+    "pass in the lists of `tilewright/driver/pipeline.py`.",
     "primitives": "The steps of a schedule. The module of each shows the program before and after.",
     "targets": "Names for `tw.compile(..., target=...)` and `--target`.",
     "switches": "Environment variables, all read in `tilewright/core/config.py`.",

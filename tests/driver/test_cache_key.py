@@ -34,8 +34,9 @@ def test_everything_that_matters_is_in_the_key(tmp_path: Path, store: DiskCache)
         compilation_key(path, CompileOptions(X86, "f32", {"N": 1}), store),
         compilation_key(path, CompileOptions(X86, "f32", {"N": 2}), store),
         compilation_key(path, CompileOptions(X86, "bf16"), store),
+        compilation_key(path, CompileOptions(X86, disable_passes=("winograd",)), store),
     ]
-    assert len({key, *others}) == 6
+    assert len({key, *others}) == 7
 
 
 def test_models_in_memory(store: DiskCache) -> None:

@@ -116,7 +116,7 @@ def test_what_each_machine_does(target: str, rules: set[str]) -> None:
         s.kernel.rule for s in build.steps if "mat" in s.kernel.name or "conv" in s.kernel.name
     }
     assert rules <= found
-    assert len(timings.passes.notes) == 2
+    assert len(timings.passes.precision) == 2
     assert rounds_natively(build.target, build.precision) == CPUS[target].rounds_to_bf16
 
 
@@ -142,7 +142,7 @@ def test_code_for_a_matrix_unit_is_made_anywhere() -> None:
 def test_fp16_is_for_machines_that_compute_in_f16(target: str, precision: str) -> None:
     timings = Timings()
     build = lower(_model(), make_options(target=target, precision="fp16", timings=timings))
-    assert {note.split()[0] for note in timings.passes.notes} == {precision}
+    assert {note.precision for note in timings.passes.precision} == {precision}
     half = [s for s in build.steps if "half" in s.kernel.name]
     assert bool(half) == (precision == "fp16")
     assert all(build.graph.types[v] for v in build.graph.outputs)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError, UnsupportedError, VerifyError
 from tilewright.ir.graph.nodes import Graph
@@ -29,7 +30,7 @@ def _with(graph: Graph, index: int, **changes: object) -> Graph:
 
 def test_right_types():
     check_types(_graph())
-    check_types(fuse(_graph()))
+    check_types(fuse(_graph(), ON_CPU))
 
 
 def test_wrong_types():
@@ -44,7 +45,7 @@ def test_wrong_types():
 
 
 def test_groups_are_checked_inside_and_out():
-    graph = fuse(_graph())
+    graph = fuse(_graph(), ON_CPU)
     last = len(graph.nodes) - 1
     with pytest.raises(VerifyError, match="its body gives"):
         check_types(_with(graph, last, types=(tensor(F32, 9),)))

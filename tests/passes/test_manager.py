@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.core.config import override
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import VerifyError
@@ -13,9 +14,11 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.canonicalize.cse import cse
 from tilewright.passes.canonicalize.dce import dce
-from tilewright.passes.manager import GraphPass, PassLog, run_passes
+from tilewright.passes.context import PassContext
+from tilewright.passes.manager import pass_doc, run_passes
+from tilewright.target.host import host
 
-PASSES = (GraphPass("cse", cse), GraphPass("dce", dce))
+PASSES = (cse, dce)
 
 
 def _graph() -> Graph:
@@ -26,8 +29,9 @@ def _graph() -> Graph:
 
 
 def test_each_pass_is_recorded():
-    log = PassLog()
-    after = run_passes(_graph(), PASSES, log)
+    context = PassContext(host())
+    after = run_passes(_graph(), PASSES, context)
+    log = context.log
     assert [n.op for n in after.nodes] == ["relu"]
     merged, dead = log.records
     assert (merged.name, merged.changed, merged.nodes_after) == ("cse", False, 2)
@@ -38,14 +42,14 @@ def test_each_pass_is_recorded():
 
 
 def test_a_pass_is_described_by_its_function():
-    assert PASSES[1].doc == "Remove nodes and constants that no output depends on."
+    assert pass_doc(dce) == "Remove nodes and constants that no output depends on."
 
 
-def _misnamed(graph: Graph) -> Graph:
+def _misnamed(graph: Graph, context: PassContext) -> Graph:
     return replace(graph, outputs=("nowhere",))
 
 
-def _mistyped(graph: Graph) -> Graph:
+def _mistyped(graph: Graph, context: PassContext) -> Graph:
     last = replace(graph.nodes[-1], types=(tensor(F32, 3),))
     return graph.with_nodes((*graph.nodes[:-1], last))
 
@@ -58,14 +62,14 @@ def test_what_is_verified(level, found, wrong):
     with override(verify=level):
         if wrong in found:
             with pytest.raises(VerifyError):
-                run_passes(_graph(), (GraphPass("wrong", wrong),))
+                run_passes(_graph(), (wrong,), ON_CPU)
         else:
-            run_passes(_graph(), (GraphPass("wrong", wrong),))
+            run_passes(_graph(), (wrong,), ON_CPU)
 
 
 def test_graphs_are_printed_and_dumped(capsys, tmp_path):
     with override(print_after="dce", dump="passes", dump_dir=str(tmp_path)):
-        after = run_passes(_graph(), PASSES)
+        after = run_passes(_graph(), PASSES, ON_CPU)
     assert capsys.readouterr().out == f"# after dce\n{print_graph(after)}\n"
     assert [p.name for p in (tmp_path / "f").iterdir()] == ["01-dce.txt"]
     assert (tmp_path / "f" / "01-dce.txt").read_text() == print_graph(after)
@@ -74,13 +78,12 @@ def test_graphs_are_printed_and_dumped(capsys, tmp_path):
 def test_a_pass_with_nothing_to_do_is_not_run_again_on_the_same_graph():
     runs: list[Graph] = []
 
-    def look(graph: Graph) -> Graph:
+    def look(graph: Graph, context: PassContext) -> Graph:
         """Look, and change nothing."""
         runs.append(graph)
         return graph
 
-    looking = GraphPass("look", look)
-    log = PassLog()
-    run_passes(_graph(), (looking, looking, PASSES[1], looking, looking), log)
+    context = PassContext(host())
+    run_passes(_graph(), (look, look, dce, look, look), context)
     assert len(runs) == 2
-    assert [r.name for r in log.records] == ["look", "look", "dce", "look", "look"]
+    assert [r.name for r in context.log.records] == ["look", "look", "dce", "look", "look"]

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.ops.control.test_conditional import X, branch, conditional
+from tests.passes.contexts import ON_CPU
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.control.conditional import IfAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
-from tilewright.passes.manager import GraphPass
+from tilewright.passes import manager
+from tilewright.passes.context import PassContext
+from tilewright.passes.manager import apply_pass
 from tilewright.passes.regions import inline_region, map_regions
 
 
@@ -17,18 +21,21 @@ def test_the_same_object_where_nothing_changes() -> None:
     assert map_regions(branch("exp"), lambda g: branch()) is not None
 
 
-def test_passes_see_branches_before_the_graph_around_them() -> None:
+def test_passes_see_branches_before_the_graph_around_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     inner = conditional(branch("exp"), branch("neg")).graph("y")
     seen = []
 
-    def note(graph: Graph) -> Graph:
+    def note(graph: Graph, context: PassContext) -> Graph:
         seen.append(graph.name)
         return graph
 
-    assert GraphPass("note", note).apply(inner) is inner
+    assert apply_pass(note, inner, ON_CPU) is inner
     assert seen == ["branch", "branch", "f"]
     seen.clear()
-    GraphPass("note", note, whole=True).apply(inner)
+    monkeypatch.setattr(manager, "RECURSES", (note,))
+    apply_pass(note, inner, ON_CPU)
     assert seen == ["f"]
 
 

@@ -6,7 +6,7 @@ A row is a dictionary; its first column is the name, `summary` says what it is.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 
 Row = dict[str, str]
@@ -44,13 +44,19 @@ def onnx() -> list[Row]:
 
 def passes() -> list[Row]:
     """Graph passes, in the order in which they first run."""
-    from tilewright.driver.pipeline import GRAPH_PASSES, all_passes
+    from tilewright.driver.pipeline import PIPELINES, all_passes
+    from tilewright.passes.manager import pass_doc
 
-    runs = [p.name for p in GRAPH_PASSES]
     return [
-        {"name": p.name, "summary": p.doc, "runs": str(runs.count(p.name))}
-        for p in all_passes().values()
+        {"name": name, "summary": pass_doc(p)}
+        | {kind: _positions(pipeline, p) for kind, pipeline in PIPELINES.items()}
+        for name, p in all_passes().items()
     ]
+
+
+def _positions(pipeline: Sequence[object], p: object) -> str:
+    """Where in a list something stands, counted from 1; empty if it does not."""
+    return ", ".join(str(n) for n, other in enumerate(pipeline, 1) if other is p)
 
 
 def primitives() -> list[Row]:

@@ -32,6 +32,13 @@ precision_option = click.option(
     help="bf16 lets products and convolutions round their operands where that is faster; fp16 lets "
     "a machine whose vectors compute in f16 do so; tf32 lets a GPU round those of f32.",
 )
+disable_pass_option = click.option(
+    "--disable-pass",
+    "disable_passes",
+    multiple=True,
+    metavar="NAME",
+    help="Do not run this graph pass; may be repeated. See `tilewright list passes`.",
+)
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to run on. [default: one a core]"
 )

@@ -41,6 +41,8 @@ def open_model(path: Path, options: CompileOptions) -> CompiledModel | Segmented
 
         if options.records is not None:
             raise ConfigError("tuned.saved", f"{path} is compiled", help="give the .onnx file")
+        if options.disable_passes:
+            raise ConfigError("pass.saved", f"{path} is compiled", help="give the .onnx file")
         saved = load(path)
         if options.threads is not None:
             saved.set_threads(options.threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ def compile(
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
     precision: str = "f32",
+    disable_passes: Collection[str] = (),
     cache: bool = True,
     overrides: Path | None = None,
     tuned: str | os.PathLike[str] | None = None,
@@ -47,7 +48,8 @@ def compile(
     to round their operands to bf16 where that is faster; sums stay in f32. `precision="fp16"` lets
     a machine whose vectors compute in f16 do so from the first product on, only sums of more than a
     few terms in f32; values beyond 65504 become infinite. `precision="tf32"` lets products of f32
-    on a GPU round their operands to 11 bits.
+    on a GPU round their operands to 11 bits. `disable_passes` names graph passes that are not run
+    (`tilewright list passes`): results stay right, most models get slower.
 
     The result is kept on disk and used again for the same model, target and options, unless `cache`
     is false. A kernel whose file `<kernel>.loops` lies in the folder `overrides` (default:
@@ -61,6 +63,7 @@ def compile(
         target,
         precision,
         dims,
+        disable_passes=disable_passes,
         threads=threads,
         cache=cache,
         overrides=overrides,

@@ -19,7 +19,7 @@ from tilewright.driver.kernel.make_kernel import make_kernel
 from tilewright.driver.kernel.overrides import check_overrides
 from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.options import CompileOptions
-from tilewright.driver.pipeline import graph_passes
+from tilewright.driver.pipeline import passes_for
 from tilewright.driver.program.buffer_assignment import BufferAssignment
 from tilewright.driver.program.host_program import host_program
 from tilewright.driver.program.linearize import linearize
@@ -27,6 +27,7 @@ from tilewright.driver.report.dump import dump_stages
 from tilewright.driver.sources import import_graph, is_fused
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
+from tilewright.passes.context import PassContext
 from tilewright.passes.manager import run_passes
 
 
@@ -62,14 +63,14 @@ def _build(
 def optimized_graph(source: Any, options: CompileOptions) -> Graph:
     """A model after all graph passes: its nodes are kernels."""
     options = options.timed()
-    log = options.clock.passes
     options.progress("graph")
     with options.clock.measure("import"):
         graph = import_graph(source, options.dims)
     with options.clock.measure("graph passes"):
         names = graph.outputs
-        passes = graph_passes(options.precision, options.target, log)
-        graph = graph if is_fused(graph) else run_passes(graph, passes, log)
+        context = PassContext(options.target, options.precision, options.clock.passes)
+        passes = passes_for(options.target, options.disable_passes)
+        graph = graph if is_fused(graph) else run_passes(graph, passes, context)
         return name_outputs(graph, names)
 
 

@@ -14,7 +14,7 @@ from tilewright.driver.program.buffer_assignment import BufferAssignment
 from tilewright.driver.program.host_program import HostProgram
 from tilewright.driver.program.steps import StepSequence
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.passes.manager import PassLog
+from tilewright.passes.context import PassLog
 from tilewright.target.target import Target
 
 

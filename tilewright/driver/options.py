@@ -9,7 +9,7 @@ Importing this imports no stage of the compiler: a model that is in the cache ne
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +40,8 @@ class CompileOptions:
     precision: str = "f32"
     # Values of symbolic dimensions, by name.
     dims: Mapping[str, int] = field(default_factory=dict)
+    # Names of graph passes that are not run, in order.
+    disable_passes: tuple[str, ...] = ()
     # The target as the user spelled it: a segmented model is compiled for it again when loaded.
     target_name: str = "native"
     # Threads that the model runs on; one a core if None.
@@ -71,6 +73,7 @@ def make_options(
     precision: str = "f32",
     dims: Mapping[str, int] | None = None,
     *,
+    disable_passes: Collection[str] = (),
     threads: int | None = None,
     cache: bool = True,
     overrides: Path | None = None,
@@ -85,6 +88,7 @@ def make_options(
         machine,
         precision,
         dict(dims or {}),
+        tuple(sorted({name.replace("-", "_") for name in disable_passes})),
         target,
         threads,
         cache,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.passes.manager import PassLog
+    from tilewright.passes.context import PassLog
 
 
 class Timings:
@@ -21,7 +21,7 @@ class Timings:
     @cached_property
     def passes(self) -> PassLog:
         """What the graph passes did. Made when it is first asked for: it imports the compiler."""
-        from tilewright.passes.manager import PassLog
+        from tilewright.passes.context import PassLog
 
         return PassLog()
 

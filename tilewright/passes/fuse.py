@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Constant, FusedAttrs, Graph, Node, Value
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.context import PassContext, WhyNotFused
 
 # What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
 PACKED = {"matmul_wide": ("windows", "pad")}
@@ -44,18 +44,6 @@ MOST_NODES = 32
 MOST_READS = 32
 
 
-@node
-class WhyNotFused:
-    """Why a producer and its consumer are not one kernel."""
-
-    producer: str
-    consumer: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.producer} and {self.consumer}: {self.reason}"
-
-
 @dataclass
 class _Group:
     nodes: list[Node]
@@ -64,17 +52,13 @@ class _Group:
     reads: set[str] = field(default_factory=set)
 
 
-def fuse(graph: Graph) -> Graph:
+def fuse(graph: Graph, context: PassContext) -> Graph:
     """Put nodes that one kernel computes into groups."""
-    return fuse_with_report(graph)[0]
-
-
-def fuse_with_report(graph: Graph) -> tuple[Graph, tuple[WhyNotFused, ...]]:
-    """`fuse`, and the reasons for every producer and consumer left apart."""
     fuser = _Fuser(graph)
     for n in graph.nodes:
         fuser.place(n)
-    return fuser.result(), tuple(fuser.refusals)
+    context.log.not_fused += fuser.not_fused
+    return fuser.result()
 
 
 class _Fuser:
@@ -83,7 +67,7 @@ class _Fuser:
         self.groups: dict[int, _Group] = {}
         self.group_of: dict[str, _Group] = {}
         self.order = {id(n): i for i, n in enumerate(graph.nodes)}
-        self.refusals: list[WhyNotFused] = []
+        self.not_fused: list[WhyNotFused] = []
 
     def place(self, n: Node) -> None:
         """Add a node to the groups of its producers where the rules allow, else start a group."""
@@ -97,7 +81,7 @@ class _Fuser:
             if reason is None:
                 group = self._merge(group, self.group_of[producer.name])
             else:
-                self.refusals.append(WhyNotFused(_label(producer), _label(n), reason))
+                self.not_fused.append(WhyNotFused(_label(producer), _label(n), reason))
         group.nodes.append(n)
         group.members.update(n.outputs)
         group.reads.update(i for i in n.inputs if i and i not in group.members)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from tilewright.core.config import config
@@ -12,80 +12,47 @@ from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.text import print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ops.typecheck import check_types
-from tilewright.passes.fuse import WhyNotFused
+from tilewright.passes.canonicalize.unify_dims import unify_dims
+from tilewright.passes.context import Pass, PassContext, PassRecord
 from tilewright.passes.regions import map_regions
 
-
-@dataclass(frozen=True)
-class GraphPass:
-    """A named pure function Graph → Graph; it returns the same object where it changed nothing.
-
-    It sees one graph at a time: the branches of control flow first, each as a graph of its own. A
-    pass over the `whole` goes into the branches itself.
-    """
-
-    name: str
-    run: Callable[[Graph], Graph]
-    whole: bool = False
-
-    def apply(self, graph: Graph) -> Graph:
-        """The graph after the pass, its branches included."""
-        return self.run(graph if self.whole else map_regions(graph, self.apply))
-
-    @property
-    def doc(self) -> str:
-        """The first line of the function's documentation."""
-        return (self.run.__doc__ or "").strip().splitlines()[0]
+# Passes that visit the regions of control flow themselves. All others are applied to each region,
+# innermost first, as to a graph of its own.
+RECURSES: tuple[Pass, ...] = (unify_dims,)
 
 
-@dataclass(frozen=True)
-class PassRecord:
-    """What one run of a pass did."""
-
-    name: str
-    seconds: float
-    nodes_before: int
-    nodes_after: int
-    changed: bool
+def pass_name(p: Pass) -> str:
+    """The name of a pass: that of its function, and of its file."""
+    return getattr(p, "__name__")  # noqa: B009  a Callable need not have one for the type checker
 
 
-@dataclass
-class PassLog:
-    """The records of a pipeline, in order.
-
-    `notes` are what passes say about single nodes: in which precision each runs, and why.
-    `refusals` are the producers and consumers that fusion left apart.
-    """
-
-    records: list[PassRecord] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    refusals: list[WhyNotFused] = field(default_factory=list)
-
-    def table(self) -> str:
-        """One line a pass: time, node count before and after."""
-        lines = []
-        for r in self.records:
-            change = f"{r.nodes_before} -> {r.nodes_after}" if r.changed else "(unchanged)"
-            lines.append(f"{r.name:28} {r.seconds * 1e3:9.1f} ms   {change}")
-        return "\n".join(lines)
+def pass_doc(p: Pass) -> str:
+    """The first line of a pass's documentation."""
+    return (p.__doc__ or "").strip().partition("\n")[0]
 
 
-def run_passes(graph: Graph, passes: Iterable[GraphPass], log: PassLog | None = None) -> Graph:
+def apply_pass(p: Pass, graph: Graph, context: PassContext) -> Graph:
+    """The graph after a pass, its regions included."""
+    if p in RECURSES:
+        return p(graph, context)
+    return p(map_regions(graph, partial(apply_pass, p, context=context)), context)
+
+
+def run_passes(graph: Graph, passes: Iterable[Pass], context: PassContext) -> Graph:
     """Apply `passes` in order; one that left a graph as it is has nothing to do there again."""
-    settled: dict[str, Graph] = {}
+    settled: dict[Pass, Graph] = {}
     for number, p in enumerate(passes):
         start = time.perf_counter()
-        result = graph if settled.get(p.name) is graph else p.apply(graph)
+        result = graph if settled.get(p) is graph else apply_pass(p, graph, context)
         seconds = time.perf_counter() - start
         changed = result is not graph
-        if log is not None:
-            before, after = len(graph.nodes), len(result.nodes)
-            log.records.append(PassRecord(p.name, seconds, before, after, changed))
+        before, after = len(graph.nodes), len(result.nodes)
+        context.log.records.append(PassRecord(pass_name(p), seconds, before, after, changed))
         if changed:
             _verify(result)
         else:
-            settled[p.name] = graph
-        _show(result, p.name, number, changed)
+            settled[p] = graph
+        _show(result, pass_name(p), number, changed)
         graph = result
     return graph
 

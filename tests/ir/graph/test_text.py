@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph
 from tilewright.arith.expr import Var, const, maximum
 from tilewright.core.dtypes import BF16, BOOL, DTYPES, F16, F32, F64, I64, STRING, U64
@@ -43,7 +44,7 @@ def _round_trip(graph: Graph) -> Graph:
 def test_random_graphs_round_trip(seed):
     graph = random_graph(seed)
     check_types(_round_trip(graph))
-    check_types(_round_trip(fuse(dce(graph))))
+    check_types(_round_trip(fuse(dce(graph, ON_CPU), ON_CPU)))
 
 
 def test_the_text(golden):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Expr, Var
 from tilewright.core.dtypes import BF16, F16, F32, F64, DType
@@ -20,6 +21,7 @@ from tilewright.passes.algebra.combine_parallel_matmuls import (
     combine_parallel_matmuls,
 )
 from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.context import PassContext
 from tilewright.passes.fuse import fuse
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 from tilewright.passes.memory.eliminate_concat import eliminate_concat
@@ -65,9 +67,9 @@ def start(*rows: Expr | int, dtype: DType = F32) -> tuple[_Maker, str]:
 
 def stacked(graph: Graph) -> Graph:
     """The graph with its stacks, checked to mean the same."""
-    after = dce(combine_parallel_matmuls(graph, SMALL))
+    after = dce(combine_parallel_matmuls(graph, PassContext(SMALL)), ON_CPU)
     assert_same_results(graph, after, rtol=1e-6)
-    assert combine_parallel_matmuls(after, SMALL) is after
+    assert combine_parallel_matmuls(after, PassContext(SMALL)) is after
     return after
 
 
@@ -101,7 +103,7 @@ def test_queries_keys_and_values_are_one_product(biases: tuple[Bias, ...]) -> No
 def test_types(dtype: DType) -> None:
     g, x = start(70, dtype=dtype)
     graph = g.graph(*(g.read(g.layer(x)) for _ in range(2)))
-    after = dce(combine_parallel_matmuls(graph, SMALL))
+    after = dce(combine_parallel_matmuls(graph, PassContext(SMALL)), ON_CPU)
     assert_same_results(graph, after)
     assert ops(after, "add") == [["2", "70", "64"]]
 
@@ -109,11 +111,11 @@ def test_types(dtype: DType) -> None:
 def test_nothing_is_copied() -> None:
     g, x = start(2, 6)
     graph = attention(g, x, (64,), (64,), (64,))
-    after = eliminate_concat(copy_aliased_outputs(stacked(graph)))
+    after = eliminate_concat(copy_aliased_outputs(stacked(graph), ON_CPU), ON_CPU)
     assert len(ops(after, "part")) == 3
     assert not ops(after, "slice")
-    kernels = [n for n in fuse(after).nodes if n.op == "fused"]
-    assert len(kernels) == len([n for n in fuse(graph).nodes if n.op == "fused"]) - 2
+    kernels = [n for n in fuse(after, ON_CPU).nodes if n.op == "fused"]
+    assert len(kernels) == len([n for n in fuse(graph, ON_CPU).nodes if n.op == "fused"]) - 2
 
 
 def test_a_stack_is_computed_where_its_first_part_was() -> None:
@@ -137,7 +139,7 @@ def test_a_product_that_follows_another_is_in_no_stack_with_it() -> None:
     weights = g.data(64, 64), g.data(64, 64)
     y = g("matmul", g.layer(x), weights[0])
     graph = g.graph(g.read(g("matmul", y, weights[1])))
-    assert combine_parallel_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, PassContext(SMALL)) is graph
 
 
 def test_one_epilogue_is_worth_a_launch_and_two_are_not() -> None:
@@ -157,7 +159,7 @@ def test_results_of_the_graph_are_in_no_stack() -> None:
     g, x = start()
     y = g("matmul", x, g.data(DEPTH, 64))
     graph = g.graph(y, g.read(g("add", y, g.data(64))), g.read(g.layer(x)))
-    assert combine_parallel_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, PassContext(SMALL)) is graph
 
 
 def test_many_are_cut_into_stacks() -> None:
@@ -189,7 +191,7 @@ def test_many_are_cut_into_stacks() -> None:
 def test_what_pays(rows: Expr | int, dtype: DType, target: GpuTarget, pays: bool) -> None:
     g, x = start(rows, dtype=dtype)
     graph = g.graph(g.read(g.layer(x)), g.read(g.layer(x)))
-    assert (combine_parallel_matmuls(graph, target) is not graph) == pays
+    assert (combine_parallel_matmuls(graph, PassContext(target)) is not graph) == pays
 
 
 def _shapes(g: _Maker, x: str) -> tuple[str, str]:
@@ -229,4 +231,4 @@ def _batches(g: _Maker, x: str) -> tuple[str, str]:
 def test_what_is_not_stacked(make) -> None:
     g, x = start()
     graph = g.graph(*(g("softmax", y, axis=-1) for y in make(g, x)))
-    assert combine_parallel_matmuls(graph, SMALL) is graph
+    assert combine_parallel_matmuls(graph, PassContext(SMALL)) is graph

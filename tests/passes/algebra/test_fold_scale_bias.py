@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F16, F32
@@ -35,17 +36,17 @@ class Builder(GraphBuilder):
 
 
 def _folded(graph: Graph, *ops: str) -> Graph:
-    after = dce(fold_scale_bias(graph))
+    after = dce(fold_scale_bias(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert tuple(n.op for n in after.nodes) == ops
-    assert fold_scale_bias(after) is after
+    assert fold_scale_bias(after, ON_CPU) is after
     return after
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    assert_same_results(graph, fold_scale_bias(graph), rtol=1e-5)
+    assert_same_results(graph, fold_scale_bias(graph, ON_CPU), rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(), (6,), (1, 6), (1, 1)])
@@ -67,7 +68,7 @@ def test_batch_norm_of_a_convolution(groups, layout):
     scale, bias, mean = (g.weights(9) for _ in range(3))
     variance = g.constant(RNG.random(9).astype(np.float32) + 0.1)
     graph = g.graph(g("batch_norm", y, scale, bias, mean, variance))
-    graph = dce(fold_constants(decompose(graph)))
+    graph = dce(fold_constants(decompose(graph, ON_CPU), ON_CPU), ON_CPU)
     _folded(graph, "conv", "add")
 
 
@@ -105,7 +106,7 @@ def test_narrow_floats_are_scaled_where_they_were():
     x, y = g.input("x", tensor(F16, N, 4)), g.input("y", tensor(F16, 4, 5))
     scaled = g("mul", x, g.constant(np.float16([0.125])))
     graph = g.graph(g("matmul", scaled, y))
-    assert fold_scale_bias(graph) is graph
+    assert fold_scale_bias(graph, ON_CPU) is graph
 
 
 def test_what_others_read_is_left():
@@ -115,11 +116,11 @@ def test_what_others_read_is_left():
     product = g("matmul", x, w)
     outputs = [g("mul", product, g.weights(6)), product]
     graph = g.graph(*outputs)
-    assert fold_scale_bias(graph) is graph
+    assert fold_scale_bias(graph, ON_CPU) is graph
     # Shared weights would have to be kept twice.
     outputs = [g("mul", g("matmul", x, w), g.weights(6)), g("matmul", g("exp", x), w)]
     graph = g.graph(*outputs)
-    assert fold_scale_bias(graph) is graph
+    assert fold_scale_bias(graph, ON_CPU) is graph
 
 
 @pytest.mark.parametrize("data", [np.ones((3, 6)), np.full(6, np.inf), np.ones((3, 1))])
@@ -127,11 +128,11 @@ def test_other_factors_are_left(data):
     g = Builder("f")
     product = g("matmul", g.input("x", tensor(F32, 3, 4)), g.weights(4, 6))
     graph = g.graph(g("mul", product, g.constant(data.astype(np.float32))))
-    assert fold_scale_bias(graph) is graph
+    assert fold_scale_bias(graph, ON_CPU) is graph
 
 
 def test_a_division_by_zero_is_left():
     g = Builder("f")
     product = g("matmul", g.input("x", tensor(F32, 3, 4)), g.weights(4, 2))
     graph = g.graph(g("div", product, g.constant(np.float32([0, 1]))))
-    assert fold_scale_bias(graph) is graph
+    assert fold_scale_bias(graph, ON_CPU) is graph

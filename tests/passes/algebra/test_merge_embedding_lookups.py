@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32, I8, I64, DType
 from tilewright.driver.compile import compile
@@ -45,7 +46,7 @@ def _tables(
 
 def _looked_up(graph: Graph, dtype: DType = I64) -> int:
     """How many look-ups are left, after checking that they are the same ones."""
-    after = dce(merge_embedding_lookups(graph))
+    after = dce(merge_embedding_lookups(graph, ON_CPU), ON_CPU)
     verify_graph(after)
     check_types(after)
     i = np.random.default_rng(1).integers(-20, 20, (3, 7))
@@ -76,4 +77,4 @@ def test_parts_that_are_no_neighbours_stay_apart(starts: list[int], left: int) -
 
 def test_rows_that_are_needed_elsewhere_stay() -> None:
     graph = _tables([5, 9], [0, 1], given_back=True)
-    assert merge_embedding_lookups(graph) is graph
+    assert merge_embedding_lookups(graph, ON_CPU) is graph

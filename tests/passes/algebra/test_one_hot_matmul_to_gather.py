@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, I32
 from tilewright.driver.compile import compile
@@ -33,7 +34,7 @@ def test_rows_are_looked_up(swapped: bool) -> None:
     rows = np.random.default_rng(0).standard_normal((ROWS, 3), dtype=np.float32)
     rows[2, 1] = -0.0
     graph = _one_hot(rows, swapped=swapped)
-    after = one_hot_matmul_to_gather(graph)
+    after = one_hot_matmul_to_gather(graph, ON_CPU)
     verify_graph(after)
     check_types(after)
     assert "gather" in {n.op for n in after.nodes}
@@ -52,10 +53,10 @@ def test_what_is_not_finite_stays() -> None:
     rows = np.ones((ROWS, 3), np.float32)
     rows[4, 0] = np.inf
     graph = _one_hot(rows)
-    assert one_hot_matmul_to_gather(graph) is graph
+    assert one_hot_matmul_to_gather(graph, ON_CPU) is graph
 
 
 def test_other_numbers_stay() -> None:
     numbers = np.arange(1, ROWS + 1, dtype=np.int32).reshape(1, 1, -1)
     graph = _one_hot(np.ones((ROWS, 3), np.float32), numbers)
-    assert one_hot_matmul_to_gather(graph) is graph
+    assert one_hot_matmul_to_gather(graph, ON_CPU) is graph

@@ -8,6 +8,7 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32, F64, I32
 from tilewright.ir.graph.nodes import Graph
@@ -240,11 +241,11 @@ def test_each_rule_fires_and_keeps_the_numbers(rule):
     build, tolerance = EXAMPLES[rule.name]
     g = Formula("f")
     before = g.graph(build(g))
-    after = dce(rewrite_graph(before, lambda g, n: rule.apply(g, n)))
+    after = dce(rewrite_graph(before, lambda g, n: rule.apply(g, n)), ON_CPU)
     assert after is not before
     assert len(after.nodes) <= len(before.nodes) or rule.name.startswith("pow")
     limit = LIMITS.get(rule.name)
     _compare(before, after, tolerance, not tolerance, limit)
-    settled = dce(simplify_algebra(before))
-    assert simplify_algebra(settled) is settled
+    settled = dce(simplify_algebra(before, ON_CPU), ON_CPU)
+    assert simplify_algebra(settled, ON_CPU) is settled
     _compare(before, settled, max(tolerance, 1e-6), False, limit)

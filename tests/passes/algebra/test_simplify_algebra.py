@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.config import override
@@ -18,16 +19,16 @@ N = Var("N")
 
 
 def _simple(graph: Graph) -> list[str]:
-    after = dce(simplify_algebra(graph))
+    after = dce(simplify_algebra(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
-    assert simplify_algebra(after) is after
+    assert simplify_algebra(after, ON_CPU) is after
     return [n.op for n in after.nodes]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    assert_same_results(graph, simplify_algebra(graph), rtol=1e-6)
+    assert_same_results(graph, simplify_algebra(graph, ON_CPU), rtol=1e-6)
 
 
 def _number(g: GraphBuilder, value: float) -> str:
@@ -69,13 +70,13 @@ def test_a_result_that_would_broadcast_is_left():
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, N, 4))
     graph = g.graph(g.add("mul", x, g.constant(np.ones((3, 1, 1), np.float32))))
-    assert simplify_algebra(graph) is graph
+    assert simplify_algebra(graph, ON_CPU) is graph
 
 
 def test_x_plus_zero_is_not_x():
     g = GraphBuilder("f")
     graph = g.graph(g.add("add", g.input("x", tensor(F32, N)), _number(g, 0.0)))
-    assert simplify_algebra(graph) is graph
+    assert simplify_algebra(graph, ON_CPU) is graph
 
 
 def test_factors_that_overflow_or_vanish_together_stay_apart():
@@ -83,12 +84,12 @@ def test_factors_that_overflow_or_vanish_together_stay_apart():
         g = GraphBuilder("f")
         x = g.input("x", tensor(F32, N))
         graph = g.graph(g.add("mul", g.add("mul", x, _number(g, first)), _number(g, second)))
-        assert simplify_algebra(graph) is graph
+        assert simplify_algebra(graph, ON_CPU) is graph
 
 
 def test_rules_are_traced(capsys):
     g = GraphBuilder("f")
     graph = g.graph(g.add("mul", g.input("x", tensor(F32, N)), _number(g, 1.0), name="y"))
     with override(trace_rules=True):
-        simplify_algebra(graph)
+        simplify_algebra(graph, ON_CPU)
     assert capsys.readouterr().err == "mul-one: mul y  -->  x\n"

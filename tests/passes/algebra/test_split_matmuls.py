@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -37,10 +38,10 @@ def test_each_slice_becomes_a_product(bias):
     g = Builder("f")
     y = g.product(bias)
     graph = g.graph(g.columns(y, 0, 2), g.columns(y, 2, 5), g.columns(y, 5, 6))
-    after = dce(split_matmuls(graph))
+    after = dce(split_matmuls(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-6)
     assert {n.op for n in after.nodes} == ({"matmul"} if bias is None else {"matmul", "add"})
-    assert split_matmuls(after) is after
+    assert split_matmuls(after, ON_CPU) is after
     weights = [c.data for c in after.constants if c.data.shape[:1] == (4,)]
     assert [w.shape for w in weights] == [(4, 2), (4, 3), (4, 1)]
     assert all(w.base is not None for w in weights)  # views: nothing is copied
@@ -60,7 +61,7 @@ def test_other_readers_keep_it_whole(second):
     g = Builder("f")
     y = g.product((6,))
     graph = g.graph(g.columns(y, 0, 3), second(g, y))
-    assert split_matmuls(graph) is graph
+    assert split_matmuls(graph, ON_CPU) is graph
 
 
 def test_products_of_two_values_stay_whole():
@@ -68,4 +69,4 @@ def test_products_of_two_values_stay_whole():
     x, w = g.input("x", tensor(F32, N, 4)), g.input("w", tensor(F32, 4, 6))
     y = g.add("matmul", x, w)
     graph = g.graph(g.columns(y, 0, 3), g.columns(y, 3, 6))
-    assert split_matmuls(graph) is graph
+    assert split_matmuls(graph, ON_CPU) is graph

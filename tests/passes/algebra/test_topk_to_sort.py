@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32, I64, DType
 from tilewright.ir.graph.nodes import Graph
@@ -26,7 +27,7 @@ def graph_of(
 
 
 def is_sorted(graph: Graph) -> bool:
-    return "order_rows" in topk_to_sort(graph).ops
+    return "order_rows" in topk_to_sort(graph, ON_CPU).ops
 
 
 @pytest.mark.parametrize("largest", [True, False])
@@ -41,8 +42,8 @@ def test_the_same_elements_in_the_same_order(
     assert is_sorted(graph)
     x = RNG.integers(0, 9, shape).astype(np.float32)  # many are equal
     x.ravel()[[3, 30]] = np.nan
-    expected, found = run_graph(graph, {"x": x}), run_graph(topk_to_sort(graph), {"x": x})
-    for old, new in zip(graph.outputs, topk_to_sort(graph).outputs, strict=True):
+    expected, found = run_graph(graph, {"x": x}), run_graph(topk_to_sort(graph, ON_CPU), {"x": x})
+    for old, new in zip(graph.outputs, topk_to_sort(graph, ON_CPU).outputs, strict=True):
         np.testing.assert_array_equal(found[new], expected[old])
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -56,9 +57,9 @@ def _graph(
 
 
 def _shared(graph: Graph) -> Node:
-    after = dce(fold_repeat_kv(graph))
+    after = dce(fold_repeat_kv(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
-    assert fold_repeat_kv(after) is after
+    assert fold_repeat_kv(after, ON_CPU) is after
     assert {n.op for n in after.nodes} <= {"attend", "reshape"} | {"transpose"}
     return next(n for n in after.nodes if n.op == "attend")
 
@@ -84,7 +85,7 @@ def test_symbolic_lengths() -> None:
 @pytest.mark.parametrize("lengths", [(5, 7), (1, 33), (40, 70)])
 def test_in_machine_code(lengths: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
-    graph = fold_repeat_kv(_graph(*lengths))
+    graph = fold_repeat_kv(_graph(*lengths), ON_CPU)
     arrays = {
         n: rng.standard_normal((2, lengths[n != "q"], ALL if n == "q" else HEADS, SIZE)).astype(
             "f4"
@@ -97,8 +98,8 @@ def test_in_machine_code(lengths: tuple[int, int]) -> None:
 
 def test_what_is_repeated_otherwise_stays() -> None:
     graph = _graph(interleaved=False)
-    assert fold_repeat_kv(graph) is graph
+    assert fold_repeat_kv(graph, ON_CPU) is graph
     plain = GraphBuilder("f")
     q, k, v = (plain.input(n, tensor(F32, 2, ALL, 5, SIZE)) for n in ("q", "keys", "values"))
     graph = plain.graph(plain.add("attend", q, k, v, attrs=AttendAttrs()))
-    assert fold_repeat_kv(graph) is graph
+    assert fold_repeat_kv(graph, ON_CPU) is graph

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import check_native
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BF16, BOOL, F32, DType
@@ -51,16 +52,16 @@ def _plain() -> Builder:
 
 def _formed(graph: Graph) -> Node:
     """The one node that is left, after checking that it means the same."""
-    after = dce(fuse_attention(graph))
+    after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
-    assert fuse_attention(after) is after
+    assert fuse_attention(after, ON_CPU) is after
     others = [n.op for n in after.nodes if n.op != "attend"]
     assert others in ([], ["not"], ["mul"]), others
     return next(n for n in after.nodes if n.op == "attend")
 
 
 def _refused(graph: Graph) -> None:
-    assert all(n.op != "attend" for n in fuse_attention(graph).nodes)
+    assert all(n.op != "attend" for n in fuse_attention(graph, ON_CPU).nodes)
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -73,8 +74,8 @@ def test_heads_that_share_keys_are_one_attention(flat: bool, mask_heads: int) ->
     if mask_heads:
         given.append(g.input("m", tensor(F32, 2, mask_heads, 5, 5)))
     attrs = AttentionAttrs(6, 3, causal=True)
-    graph = dce(decompose(g.graph(g.add("attention", *given, attrs=attrs))))
-    after = dce(fuse_attention(graph))
+    graph = dce(decompose(g.graph(g.add("attention", *given, attrs=attrs)), ON_CPU), ON_CPU)
+    after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert {n.op for n in after.nodes} == {"attend", "reshape"}
 
@@ -184,7 +185,7 @@ def test_a_computed_mask_of_the_scores_shape_is_told_from_the_scores() -> None:
     shape = (2, HEADS, QUERIES, KEYS)
     mask = g.add("mul", g.input("m", tensor(F32, *shape)), g.input("f", tensor(F32, *shape)))
     graph = g.finished(g.add("add", mask, g.add("matmul", g.q, g.k)))
-    assert any(n.op == "attend" for n in fuse_attention(graph).nodes)
+    assert any(n.op == "attend" for n in fuse_attention(graph, ON_CPU).nodes)
 
 
 @pytest.mark.parametrize("step", ["add", "where"])

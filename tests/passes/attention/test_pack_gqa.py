@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import BF16, F32, DType
@@ -10,6 +11,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
 from tilewright.passes.attention.pack_gqa import pack_gqa
 from tilewright.passes.canonicalize.dce import dce
 
@@ -44,12 +46,16 @@ def _graph(
     return g.graph(g.add("attend", *inputs, attrs=AttendAttrs(**given)))
 
 
+def _packed(graph: Graph) -> Graph:
+    return pack_gqa(fold_repeat_kv(graph, ON_GPU), ON_GPU)
+
+
 def _attention(graph: Graph) -> Node:
-    return next(n for n in pack_gqa(graph).nodes if n.op == "attend")
+    return next(n for n in _packed(graph).nodes if n.op == "attend")
 
 
 def _joined(graph: Graph) -> Node:
-    after = dce(pack_gqa(graph))
+    after = dce(_packed(graph), ON_CPU)
     assert_same_results(graph, after, rtol=1e-4)
     return _attention(graph)
 
@@ -94,7 +100,7 @@ def test_bands() -> None:
 
 
 def test_the_tile_is_that_of_the_joined_rows() -> None:
-    (node,) = (n for n in pack_gqa(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
+    (node,) = (n for n in _packed(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
     assert isinstance(node.attrs, AttendAttrs)
     rows, _, parts = node.attrs.tile
     assert rows == 16

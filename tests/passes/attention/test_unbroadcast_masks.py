@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.core.dtypes import BOOL, F32
 from tilewright.ir.graph.nodes import Graph
@@ -35,7 +36,7 @@ def _mask(g: GraphBuilder, every: np.ndarray, *shape: int) -> str:
 
 def _shapes(graph: Graph) -> list[tuple[int, ...] | None]:
     """The shape of each layer's mask, after checking that all means the same."""
-    after = dce(fuse_attention(graph))
+    after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     types = after.types
     return [types[n.inputs[3]].static_shape for n in after.nodes if n.op == "attend"]
@@ -47,7 +48,7 @@ def test_a_mask_of_keys_is_one_row() -> None:
     mask = _mask(g, every, BATCH, 1, 1, KEYS)
     graph = _attended(g, mask, mask)
     assert _shapes(graph) == [(BATCH, 1, 1, KEYS)] * 2
-    after = dce(fuse_attention(graph))
+    after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert [n.op for n in after.nodes] == ["and", "where", "attend", "attend"]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.text import parse_graph
@@ -15,9 +16,9 @@ from tilewright.passes.canonicalize.dce import dce
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    after = dce(graph)
+    after = dce(graph, ON_CPU)
     assert_same_results(graph, after)
-    assert dce(after) is after
+    assert dce(after, ON_CPU) is after
 
 
 def test_dead_nodes_and_constants_go():
@@ -28,7 +29,7 @@ def test_dead_nodes_and_constants_go():
     dead = g.add("add", x, c)
     g.add("relu", dead)
     y = g.add("mul", x, d, name="y")
-    after = dce(g.graph(y))
+    after = dce(g.graph(y), ON_CPU)
     assert [n.op for n in after.nodes] == ["mul"]
     assert [k.name for k in after.constants] == [d]
     assert [v.name for v in after.inputs] == ["x", "unused"]
@@ -39,7 +40,7 @@ def test_a_node_with_one_used_output_stays():
     x = g.input("x", tensor(F32, 5))
     _, indices = g.add_many("topk", x, attrs=make_attrs("topk", {"k": 2}))
     graph = g.graph(indices)
-    assert dce(graph) is graph
+    assert dce(graph, ON_CPU) is graph
 
 
 def test_a_node_that_gives_a_size_its_value_stays():
@@ -55,4 +56,4 @@ graph @f(n: i64[]) {
 }
 """
     graph = parse_graph(text, make_attrs)
-    assert dce(graph) is graph
+    assert dce(graph, ON_CPU) is graph

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -16,10 +17,10 @@ from tilewright.passes.fuse import fuse
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    after = decompose(graph)
+    after = decompose(graph, ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert not [n.op for n in after.nodes if get_op(n.op).decompose]
-    assert decompose(after) is after
+    assert decompose(after, ON_CPU) is after
 
 
 def test_what_a_decomposition_uses_is_decomposed_too():
@@ -29,7 +30,7 @@ def test_what_a_decomposition_uses_is_decomposed_too():
     y = g.add("instance_norm", x, scale, bias, name="y")
     z = g.add("space_to_depth", y, attrs=make_attrs("space_to_depth", {"block": 2}), name="z")
     graph = g.graph(z)
-    after = decompose(graph)
+    after = decompose(graph, ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert not [n.op for n in after.nodes if get_op(n.op).decompose]
     assert after.outputs == ("z",)
@@ -38,5 +39,5 @@ def test_what_a_decomposition_uses_is_decomposed_too():
 
 def test_groups_are_left_alone():
     g = GraphBuilder("f")
-    graph = fuse(g.graph(g.add("exp", g.input("x", tensor(F32, 2)))))
-    assert decompose(graph) is graph
+    graph = fuse(g.graph(g.add("exp", g.input("x", tensor(F32, 2)))), ON_CPU)
+    assert decompose(graph, ON_CPU) is graph

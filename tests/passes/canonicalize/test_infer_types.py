@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, N, assert_same_results, random_graph, sample_inputs
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -68,7 +69,7 @@ def test_attributes_are_bound_too():
 
 
 def test_groups_are_bound():
-    bound = bind_dims(fuse(_model()), {"N": 3})
+    bound = bind_dims(fuse(_model(), ON_CPU), {"N": 3})
     assert "N" not in print_graph(bound)
     check_types(bound)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.verify import verify_graph
@@ -15,7 +16,7 @@ from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
-    graph = copy_aliased_outputs(random_graph(seed))
+    graph = copy_aliased_outputs(random_graph(seed), ON_CPU)
     names = [f"out{i}" for i in range(len(graph.outputs))]
     after = name_outputs(graph, names)
     assert_same_results(graph, after)
@@ -29,7 +30,7 @@ def test_names_that_are_taken_move_aside():
     one = g.constant(np.ones(2, np.float32), "one")
     y = g.add("add", x, one, name="y")
     z = g.add("relu", y, name="z")
-    after = name_outputs(fuse(g.graph(z, g.add("exp", y))), ["y", "one"])
+    after = name_outputs(fuse(g.graph(z, g.add("exp", y)), ON_CPU), ["y", "one"])
     verify_graph(after)
     assert after.outputs == ("y", "one")
     swapped = name_outputs(after, ["one", "y"])
@@ -47,7 +48,7 @@ def test_an_input_keeps_its_name():
 def test_a_name_is_given_once():
     g = GraphBuilder("f")
     y = g.add("relu", g.input("x", tensor(F32, 2)), name="y")
-    graph = copy_aliased_outputs(g.graph(y, y))
+    graph = copy_aliased_outputs(g.graph(y, y), ON_CPU)
     after = name_outputs(graph, ["y", "y"])
     verify_graph(after)
     assert after.outputs[0] == "y"

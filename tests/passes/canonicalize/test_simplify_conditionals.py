@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ops.control.test_conditional import N, X, branch, conditional
+from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F32
 from tilewright.ir.types import tensor
 from tilewright.ops.control.conditional import IfAttrs
@@ -18,14 +19,14 @@ def test_a_constant_condition_leaves_one_branch(truth: bool) -> None:
     g = GraphBuilder("f")
     x, c = g.input("x", X), g.constant(np.array(truth))
     (y,) = g.add_control("if", [c, x], (branch("exp"), branch("neg")), IfAttrs())
-    after = simplify_conditionals(g.graph(y))
+    after = simplify_conditionals(g.graph(y), ON_CPU)
     assert [n.op for n in after.nodes] == ["exp" if truth else "neg"]
-    assert simplify_conditionals(after) is after
+    assert simplify_conditionals(after, ON_CPU) is after
 
 
 def test_sizes_that_are_given_decide() -> None:
     graph = conditional(branch("twice"), branch("neg"), N.eq(1)).graph("y")
-    assert simplify_conditionals(graph) is graph
+    assert simplify_conditionals(graph, ON_CPU) is graph
     one, two = bind_dims(graph, {"N": 1}), bind_dims(graph, {"N": 2})
     assert [n.op for n in one.nodes] == ["concat"]
     assert [n.op for n in two.nodes] == ["neg"]
@@ -51,7 +52,7 @@ def test_captures() -> None:
         regions.append(b.graph(b.add(op, inner[0], inner[1])))
     (y,) = g.add_control("if", [c, x, w, "p"], regions, IfAttrs())
     graph = g.graph(y)
-    after = simplify_conditionals(graph)
+    after = simplify_conditionals(graph, ON_CPU)
     (n,) = (n for n in after.nodes if n.regions)
     assert n.inputs[1:] == (x,)
     assert [len(r.constants) for r in n.regions] == [1, 1]

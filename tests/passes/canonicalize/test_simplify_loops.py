@@ -7,6 +7,7 @@ import pytest
 
 from tests.differential.native import check_native
 from tests.ops.control.test_loop import T, conditional, inputs, recurrent
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
@@ -49,14 +50,14 @@ def assert_same(before: Graph, after: Graph, given: dict[str, np.ndarray]) -> No
 
 def test_only_what_changes_is_carried() -> None:
     graph = passing(T)
-    after = simplify_loops(graph)
+    after = simplify_loops(graph, ON_CPU)
     (n,) = after.nodes
     (body,) = n.regions
     assert n.attrs.carried == 1
     assert n.inputs == ("", "y", "x")
     assert [c.data.tolist() for c in body.constants] == [[1, 2, 3]]
     assert after.outputs == ("x", "h", "u", "rows")
-    assert simplify_loops(after) is after
+    assert simplify_loops(after, ON_CPU) is after
     for steps in (0, 1, 4):
         assert_same(graph, after, arrays(steps))
     check_native(graph, arrays(4))
@@ -65,7 +66,7 @@ def test_only_what_changes_is_carried() -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_step_and_one(count: int) -> None:
     graph = passing(const(count))
-    after = simplify_loops(graph)
+    after = simplify_loops(graph, ON_CPU)
     assert all(n.op != "loop" for n in after.nodes)
     assert_same(graph, after, arrays(2))
 
@@ -73,7 +74,7 @@ def test_no_step_and_one(count: int) -> None:
 def test_the_counter_of_a_single_step_is_zero() -> None:
     graph = recurrent(LoopAttrs("i", T, 1))
     once = bind_dims(graph, {"T": 1})
-    after = simplify_loops(once)
+    after = simplify_loops(once, ON_CPU)
     assert all(n.op != "loop" for n in after.nodes)
     assert_same(once, after, inputs(1, 5))
     check_native(once, inputs(1, 5))
@@ -81,4 +82,4 @@ def test_the_counter_of_a_single_step_is_zero() -> None:
 
 def test_a_loop_that_may_end_early_stays() -> None:
     graph = conditional(const(1))
-    assert [n.op for n in simplify_loops(graph).nodes] == ["loop", "neg"]
+    assert [n.op for n in simplify_loops(graph, ON_CPU).nodes] == ["loop", "neg"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import BOOL, F32
 from tilewright.core.errors import TypeCheckError
@@ -25,23 +26,23 @@ def _sum(a, b) -> GraphBuilder:
 
 
 def test_names_of_inputs_become_one() -> None:
-    after = unify_dims(_sum((N, 3), (M, 3)).graph("z"))
+    after = unify_dims(_sum((N, 3), (M, 3)).graph("z"), ON_CPU)
     assert [str(v.type) for v in after.inputs] == ["f32[N, 3]", "f32[N, 3]"]
     assert after.checks == ()
 
 
 def test_a_name_becomes_its_number() -> None:
-    after = unify_dims(_sum((N,), (8,)).graph("z"))
+    after = unify_dims(_sum((N,), (8,)).graph("z"), ON_CPU)
     assert [str(v.type) for v in after.inputs] == ["f32[8]", "f32[8]"]
 
 
 def test_formulas_are_spelt_alike_and_stay_checked() -> None:
     graph = _sum((D, (D + 15) // 16), (D, (D + 31) // 32 * 2)).graph("z")
-    after = unify_dims(graph)
+    after = unify_dims(graph, ON_CPU)
     assert after.tensor_type("z").shape[1] is (D + 31) // 32 * 2
     assert len(after.checks) == 1
     check_types(after)
-    assert unify_dims(branchless := after) is branchless
+    assert unify_dims(branchless := after, ON_CPU) is branchless
 
 
 def test_branches_know_what_holds_around_them() -> None:
@@ -57,7 +58,7 @@ def test_branches_know_what_holds_around_them() -> None:
         d = b.input("b", g.type(y))
         regions.append(b.graph(b.add(op, a, d)))
     (z,) = g.add_control("if", [c, x, y], regions, IfAttrs())
-    after = unify_dims(g.graph(z))
+    after = unify_dims(g.graph(z), ON_CPU)
     check_types(after)
     (n,) = (n for n in after.nodes if n.regions)
     assert n.type.shape[1] is (D + 31) // 32 * 2
@@ -81,6 +82,6 @@ def test_a_loop_gives_more_rows_than_a_check_behind_it_allows() -> None:
     late = LoopAttrs("i", const(9), 0, conditional=True, late="_late_0")
     (stack,) = g.add_control("loop", ["", x], [region], late)
     total = g.add("add", stack, g.input("y", tensor(F32, 2, 4)))
-    after = unify_dims(g.graph(g.add("exp", stack), total))
+    after = unify_dims(g.graph(g.add("exp", stack), total), ON_CPU)
     check_types(after)
     assert [str(after.types[v]) for v in (stack, total)] == ["f32[_late_0, 4]", "f32[2, 4]"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32
@@ -22,7 +23,7 @@ FIRST, LAST = "channels_first", "channels_last"
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    assert_same_results(graph, fold_pad_into_conv(graph))
+    assert_same_results(graph, fold_pad_into_conv(graph, ON_CPU))
 
 
 def _exprs(amounts: tuple[Expr | int, ...]) -> tuple[Expr, ...]:
@@ -60,7 +61,7 @@ def _padded(
     ],
 )
 def test_the_convolution_pads(graph: Graph, pads: tuple[int, ...]) -> None:
-    after = dce(fold_pad_into_conv(graph))
+    after = dce(fold_pad_into_conv(graph, ON_CPU), ON_CPU)
     (node,) = after.nodes
     assert isinstance(node.attrs, ConvAttrs)
     assert node.attrs.pads == pads
@@ -80,7 +81,7 @@ def test_the_convolution_pads(graph: Graph, pads: tuple[int, ...]) -> None:
     ],
 )
 def test_other_pads_stay(graph: Graph) -> None:
-    assert [n.op for n in fold_pad_into_conv(graph).nodes] == ["pad", "conv"]
+    assert [n.op for n in fold_pad_into_conv(graph, ON_CPU).nodes] == ["pad", "conv"]
 
 
 def test_what_others_read_stays() -> None:
@@ -91,7 +92,7 @@ def test_what_others_read_stays() -> None:
     weights = g.constant(np.ones((2, 2, 2, 2), np.float32))
     values = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     graph = g.graph(g.add("conv", y, weights, attrs=make_attrs("conv", values)), y)
-    assert_same_results(graph, fold_pad_into_conv(graph))
+    assert_same_results(graph, fold_pad_into_conv(graph, ON_CPU))
 
 
 def test_other_operators_stay() -> None:
@@ -105,6 +106,6 @@ def test_other_operators_stay() -> None:
     spread = make_attrs("conv_transpose", {**values, "output_padding": (0,)})
     wide = g.add("conv_transpose", y, weights, attrs=spread)
     graph = g.graph(g.add("conv", wide, weights, attrs=make_attrs("conv", values)))
-    after = fold_pad_into_conv(graph)
+    after = fold_pad_into_conv(graph, ON_CPU)
     assert [n.op for n in after.nodes] == ["full", "pad", "conv_transpose", "conv"]
     assert_same_results(graph, after)

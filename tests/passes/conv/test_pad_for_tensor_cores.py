@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_GPU
 from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
@@ -28,10 +29,10 @@ def _conv(channels: int, kernel: int, dtype: DType = F16, layout: str = "channel
 
 def _padded(graph: Graph) -> Graph:
     """The graph after the pass, which means the same and has nothing left to do."""
-    after = pad_for_tensor_cores(graph)
+    after = pad_for_tensor_cores(graph, ON_GPU)
     verify_graph(after)
     check_types(after)
-    assert pad_for_tensor_cores(after) is after
+    assert pad_for_tensor_cores(after, ON_GPU) is after
     inputs = random_inputs(graph)
     found, right = run_graph(after, inputs), run_graph(graph, inputs)
     for new, old in zip(after.outputs, graph.outputs, strict=True):
@@ -51,7 +52,7 @@ def test_few_channels_become_a_piece(channels: int, kernel: int) -> None:
     [_conv(8, 3), _conv(12, 3), _conv(3, 3), _conv(3, 5, F32), _conv(3, 5, F16, "channels_first")],
 )
 def test_others_stay(graph: Graph) -> None:
-    assert pad_for_tensor_cores(graph) is graph
+    assert pad_for_tensor_cores(graph, ON_GPU) is graph
 
 
 def _made(
@@ -97,7 +98,7 @@ def test_who_computes_channels_writes_some_more(
     ],
 )
 def test_channels_that_stay(graph: Graph) -> None:
-    assert pad_for_tensor_cores(graph) is graph
+    assert pad_for_tensor_cores(graph, ON_GPU) is graph
 
 
 def _product(sizes: tuple[int, ...], dtype: DType, made: str = "exp", axis: int = -1) -> Graph:
@@ -126,4 +127,4 @@ def test_what_is_joined_becomes_whole_pieces(
     [_product((20, 20), F16), _product((7, 6), F16), _product((20, 17), F16, "softmax")],
 )
 def test_other_products_stay(graph: Graph) -> None:
-    assert pad_for_tensor_cores(graph) is graph
+    assert pad_for_tensor_cores(graph, ON_GPU) is graph

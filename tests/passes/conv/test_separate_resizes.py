@@ -5,6 +5,7 @@ import pytest
 
 from tests.differential.native import check_native, random_inputs
 from tests.ops.run_with_dims import exprs
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import F32, F64, I32, DType
 from tilewright.ir.graph.nodes import Graph
@@ -26,7 +27,7 @@ def graph_of(
 
 
 def ops(graph: Graph) -> list[str]:
-    return [n.op for n in separate_resizes(graph).nodes]
+    return [n.op for n in separate_resizes(graph, ON_CPU).nodes]
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
@@ -34,7 +35,7 @@ def ops(graph: Graph) -> list[str]:
 @pytest.mark.parametrize("new", [(2, 3, 9, 14), (2, 3, 4, 1), (2, 5, 1, 23)])
 def test_samples_are_the_same(mode: str, transform: str, new: tuple[int, ...]) -> None:
     graph = graph_of((2, 3, 5, 7), new, mode=mode, transform=transform)
-    after = separate_resizes(graph)
+    after = separate_resizes(graph, ON_CPU)
     assert after.nodes[-1].op in ("resize", "resample")
     inputs = random_inputs(graph)
     expected, found = run_graph(graph, inputs), run_graph(after, inputs)
@@ -57,7 +58,7 @@ def test_what_stays_as_it_is() -> None:
         graph_of((6, n), (6, n * 2)),
         graph_of((6, 6), (3, 3), transform="tf_crop_and_resize", roi=((0.0, 0.5), (0.0, 1.0))),
     ):
-        assert separate_resizes(graph) is graph
+        assert separate_resizes(graph, ON_CPU) is graph
     assert ops(graph_of((n, 6, n), (n, 3, n * 2))) == ["resize", "resize"]
     assert ops(graph_of((6, 6), (12, 12), F64)) == ["resize", "resample"]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import assert_same_results
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
@@ -28,7 +29,7 @@ def _graph(groups: int, inside: int, layout: str, constant: bool = True) -> Grap
 @pytest.mark.parametrize("constant", [True, False])
 def test_groups_become_an_axis(constant):
     graph = _graph(3, 2, "channels_last", constant)
-    after = split_conv_groups(graph)
+    after = split_conv_groups(graph, ON_CPU)
     assert "group_conv" in [n.op for n in after.nodes]
     assert "conv" not in [n.op for n in after.nodes]
     assert_same_results(graph, after, rtol=1e-6)
@@ -40,4 +41,4 @@ def test_groups_become_an_axis(constant):
 )
 def test_others_are_left_alone(groups, inside, layout):
     graph = _graph(groups, inside, layout)
-    assert split_conv_groups(graph) is graph
+    assert split_conv_groups(graph, ON_CPU) is graph

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
@@ -20,7 +21,7 @@ from tilewright.passes.conv.trim_padding_taps import trim_padding_taps
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    assert_same_results(graph, trim_padding_taps(graph))
+    assert_same_results(graph, trim_padding_taps(graph, ON_CPU))
 
 
 def _conv(
@@ -60,13 +61,13 @@ def _conv(
 def test_weights_that_meet_padding_alone_go(
     graph: Graph, kernel: tuple[int, ...], pads: tuple[int, ...]
 ) -> None:
-    after = trim_padding_taps(graph)
+    after = trim_padding_taps(graph, ON_CPU)
     verify_graph(after)
     check_types(after)
     (n,) = after.nodes
     assert after.constant_by_name[n.inputs[1]].data.shape[2:] == kernel
     assert n.attrs.pads == pads
-    assert trim_padding_taps(after) is after
+    assert trim_padding_taps(after, ON_CPU) is after
     inputs = random_inputs(graph)
     (found,), (right,) = ([run_graph(g, inputs)[o] for o in g.outputs] for g in (after, graph))
     np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
@@ -82,4 +83,4 @@ def test_weights_that_meet_padding_alone_go(
     ],
 )
 def test_others_stay(graph: Graph) -> None:
-    assert trim_padding_taps(graph) is graph
+    assert trim_padding_taps(graph, ON_CPU) is graph

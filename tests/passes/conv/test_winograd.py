@@ -15,6 +15,7 @@ from tilewright.ops.conv.winograd import WinogradAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
+from tilewright.passes.context import PassContext
 from tilewright.passes.conv import winograd_cost
 from tilewright.passes.conv.winograd import winograd, winograd_tile
 from tilewright.target.registry import CPUS
@@ -59,7 +60,7 @@ def _tile(graph: Graph) -> tuple[int, ...]:
 @pytest.mark.parametrize("size", [(5, 6), (8, 8), (50,)])
 def test_convolutions_become_matrix_products(size: tuple[int, ...]) -> None:
     graph = _conv(*size)
-    after = winograd(graph, AARCH64)
+    after = winograd(graph, PassContext(AARCH64))
     verify_graph(after)
     check_types(after)
     assert {"winograd_input", "matmul", "winograd_output"} <= {n.op for n in after.nodes}
@@ -87,7 +88,7 @@ def test_natively(size: tuple[int, ...], window: int, monkeypatch: pytest.Monkey
 
 def test_sizes_may_be_symbolic() -> None:
     graph = _conv(Var("H"), Var("W"))
-    assert winograd(graph, AARCH64) is not graph
+    assert winograd(graph, PassContext(AARCH64)) is not graph
     model = compile(graph, cache=False)
     assert "winograd_input" in model.explain()
     for height, width in [(1, 1), (4, 8), (17, 5)]:
@@ -101,7 +102,7 @@ def test_sizes_may_be_symbolic() -> None:
 def test_errors_stay_small(size: tuple[int, ...], window: int) -> None:
     """Below 2e-5 of the largest output, against sums in f64."""
     graph = _conv(*size, window=window, channels=512, filters=64)
-    assert max(_tile(winograd(graph, AARCH64))) >= 4
+    assert max(_tile(winograd(graph, PassContext(AARCH64)))) >= 4
     inputs = random_inputs(graph, {"N": 1})
     exact = _in_f64(inputs["x"], graph.constant_by_name["w"].data, window // 2)
     bias = graph.constant_by_name["bias"].data
@@ -135,7 +136,7 @@ def _in_f64(x: np.ndarray, w: np.ndarray, pad: int) -> np.ndarray:
 )
 def test_others_stay(attrs: dict[str, object]) -> None:
     graph = _conv(8, 8, **attrs)  # type: ignore[arg-type]
-    assert winograd(graph, AARCH64) is graph
+    assert winograd(graph, PassContext(AARCH64)) is graph
 
 
 def test_the_layout_does_not_decide_whether_it_pays() -> None:

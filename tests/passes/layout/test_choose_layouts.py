@@ -5,6 +5,7 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU, ON_GPU
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
@@ -14,8 +15,9 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
 from tilewright.passes.canonicalize.dce import dce
-from tilewright.passes.layout.choose_layouts import choose_layouts, layouts_of_halves
-from tilewright.passes.layout.sink_transposes import sink_transposes
+from tilewright.passes.layout.choose_layouts import choose_layouts
+from tilewright.passes.layout.sink_transposes import sink_transpose
+from tilewright.passes.rewriter import rewrite_graph
 
 
 class _Maker(GraphBuilder):
@@ -43,7 +45,7 @@ class _Maker(GraphBuilder):
 
 
 def _check(graph: Graph) -> Graph:
-    after = choose_layouts(graph)
+    after = choose_layouts(graph, ON_CPU)
     verify_graph(after)
     check_types(after)
     inputs = random_inputs(graph)
@@ -79,7 +81,7 @@ def test_wide_windows_get_channels_last(rank: int) -> None:
     after = _check(g.graph(g.conv(x, 16, 3)))
     assert [n.op for n in after.nodes] == ["transpose", "conv", "transpose"]
     assert _layouts(after) == ["channels_last"]
-    assert choose_layouts(after) is after
+    assert choose_layouts(after, ON_CPU) is after
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16, F32])
@@ -88,7 +90,7 @@ def test_convolutions_of_16_bits_where_matrices_are(dtype: DType) -> None:
     x = g.input("x", tensor(dtype, 2, 8, 5, 5))
     w = g.input("w", tensor(dtype, 16, 8, 3, 3))
     graph = g.graph(g("conv", x, w, strides=(1, 1), pads=(1,) * 4, dilations=(1, 1)))
-    after = layouts_of_halves(graph)
+    after = choose_layouts(graph, ON_GPU)
     verify_graph(after)
     assert _layouts(after) == ["channels_first" if dtype is F32 else "channels_last"]
     assert (after is graph) == (dtype is F32)
@@ -101,7 +103,7 @@ def test_neighbours_share_a_layout_and_what_lies_between_follows() -> None:
     z = g("add", y, g.conv(g("relu", g.conv(y, 32)), 16))
     after = _check(g.graph(g.conv(z, 16, 3)))
     assert _layouts(after) == ["channels_last"] * 4
-    sunk = dce(sink_transposes(after))
+    sunk = dce(rewrite_graph(after, sink_transpose), ON_CPU)
     assert [n.op for n in sunk.nodes].count("transpose") == 2
 
 
@@ -112,7 +114,7 @@ def test_the_models_own_transposes_count() -> None:
     y = g.conv(g("transpose", x, perm=(0, 3, 1, 2)), 16, 3, depthwise=True)
     after = _check(g.graph(g("transpose", y, perm=(0, 2, 3, 1))))
     assert _layouts(after) == ["channels_last"]
-    sunk = dce(sink_transposes(after))
+    sunk = dce(rewrite_graph(after, sink_transpose), ON_CPU)
     assert [n.op for n in sunk.nodes] == ["conv"]
     alone = _Maker("g")
     x = alone.input("x", tensor(F32, 1, 16, 8, 8))
@@ -150,7 +152,7 @@ def test_weights_that_are_computed_stay_as_they_are() -> None:
 
 def test_a_graph_without_windows_is_the_same_object() -> None:
     graph = KERNELS["matmul"](2, 3, 4)
-    assert choose_layouts(graph) is graph
+    assert choose_layouts(graph, ON_CPU) is graph
 
 
 def test_parts_of_either_layout_are_joined_with_the_channels_last() -> None:
@@ -159,7 +161,7 @@ def test_parts_of_either_layout_are_joined_with_the_channels_last() -> None:
     other = g("reshape", g.input("y", tensor(F32, 1, 8, 576)), shape=(1, 8, 24, 24))
     joined = g("concat", g.conv(x, 16, 3), other, axis=1)
     graph = g.graph(g.conv(joined, 16, 3))
-    after = dce(sink_transposes(choose_layouts(graph)))
+    after = dce(rewrite_graph(choose_layouts(graph, ON_CPU), sink_transpose), ON_CPU)
     verify_graph(after)
     check_types(after)
     (concat,) = [n for n in after.nodes if n.op == "concat"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
@@ -35,16 +36,16 @@ def _ops(graph: Graph) -> list[str]:
 
 
 def _sunk(graph: Graph, rtol: float = 0.0) -> Graph:
-    after = dce(sink_reshapes(graph))
+    after = dce(sink_reshapes(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol)
-    assert sink_reshapes(after) is after
+    assert sink_reshapes(after, ON_CPU) is after
     return after
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed):
     graph = random_graph(seed)
-    assert_same_results(graph, sink_reshapes(graph))
+    assert_same_results(graph, sink_reshapes(graph, ON_CPU))
 
 
 def test_a_residual_meets_the_product_in_front_of_the_reshapes():
@@ -102,7 +103,7 @@ def test_a_transpose_that_splits_runs_stays():
     x = g.input("x", tensor(F32, N, 6))
     heads = g("transpose", g.view(g("relu", x), N, 2, 3), perm=(1, 0, 2))
     graph = g.graph(heads)
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_reductions_of_whole_runs():
@@ -123,7 +124,7 @@ def test_a_part_of_a_run_cannot_be_reduced_first():
     g = Builder("f")
     x = g.input("x", tensor(F32, N, 12))
     graph = g.graph(g("reduce_max", g.view(x, N, 4, 3), axes=(2,)))
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_what_others_read_too_is_left():
@@ -131,14 +132,14 @@ def test_what_others_read_too_is_left():
     x = g.input("x", tensor(F32, N, 6))
     y = g("exp", x)
     graph = g.graph(g("relu", g.view(y, N, 2, 3)), y)
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_an_operand_with_a_kernel_of_its_own_is_left():
     g = Builder("f")
     x, y = g.input("x", tensor(F32, N, 6)), g.input("y", tensor(F32, N, 2, 3))
     graph = g.graph(g("add", g.view(g("exp", x), N, 2, 3), g("tanh", y)))
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
     late = g.graph(g("add", g.view(g("exp", x), N, 2, 3), y))
     assert _ops(_sunk(late)) == ["exp", "reshape", "add", "reshape"]
 
@@ -147,14 +148,14 @@ def test_two_kernels_in_different_shapes_stay():
     g = Builder("f")
     x, y = g.input("x", tensor(F32, 6, 4)), g.input("y", tensor(F32, 4, 6))
     graph = g.graph(g("add", g.view(g("exp", x), 24), g.view(g("tanh", y), 24)))
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_an_operand_that_broadcasts_within_a_run_is_left():
     g = Builder("f")
     x, y = g.input("x", tensor(F32, N, 6)), g.input("y", tensor(F32, 2, 1))
     graph = g.graph(g("add", g.view(g("exp", x), N, 2, 3), y))
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_what_reshapes_nothing_goes():
@@ -168,7 +169,7 @@ def test_a_permutation_that_enters_a_run_in_its_middle_stays():
     g = Builder("f")
     x = g("transpose", g.input("x", tensor(F32, N, 6)), perm=(1, 0))
     graph = g.graph(g("transpose", g.view(x, 2, 3, N), perm=(1, 0, 2)))
-    assert sink_reshapes(graph) is graph
+    assert sink_reshapes(graph, ON_CPU) is graph
 
 
 def test_units_move_for_free():

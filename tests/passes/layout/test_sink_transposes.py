@@ -5,6 +5,7 @@ import pytest
 
 from tests.differential.kernel_graphs import KERNELS
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU
 from tests.passes.random_graphs import SEEDS, random_graph, sample_inputs
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph
@@ -16,7 +17,8 @@ from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.layout.choose_layouts import choose_layouts
-from tilewright.passes.layout.sink_transposes import sink_transposes, sinks_through
+from tilewright.passes.layout.sink_transposes import sink_transpose, sinks_through
+from tilewright.passes.rewriter import rewrite_graph
 
 
 class _Maker(GraphBuilder):
@@ -25,7 +27,7 @@ class _Maker(GraphBuilder):
 
 
 def _sunk(graph: Graph, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
-    after = dce(sink_transposes(graph))
+    after = dce(rewrite_graph(graph, sink_transpose), ON_CPU)
     verify_graph(after)
     check_types(after)
     inputs = random_inputs(graph) if inputs is None else inputs
@@ -43,7 +45,7 @@ def test_random_graphs_keep_their_meaning(seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["conv", "depthwise", "max_pool", "average_pool"])
 def test_after_choosing_layouts(name: str) -> None:
-    _sunk(choose_layouts(KERNELS[name](5, 4, 6)))
+    _sunk(choose_layouts(KERNELS[name](5, 4, 6), ON_CPU))
 
 
 def test_two_transposes_are_one_or_none() -> None:
@@ -98,7 +100,7 @@ def test_moving_dimensions_of_one_is_a_reshape() -> None:
 
 def test_nothing_to_move_is_the_same_object() -> None:
     graph = KERNELS["dense"](2, 3, 4)
-    assert sink_transposes(graph) is graph
+    assert rewrite_graph(graph, sink_transpose) is graph
 
 
 def test_operands_whose_units_move_are_reshaped() -> None:
@@ -112,7 +114,7 @@ def test_operands_that_would_have_to_be_moved_stay() -> None:
     g = _Maker("f")
     x, y = g.input("x", tensor(F32, 2, 4, 5, 3)), g.input("y", tensor(F32, 2, 3, 4, 5))
     graph = g.graph(g("mul", g("transpose", x, perm=(0, 3, 1, 2)), y))
-    assert sink_transposes(graph) is graph
+    assert rewrite_graph(graph, sink_transpose) is graph
 
 
 def test_what_transposes_sink_through() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.passes.contexts import ON_CPU
 from tests.passes.memory.test_eliminate_concat import ops, start
 from tests.passes.random_graphs import SEEDS, assert_same_results, random_graph
 from tilewright.passes.canonicalize.dce import dce
@@ -12,9 +13,9 @@ from tilewright.passes.memory.factor_concats import MOST_PARTS, factor_concats
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_keep_their_meaning(seed: int) -> None:
     graph = random_graph(seed)
-    after = factor_concats(graph)
+    after = factor_concats(graph, ON_CPU)
     assert_same_results(graph, after)
-    assert factor_concats(after) is after
+    assert factor_concats(after, ON_CPU) is after
 
 
 def test_layers_that_read_all_before_them_share_one_tensor() -> None:
@@ -24,9 +25,9 @@ def test_layers_that_read_all_before_them_share_one_tensor() -> None:
     third = g.layer(two, 16)
     three = g("concat", first, second, third, axis=1)
     graph = g.graph(g.layer(three))
-    nested = factor_concats(graph)
+    nested = factor_concats(graph, ON_CPU)
     assert nested.producer[three].inputs == (two, third)
-    after = eliminate_concat(nested)
+    after = eliminate_concat(nested, ON_CPU)
     assert ops(after) == ["matmul", "matmul", "join", "matmul", "join", "matmul"]
     assert_same_results(graph, after)
 
@@ -38,7 +39,7 @@ def test_the_longest_run_is_taken_and_other_axes_are_not() -> None:
     rows = g("concat", x, a, b, axis=0)
     all_of_them = g("concat", x, a, b, c, axis=1)
     graph = g.graph(short, long, rows, all_of_them)
-    after = factor_concats(graph)
+    after = factor_concats(graph, ON_CPU)
     assert after.producer[long].inputs == (a, short)
     assert after.producer[rows].inputs == (x, a, b)
     assert after.producer[all_of_them].inputs == (x, long)
@@ -50,7 +51,7 @@ def test_many_parts_are_joined_in_pieces(count: int) -> None:
     g, x = start(2)
     parts = [g("mul", x, x) for _ in range(count)]
     graph = g.graph(g("concat", *parts, axis=1))
-    after = dce(factor_concats(graph))
+    after = dce(factor_concats(graph, ON_CPU), ON_CPU)
     assert all(len(n.inputs) <= MOST_PARTS for n in after.nodes)
     assert ops(after).count("concat") >= 2
     assert_same_results(graph, after)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.driver.compile import compile
@@ -41,14 +42,14 @@ def _by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, right: int) -> np.nda
 )
 def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) -> None:
     graph = _attention(queries, keys, 32, right, heads)
-    after, (decision,) = bf16_attention(graph, AMX)
+    after, (decision,) = noted(bf16_attention, graph, AMX, "bf16")
     verify_graph(after)
     assert decision.precision == "bf16"
     inputs = random_inputs(graph, {})
     expected = _by_numpy(*(inputs[name] for name in "qkv"), right)
     found = run_graph(after, inputs, {})[after.outputs[0]]
     np.testing.assert_allclose(found, expected, atol=2e-2)
-    with compile(fuse(after), cache=False, threads=2) as model:
+    with compile(fuse(after, ON_CPU), cache=False, threads=2) as model:
         native = model.run(inputs)[graph.outputs[0]]
     np.testing.assert_allclose(native, found, atol=1e-2)
 
@@ -65,7 +66,7 @@ def test_it_gives_what_it_gave(heads: int, queries: int, keys: int, right: int) 
     ],
 )
 def test_what_stays_has_a_reason(graph: Graph, machine: str, reason: str) -> None:
-    after, (decision,) = bf16_attention(graph, CPUS[machine])
+    after, (decision,) = noted(bf16_attention, graph, CPUS[machine], "bf16")
     assert after is graph
     assert decision.precision == "f32"
     assert reason in decision.reason

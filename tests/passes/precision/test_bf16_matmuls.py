@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F32
 from tilewright.driver.compile import compile
@@ -61,7 +62,7 @@ def _conv(channels: int = 32, kernel: int = 3, size: int = 8, **attrs: object) -
 
 def _check(graph: Graph, **sizes: int) -> Graph:
     """Lowered, it is well-formed and gives what the graph gives, to the precision of bf16."""
-    after, decisions = bf16_matmuls(graph, AMX)
+    after, decisions = noted(bf16_matmuls, graph, AMX, "bf16")
     verify_graph(after)
     check_types(after)
     assert {d.precision for d in decisions} == {"bf16"}
@@ -70,7 +71,7 @@ def _check(graph: Graph, **sizes: int) -> Graph:
     found = run_graph(after, inputs, sizes)[after.outputs[0]]
     scale = np.abs(expected).max()
     np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2 * scale)
-    with compile(fuse(after), cache=False, threads=2) as model:
+    with compile(fuse(after, ON_CPU), cache=False, threads=2) as model:
         native = model.run(inputs)[graph.outputs[0]]
     # Sums in another order may round an operand of the next product to its neighbour.
     np.testing.assert_allclose(native, found, rtol=1e-2, atol=1e-2 * scale)
@@ -137,14 +138,16 @@ def test_weights_are_rounded_when_compiled_and_values_once() -> None:
     g = GraphBuilder("shared")
     x = g.input("x", tensor(F32, 64, 96))
     a, b = (g.add("matmul", x, g.constant(_random(96, 64) * n)) for n in (1, 2))
-    after, _ = bf16_matmuls(g.graph(a, b), AMX)
+    after, _ = noted(bf16_matmuls, g.graph(a, b), AMX, "bf16")
     assert [n.op for n in after.nodes].count("cast") == 1
     assert {c.type.dtype for c in after.constants if c.data.ndim == 2} >= {BF16}
 
 
 def test_activations_travel_in_bf16_where_only_products_read_them() -> None:
-    after, _ = bf16_matmuls(_mlp(), AMX)
-    first, second = (n for n in fuse(after).nodes if "matmul_wide" in {m.op for m in _group(n)})
+    after, _ = noted(bf16_matmuls, _mlp(), AMX, "bf16")
+    first, second = (
+        n for n in fuse(after, ON_CPU).nodes if "matmul_wide" in {m.op for m in _group(n)}
+    )
     assert first.type.dtype == BF16
     assert second.type.dtype == F32
 
@@ -157,16 +160,17 @@ def test_a_change_of_shape_comes_after_the_rounding() -> None:
     g = GraphBuilder("reshaped")
     x = g.input("x", tensor(F32, 64, 2, 48))
     flat = g.add("reshape", g.add("relu", x), attrs=ReshapeAttrs(tensor(F32, 64, 96).shape))
-    after, _ = bf16_matmuls(g.graph(g.add("matmul", flat, g.constant(_random(96, 64)))), AMX)
+    graph = g.graph(g.add("matmul", flat, g.constant(_random(96, 64))))
+    after, _ = noted(bf16_matmuls, graph, AMX, "bf16")
     ops = [n.op for n in after.nodes]
     assert ops.index("cast") < len(ops) - ops[::-1].index("reshape") - 1
-    kernels = [n for n in fuse(dce(after)).nodes if n.op == "fused"]
+    kernels = [n for n in fuse(dce(after, ON_CPU), ON_CPU).nodes if n.op == "fused"]
     rounded = [n for n in kernels if n.type.dtype == BF16]
     assert [m.op for m in _group(rounded[0])] == ["relu", "cast"]
 
 
 def _reasons(graph: Graph, machine: str = "sapphirerapids") -> list[str]:
-    after, decisions = bf16_matmuls(graph, CPUS[machine])
+    after, decisions = noted(bf16_matmuls, graph, CPUS[machine], "bf16")
     stayed = [d for d in decisions if d.precision == "f32"]
     assert (after is graph) == (len(stayed) == len(decisions))
     return [d.reason for d in stayed]
@@ -198,6 +202,6 @@ def test_computed_operands_stay() -> None:
 
 def test_one_row_gains_where_its_weights_come_from_memory() -> None:
     small = replace(CPUS["aarch64"], l3=1024)
-    _, decisions = bf16_matmuls(_mlp(1, 512, 512), small)
+    _, decisions = noted(bf16_matmuls, _mlp(1, 512, 512), small, "bf16")
     assert {d.precision for d in decisions} == {"bf16"}
     assert "half the size" in str(decisions[0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.passes.contexts import ON_CPU
 from tilewright.core.dtypes import F4E2M1, F6E2M3, F32, I8, SMALL_INTEGERS, U8, DType
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
@@ -31,7 +32,7 @@ def _graph(dtype: DType, to: DType, *shape: int) -> tuple[Graph, np.ndarray]:
 @pytest.mark.parametrize("to", [F32, I8], ids=str)
 def test_packed(dtype: DType, to: DType) -> None:
     graph, data = _graph(dtype, to, 3, 11, 128)
-    found = dce(pack_subbyte_constants(graph))
+    found = dce(pack_subbyte_constants(graph, ON_CPU), ON_CPU)
     verify_graph(found)
     check_types(found)
     bytes_ = [c for c in found.constants if c.data.size > 1]
@@ -50,12 +51,12 @@ def test_packed(dtype: DType, to: DType) -> None:
 def test_left_as_it_is(dtype: DType, shape: tuple[int, ...]) -> None:
     """Few elements, rows that end within a byte, and what fills its bytes."""
     graph, _ = _graph(dtype, F32, *shape)
-    assert pack_subbyte_constants(graph) is graph
+    assert pack_subbyte_constants(graph, ON_CPU) is graph
 
 
 def test_six_bits_are_not_packed() -> None:
     graph, _ = _graph(F6E2M3, F32, 99, 128)
-    assert pack_subbyte_constants(graph) is graph
+    assert pack_subbyte_constants(graph, ON_CPU) is graph
 
 
 def test_bytes() -> None:

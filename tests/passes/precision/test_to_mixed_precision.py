@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.differential.native import random_inputs
+from tests.passes.contexts import ON_CPU, noted
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import BF16, F16, F32, I64, DType
 from tilewright.ir.graph.nodes import Graph
@@ -16,8 +17,10 @@ from tilewright.ops.recurrent.cells import StepsAttrs
 from tilewright.ops.reduction.norm import LayerNormAttrs
 from tilewright.ops.typecheck import check_types
 from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.context import PassContext
+from tilewright.passes.precision.f16_accumulation import f16_accumulation
 from tilewright.passes.precision.to_mixed_precision import (
-    f16_accumulation,
+    NAMES,
     rounded,
     to_mixed_precision,
 )
@@ -33,8 +36,8 @@ def _random(*shape: int) -> np.ndarray:
 
 def _check(graph: Graph, **sizes: int) -> Graph:
     """Lowered, it is well-formed, keeps its types, and gives what the graph gives."""
-    after, decisions = to_mixed_precision(graph, HALF)
-    after = f16_accumulation(dce(after))
+    after, decisions = noted(to_mixed_precision, graph, HALF, "fp16")
+    after = f16_accumulation(dce(after, ON_CPU), PassContext(HALF, "fp16"))
     verify_graph(after)
     check_types(after)
     assert {d.precision for d in decisions} == {"fp16"}
@@ -94,7 +97,7 @@ def test_what_no_product_feeds_is_untouched() -> None:
 
 
 def _check_indices(graph: Graph) -> Graph:
-    after, _ = to_mixed_precision(graph, HALF)
+    after, _ = noted(to_mixed_precision, graph, HALF, "fp16")
     verify_graph(after)
     return after
 
@@ -109,7 +112,7 @@ def test_sums_that_cannot_be_cut_are_formed_in_f32() -> None:
 @pytest.mark.parametrize("target", ["aarch64", "x86-64-v4"])
 def test_other_machines_say_so(target: str) -> None:
     graph = _mlp()
-    after, decisions = to_mixed_precision(graph, CPUS[target])
+    after, decisions = noted(to_mixed_precision, graph, CPUS[target], "fp16")
     assert after is graph
     assert {d.reason for d in decisions} == {"this machine's vectors do not compute in f16"}
 
@@ -126,7 +129,8 @@ def test_larger_tiles_of_winograd_may_take_less_time_in_f32(taps: int, wide: boo
     x = g.input("x", tensor(F32, 1, 256, 512, 1))
     w = g.constant(_random(512, 256, taps, 1))
     attrs = make_attrs("conv", {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)})
-    _, (decision,) = to_mixed_precision(g.graph(g.add("conv", x, w, attrs=attrs)), HALF)
+    graph = g.graph(g.add("conv", x, w, attrs=attrs))
+    _, (decision,) = noted(to_mixed_precision, graph, HALF, "fp16")
     assert ("Winograd" in decision.reason) == wide
     assert decision.precision == ("f32" if wide else "fp16")
 
@@ -138,11 +142,11 @@ def test_both_types_on_a_gpu(dtype: DType, near: float) -> None:
     y = g.add("matmul", x, g.constant(_random(24, 7)))
     y = g.add("relu", g.add("add", y, g.constant(_random(1, 7))))
     graph = g.graph(g.add("matmul", y, g.constant(_random(7, 9))))
-    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"), dtype)
-    after = dce(after)
+    after, decisions = noted(to_mixed_precision, graph, resolve_gpu("cuda"), NAMES[dtype])
+    after = dce(after, ON_CPU)
     verify_graph(after)
     check_types(after)
-    assert {d.precision for d in decisions} == {"fp16" if dtype == F16 else "bf16"}
+    assert {d.precision for d in decisions} == {NAMES[dtype]}
     assert {after.types[n.inputs[1]].dtype for n in after.nodes if n.op == "matmul"} == {dtype}
     inputs = random_inputs(graph, {})
     expected = run_graph(graph, inputs, {})[graph.outputs[0]]
@@ -164,16 +168,16 @@ def test_recurrences_multiply_in_it_on_a_gpu_and_keep_their_states(
     attrs = StepsAttrs(("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
     y, *_ = g.add_many("lstm_steps", x, g.constant(_random(32, 4, 32)), attrs=attrs)
     graph = g.graph(y)
-    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"), dtype)
+    after, decisions = noted(to_mixed_precision, graph, resolve_gpu("cuda"), NAMES[dtype])
     check_types(after)
     (steps,) = after.nodes
     assert [after.types[i].dtype for i in steps.inputs[:2]] == [F32, dtype]
-    assert [d.precision for d in decisions] == ["fp16" if dtype == F16 else "bf16"]
+    assert [d.precision for d in decisions] == [NAMES[dtype]]
     inputs = random_inputs(graph, {})
     expected = run_graph(graph, inputs, {})[graph.outputs[0]]
     found = run_graph(after, inputs, {})[after.outputs[0]]
     np.testing.assert_allclose(found, expected, rtol=near, atol=near)
-    assert to_mixed_precision(graph, HALF, dtype)[0] == graph
+    assert to_mixed_precision(graph, PassContext(HALF, NAMES[dtype])) == graph
 
 
 def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
@@ -182,6 +186,6 @@ def test_recurrences_whose_weights_are_computed_stay_in_f32() -> None:
     w = g.input("w", tensor(F32, 32, 1, 32))
     y, *_ = g.add_many("rnn_steps", x, w, attrs=StepsAttrs(("tanh",), (0.0,), (0.0,)))
     graph = g.graph(y)
-    after, decisions = to_mixed_precision(graph, resolve_gpu("cuda"))
+    after, decisions = noted(to_mixed_precision, graph, resolve_gpu("cuda"), "fp16")
     assert after == graph
     assert [d.reason for d in decisions] == ["its weights are computed"]

@@ -8,7 +8,7 @@ tilewright compile model.onnx --override-loops kernels/    # after editing some 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    disable_pass_option,
     form_option,
     json_option,
     model_argument,
@@ -53,6 +54,7 @@ BINARY = {"tw": "{}.tw", "library": "lib{}.so"}
 @form_option
 @target_option
 @precision_option
+@disable_pass_option
 @dims_option
 @overrides_option
 @tuned_option
@@ -67,6 +69,7 @@ def compile_command(
     form: str,
     target: str,
     precision: str,
+    disable_passes: Sequence[str],
     dims: Mapping[str, int],
     overrides: Path | None,
     tuned: Path | None,
@@ -87,6 +90,7 @@ def compile_command(
             target,
             precision,
             dims,
+            disable_passes=disable_passes,
             cache=not (no_cache or time_passes),
             overrides=overrides,
             tuned=tuned,

@@ -11,6 +11,7 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    disable_pass_option,
     inputs_option,
     json_option,
     model_argument,
@@ -34,11 +35,18 @@ WHOLE = "1 segment, 0 operators on the host"
 @click.command("explain")
 @model_argument
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other.")
+@click.option(
+    "--passes", is_flag=True, help="Only the effect of each pass: nodes, kernels, bytes, time."
+)
+@click.option(
+    "--measure", is_flag=True, help="With --passes: also the measured time without each pass."
+)
 @inputs_option
 @click.option("--random", is_flag=True, help="Draw inputs, for a model in segments.")
 @seed_option
 @target_option
 @precision_option
+@disable_pass_option
 @tuned_option
 @nearest_option
 @threads_option
@@ -47,11 +55,14 @@ WHOLE = "1 segment, 0 operators on the host"
 def explain_command(
     model: Path,
     html: Path | None,
+    passes: bool,
+    measure: bool,
     given: Sequence[str],
     random: bool,
     seed: int,
     target: str,
     precision: str,
+    disable_passes: Sequence[str],
     tuned: Path | None,
     nearest: bool,
     threads: int | None,
@@ -69,14 +80,27 @@ def explain_command(
     from tilewright.driver.options import make_options
     from tilewright.frontends.onnx.segments.data_dependent import Waiting
 
+    if measure and not passes:
+        raise click.UsageError("--measure belongs to --passes")
     if is_saved(model):
-        if html is not None:
-            raise ConfigError(
-                "explain.saved", f"{model} is compiled", help="give the .onnx file for a page"
-            )
+        if html is not None or passes:
+            raise ConfigError("explain.saved", f"{model} is compiled", help="give the .onnx file")
         _explain_saved(model, as_json)
         return
-    options = make_options(target, precision, dims, threads=threads, tuned=tuned, nearest=nearest)
+    options = make_options(
+        target,
+        precision,
+        dims,
+        disable_passes=disable_passes,
+        threads=threads,
+        tuned=tuned,
+        nearest=nearest,
+    )
+    if passes:
+        from tilewright.cli.pass_table import explain_passes
+
+        explain_passes(model, options, measure, as_json)
+        return
     try:
         _explain_whole(model, options, html, as_json)
     except Waiting:

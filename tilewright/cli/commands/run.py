@@ -11,6 +11,7 @@ import click
 
 from tilewright.cli.options import (
     dims_option,
+    disable_pass_option,
     inputs_option,
     json_option,
     model_argument,
@@ -38,6 +39,7 @@ from tilewright.cli.output import print_json, print_table
 )
 @click.option("--profile", is_flag=True, help="Also time each kernel.")
 @precision_option
+@disable_pass_option
 @tuned_option
 @nearest_option
 @no_cache_option
@@ -52,6 +54,7 @@ def run_command(
     output_dir: Path | None,
     profile: bool,
     precision: str,
+    disable_passes: Sequence[str],
     tuned: Path | None,
     nearest: bool,
     no_cache: bool,
@@ -65,6 +68,7 @@ def run_command(
     files = parse_assignments(given)
     options = make_options(
         precision=precision,
+        disable_passes=disable_passes,
         dims=dims,
         threads=threads,
         cache=not no_cache,

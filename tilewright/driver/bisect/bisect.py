@@ -25,7 +25,7 @@ from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.report import BisectReport, Finding
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite, tolerance
 from tilewright.driver.options import Progress, no_progress
-from tilewright.driver.pipeline import graph_passes
+from tilewright.driver.pipeline import passes_for
 from tilewright.driver.precision import check_precision
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.driver.sources import import_graph
@@ -33,7 +33,7 @@ from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.frontends.onnx.segments.source import OnnxSegments
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
-from tilewright.passes.manager import PassLog
+from tilewright.passes.context import PassContext
 from tilewright.runtime.binding import Port
 from tilewright.target.registry import resolve_cpu
 
@@ -135,7 +135,8 @@ class _Segment:
 
 def _find(graph: Graph, reference: ReferenceValues, native: Native, allowed: Tolerance) -> Finding:
     native.progress("passes over the graph")
-    made = changes(graph, graph_passes(native.precision, native.target, PassLog()))
+    context = PassContext(native.target, native.precision)
+    made = changes(graph, passes_for(native.target), context)
     wanted = reference.outputs(graph)
     finding = find_pass(reference, wanted, made, allowed)
     if finding is not None:

@@ -17,7 +17,8 @@ from tilewright.driver.bisect.reference_values import ReferenceValues
 from tilewright.driver.bisect.report import Finding, group_text, model_nodes
 from tilewright.driver.bisect.tolerance import Tolerance, is_finite
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.passes.manager import GraphPass, run_passes
+from tilewright.passes.context import Pass, PassContext
+from tilewright.passes.manager import pass_name, run_passes
 from tilewright.passes.rewrite_log import Rewrite, recorded
 
 
@@ -32,14 +33,14 @@ class Change:
     rewrites: tuple[Rewrite, ...]
 
 
-def changes(graph: Graph, passes: Iterable[GraphPass]) -> list[Change]:
+def changes(graph: Graph, passes: Iterable[Pass], context: PassContext) -> list[Change]:
     """What each pass changes, in order; those that change nothing are left out."""
     found = []
     for number, p in enumerate(passes, 1):
         with recorded() as rewrites:
-            after = run_passes(graph, (p,))
+            after = run_passes(graph, (p,), context)
         if after is not graph:
-            found.append(Change(p.name, number, graph, after, tuple(rewrites)))
+            found.append(Change(pass_name(p), number, graph, after, tuple(rewrites)))
         graph = after
     return found
 

@@ -10,8 +10,7 @@ from tilewright.driver.kernel.kernel import Kernel
 from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
-from tilewright.passes.fuse import WhyNotFused
-from tilewright.passes.manager import PassLog
+from tilewright.passes.context import PassLog, WhyNotFused
 from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
 from tilewright.runtime.profile import step_work
 from tilewright.runtime.roofline.roofline import Roofline
@@ -24,11 +23,11 @@ def explain_build(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | 
     each kernel can take there.
     """
     log = build.log
-    precision = ["\n".join(["precision", *log.notes])] if log.notes else []
+    precision = ["\n".join(["precision", *map(str, log.precision)])] if log.precision else []
     kernels = _kernels(build, rows, roofs)
-    refusals = _refusals(log.refusals)
+    apart = _not_fused(log.not_fused)
     beside = _side_by_side(build)
-    return "\n\n".join([_passes(log), *precision, refusals, kernels, *beside, _memory(build)])
+    return "\n\n".join([_passes(log), *precision, apart, kernels, *beside, _memory(build)])
 
 
 def _passes(log: PassLog) -> str:
@@ -37,13 +36,13 @@ def _passes(log: PassLog) -> str:
     return "\n".join([f"{len(log.records)} passes, {len(changed)} changed something", *lines])
 
 
-def _refusals(refusals: Sequence[WhyNotFused]) -> str:
+def _not_fused(pairs: Sequence[WhyNotFused]) -> str:
     """Producers and consumers that fusion left apart, alike ones counted."""
     counted = Counter(
-        (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in refusals
+        (r.producer.partition(" ")[0], r.consumer.partition(" ")[0], r.reason) for r in pairs
     )
     lines = [f"{n:5} x {a} and {b}: {why}" for (a, b, why), n in counted.most_common()]
-    return "\n".join([f"{len(refusals)} pairs not fused", *lines])
+    return "\n".join([f"{len(pairs)} pairs not fused", *lines])
 
 
 def _kernels(build: ModelBuild, rows: Sequence[StepRow], roofs: Roofline | None) -> str:

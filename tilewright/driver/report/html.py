@@ -46,7 +46,10 @@ def report_data(
         "host_operators": {},
         "stages": timings.stages,
         "passes": [asdict(record) for record in timings.passes.records],
-        "precision": {"allowed": build.precision, "products": timings.passes.notes},
+        "precision": {
+            "allowed": build.precision,
+            "products": [*map(str, timings.passes.precision)],
+        },
         "kernels": [_kernel_data(k, by_kernel[k.name], roofs, footprint) for k in kernels.values()],
         "memory": {
             "arena": plan.peak,

@@ -14,7 +14,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.driver.model_build import BuiltStep, ModelBuild
 from tilewright.driver.program.steps import StepSequence
 from tilewright.driver.report.schedule_summary import schedule_data
-from tilewright.passes.fuse import WhyNotFused
+from tilewright.passes.context import WhyNotFused
 
 # Types whose products have instructions of their own.
 _NARROW = ("i8", "u8", "bf16", "f16")
@@ -25,7 +25,7 @@ _VIEW = " is view"  # the end of a reason that costs nothing: a view is no kerne
 
 def step_rows(build: ModelBuild) -> list[StepRow]:
     """One row a step, with the reasons why its neighbours were not fused with it."""
-    reasons = _reasons(build.log.refusals)
+    reasons = _reasons(build.log.not_fused)
     return [_row(build.program, step, reasons) for step in build.steps]
 
 
@@ -77,15 +77,15 @@ def _weights(program: StepSequence, step: BuiltStep) -> Expr:
     return simplify(total)
 
 
-def _reasons(refusals: Sequence[WhyNotFused]) -> dict[str, list[str]]:
+def _reasons(not_fused: Sequence[WhyNotFused]) -> dict[str, list[str]]:
     """Why the value of a node did not become part of the kernel that reads it."""
     found: dict[str, list[str]] = {}
-    for refusal in refusals:
-        if refusal.reason.endswith(_VIEW):
+    for pair in not_fused:
+        if pair.reason.endswith(_VIEW):
             continue
-        op, _, value = refusal.producer.partition(" ")
-        reader = refusal.consumer.partition(" ")[0]
-        found.setdefault(value, []).append(f"{op} and {reader}: {refusal.reason}")
+        op, _, value = pair.producer.partition(" ")
+        reader = pair.consumer.partition(" ")[0]
+        found.setdefault(value, []).append(f"{op} and {reader}: {pair.reason}")
     return found
 
 

@@ -29,7 +29,7 @@ from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.passes.canonicalize.unify_dims import unify_dims
+from tilewright.passes.canonicalize.unify_dims import equate_dims
 
 
 def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:
@@ -113,7 +113,7 @@ def with_outputs(c: Context, outputs: list[str]) -> Graph:
         names[ours] = _of_its_own(name, len(names), listed) if again else name
         given.add(names[ours])
     # what later nodes say about sizes holds for earlier ones too
-    return unify_dims(_renamed(c.g.graph(*names.values()), names))
+    return equate_dims(_renamed(c.g.graph(*names.values()), names))
 
 
 def _of_its_own(name: str, number: int, taken: Container[str]) -> str:

@@ -28,9 +28,9 @@ from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
-from tilewright.target.registry import CUDA, resolve_gpu
 
 # A tile that large products get.
 TILE = 128
@@ -46,9 +46,12 @@ MOST_PRODUCTS = 4
 WHOLE_COLUMNS = 64
 
 
-def combine_parallel_matmuls(graph: Graph, target: GpuTarget | None = None) -> Graph:
+def combine_parallel_matmuls(graph: Graph, context: PassContext) -> Graph:
     """Compute products of one value with constant weights of one shape together."""
-    stacks = [s for s in _stacks(graph) if _is_profitable(graph, s, target or resolve_gpu(CUDA))]
+    target = context.target
+    if not isinstance(target, GpuTarget):
+        return graph
+    stacks = [s for s in _stacks(graph) if _is_profitable(graph, s, target)]
     if not stacks:
         return graph
     return rewrite_graph(graph, _Stacker(stacks).replaced)

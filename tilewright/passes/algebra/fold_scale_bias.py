@@ -23,12 +23,13 @@ import numpy as np
 
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.passes.algebra.conditions import joins
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 LAYOUT = ("transpose", "reshape", "expand")
 
 
-def fold_scale_bias(graph: Graph) -> Graph:
+def fold_scale_bias(graph: Graph, context: PassContext) -> Graph:
     """Fold constant scales and offsets into constant weights and biases."""
     return rewrite_graph(graph, _fold)
 

@@ -21,10 +21,11 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def merge_embedding_lookups(graph: Graph) -> Graph:
+def merge_embedding_lookups(graph: Graph, context: PassContext) -> Graph:
     """Look rows of several tables up in one, where they are joined."""
     return rewrite_graph(graph, _joined, of=("gather",))
 

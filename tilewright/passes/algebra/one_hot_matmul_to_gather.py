@@ -16,12 +16,13 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 ONE = const(1)
 
 
-def one_hot_matmul_to_gather(graph: Graph) -> Graph:
+def one_hot_matmul_to_gather(graph: Graph, context: PassContext) -> Graph:
     """Read rows of a matrix instead of multiplying by ones and zeros."""
     return rewrite_graph(graph, _rule, of=("equal",))
 

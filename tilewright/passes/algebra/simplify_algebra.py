@@ -17,10 +17,11 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.passes.algebra.patterns import GraphRule
 from tilewright.passes.algebra.rules import RULES
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def simplify_algebra(graph: Graph) -> Graph:
+def simplify_algebra(graph: Graph, context: PassContext) -> Graph:
     """Apply the algebraic rules until none fits."""
     return rewrite_graph(graph, _simplified)
 

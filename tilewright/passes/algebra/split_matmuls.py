@@ -15,12 +15,13 @@ from itertools import pairwise
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.tensor.slicing import SliceAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 ZERO = const(0)
 
 
-def split_matmuls(graph: Graph) -> Graph:
+def split_matmuls(graph: Graph, context: PassContext) -> Graph:
     """Divide products with constant weights that are only read in disjoint slices."""
     wanted = {n.name for n in graph.nodes if n.op in ("matmul", "add") and _in_slices(graph, n)}
     if not wanted:

@@ -20,6 +20,7 @@ from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.ops.tensor.topk import TopKAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 # Taking an element from one of two runs costs about as much as moving so many up a list.
@@ -28,7 +29,7 @@ MERGE_STEP = 6.0
 USUAL_ROW = 16
 
 
-def topk_to_sort(graph: Graph) -> Graph:
+def topk_to_sort(graph: Graph, context: PassContext) -> Graph:
     """Sort where that is cheaper than to keep a list of the best."""
     return rewrite_graph(graph, _rule, of=("topk",))
 

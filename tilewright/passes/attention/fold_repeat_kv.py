@@ -19,6 +19,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.attention.problem import AttendAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 ONE = const(1)
@@ -26,7 +27,7 @@ ONE = const(1)
 RANK, HEADS = 4, 1
 
 
-def fold_repeat_kv(graph: Graph) -> Graph:
+def fold_repeat_kv(graph: Graph, context: PassContext) -> Graph:
     """Let `attend` read keys and values where they lie once, not where they were repeated."""
     return rewrite_graph(graph, _shared, of=("attend",))
 

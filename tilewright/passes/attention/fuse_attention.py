@@ -28,9 +28,12 @@ from tilewright.ops.attention.problem import AttendAttrs, Problem
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
+from tilewright.passes.attention.attention_tile import attention_tile
 from tilewright.passes.attention.causal_masks import causal_offset
 from tilewright.passes.attention.unbroadcast_masks import Masks
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.gpu import GpuTarget
 
 # Softmax by what it gives for rows that see nothing.
 SOFTMAX = {"softmax": "nan", "masked_softmax": "zero", "finite_softmax": "finite"}
@@ -41,10 +44,12 @@ ONE = const(1)
 TileOf = Callable[[Problem], tuple[int, ...]]
 
 
-def fuse_attention(graph: Graph, tile_of: TileOf | None = None) -> Graph:
-    """Find attention, whatever its spelling; given `tile_of`, only what has a tile."""
+def fuse_attention(graph: Graph, context: PassContext) -> Graph:
+    """Make attention, whatever its spelling, one operator; on a GPU only what has a tile."""
     if not any(n.op in SOFTMAX for n in graph.nodes):
         return graph
+    target = context.target
+    tile_of = partial(attention_tile, target) if isinstance(target, GpuTarget) else None
     return rewrite_graph(graph, partial(_formed, tile_of, Masks()))
 
 

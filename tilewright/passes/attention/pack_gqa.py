@@ -4,8 +4,8 @@
       →
     %y = attend(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
 
-Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form: it is
-part of this. Queries keep their own tile where a mask tells one of them from another.
+Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form.
+Queries keep their own tile where a mask tells one of them from another.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.attention.problem import AttendAttrs, Problem
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
-from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
-from tilewright.passes.attention.tile_attention import ROWS, tile_of
+from tilewright.passes.attention.attention_tile import ROWS, attention_tile
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
-from tilewright.target.registry import CUDA, resolve_gpu
 
 ONE = const(1)
 # Queries are `[batch, heads, group, length, size]`.
 RANK, GROUP, LENGTH = 5, 2, 3
 
 
-def pack_gqa(graph: Graph, target: GpuTarget | None = None) -> Graph:
+def pack_gqa(graph: Graph, context: PassContext) -> Graph:
     """Let heads of few queries share the keys and values that they read."""
-    joined = partial(_joined, target or resolve_gpu(CUDA))
-    return rewrite_graph(fold_repeat_kv(graph), joined, of=("attend",))
+    target = context.target
+    if not isinstance(target, GpuTarget):
+        return graph
+    return rewrite_graph(graph, partial(_joined, target), of=("attend",))
 
 
 def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
@@ -60,7 +61,7 @@ def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     y_perm = tuple(d - (d > LENGTH) for d in attrs.y_perm if d != LENGTH)
     made = replace(plain.attrs, q_perm=q_perm, k_perm=k_perm, v_perm=v_perm, y_perm=y_perm)
     given = tuple(g.type(x) if x else None for x in inputs)
-    tile = tile_of(target, Problem(made, given, TensorType(n.type.dtype, ())))
+    tile = attention_tile(target, Problem(made, given, TensorType(n.type.dtype, ())))
     y = g.add("attend", *inputs, attrs=replace(made, tile=tile or attrs.tile))
     return g.add("reshape", y, attrs=ReshapeAttrs(n.type.shape))
 

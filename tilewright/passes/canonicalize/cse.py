@@ -15,13 +15,14 @@ from dataclasses import replace
 
 from tilewright.ir.graph.constant_hash import content_hash
 from tilewright.ir.graph.nodes import Constant, Graph, Node
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import renamed_inputs
 
 # Constants up to this many bytes are compared by content, larger ones by where their bytes are.
 HASHED_BYTES = 1 << 16
 
 
-def cse(graph: Graph) -> Graph:
+def cse(graph: Graph, context: PassContext) -> Graph:
     """Compute what several nodes compute alike once, and keep equal constants once."""
     names: dict[str, str] = {}
     constants = _merge_constants(graph, names)

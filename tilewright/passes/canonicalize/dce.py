@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.shape.data_dependent import data_dependent_dims
+from tilewright.passes.context import PassContext
 
 
-def dce(graph: Graph) -> Graph:
+def dce(graph: Graph, context: PassContext) -> Graph:
     """Remove nodes and constants that no output depends on."""
     used = set(graph.outputs)
     kept: list[Node] = []

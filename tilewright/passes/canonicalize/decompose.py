@@ -10,10 +10,11 @@ from functools import cache
 
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.registry import get_op, op_table
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
-def decompose(graph: Graph) -> Graph:
+def decompose(graph: Graph, context: PassContext) -> Graph:
     """Replace operators that are defined by simpler ones, until none is left."""
     return rewrite_until_stable(graph, _expand, of=_composite())
 

@@ -22,10 +22,11 @@ from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def eliminate_noop(graph: Graph) -> Graph:
+def eliminate_noop(graph: Graph, context: PassContext) -> Graph:
     """Remove nodes that give back their operand or have no elements to compute."""
     return rewrite_graph(graph, _simplified)
 

@@ -29,6 +29,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.interpret import evaluate_node
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.creation import DimsAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 # The most work that is done at compile time for one node.
@@ -41,7 +42,7 @@ MAX_GROWTH = 1 << 16
 MAX_DIMS = 16
 
 
-def fold_constants(graph: Graph) -> Graph:
+def fold_constants(graph: Graph, context: PassContext) -> Graph:
     """Compute now what depends on constants only, and integers that are known."""
     return rewrite_graph(graph, _fold)
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from tilewright.arith.expr import FALSE, TRUE, Expr, const
 from tilewright.core.errors import ConfigError, TypeCheckError
 from tilewright.ir.graph.nodes import Graph
-from tilewright.passes.canonicalize.simplify_conditionals import simplify_conditionals
+from tilewright.passes.canonicalize.simplify_conditionals import take_known_branches
 from tilewright.passes.regions import with_sizes
 from tilewright.passes.rewriter import Rewriter
 
@@ -48,4 +48,4 @@ def substitute_sizes(graph: Graph, values: Mapping[str, Expr]) -> Graph:
             raise TypeCheckError("dims.check", f"{check.message}, with {given}", loc=check.loc)
     kept = tuple(c for c in bound.checks if c.condition is not TRUE)
     # A branch that is never taken need not make sense.
-    return infer_types(simplify_conditionals(replace(bound, checks=kept)))
+    return infer_types(take_known_branches(replace(bound, checks=kept)))

@@ -18,11 +18,12 @@ from tilewright.ir.types import TensorType
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.regions import inline_region, is_read, with_inputs, with_sizes
 from tilewright.passes.rewriter import Rewriter, rewrite_until_stable
 
 
-def simplify_loops(graph: Graph) -> Graph:
+def simplify_loops(graph: Graph, context: PassContext) -> Graph:
     """Let loops carry only what changes, and write out those of one step or none."""
     return rewrite_until_stable(graph, _rule, of=("loop",))
 

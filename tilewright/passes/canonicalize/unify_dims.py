@@ -20,10 +20,16 @@ from tilewright.ir.graph.nodes import Check, Graph, Node, Value
 from tilewright.ops.shape.data_dependent import data_dependent_dims
 from tilewright.ops.shape.dim_equalities import DimEqualities
 from tilewright.passes.canonicalize.infer_types import infer_types, substitute_sizes
+from tilewright.passes.context import PassContext
 
 
-def unify_dims(graph: Graph) -> Graph:
+def unify_dims(graph: Graph, context: PassContext) -> Graph:
     """Spell sizes that the checks make equal in one way."""
+    return equate_dims(graph)
+
+
+def equate_dims(graph: Graph) -> Graph:
+    """The same for whoever has no machine in mind yet."""
     return _respelt(_renamed(graph))
 
 

@@ -17,10 +17,11 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import spatial
 from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def fold_pad_into_conv(graph: Graph) -> Graph:
+def fold_pad_into_conv(graph: Graph, context: PassContext) -> Graph:
     """Let convolutions pad their images themselves."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

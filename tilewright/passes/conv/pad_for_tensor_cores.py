@@ -21,6 +21,7 @@ from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 PIECE_BYTES = 16
@@ -31,7 +32,7 @@ LEAST_TERMS = 32
 MULTIPLES = {16: (8, 1 / 4), 32: (16, 1 / 8)}
 
 
-def pad_for_tensor_cores(graph: Graph) -> Graph:
+def pad_for_tensor_cores(graph: Graph, context: PassContext) -> Graph:
     """Give the first convolution of an image, in 16 bits, as many channels as a piece has.
 
     Others, and a product of what is joined, get as many more as are whole pieces, where somebody

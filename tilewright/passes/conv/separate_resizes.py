@@ -15,10 +15,11 @@ from tilewright.core.dtypes import F32, F64
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
 from tilewright.ops.image.resize import ResizeAttrs, along_axis, resampled_axes, sample_tables
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def separate_resizes(graph: Graph) -> Graph:
+def separate_resizes(graph: Graph, context: PassContext) -> Graph:
     """Sample along one axis after the other, by tables where rows are taken apart."""
     return rewrite_graph(graph, _rule, of=("resize",))
 

@@ -14,10 +14,11 @@ from tilewright.ir.types import Shape
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, static_sizes
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def split_conv_groups(graph: Graph) -> Graph:
+def split_conv_groups(graph: Graph, context: PassContext) -> Graph:
     """Make the groups of channels-last convolutions an axis."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

@@ -15,10 +15,11 @@ from tilewright.arith.expr import as_int
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import spatial
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 
-def trim_padding_taps(graph: Graph) -> Graph:
+def trim_padding_taps(graph: Graph, context: PassContext) -> Graph:
     """Leave out weights at the edges of windows that no window has inside of the image."""
     return rewrite_graph(graph, _rule, of=("conv",))
 

@@ -21,20 +21,22 @@ from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import spatial
 from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.conv.winograd_cost import LEAST_GAIN, ConvShape, best_tile, least_cycles
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
-from tilewright.target.host import host
 
 # Taken for a size that is not known before the model runs: a batch is often one image.
 TYPICAL_BATCH, TYPICAL_SIZE = 1, 64
 MAX_AXES = 2
 
 
-def winograd(graph: Graph, target: CpuTarget | None = None) -> Graph:
+def winograd(graph: Graph, context: PassContext) -> Graph:
     """Compute wide convolutions with fewer multiplications."""
-    machine = target or host()
-    return rewrite_graph(graph, lambda g, n: _rule(g, n, machine), of=("conv",))
+    target = context.target
+    if not isinstance(target, CpuTarget):
+        return graph
+    return rewrite_graph(graph, lambda g, n: _rule(g, n, target), of=("conv",))
 
 
 def winograd_tile(n: Node, weights: TensorType, target: CpuTarget) -> tuple[int, ...] | None:

@@ -24,29 +24,32 @@ from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.layout.layout_costs import transpose_cost, window_cost
 from tilewright.passes.layout.min_cut import Cut
 from tilewright.passes.layout.sink_transposes import sinks_through
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.gpu import GpuTarget
 
 # The sides of what has no choice.
 FIRST, LAST = "channels_first", "channels_last"
 ZERO, ONE = const(0), const(1)
 
 
-def choose_layouts(graph: Graph) -> Graph:
+def choose_layouts(graph: Graph, context: PassContext) -> Graph:
     """Put the channels of convolutions and pooling last where that pays."""
-    if not any(_has_channels_first(n) for n in graph.nodes):
+    if not any(_has_channels_first(n) for n in graph.nodes) or not _gains(graph, context):
         return graph
     layouts = _Layouts(graph)
     return rewrite_graph(graph, layouts.rule)
 
 
-def layouts_of_halves(graph: Graph) -> Graph:
-    """Put channels last where convolutions are of 16 bits, which instructions on matrices read."""
+def _gains(graph: Graph, context: PassContext) -> bool:
+    """Whether channels last are worth a choice: on a GPU only where tensor cores read them."""
+    if not isinstance(context.target, GpuTarget) or context.precision != "f32":
+        return True
     convolutions = (n for n in graph.nodes if isinstance(n.attrs, ConvAttrs))
-    narrow = any(graph.tensor_type(n.inputs[0]).dtype.bits == 16 for n in convolutions)
-    return choose_layouts(graph) if narrow else graph
+    return any(graph.tensor_type(n.inputs[0]).dtype.bits == 16 for n in convolutions)
 
 
 def _has_channels_first(n: Node) -> bool:

@@ -35,6 +35,7 @@ from tilewright.ops.tensor.manipulation import (
     static_sizes,
 )
 from tilewright.passes.canonicalize.dce import dce
+from tilewright.passes.context import PassContext
 from tilewright.passes.layout.sink_transposes import sink_transpose
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
@@ -47,14 +48,14 @@ MAX_REPEATED = 1 << 16
 MOST_WALKS = 16
 
 
-def sink_reshapes(graph: Graph) -> Graph:
+def sink_reshapes(graph: Graph, context: PassContext) -> Graph:
     """Move reshapes and transposes toward the outputs, joining and cancelling them on the way."""
     for _ in range(MOST_WALKS):
         result = rewrite_graph(graph, _sink)
         if result is graph:
             break
         # What is left behind after each walk would count as a reader in the next.
-        graph = dce(result)
+        graph = dce(result, context)
     return graph
 
 

@@ -18,22 +18,17 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.expr import const
-from tilewright.ir.graph.nodes import Graph, Node
+from tilewright.ir.graph.nodes import Node
 from tilewright.ir.types import Shape
 from tilewright.ops.elementwise.define import is_pointwise
 from tilewright.ops.image.resize import ResizeAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
-from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.passes.rewriter import Rewriter
 
 Perm = tuple[int, ...]
 ONE = const(1)
-
-
-def sink_transposes(graph: Graph) -> Graph:
-    """Move transposes toward the outputs, joining and cancelling them on the way."""
-    return rewrite_graph(graph, sink_transpose)
 
 
 def sink_transpose(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:

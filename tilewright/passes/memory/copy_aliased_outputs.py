@@ -24,9 +24,10 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.registry import op_table
 from tilewright.ops.shape.data_dependent import data_dependent_dims
+from tilewright.passes.context import PassContext
 
 
-def copy_aliased_outputs(graph: Graph) -> Graph:
+def copy_aliased_outputs(graph: Graph, context: PassContext) -> Graph:
     """Copy each output that has no kernel of its own to write it."""
     late = {size for n in graph.nodes for size in data_dependent_dims(n)}
     taken = {v.name for v in graph.inputs} | {c.name for c in graph.constants}

@@ -26,13 +26,14 @@ from tilewright.ops.op import normalize_axis
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 from tilewright.ops.tensor.subviews import differ_in_units, is_contiguous
+from tilewright.passes.context import PassContext
 from tilewright.passes.fuse import FUSABLE
 
 # Pieces shorter than a cache line are not worth the lines that they share with others.
 LEAST_BYTES = 64
 
 
-def eliminate_concat(graph: Graph) -> Graph:
+def eliminate_concat(graph: Graph, context: PassContext) -> Graph:
     """Compute the parts of a concatenation inside it, and read slices where they lie."""
     if not any(n.op in ("concat", "slice") for n in graph.nodes):
         return graph

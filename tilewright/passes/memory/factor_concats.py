@@ -14,6 +14,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 MOST_PARTS = 16
@@ -21,7 +22,7 @@ MOST_PARTS = 16
 Parts = tuple[str, ...]
 
 
-def factor_concats(graph: Graph) -> Graph:
+def factor_concats(graph: Graph, context: PassContext) -> Graph:
     """Join what is joined already, and many parts piece by piece."""
     return rewrite_graph(graph, _Nester().nested, of=("concat",))
 

@@ -14,7 +14,7 @@ from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.problem import UNIT_TILE, AttendAttrs, Problem
-from tilewright.passes.precision.bf16_matmuls import PrecisionNote
+from tilewright.passes.context import PassContext, PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 
@@ -22,9 +22,11 @@ from tilewright.target.cpu import CpuTarget
 LEAST_ROWS = UNIT_TILE // 2
 
 
-def bf16_attention(graph: Graph, target: CpuTarget) -> tuple[Graph, tuple[PrecisionNote, ...]]:
-    """Let the products of attention run in bf16 where `target` gains by it; what was decided."""
-    decisions: list[PrecisionNote] = []
+def bf16_attention(graph: Graph, context: PassContext) -> Graph:
+    """Let the products of attention run in bf16 where the machine gains by it, if allowed."""
+    target = context.target
+    if context.precision != "bf16" or not isinstance(target, CpuTarget):
+        return graph
 
     def rule(g: Rewriter, n: Node) -> str | None:
         if n.op != "attend":
@@ -35,12 +37,13 @@ def bf16_attention(graph: Graph, target: CpuTarget) -> tuple[Graph, tuple[Precis
         reason = obstacle or "the machine multiplies tiles of bf16, sums in f32"
         what = " x ".join(f"{t}" for t in types[:3])
         precision = "f32" if obstacle else "bf16"
-        decisions.append(PrecisionNote(n.name, f"attend {what}", precision, reason))
+        note = PrecisionNote(n.name, f"attend {what}", precision, reason)
+        context.log.precision.append(note)
         if obstacle:
             return None
         return g.add("attend", *n.inputs, attrs=replace(n.attrs, rounded=True))
 
-    return rewrite_graph(graph, rule), tuple(decisions)
+    return rewrite_graph(graph, rule)
 
 
 def _obstacle(p: Problem, target: CpuTarget) -> str | None:

@@ -20,7 +20,6 @@ from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BF16, F32
-from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.conv.conv import ConvAttrs
@@ -29,6 +28,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.padding import PadAttrs
+from tilewright.passes.context import PassContext, PrecisionNote
 from tilewright.passes.precision.bf16_gemm_cost import ProductShape, is_profitable
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
@@ -42,32 +42,21 @@ LEAST_WORK = 32 * STEP * STEP
 TYPICAL_ROWS = 64
 
 
-@node
-class PrecisionNote:
-    """In which precision one product runs, and why."""
-
-    name: str
-    what: str
-    precision: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.precision:5} {self.what}  {self.name}: {self.reason}"
-
-
-def bf16_matmuls(graph: Graph, target: CpuTarget) -> tuple[Graph, tuple[PrecisionNote, ...]]:
-    """Let products run in bf16 where `target` gains by it; what was decided for each."""
-    lowering = _Lowering(graph, target)
-    return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
+def bf16_matmuls(graph: Graph, context: PassContext) -> Graph:
+    """Let products run in bf16 where the machine gains by it, if the user allows it."""
+    target = context.target
+    if context.precision != "bf16" or not isinstance(target, CpuTarget):
+        return graph
+    return rewrite_graph(graph, _Lowering(graph, target, context.log.precision).rule)
 
 
 class _Lowering:
-    """One run of the pass: what it decided, and the bf16 copies of values made so far."""
+    """One run of the pass: its notes, and the bf16 copies of values made so far."""
 
-    def __init__(self, graph: Graph, target: CpuTarget) -> None:
+    def __init__(self, graph: Graph, target: CpuTarget, notes: list[PrecisionNote]) -> None:
         self.graph = graph
         self.target = target
-        self.decisions: list[PrecisionNote] = []
+        self.notes = notes
         # One row waits for its weights: if they come from memory, their bytes count.
         self.streams = sum(c.data.nbytes for c in graph.constants) > target.l3
         # What is not known of a model's first sizes is how many samples there are: often one.
@@ -86,7 +75,7 @@ class _Lowering:
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         reason = obstacle or f"{self._gain()}, sums in f32"
         precision = "f32" if obstacle else "bf16"
-        self.decisions.append(PrecisionNote(n.name, what, precision, reason))
+        self.notes.append(PrecisionNote(n.name, what, precision, reason))
         if obstacle:
             return None
         return self._matmul(g, n) if n.op == "matmul" else self._conv(g, n)
@@ -143,7 +132,7 @@ class _Lowering:
             obstacle = "this machine multiplies f32 as fast"
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         reason = obstacle or "weights of half the size are read in half the time"
-        self.decisions.append(PrecisionNote(n.name, what, "f32" if obstacle else "bf16", reason))
+        self.notes.append(PrecisionNote(n.name, what, "f32" if obstacle else "bf16", reason))
         if obstacle:
             return None
         named = zip(n.inputs[1:3], weights, strict=True)

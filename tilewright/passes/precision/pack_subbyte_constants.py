@@ -21,13 +21,14 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.elementwise.logic import ShiftAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
+from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 
 # Below this a second kernel would cost more than the bytes.
 MIN_ELEMENTS = 1 << 12
 
 
-def pack_subbyte_constants(graph: Graph) -> Graph:
+def pack_subbyte_constants(graph: Graph, context: PassContext) -> Graph:
     """Store constants of 4 and 2 bits packed, and unpack them where they are converted."""
     return rewrite_graph(graph, _pack, ("cast",))
 

@@ -17,16 +17,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
-from tilewright.ops.accumulation import F16_CHUNK, accumulation_chunk
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.accumulation import accumulation_chunk
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
+from tilewright.passes.context import PassContext, PrecisionNote
 from tilewright.passes.conv.winograd import is_shorter_in
-from tilewright.passes.precision.bf16_matmuls import RECURRENCES, PrecisionNote
+from tilewright.passes.precision.bf16_matmuls import RECURRENCES
+from tilewright.passes.precision.f16_accumulation import sum_extents
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.target import Target
@@ -49,50 +49,32 @@ FOLLOW_LIST = frozenset((*_MOVED, *_COMPUTED))
 # The least normal number and the greatest.
 LEAST = {F16: 2.0**-14, BF16: 2.0**-126}
 GREATEST = {F16: 65504.0, BF16: 255 * 2.0**120}
-NAMES = {F16: "fp16", BF16: "bf16"}
+DTYPES = {"fp16": F16, "bf16": BF16}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
-def to_mixed_precision(
-    graph: Graph, target: Target, dtype: DType = F16
-) -> tuple[Graph, tuple[PrecisionNote, ...]]:
-    """Compute in `dtype` from the products on, if `target` can; what was decided for each."""
-    lowering = _Lowering(target, dtype)
-    return rewrite_graph(graph, lowering.rule), tuple(lowering.decisions)
+def to_mixed_precision(graph: Graph, context: PassContext) -> Graph:
+    """Compute in f16 or bf16 from the first product on, where the user and the machine allow it."""
+    dtype = _dtype(context)
+    if dtype is None:
+        return graph
+    return rewrite_graph(graph, _Lowering(context.target, dtype, context.log.precision).rule)
 
 
-def f16_accumulation(graph: Graph) -> Graph:
-    """Let products of f16 sum a few terms at a time in f16; those that cannot are done in f32."""
-    return rewrite_graph(graph, _shortened)
-
-
-def _shortened(g: Rewriter, n: Node) -> str | None:
-    if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
-        size = as_int(n.type.shape[-1])
-        short = size is not None and size <= F16_CHUNK
-        return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
-    if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
+def _dtype(context: PassContext) -> DType | None:
+    """The narrow type; bf16 on a processor is that of single products, see `bf16_matmuls`."""
+    if context.precision == "bf16" and isinstance(context.target, CpuTarget):
         return None
-    if accumulation_chunk(_terms(g, n)) is not None:
-        return g.add(f"{n.op}_half", *n.inputs, attrs=n.attrs)
-    wide = (g.add("cast", i, attrs=CastAttrs(F32)) for i in n.inputs)
-    return g.add("cast", g.add(n.op, *wide, attrs=n.attrs), attrs=CastAttrs(F16))
-
-
-def _terms(g: Rewriter, n: Node) -> tuple[int, ...]:
-    """The extents of the loops that a product sums over, 0 where not known."""
-    weights = g.type(n.inputs[1]).shape
-    if n.op == "matmul":
-        return (as_int(weights[-2]) or 0,)
-    return tuple(as_int(d) or 0 for d in (*weights[2:], weights[1]))
+    return DTYPES.get(context.precision)
 
 
 class _Lowering:
-    """One run of the pass: what it decided, and the narrow copies of values."""
+    """One run of the pass: its notes, and the narrow copies of values."""
 
-    def __init__(self, target: Target, dtype: DType) -> None:
+    def __init__(self, target: Target, dtype: DType, notes: list[PrecisionNote]) -> None:
         self.target = target
         self.dtype = dtype
-        self.decisions: list[PrecisionNote] = []
+        self.notes = notes
         self.born: dict[str, str] = {}
         self.copies: dict[str, str] = {}
 
@@ -103,7 +85,7 @@ class _Lowering:
             what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
             reason = obstacle or f"the machine computes in {self.dtype}, long sums in f32"
             chosen = "f32" if obstacle else NAMES[self.dtype]
-            self.decisions.append(PrecisionNote(n.name, what, chosen, reason))
+            self.notes.append(PrecisionNote(n.name, what, chosen, reason))
             return None if obstacle else self._halved(g, n)
         if n.op in RECURRENCES and not isinstance(self.target, CpuTarget):
             return self._recurrence(g, n)
@@ -119,7 +101,7 @@ class _Lowering:
         what = f"{n.op} {g.type(n.inputs[0])} x {g.type(n.inputs[1])}"
         chosen = "f32" if obstacle else NAMES[self.dtype]
         reason = obstacle or f"the machine multiplies {self.dtype}, states stay in f32"
-        self.decisions.append(PrecisionNote(n.name, what, chosen, reason))
+        self.notes.append(PrecisionNote(n.name, what, chosen, reason))
         if obstacle:
             return None
         low = [self._half(g, name) if name else name for name in n.inputs[1:3]]
@@ -136,7 +118,7 @@ class _Lowering:
     def _vector_obstacle(self, g: Rewriter, n: Node) -> str | None:
         """Why it does on a processor."""
         assert isinstance(self.target, CpuTarget)
-        if isinstance(n.attrs, ConvAttrs) and accumulation_chunk(_terms(g, n)) is None:
+        if isinstance(n.attrs, ConvAttrs) and accumulation_chunk(sum_extents(g, n)) is None:
             return "its sums cannot be cut into equal parts"
         weights = replace(g.type(n.inputs[1]), dtype=F16)
         if g.constant_data(n.inputs[1]) is not None and is_shorter_in(F32, n, weights, self.target):

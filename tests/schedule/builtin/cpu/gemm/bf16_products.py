@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.codegen.native_func import run_native
+from tests.passes.contexts import ON_CPU
 from tilewright.arith.evaluate import evaluate
 from tilewright.core.dtypes import BF16
 from tilewright.driver.artifact.packed_weights import pack
@@ -56,7 +57,7 @@ def convolution(size: int, channels: int, filters: int, stride: int, pad: int) -
 
 def kernel(graph: Graph) -> tuple[Func, frozenset[str], Graph]:
     """The loops of the one kernel that a graph becomes, and the parameters that are constants."""
-    fused = fuse(graph)
+    fused = fuse(graph, ON_CPU)
     (node,) = fused.nodes
     func = lower_group(node.regions[0]).func
     known = fused.constant_by_name

@@ -1,22 +1,17 @@
-"""Attention on GPUs: formed where instructions on matrices compute it, with the tile for them.
+"""The tile of rows and keys in which tensor cores of a GPU compute attention.
 
     softmax(q k') v   →   attend(q, k, v) {tile=[64, 64]}
 
-What the tile does not suit stays two products with a softmax between them.
+What has no tile stays two GEMMs with a softmax between them.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from tilewright.arith.expr import as_int, product
 from tilewright.core.dtypes import BF16, F16
-from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import WIDTHS
-from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.target.gpu import GpuTarget
-from tilewright.target.registry import CUDA, resolve_gpu
 
 # Rows that a block of threads may have, and the keys of a step: more where there are many steps,
 # and registers for them.
@@ -40,12 +35,7 @@ LONG_KEYS = 512
 PIECE = 8
 
 
-def tile_attention(graph: Graph, target: GpuTarget | None = None) -> Graph:
-    """Find attention that instructions on matrices compute, tile by tile."""
-    return fuse_attention(graph, partial(tile_of, target or resolve_gpu(CUDA)))
-
-
-def tile_of(target: GpuTarget, p: Problem) -> tuple[int, ...]:
+def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
     """The rows and keys that a block of threads computes together; empty if it cannot."""
     sizes = as_int(p.q[-1]), as_int(p.v[-1])
     known = [n for n in sizes if n is not None and n % PIECE == 0 and n <= WIDTHS[-1]]

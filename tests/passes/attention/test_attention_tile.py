@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.contexts import ON_GPU
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
@@ -11,16 +12,16 @@ from tilewright.ops.attention.problem import AttendAttrs, Problem
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
-from tilewright.passes.attention.tile_attention import (
+from tilewright.passes.attention.attention_tile import (
     APART,
     KEYS,
     MORE_KEYS,
     ROWS,
     SOME_PARTS,
     WARP_ROWS,
-    tile_attention,
-    tile_of,
+    attention_tile,
 )
+from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.target.registry import CUDA, resolve_gpu
 
 
@@ -37,7 +38,7 @@ def _model(
 
 
 def _attention(graph: Graph) -> list[Node]:
-    return [n for n in tile_attention(graph).nodes if n.op == "attend"]
+    return [n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "attend"]
 
 
 @pytest.mark.parametrize("dtype", [BF16, F16])
@@ -88,8 +89,8 @@ def test_whole_tiles_are_copied_by_threads_apart(
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(AttendAttrs(), (shape, shape, shape), shape)
-    assert tile_of(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert tile_of(resolve_gpu(CUDA), problem) == APART
+    assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
+    assert attention_tile(resolve_gpu(CUDA), problem) == APART
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> No
     shape = tensor(BF16, 2, 8, 64)
     keys = tensor(BF16, 2, 4096, 64)
     problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
-    assert (*tile_of(resolve_gpu(CUDA), problem), 1)[2] == parts
+    assert (*attention_tile(resolve_gpu(CUDA), problem), 1)[2] == parts
 
 
 @pytest.mark.parametrize(
