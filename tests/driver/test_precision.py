@@ -74,10 +74,9 @@ def test_f32_is_the_default() -> None:
     assert compile_container(_product(), make_options(cache=False)).manifest["precision"] == "f32"
 
 
-@pytest.mark.parametrize("call", [compile, compile_container, lower])
-def test_other_precisions_are_refused(call: object) -> None:
+def test_other_precisions_are_refused() -> None:
     with pytest.raises(ConfigError, match="no precision named 'f8'") as caught:
-        call(_product(), precision="f8")  # type: ignore[operator]
+        compile(_product(), precision="f8")
     assert "bf16" in str(caught.value)
 
 

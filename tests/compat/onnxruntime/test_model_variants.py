@@ -22,7 +22,7 @@ def test_new_sizes_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: object, **named: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(model_variants, "compile", refuse)
+    monkeypatch.setattr(model_variants, "compile_model", refuse)
     monkeypatch.setattr(model_variants, "compile_segmented", refuse)
     for batch in (1, 2, 7, 33):
         x = np.ones((batch, 3), np.float32)
