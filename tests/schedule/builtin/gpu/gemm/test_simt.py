@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_large_products_get_large_tiles() -> None:
     assert len(threads) >= 6
     scopes = {b.scope for b in buffers(result.func).values()}
     assert scopes >= {"shared", "register"}
-    assert "to_product" in str(result.trace)
+    assert "to_gemm" in str(result.trace)
 
 
 def _windows(batch: int, channels: int, width: int, filters: int) -> Graph:
@@ -84,7 +85,7 @@ def test_parts_may_be_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[4, ?]" in str(result.trace)
     monkeypatch.setattr(simt_tiles, "SIMT_TILES", SIMT_TILES[-1:])
     monkeypatch.setattr(simt_tiles, "MIN_SPLIT_K", 32)
-    monkeypatch.setattr(simt_tiles, "LAUNCH_SECONDS", 0.0)
+    monkeypatch.setattr(simt_tiles, "TIMES", replace(simt_tiles.TIMES, launch=0.0))
     func, result = _scheduled_windows(4, 40, 4, 16)
     assert "[2, ?]" in str(result.trace)
     on_threads(func, result.func, {})

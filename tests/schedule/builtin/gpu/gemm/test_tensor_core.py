@@ -115,8 +115,8 @@ def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(t, us_per_k_tile=inf) if t.block_m == ROWS else t for t in MULTISTAGE_TILES
     )
     monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", tiles)
-    monkeypatch.setattr(tensor_core_tiles, "TMA_MIN_K_TILES", 0)
-    monkeypatch.setattr(tensor_core_tiles, "TMA_MAX_STAGES", 8)
+    times = replace(tensor_core_tiles.TIMES, tma_min_k_tiles=0, tma_max_stages=8)
+    monkeypatch.setattr(tensor_core_tiles, "TIMES", times)
 
 
 @pytest.mark.parametrize(

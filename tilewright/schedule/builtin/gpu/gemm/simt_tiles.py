@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.gemm import (
@@ -14,6 +14,7 @@ from tilewright.schedule.analysis.gemm import (
     size_of,
 )
 from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
+from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
 # Rows and columns that lie together in a thread's part of a tile: a vector of 16 bytes.
@@ -28,20 +29,8 @@ MIN_SIDE = 4
 MIN_SPLIT_K, MAX_TILES_PER_SM, MAX_SPLIT_K = 64, 9, 16
 # How much longer K may become by rounding its parts up to whole k-tiles.
 SPLIT_K_ROUNDING = 1.25
-# The share of peak that the best tile reaches, the factor on it where an SM has at most FEW_WARPS
-# warps, and the schedulers of an SM, each with warps of its own.
-PEAK_SHARE, FEW_WARPS_FACTOR, FEW_WARPS, SCHEDULERS = 0.74, 0.93, 8, 4
-# Seconds of a k-tile of an im2col operand, of a block that has an SM to itself: words are copied
-# one by one, each with an address and a mask (0.4 to 0.9 us in silero_vad, batch 32). Several
-# blocks take as much longer: 54 k-tiles of 100 tiles take 31 us, 14 of 400 take 40.
-IM2COL_K_TILE_SECONDS = 0.5e-6
-# Seconds of a wave's prologue and epilogue and of the launch that adds up split-K; the bytes of
-# partial sums in a second.
-WAVE_SECONDS, LAUNCH_SECONDS, SPLIT_K_RATE = 1.5e-6, 2e-6, 8e12
-# M or N below which most of a tile is empty, so that a reduction per element may be faster: the
-# threads of one, seconds of what each of them reads in turn, of a block's start, and bytes in a
-# second.
-FEW_SIDE, SUM_THREADS, SUM_STEP, SUM_BEGIN, SUM_RATE = 16, 128, 0.4e-6, 1.2e-9, 5e12
+# Rates of the tiles and times of what is around them, measured on an H200.
+TIMES = SIMT
 
 
 @dataclass(frozen=True)
@@ -82,18 +71,7 @@ class SimtTile:
         return [self.block_n // (self.threads_n * vector), self.threads_n // lanes, lanes, vector]
 
 
-# Rates measured on an H200, of GEMMs of many sizes.
-SIMT_TILES = (
-    SimtTile(256, 128, 16, 16, 16, 1, 1.0),
-    SimtTile(128, 128, 16, 16, 16, 2, 0.98),
-    SimtTile(64, 128, 16, 8, 16, 4, 0.9),
-    SimtTile(128, 64, 16, 16, 8, 4, 0.9),
-    SimtTile(64, 64, 16, 8, 8, 6, 0.91),
-    SimtTile(64, 64, 16, 16, 16, 3, 0.72),
-    SimtTile(32, 64, 16, 8, 16, 6, 0.72),
-    SimtTile(32, 32, 16, 8, 8, 12, 0.7),
-    SimtTile(16, 32, 16, 4, 8, 16, 0.68),
-)
+SIMT_TILES = tuple(SimtTile(**asdict(row)) for row in TIMES.tiles)
 
 
 def simt_tile_of(block: Block, target: GpuTarget) -> SimtTile | None:
@@ -128,12 +106,18 @@ def prefers_rowwise(block: Block, tile: SimtTile, target: GpuTarget) -> bool:
     gemm = match_gemm(block)
     assert gemm is not None
     batch, m, n, k = sizes = tuple(map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k)))
-    if min(m, n) >= FEW_SIDE or not _has_im2col(gemm):
+    if min(m, n) >= TIMES.min_side or not _has_im2col(gemm):
         return False
     sums = batch * m * n
-    waves = -(-sums * SUM_THREADS // (target.sm_count * target.warps_per_sm * target.warp_size))
+    waves = -(
+        -sums * TIMES.sum_threads // (target.sm_count * target.warps_per_sm * target.warp_size)
+    )
     reads = sums * k * 2 * operand_load(gemm.a).dtype.bytes
-    rowwise = waves * -(-k // SUM_THREADS) * SUM_STEP + sums * SUM_BEGIN + reads / SUM_RATE
+    rowwise = (
+        waves * -(-k // TIMES.sum_threads) * TIMES.sum_step
+        + sums * TIMES.sum_begin
+        + reads / TIMES.sum_rate
+    )
     return rowwise < _im2col_seconds(tile, sizes, target)
 
 
@@ -168,20 +152,20 @@ def _seconds(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> float
     tiles_per_sm = _tiles_per_sm(tile, sizes, target)
     warps = tile.threads // target.warp_size
     # Each scheduler has whole warps, and waits for the one that has most.
-    tiles = -(-tiles_per_sm * warps // SCHEDULERS) * SCHEDULERS / warps
+    tiles = -(-tiles_per_sm * warps // TIMES.schedulers) * TIMES.schedulers / warps
     resident = max(1, tile.blocks_per_sm - 1)  # as most GEMMs have a K-major A
-    few = min(tiles_per_sm, resident) * warps <= FEW_WARPS
-    rate = PEAK_SHARE * tile.relative_rate * (FEW_WARPS_FACTOR if few else 1.0)
+    few = min(tiles_per_sm, resident) * warps <= TIMES.few_warps
+    rate = TIMES.peak_share * tile.relative_rate * (TIMES.few_warps_factor if few else 1.0)
     work = tiles * tile.block_m * tile.block_n * k / tile.split_k * target.sm_count
-    added = LAUNCH_SECONDS + tile.split_k * batch * m * n * 8 / SPLIT_K_RATE
+    added = TIMES.launch + tile.split_k * batch * m * n * 8 / TIMES.split_k_rate
     waves = -(-tiles_per_sm // resident)
-    busy = work / (rate * target.f32_rate / 2) + waves * WAVE_SECONDS
+    busy = work / (rate * target.f32_rate / 2) + waves * TIMES.wave
     return busy + (added if tile.split_k > 1 else 0.0)
 
 
 def _im2col_seconds(tile: SimtTile, sizes: tuple[int, ...], target: GpuTarget) -> float:
     """The same of an im2col operand, with at most one tile for each SM."""
     k_tiles = -(-sizes[-1] // (tile.split_k * tile.block_k))
-    launch = LAUNCH_SECONDS if tile.split_k > 1 else 0.0
-    copies = k_tiles * IM2COL_K_TILE_SECONDS + WAVE_SECONDS + launch
+    launch = TIMES.launch if tile.split_k > 1 else 0.0
+    copies = k_tiles * TIMES.im2col_k_tile + TIMES.wave + launch
     return max(copies, _seconds(tile, sizes, target))

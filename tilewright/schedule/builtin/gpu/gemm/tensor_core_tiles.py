@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 
 from tilewright.arith.expr import Call, Var, as_int
@@ -27,6 +27,7 @@ from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, kind_of, sum_type
+from tilewright.target.calibration.sm_90a import TENSOR_CORE
 from tilewright.target.gpu import GpuTarget
 
 # Fewer columns than this leave most of a tile empty; so do fewer rows, which pay only where
@@ -36,24 +37,8 @@ MIN_SIDE = 4
 MIN_SPLIT_K = 256
 # Elements of a tile's row of an MN-major operand: eight vectors of 16 bytes use all banks once.
 MIN_MN_MAJOR = 64
-# The k-tiles of an SM that make up for the slower start of TMA. Where the pipeline has more stages
-# than this, copies by threads are as fast.
-TMA_MIN_K_TILES, TMA_MAX_STAGES = 12, 4
-# How much slower a k-tile is where edge tiles are not full: with one block per SM, and with more.
-# Threads copy those tiles, not TMA.
-EDGE_FACTOR, EDGE_FACTOR_MULTI = 1.08, 1.3
-# Microseconds of one call of a transcendental function in the epilogue, per element of a thread.
-US_PER_EPILOGUE_CALL = 0.037
-# Microseconds per stored element, per wave of tiles after the first, and of the launch that adds up
-# split-K; the bytes of partial sums that are written and read back in one microsecond.
-US_PER_STORE, US_PER_WAVE, US_PER_LAUNCH, SPLIT_K_BYTES_PER_US = 7e-5, 1.0, 1.0, 4e6
-# Persistent kernels: microseconds that they start later; of an epilogue call that runs while
-# another consumer group multiplies; the share of the store time that is then left.
-US_PERSISTENT_START, US_PER_PINGPONG_CALL, PINGPONG_STORES = 1.0, 0.065, 0.8
-# Stream-K: microseconds per element of the partial sums that are handed over, and per element and
-# part of a tile; the tiles per SM from which on its k-tiles are slower: no two blocks read the same
-# operand tiles at the same time, and together they exceed the L2.
-US_PER_FIXUP_ELEMENT, US_PER_FIXUP_PART, STREAM_K_MAX_TILES = 1.1e-4, 4.8e-5, 2
+# Times of the tiles and of what is around them, measured on an H200.
+TIMES = TENSOR_CORE
 
 
 @dataclass(frozen=True)
@@ -140,38 +125,9 @@ class TensorCoreTile:
         return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
-# Times on an H200, of full tiles; another GPU is slower or faster at all of them. The im2col times
-# of mma.sync tiles above 16 rows are 1.6 times the others: estimated, not measured.
-MULTISTAGE_TILES = (
-    TensorCoreTile(128, 256, 8, 1, 4, 1, 0.65, 0.88, wgmma=True),
-    TensorCoreTile(128, 192, 8, 1, 5, 1, 0.51, 0.78, wgmma=True),
-    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.36, 0.61, wgmma=True),
-    TensorCoreTile(128, 128, 8, 1, 3, 2, 0.335, 0.60, wgmma=True),
-    TensorCoreTile(128, 64, 8, 1, 4, 2, inf, 0.38, wgmma=True),
-    TensorCoreTile(64, 192, 4, 1, 6, 1, 0.37, 0.54, wgmma=True),
-    TensorCoreTile(64, 128, 4, 1, 8, 1, 0.24, 0.42, wgmma=True),
-    TensorCoreTile(64, 128, 4, 1, 4, 2, 0.20, 0.32, wgmma=True),
-    TensorCoreTile(64, 64, 4, 1, 8, 1, 0.16, 0.33, wgmma=True),
-    TensorCoreTile(64, 64, 4, 1, 4, 3, 0.143, 0.21, wgmma=True),
-    TensorCoreTile(128, 256, 2, 4, 4, 1, 1.3, 2.1),
-    TensorCoreTile(128, 128, 2, 2, 3, 2, 0.635, 1.0),
-    TensorCoreTile(64, 128, 2, 2, 3, 3, 0.40, 0.64),
-    TensorCoreTile(64, 64, 2, 2, 4, 3, 0.20, 0.33),
-    TensorCoreTile(32, 64, 2, 2, 4, 4, 0.14, 0.22),
-    TensorCoreTile(32, 32, 1, 1, 2, 12, 0.12, 0.18),
-    TensorCoreTile(16, 64, 1, 4, 8, 2, 0.09, 0.145),
-    TensorCoreTile(16, 64, 1, 4, 4, 4, 0.085, 0.13),
-)
+MULTISTAGE_TILES = tuple(TensorCoreTile(**asdict(row)) for row in TIMES.multistage)
 # The same for persistent, warp-specialized kernels.
-PERSISTENT_TILES = (
-    TensorCoreTile(128, 128, 4, 1, 6, 1, 0.345, wgmma=True, m_repeats=2, consumer_groups=2),
-    TensorCoreTile(128, 192, 8, 1, 5, 1, 0.485, wgmma=True, consumer_groups=1),
-    TensorCoreTile(128, 160, 8, 1, 5, 1, 0.40, wgmma=True, consumer_groups=1),
-    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.33, wgmma=True, consumer_groups=1),
-    TensorCoreTile(128, 96, 8, 1, 7, 1, 0.255, wgmma=True, consumer_groups=1),
-    TensorCoreTile(128, 256, 8, 1, 4, 1, 0.69, wgmma=True, consumer_groups=1, stream_k=True),
-    TensorCoreTile(128, 128, 8, 1, 6, 1, 0.43, wgmma=True, consumer_groups=1, stream_k=True),
-)
+PERSISTENT_TILES = tuple(TensorCoreTile(**asdict(row)) for row in TIMES.persistent)
 
 
 @dataclass(frozen=True)
@@ -208,19 +164,19 @@ class GemmShape:
         waves = (tiles - 1) // tile.blocks_per_sm
         last = max(tiles - waves * tile.blocks_per_sm, (tile.blocks_per_sm + 1) / 2)
         busy = (waves * tile.blocks_per_sm + last) * k_tiles * self._us_per_k_tile(tile)
-        busy += waves * US_PER_WAVE + tiles * tile.block_m * tile.block_n * US_PER_STORE
+        busy += waves * TIMES.us_per_wave + tiles * tile.block_m * tile.block_n * TIMES.us_per_store
         if tile.split_k == 1:
             elements = tile.block_m * tile.block_n / tile.threads
-            busy += (waves + 1) * elements * self.epilogue_calls * US_PER_EPILOGUE_CALL
+            busy += (waves + 1) * elements * self.epilogue_calls * TIMES.us_per_epilogue_call
         partial_bytes = tile.split_k * self.batch * self.m * self.n * 8
-        added = US_PER_LAUNCH + partial_bytes / SPLIT_K_BYTES_PER_US
+        added = TIMES.us_per_launch + partial_bytes / TIMES.split_k_bytes_per_us
         return busy + (added if tile.split_k > 1 else 0.0)
 
     def _us_per_k_tile(self, tile: TensorCoreTile) -> float:
         if self.im2col:
-            return tile.us_per_k_tile_im2col * (EDGE_FACTOR if self.n % tile.block_n else 1.0)
+            return tile.us_per_k_tile_im2col * (TIMES.edge_factor if self.n % tile.block_n else 1.0)
         full = self.m % tile.block_m == self.n % tile.block_n == 0
-        edge = EDGE_FACTOR if tile.blocks_per_sm == 1 else EDGE_FACTOR_MULTI
+        edge = TIMES.edge_factor if tile.blocks_per_sm == 1 else TIMES.edge_factor_multi
         return tile.us_per_k_tile * (1.0 if full else edge)
 
     def _persistent_us(self, tile: TensorCoreTile, sms: int) -> float:
@@ -228,19 +184,24 @@ class GemmShape:
         tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
         k_tile = self._us_per_k_tile(tile)
         pingpong = tile.consumer_groups > 1
-        call = US_PER_PINGPONG_CALL if pingpong else US_PER_EPILOGUE_CALL
+        call = TIMES.us_per_pingpong_call if pingpong else TIMES.us_per_epilogue_call
         epilogue = tile.block_m * tile.block_n / tile.threads * self.epilogue_calls * call
-        store = tile.block_m * tile.block_n * US_PER_STORE * (PINGPONG_STORES if pingpong else 1.0)
-        if tile.stream_k and tiles > STREAM_K_MAX_TILES:
+        store = (
+            tile.block_m
+            * tile.block_n
+            * TIMES.us_per_store
+            * (TIMES.pingpong_stores if pingpong else 1.0)
+        )
+        if tile.stream_k and tiles > TIMES.stream_k_max_tiles:
             return inf
         if tile.stream_k:
             own = -(-self._tiles(tile) * k_tiles // sms)
-            fixup = US_PER_FIXUP_ELEMENT + US_PER_FIXUP_PART * k_tiles / own
+            fixup = TIMES.us_per_fixup_element + TIMES.us_per_fixup_part * k_tiles / own
             handed = tile.block_m * tile.block_n * fixup
-            return US_PERSISTENT_START + own * k_tile + handed + tiles * (epilogue + store)
+            return TIMES.us_persistent_start + own * k_tile + handed + tiles * (epilogue + store)
         mainloop = k_tiles * k_tile
         each = max(mainloop, (mainloop + epilogue) / tile.consumer_groups) + store
-        return US_PERSISTENT_START + (tiles - 1) * each + mainloop + epilogue + store
+        return TIMES.us_persistent_start + (tiles - 1) * each + mainloop + epilogue + store
 
 
 def tensor_core_tile_of(
@@ -271,7 +232,7 @@ def tensor_core_tile_of(
     split = [c for t in filled or fitting for c in _with_split_k(t, block, target)]
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
     tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
-    pays = best.stages <= TMA_MAX_STAGES and tiles * k_tiles > TMA_MIN_K_TILES
+    pays = best.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
     best = replace(best, tma=dtype == F32 or pays)
     if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return best

@@ -19,13 +19,13 @@ from tilewright.ir.loop.nodes import Buffer, Iter
 from tilewright.schedule.analysis.blocks import block_graph, flat_stride, typical_extent
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load, size_of
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import (
-    LAUNCH_SECONDS,
     MIN_K,
     MIN_SIDE,
     VECTOR_ELEMENTS,
 )
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import tensor_core_tile_of
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
 # The types whose products by threads, or by instructions, want operands one way.
@@ -78,5 +78,5 @@ def _share(gemm: GemmAxes, turned: Buffer, target: GpuTarget) -> float:
     if depth < MIN_K or min(rows, columns) < MIN_SIDE:
         return inf
     size = typical_extent(simplify(product(turned.shape))) * turned.dtype.bytes
-    taken = LAUNCH_SECONDS + 2 * size / target.memory_rate
+    taken = SIMT.launch + 2 * size / target.memory_rate
     return taken * target.f32_rate / (2 * batch * rows * columns * depth)

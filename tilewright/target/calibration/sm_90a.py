@@ -1,0 +1,93 @@
+"""Times measured on an H200. Every other GPU is scheduled by them too: only their order matters."""
+
+from __future__ import annotations
+
+from math import inf
+
+from tilewright.target.calibration.gpu import (
+    SimtTileRate,
+    SimtTimes,
+    TensorCoreTileTime,
+    TensorCoreTimes,
+)
+
+# Times of full tiles. The im2col times of mma.sync tiles above 16 rows are 1.6 times the others:
+# estimated, not measured.
+TENSOR_CORE = TensorCoreTimes(
+    multistage=(
+        TensorCoreTileTime(128, 256, 8, 1, 4, 1, 0.65, 0.88, wgmma=True),
+        TensorCoreTileTime(128, 192, 8, 1, 5, 1, 0.51, 0.78, wgmma=True),
+        TensorCoreTileTime(128, 128, 8, 1, 6, 1, 0.36, 0.61, wgmma=True),
+        TensorCoreTileTime(128, 128, 8, 1, 3, 2, 0.335, 0.60, wgmma=True),
+        TensorCoreTileTime(128, 64, 8, 1, 4, 2, inf, 0.38, wgmma=True),
+        TensorCoreTileTime(64, 192, 4, 1, 6, 1, 0.37, 0.54, wgmma=True),
+        TensorCoreTileTime(64, 128, 4, 1, 8, 1, 0.24, 0.42, wgmma=True),
+        TensorCoreTileTime(64, 128, 4, 1, 4, 2, 0.20, 0.32, wgmma=True),
+        TensorCoreTileTime(64, 64, 4, 1, 8, 1, 0.16, 0.33, wgmma=True),
+        TensorCoreTileTime(64, 64, 4, 1, 4, 3, 0.143, 0.21, wgmma=True),
+        TensorCoreTileTime(128, 256, 2, 4, 4, 1, 1.3, 2.1),
+        TensorCoreTileTime(128, 128, 2, 2, 3, 2, 0.635, 1.0),
+        TensorCoreTileTime(64, 128, 2, 2, 3, 3, 0.40, 0.64),
+        TensorCoreTileTime(64, 64, 2, 2, 4, 3, 0.20, 0.33),
+        TensorCoreTileTime(32, 64, 2, 2, 4, 4, 0.14, 0.22),
+        TensorCoreTileTime(32, 32, 1, 1, 2, 12, 0.12, 0.18),
+        TensorCoreTileTime(16, 64, 1, 4, 8, 2, 0.09, 0.145),
+        TensorCoreTileTime(16, 64, 1, 4, 4, 4, 0.085, 0.13),
+    ),
+    persistent=(
+        TensorCoreTileTime(128, 128, 4, 1, 6, 1, 0.345, wgmma=True, m_repeats=2, consumer_groups=2),
+        TensorCoreTileTime(128, 192, 8, 1, 5, 1, 0.485, wgmma=True, consumer_groups=1),
+        TensorCoreTileTime(128, 160, 8, 1, 5, 1, 0.40, wgmma=True, consumer_groups=1),
+        TensorCoreTileTime(128, 128, 8, 1, 6, 1, 0.33, wgmma=True, consumer_groups=1),
+        TensorCoreTileTime(128, 96, 8, 1, 7, 1, 0.255, wgmma=True, consumer_groups=1),
+        TensorCoreTileTime(
+            128, 256, 8, 1, 4, 1, 0.69, wgmma=True, consumer_groups=1, stream_k=True
+        ),
+        TensorCoreTileTime(
+            128, 128, 8, 1, 6, 1, 0.43, wgmma=True, consumer_groups=1, stream_k=True
+        ),
+    ),
+    tma_min_k_tiles=12,
+    tma_max_stages=4,
+    edge_factor=1.08,
+    edge_factor_multi=1.3,
+    us_per_epilogue_call=0.037,
+    us_per_store=7e-5,
+    us_per_wave=1.0,
+    us_per_launch=1.0,
+    split_k_bytes_per_us=4e6,
+    us_persistent_start=1.0,
+    us_per_pingpong_call=0.065,
+    pingpong_stores=0.8,
+    us_per_fixup_element=1.1e-4,
+    us_per_fixup_part=4.8e-5,
+    stream_k_max_tiles=2,
+)
+
+# Rates of GEMMs of many sizes.
+SIMT = SimtTimes(
+    tiles=(
+        SimtTileRate(256, 128, 16, 16, 16, 1, 1.0),
+        SimtTileRate(128, 128, 16, 16, 16, 2, 0.98),
+        SimtTileRate(64, 128, 16, 8, 16, 4, 0.9),
+        SimtTileRate(128, 64, 16, 16, 8, 4, 0.9),
+        SimtTileRate(64, 64, 16, 8, 8, 6, 0.91),
+        SimtTileRate(64, 64, 16, 16, 16, 3, 0.72),
+        SimtTileRate(32, 64, 16, 8, 16, 6, 0.72),
+        SimtTileRate(32, 32, 16, 8, 8, 12, 0.7),
+        SimtTileRate(16, 32, 16, 4, 8, 16, 0.68),
+    ),
+    peak_share=0.74,
+    few_warps_factor=0.93,
+    few_warps=8,
+    schedulers=4,
+    wave=1.5e-6,
+    launch=2e-6,
+    split_k_rate=8e12,
+    min_side=16,
+    sum_threads=128,
+    sum_step=0.4e-6,
+    sum_begin=1.2e-9,
+    sum_rate=5e12,
+    im2col_k_tile=0.5e-6,
+)
