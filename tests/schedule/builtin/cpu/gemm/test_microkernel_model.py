@@ -111,7 +111,7 @@ def test_rows_that_share_sets_of_the_first_cache(name: str, stride: int, rows: i
 
 def test_rows_that_would_push_each_other_out_are_few() -> None:
     target = CPUS["x86-64-v4"]
-    assert _tile(MicrokernelProblem(196, 512, 1024, 32, True, row_bytes=768 * 4), target).rows == 14
+    assert _tile(MicrokernelProblem(196, 512, 1024, 32, True, row_bytes=768 * 4), target).mr == 14
     for rows, columns, steps in ((196, 512, 1024), (128, 768, 3072), (784, 1024, 512)):
         tile = _tile(MicrokernelProblem(rows, columns, steps, 32, True, row_bytes=4096), target)
         assert not has_set_conflicts(tile.mr, 4096, target)
