@@ -23,7 +23,8 @@ RECURSES: tuple[Pass, ...] = (unify_dims,)
 
 def pass_name(p: Pass) -> str:
     """The name of a pass: that of its function, and of its file."""
-    return getattr(p, "__name__")  # noqa: B009  a Callable need not have one for the type checker
+    name: str = getattr(p, "__name__")  # noqa: B009  a Callable has none for the type checker
+    return name
 
 
 def pass_doc(p: Pass) -> str:

@@ -125,7 +125,7 @@ def _is_profitable(graph: Graph, products: tuple[_Product, ...], target: GpuTarg
     filled = -(-rows // TILE) * -(-columns // TILE) / target.sm_count
     if any(s.operands == str(dtype) for s in target.mma_shapes):
         return rows >= LEAST_ROWS and filled < 1
-    return filled < MOST_TURNS and filled * len(products) >= LEAST_FILLED
+    return bool(filled < MOST_TURNS and filled * len(products) >= LEAST_FILLED)
 
 
 def _has_epilogue(graph: Graph, value: str) -> bool:

@@ -64,4 +64,5 @@ def packed_rows(data: np.ndarray, bits: int) -> np.ndarray:
     codes = np.ascontiguousarray(data).view(np.uint8) & ((1 << bits) - 1)
     columns = codes.reshape(*data.shape[:-1], parts, data.shape[-1] // parts)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
-    return np.bitwise_or.reduce(columns << shifts, axis=-2).astype(np.uint8)
+    packed: np.ndarray = np.bitwise_or.reduce(columns << shifts, axis=-2).astype(np.uint8)
+    return packed
