@@ -33,7 +33,7 @@ from tilewright.driver.options import make_options
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.attention import MaskAttrs
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.container import Container
@@ -110,8 +110,8 @@ def graph_of(row: Row) -> Graph:
         k, v = (_repeated(b, x, row) for x in (k, v))
     scale = 1 / row.size**0.5
     if row.tile:
-        attrs = AttendAttrs(scale=scale, tile=row.tile, right=0 if row.causal else -1)
-        return b.graph(b.add("attend", q, k, v, *given[3:], attrs=attrs))
+        attrs = FusedAttentionAttrs(scale=scale, tile=row.tile, right=0 if row.causal else -1)
+        return b.graph(b.add("fused_attention", q, k, v, *given[3:], attrs=attrs))
     turned = b.add("transpose", k, attrs=make_attrs("transpose", {"perm": (0, 1, 3, 2)}))
     scores = b.add("mul", b.add("matmul", q, turned), _number(b, scale, dtype))
     if row.masked:

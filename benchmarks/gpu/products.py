@@ -97,7 +97,7 @@ def graph_of(row: Row) -> Graph:
     w = b.input("w", tensor(dtype, *((row.n, row.k) if row.turned else (row.k, row.n))))
     if row.turned:
         w = b.add("transpose", w, attrs=make_attrs("transpose", {"perm": (1, 0)}))
-    y = b.add("matmul_integer" if row.kind == "i8" else "matmul", x, w)
+    y = b.add("matmul_i32acc" if row.kind == "i8" else "matmul", x, w)
     return b.graph(b.add("gelu", y) if row.gelu else y)
 
 

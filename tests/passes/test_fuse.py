@@ -14,7 +14,7 @@ from tilewright.ir.graph.nodes import FusedAttrs, Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.conv.im2col import WindowsAttrs
+from tilewright.ops.conv.im2col import Im2ColAttrs
 from tilewright.ops.conv.winograd import WinogradAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
@@ -190,12 +190,12 @@ def test_windows_stay_with_the_product_that_packs_them() -> None:
     g = GraphBuilder("convolution")
     x = g.input("x", tensor(F32, 1, 8, 8, 32))
     low = g.add("cast", x, attrs=make_attrs("cast", {"to": "bf16"}))
-    where = WindowsAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last", (3, 3), 288)
-    rows = g.add("windows", low, attrs=where)
-    y = g.add("matmul_wide", rows, g.constant(np.zeros((288, 8), ml_dtypes.bfloat16)))
+    where = Im2ColAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last", (3, 3), 288)
+    rows = g.add("im2col", low, attrs=where)
+    y = g.add("matmul_f32out", rows, g.constant(np.zeros((288, 8), ml_dtypes.bfloat16)))
     fused, not_fused = reported(g.graph(y))
-    assert groups(fused) == [("injective", ["cast"]), ("out_fusable", ["windows", "matmul_wide"])]
-    assert "windows is packed by the product that reads it" in reasons(not_fused)
+    assert groups(fused) == [("injective", ["cast"]), ("out_fusable", ["im2col", "matmul_f32out"])]
+    assert "im2col is packed by the product that reads it" in reasons(not_fused)
 
 
 def test_what_is_read_many_times_is_computed_once() -> None:

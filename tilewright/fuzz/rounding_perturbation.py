@@ -42,7 +42,7 @@ EXACT = frozenset(
     slice concat pad gather gather_elements gather_nd one_hot reverse_sequence full eye_like dims
     where min max abs neg sign floor ceil round relu bitcast cast windows max_pool
     max_pool_indices max_roi_pool reduce_max reduce_min argmax argmin topk hardmax scatter_nd
-    learn true_positions tensor_scatter resize_nearest range""".split()
+    bind_dim flatnonzero tensor_scatter resize_nearest range""".split()
 )
 # Operators that compute integers in f32.
 BY_FLOATS = frozenset({"resize"})

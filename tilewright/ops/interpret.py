@@ -24,7 +24,7 @@ from tilewright.ir.tensor.build import Builder
 from tilewright.ir.tensor.interp import Sums, run_program
 from tilewright.ir.tensor.nodes import Program
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.control.conditional import IfAttrs
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.graph_builder import GraphBuilder
@@ -83,7 +83,7 @@ def _require(checks: Sequence[Check], sizes: Sizes) -> None:
 
 def bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) -> None:
     """Sizes that are known only now: learnt, or because control flow has gone one way."""
-    if isinstance(node.attrs, LearnAttrs):
+    if isinstance(node.attrs, BindDimAttrs):
         found = int(results[0].reshape(()))
         if not 0 <= found <= evaluate(node.attrs.limit, sizes):
             message = f"size {node.attrs.name} is {found}, at most {node.attrs.limit} was expected"

@@ -31,7 +31,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.passes.context import PassContext, WhyNotFused
 
 # What a product of bf16 packs as it reads: stored whole, it would take many times the memory.
-PACKED = {"matmul_wide": ("windows", "pad")}
+PACKED = {"matmul_f32out": ("im2col", "pad")}
 # Rearrangements that a matrix product or convolution reads through at no cost.
 LAYOUT_ONLY = ("transpose", "expand")
 # Operators that depend on where an element is, but read no other one.

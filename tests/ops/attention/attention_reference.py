@@ -1,4 +1,4 @@
-"""Attention by NumPy, step by step in f64, for the tests of `attend`."""
+"""Attention by NumPy, step by step in f64, for the tests of `fused_attention`."""
 
 from __future__ import annotations
 

@@ -13,13 +13,15 @@ from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import blocks, loops
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.flash_loops import attend_func
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.flash_loops import flash_attention_func
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 
 
 def _func(queries: object, keys: object, **attrs: object) -> Func:
     ins = (tensor(F32, 2, queries, 4), tensor(F32, 2, keys, 4), tensor(F32, 2, keys, 3))
-    return attend_func(Problem(AttendAttrs(**attrs), ins, tensor(F32, 2, queries, 3)))
+    return flash_attention_func(
+        Problem(FusedAttentionAttrs(**attrs), ins, tensor(F32, 2, queries, 3))
+    )
 
 
 def _visits(func: Func, rows: int) -> int:

@@ -5,12 +5,18 @@ import pytest
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F16, F32
 from tilewright.ir.types import TensorType, tensor
-from tilewright.ops.attention.problem import KEY_STEP, ROW_STEP, AttendAttrs, Problem, permuted
+from tilewright.ops.attention.problem import (
+    KEY_STEP,
+    ROW_STEP,
+    FusedAttentionAttrs,
+    Problem,
+    permuted,
+)
 
 
 def _problem(queries: object, keys: object, **attrs: object) -> Problem:
     ins = (tensor(F32, 2, queries, 8), tensor(F32, 2, keys, 8), tensor(F32, 2, keys, 4))
-    return Problem(AttendAttrs(**attrs), ins, tensor(F32, 2, queries, 4))
+    return Problem(FusedAttentionAttrs(**attrs), ins, tensor(F32, 2, queries, 4))
 
 
 @pytest.mark.parametrize("rows", [8, 31, 50, 128, 197, 1000])
@@ -46,7 +52,7 @@ def test_copies_are_made_for_many_rows() -> None:
 
 def test_orders() -> None:
     stored = (tensor(F32, 2, 5, 3, 8), tensor(F32, 2, 8, 3, 7), tensor(F32, 2, 3, 7, 4))
-    attrs = AttendAttrs(q_perm=(0, 2, 1, 3), k_perm=(0, 2, 3, 1))
+    attrs = FusedAttentionAttrs(q_perm=(0, 2, 1, 3), k_perm=(0, 2, 3, 1))
     p = Problem(attrs, stored, tensor(F32, 2, 3, 5, 4))
     assert [str(d) for d in p.q] == ["2", "3", "5", "8"]
     assert [str(d) for d in p.k] == ["2", "3", "7", "8"]
@@ -59,4 +65,4 @@ def test_orders() -> None:
 
 def test_sums_of_narrow_floats_are_wider() -> None:
     narrow = TensorType(F16, (const(1), const(1)))
-    assert Problem(AttendAttrs(), (narrow,) * 3, narrow).dtype == F32
+    assert Problem(FusedAttentionAttrs(), (narrow,) * 3, narrow).dtype == F32

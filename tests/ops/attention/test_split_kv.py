@@ -11,7 +11,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.split_kv import parts_func
 
 TILE = (16, 16, 3)
@@ -20,7 +20,7 @@ TILE = (16, 16, 3)
 def _func(queries: int, keys: object, dtype: DType = F32, mask: bool = False, **attrs) -> Func:
     ins = [tensor(dtype, 2, queries, 8), tensor(dtype, 2, keys, 8), tensor(dtype, 1, keys, 16)]
     ins += [tensor(F32, queries, keys)] if mask else []
-    given = AttendAttrs(**{"tile": TILE, **attrs})
+    given = FusedAttentionAttrs(**{"tile": TILE, **attrs})
     return parts_func(Problem(given, tuple(ins), tensor(dtype, 2, queries, 16)))
 
 

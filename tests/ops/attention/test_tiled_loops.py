@@ -12,7 +12,7 @@ from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.loop.walk import loops
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.tiled_loops import padded, tiled_func
 
 TILE = (16, 16)
@@ -21,7 +21,7 @@ TILE = (16, 16)
 def _func(queries: object, keys: object, dtype: DType = F32, mask: bool = False, **attrs) -> Func:
     ins = [tensor(dtype, 1, queries, 8), tensor(dtype, 1, keys, 8), tensor(dtype, 1, keys, 16)]
     ins += [tensor(F32, queries, keys)] if mask else []
-    given = AttendAttrs(tile=TILE, **attrs)
+    given = FusedAttentionAttrs(tile=TILE, **attrs)
     return tiled_func(Problem(given, tuple(ins), tensor(dtype, 1, queries, 16)))
 
 

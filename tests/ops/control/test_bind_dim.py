@@ -12,7 +12,7 @@ from tilewright.core.dtypes import BOOL, F32, I64
 from tilewright.core.errors import ExecutionError, TypeCheckError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.tensor.slicing import SliceAttrs
@@ -25,8 +25,8 @@ def picking(limit: Expr = N) -> Graph:
     """Where a mask is true, and what of `x` stands there."""
     g = GraphBuilder("g")
     mask, x = g.input("mask", tensor(BOOL, N)), g.input("x", tensor(F32, N))
-    positions, count = g.add_many("true_positions", mask)
-    g.add("learn", count, attrs=LearnAttrs("L", limit))
+    positions, count = g.add_many("flatnonzero", mask)
+    g.add("bind_dim", count, attrs=BindDimAttrs("L", limit))
     where = g.add("slice", positions, attrs=SliceAttrs((const(0),), (L,), (1,), inside=True))
     return g.graph(where, g.add("exp", g.add("gather", x, where)))
 
@@ -56,12 +56,12 @@ def test_more_than_was_planned_for() -> None:
 
 def test_a_size_stays_though_nobody_reads_its_number() -> None:
     graph = picking()
-    assert [n.op for n in dce(graph, ON_CPU).nodes][:2] == ["true_positions", "learn"]
+    assert [n.op for n in dce(graph, ON_CPU).nodes][:2] == ["flatnonzero", "bind_dim"]
 
 
 def test_types() -> None:
     g = GraphBuilder("g")
     with pytest.raises(TypeCheckError, match="not one number"):
-        g.add("learn", g.input("n", tensor(I64, 2)), attrs=LearnAttrs("L", N))
+        g.add("bind_dim", g.input("n", tensor(I64, 2)), attrs=BindDimAttrs("L", N))
     with pytest.raises(TypeCheckError, match="not a row of truth values"):
-        g.add_many("true_positions", g.input("m", tensor(BOOL, 2, 2)))
+        g.add_many("flatnonzero", g.input("m", tensor(BOOL, 2, 2)))

@@ -16,7 +16,7 @@ from tilewright.ir.graph.text import parse_graph, print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.control.loop import LoopAttrs, local_sizes
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
@@ -166,7 +166,7 @@ def test_the_same_at_every_thread_count() -> None:
 
 def test_sizes_that_are_known_inside_only() -> None:
     g = GraphBuilder("body")
-    g.add("learn", g.input("n", tensor(I64)), attrs=LearnAttrs("L", T))
+    g.add("bind_dim", g.input("n", tensor(I64)), attrs=BindDimAttrs("L", T))
     assert local_sizes(g.graph("n")) == {"L"}
     assert local_sizes(nested()) == {"i", "j"}
     assert local_sizes(conditional(T)) == {"i", "steps"}

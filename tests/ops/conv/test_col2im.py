@@ -9,14 +9,14 @@ from tests.ops.run_op import exprs, run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import tensor
-from tilewright.ops.conv.col2im import BlocksToImageAttrs
+from tilewright.ops.conv.col2im import Col2ImAttrs
 from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(3)
 
 
 def _reference(
-    x: np.ndarray, a: BlocksToImageAttrs, image: tuple[int, ...], kernel: tuple[int, ...]
+    x: np.ndarray, a: Col2ImAttrs, image: tuple[int, ...], kernel: tuple[int, ...]
 ) -> np.ndarray:
     rank = len(image)
     ends = [n + a.pads[d] + a.pads[d + rank] for d, n in enumerate(image)]
@@ -50,25 +50,25 @@ def test_blocks(
     dilations: tuple[int, ...],
     blocks: int,
 ) -> None:
-    attrs = BlocksToImageAttrs(exprs(*image), exprs(*kernel), strides, pads, dilations)
+    attrs = Col2ImAttrs(exprs(*image), exprs(*kernel), strides, pads, dilations)
     x = RNG.integers(-9, 9, (2, 2 * int(np.prod(kernel)), blocks)).astype("f4")
     np.testing.assert_array_equal(
-        run_op("blocks_to_image", x, attrs=attrs), _reference(x, attrs, image, kernel)
+        run_op("col2im", x, attrs=attrs), _reference(x, attrs, image, kernel)
     )
-    halves = run_op("blocks_to_image", x.astype("f2"), attrs=attrs)
+    halves = run_op("col2im", x.astype("f2"), attrs=attrs)
     np.testing.assert_array_equal(halves, _reference(x, attrs, image, kernel).astype("f2"))
 
 
 def test_what_does_not_fit() -> None:
-    infer = get_op("blocks_to_image").infer
-    attrs = BlocksToImageAttrs(exprs(4, 4), exprs(2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
+    infer = get_op("col2im").infer
+    attrs = Col2ImAttrs(exprs(4, 4), exprs(2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
     assert infer(attrs, [tensor(F32, 2, 8, 9)]) == tensor(F32, 2, 2, 4, 4)
     for shape in ((2, 8, 8), (2, 7, 9), (2, 8, 3, 3)):
         with pytest.raises(TypeCheckError):
             infer(attrs, [tensor(F32, *shape)])
     with pytest.raises(TypeCheckError, match="every axis"):
         infer(
-            BlocksToImageAttrs(exprs(4), exprs(2, 2), (1, 1), (0,) * 4, (1, 1)),
+            Col2ImAttrs(exprs(4), exprs(2, 2), (1, 1), (0,) * 4, (1, 1)),
             [tensor(F32, 2, 8, 9)],
         )
     for strides, pads in (((0, 1), (0,) * 4), ((1, 1), (0,) * 3), ((1, 1), (-1, 0, 0, 0))):

@@ -112,7 +112,7 @@ def test_which_form(constant: bool) -> None:
     ops = [
         n.op for n in decompose(g.graph(g.add("conv_transpose", x, w, attrs=attrs)), ON_CPU).nodes
     ]
-    assert ("conv" in ops, "blocks_to_image" in ops) == (constant, not constant)
+    assert ("conv" in ops, "col2im" in ops) == (constant, not constant)
 
 
 def test_refusals() -> None:

@@ -9,7 +9,7 @@ from tests.ops.run_op import run_op
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import TypeCheckError
 from tilewright.ir.types import TensorType, tensor
-from tilewright.ops.conv.deformable_im2col import DeformAttrs
+from tilewright.ops.conv.deformable_im2col import DeformableIm2ColAttrs
 from tilewright.ops.registry import get_op
 
 RNG = np.random.default_rng(15)
@@ -33,7 +33,9 @@ def bilinear(image: np.ndarray, at: tuple[float, ...]) -> float:
     return total
 
 
-def sample_loops(x: np.ndarray, offset: np.ndarray, mask: np.ndarray, a: DeformAttrs) -> np.ndarray:
+def sample_loops(
+    x: np.ndarray, offset: np.ndarray, mask: np.ndarray, a: DeformableIm2ColAttrs
+) -> np.ndarray:
     sizes = offset.shape[2:]
     offset = offset.reshape(x.shape[0], a.groups, *a.kernel, a.rank, *sizes)
     mask = mask.reshape(x.shape[0], a.groups, *a.kernel, *sizes)
@@ -53,9 +55,9 @@ def sample_loops(x: np.ndarray, offset: np.ndarray, mask: np.ndarray, a: DeformA
 
 
 CASES = {
-    "2d": ((2, 4, 5, 6), (4, 5), DeformAttrs((2, 2), (1, 1), (0, 0), (1, 1))),
-    "strided": ((1, 4, 7, 6), (3, 2), DeformAttrs((3, 2), (2, 3), (1, 0), (1, 2), 2)),
-    "1d": ((1, 2, 8), (5,), DeformAttrs((3,), (1,), (0,), (2,))),
+    "2d": ((2, 4, 5, 6), (4, 5), DeformableIm2ColAttrs((2, 2), (1, 1), (0, 0), (1, 1))),
+    "strided": ((1, 4, 7, 6), (3, 2), DeformableIm2ColAttrs((3, 2), (2, 3), (1, 0), (1, 2), 2)),
+    "1d": ((1, 2, 8), (5,), DeformableIm2ColAttrs((3,), (1,), (0,), (2,))),
 }
 
 
@@ -67,14 +69,14 @@ def test_against_loops(case: tuple, masked: bool) -> None:
     x, offset = normal(*shape), normal(shape[0], taps * attrs.rank, *sizes) * 2
     mask = normal(shape[0], taps, *sizes) if masked else np.ones((shape[0], taps, *sizes))
     inputs = [x, offset, *([mask] if masked else [])]
-    found = run_op("deform_sample", *inputs, attrs=attrs)
+    found = run_op("deformable_im2col", *inputs, attrs=attrs)
     np.testing.assert_allclose(found, sample_loops(x, offset, mask, attrs), rtol=1e-4, atol=1e-5)
 
 
 def test_far_away_is_zero() -> None:
-    attrs = DeformAttrs((1,), (1,), (0,), (1,))
+    attrs = DeformableIm2ColAttrs((1,), (1,), (0,), (1,))
     offset = np.array([[[1e30, -1e30]]], np.float32)
-    found = run_op("deform_sample", np.ones((1, 1, 3), np.float32), offset, attrs=attrs)
+    found = run_op("deformable_im2col", np.ones((1, 1, 3), np.float32), offset, attrs=attrs)
     np.testing.assert_array_equal(found, np.zeros((1, 1, 1, 2)))
 
 
@@ -88,4 +90,6 @@ def test_far_away_is_zero() -> None:
 )
 def test_refusals(ins: list[TensorType], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
-        get_op("deform_sample").infer(DeformAttrs((2, 2), (1, 1), (0, 0), (1, 1)), ins)
+        get_op("deformable_im2col").infer(
+            DeformableIm2ColAttrs((2, 2), (1, 1), (0, 0), (1, 1)), ins
+        )

@@ -10,7 +10,7 @@ from tests.ops.run_with_dims import run_op, type_of
 from tilewright.arith.expr import Var, const
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.image.non_max_suppression import SuppressAttrs
+from tilewright.ops.image.non_max_suppression import NonMaxSuppressionAttrs
 
 
 def corners(box: np.ndarray, centered: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +53,9 @@ def inputs(count: int, most: int) -> list[np.ndarray]:
 def test_against_a_plain_computation(count: int, most: int, centered: bool) -> None:
     given = inputs(count, most)
     rows, number = run_op(
-        "suppress_boxes", *given, attrs=SuppressAttrs(const(count), centered, has_least=True)
+        "non_max_suppression",
+        *given,
+        attrs=NonMaxSuppressionAttrs(const(count), centered, has_least=True),
     )
     wanted = picked(given[0], given[1], most, 0.3, 0.2, centered)
     assert rows[: number[0]].tolist() == wanted
@@ -66,7 +68,7 @@ def test_native() -> None:
     names = [
         g.input(f"a{i}", type_of(x, d)) for i, (x, d) in enumerate(zip(given, dims, strict=True))
     ]
-    _, count = g.add_many("suppress_boxes", *names, attrs=SuppressAttrs(Var("N")))
+    _, count = g.add_many("non_max_suppression", *names, attrs=NonMaxSuppressionAttrs(Var("N")))
     model = check_native(g.graph(count), dict(zip(names, given, strict=True)))
     model.close()
 
@@ -75,4 +77,4 @@ def test_what_are_no_boxes() -> None:
     given = inputs(3, 1)
     given[0] = given[0][..., :3]
     with pytest.raises(TypeCheckError, match="not boxes"):
-        run_op("suppress_boxes", *given, attrs=SuppressAttrs(const(3)))
+        run_op("non_max_suppression", *given, attrs=NonMaxSuppressionAttrs(const(3)))

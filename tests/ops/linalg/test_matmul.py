@@ -50,7 +50,7 @@ def test_matmul_integer(x_type: type, w_type: type) -> None:
     x = RNG.integers(0, 256, (3, 50)).astype(np.uint8).view(x_type)
     w = RNG.integers(0, 256, (50, 2)).astype(np.uint8).view(w_type)
     expected = x.astype(np.int32) @ w.astype(np.int32)
-    np.testing.assert_array_equal(run_op("matmul_integer", x, w), expected)
+    np.testing.assert_array_equal(run_op("matmul_i32acc", x, w), expected)
 
 
 def test_infinities_and_nan() -> None:
@@ -74,7 +74,7 @@ def test_type_and_cost() -> None:
         ("matmul", tensor(F32, 3, 4), tensor(F32, 5, 4), "inner dimensions"),
         ("matmul", tensor(F32, 3, 4), tensor(I32, 4, 5), "types f32, i32"),
         ("matmul", tensor(F32, 2, 3, 4), tensor(F32, 3, 4, 5), "broadcast"),
-        ("matmul_integer", tensor(I8, 3, 4), tensor(I32, 4, 5), "8-bit"),
+        ("matmul_i32acc", tensor(I8, 3, 4), tensor(I32, 4, 5), "8-bit"),
     ],
 )
 def test_refusals(op: str, x: TensorType, w: TensorType, message: str) -> None:
@@ -86,8 +86,8 @@ def test_refusals(op: str, x: TensorType, w: TensorType, message: str) -> None:
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
 def test_wide_products_are_given_in_f32(dtype: type) -> None:
     a, b = (RNG.standard_normal(s).astype(dtype) for s in ((2, 3, 40), (40, 5)))
-    found = run_op("matmul_wide", a, b)
+    found = run_op("matmul_f32out", a, b)
     expected = a.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(TypeCheckError, match="16-bit floats"):
-        run_op("matmul_wide", a.astype(np.float32), b.astype(np.float32))
+        run_op("matmul_f32out", a.astype(np.float32), b.astype(np.float32))

@@ -10,7 +10,7 @@ from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import ExecutionError
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.shape.assumptions import data_dependent_dim
@@ -25,7 +25,7 @@ def graph() -> Graph:
     g.input("x", tensor(F32, N))
     for size in (FIRST, SECOND):
         count = g.input(f"n{size.name}", tensor(I64, 1))
-        g.add("learn", count, attrs=LearnAttrs(size.name, N))
+        g.add("bind_dim", count, attrs=BindDimAttrs(size.name, N))
     g.add_check(N.eq(3), "N is not 3")
     g.add_check(FIRST.eq(SECOND), "two sizes differ")
     g.add_check(FIRST < N, "one is too large")

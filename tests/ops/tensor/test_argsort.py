@@ -9,7 +9,7 @@ from tests.differential.native import check_native
 from tests.ops.run_with_dims import run_op, type_of
 from tilewright.core.errors import TypeCheckError
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.tensor.argsort import OrderAttrs
+from tilewright.ops.tensor.argsort import ArgsortAttrs
 
 RNG = np.random.default_rng(3)
 
@@ -24,14 +24,16 @@ def expected(x: np.ndarray, descending: bool) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
 def test_equal_rows_stay_as_they_are(shape: tuple[int, ...], dtype: type, descending: bool) -> None:
     x = RNG.integers(0, 3, shape).astype(dtype)
-    found = run_op("order_rows", x, attrs=OrderAttrs(descending))
+    found = run_op("argsort_rows", x, attrs=ArgsortAttrs(descending))
     np.testing.assert_array_equal(found, expected(x, descending).reshape(shape[:2]))
 
 
 def test_nan_is_greatest() -> None:
     x = np.array([np.nan, 1, np.inf, np.nan, -np.inf], np.float32).reshape(1, 5, 1)
-    np.testing.assert_array_equal(run_op("order_rows", x, attrs=OrderAttrs()), [[4, 1, 2, 0, 3]])
-    down = run_op("order_rows", x, attrs=OrderAttrs(True))
+    np.testing.assert_array_equal(
+        run_op("argsort_rows", x, attrs=ArgsortAttrs()), [[4, 1, 2, 0, 3]]
+    )
+    down = run_op("argsort_rows", x, attrs=ArgsortAttrs(True))
     np.testing.assert_array_equal(down, [[0, 3, 2, 1, 4]])
 
 
@@ -40,9 +42,9 @@ def test_native(size: int) -> None:
     x = RNG.integers(0, 9, (3, size, 2)).astype(np.int32)
     g = GraphBuilder("g")
     rows = g.input("x", type_of(x, ("B", "N", 2)))
-    check_native(g.graph(g.add("order_rows", rows)), {"x": x}, threads=2).close()
+    check_native(g.graph(g.add("argsort_rows", rows)), {"x": x}, threads=2).close()
 
 
 def test_rows_of_truth_values_have_no_order() -> None:
     with pytest.raises(TypeCheckError, match="can be ordered"):
-        run_op("order_rows", np.ones((1, 2, 3), np.bool_))
+        run_op("argsort_rows", np.ones((1, 2, 3), np.bool_))

@@ -34,16 +34,18 @@ def strides(shape: tuple[int, ...], room: Shape) -> list[int]:
 def test_where_parts_lie() -> None:
     g = GraphBuilder("f")
     x, y = g.input("x", tensor(F32, 2, N)), g.input("y", tensor(F32, 2, 5))
-    joined = g.add("join", x, y, attrs=make_attrs("join", {"axis": -1}))
+    joined = g.add("concat_view", x, y, attrs=make_attrs("concat_view", {"axis": -1}))
     cut = {"starts": (1, 2), "stops": (2, 4), "steps": (1, 1)}
-    part = g.add("part", joined, attrs=make_attrs("part", cut))
+    part = g.add("slice_view", joined, attrs=make_attrs("slice_view", cut))
     flat = g.add("reshape", part, attrs=make_attrs("reshape", {"shape": (2,)}))
     nodes = {n.op: n for n in g.graph(flat).nodes}
-    assert list(subviews(nodes["join"], g.type)) == [
+    assert list(subviews(nodes["concat_view"], g.type)) == [
         Subview(x, joined, (const(2), N), dims(0, 0)),
         Subview(y, joined, dims(2, 5), (const(0), N)),
     ]
-    assert list(subviews(nodes["part"], g.type)) == [Subview(part, joined, dims(1, 2), dims(1, 2))]
+    assert list(subviews(nodes["slice_view"], g.type)) == [
+        Subview(part, joined, dims(1, 2), dims(1, 2))
+    ]
     assert list(subviews(nodes["reshape"], g.type)) == [Subview(flat, part, dims(2))]
 
 

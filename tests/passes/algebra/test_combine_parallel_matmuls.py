@@ -112,7 +112,7 @@ def test_nothing_is_copied() -> None:
     g, x = start(2, 6)
     graph = attention(g, x, (64,), (64,), (64,))
     after = eliminate_concat(copy_aliased_outputs(stacked(graph), ON_CPU), ON_CPU)
-    assert len(ops(after, "part")) == 3
+    assert len(ops(after, "slice_view")) == 3
     assert not ops(after, "slice")
     kernels = [n for n in fuse(after, ON_CPU).nodes if n.op == "fused"]
     assert len(kernels) == len([n for n in fuse(graph, ON_CPU).nodes if n.op == "fused"]) - 2

@@ -27,7 +27,7 @@ def graph_of(
 
 
 def is_sorted(graph: Graph) -> bool:
-    return "order_rows" in topk_to_sort(graph, ON_CPU).ops
+    return "argsort_rows" in topk_to_sort(graph, ON_CPU).ops
 
 
 @pytest.mark.parametrize("largest", [True, False])

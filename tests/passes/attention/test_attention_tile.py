@@ -8,7 +8,7 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import BF16, F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
@@ -38,7 +38,7 @@ def _model(
 
 
 def _attention(graph: Graph) -> list[Node]:
-    return [n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "attend"]
+    return [n for n in fuse_attention(graph, ON_GPU).nodes if n.op == "fused_attention"]
 
 
 @pytest.mark.parametrize("dtype", [BF16, F16])
@@ -54,7 +54,7 @@ def _attention(graph: Graph) -> list[Node]:
 )
 def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
     (found,) = _attention(_model(queries, 64, dtype, heads))
-    assert isinstance(found.attrs, AttendAttrs)
+    assert isinstance(found.attrs, FusedAttentionAttrs)
     assert found.attrs.tile == (rows, KEYS)
     assert found.attrs.scale == 0.125
 
@@ -62,7 +62,7 @@ def test_tiles(dtype: DType, queries: object, heads: int, rows: int) -> None:
 def test_many_keys_are_taken_in_larger_steps() -> None:
     for size, keys, step in ((64, 4096, MORE_KEYS), (128, 4000, KEYS), (64, 512, KEYS)):
         (found,) = _attention(_model(4096, size, keys=keys))
-        assert isinstance(found.attrs, AttendAttrs)
+        assert isinstance(found.attrs, FusedAttentionAttrs)
         assert found.attrs.tile == (ROWS[0], step)
 
 
@@ -82,13 +82,13 @@ def test_whole_tiles_are_copied_by_threads_apart(
     queries: int, size: int, heads: int, keys: int, tile: tuple[int, ...]
 ) -> None:
     (found,) = _attention(_model(queries, size, BF16, heads, keys))
-    assert isinstance(found.attrs, AttendAttrs)
+    assert isinstance(found.attrs, FusedAttentionAttrs)
     assert found.attrs.tile == tile
 
 
 def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
-    problem = Problem(AttendAttrs(), (shape, shape, shape), shape)
+    problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
     assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
     assert attention_tile(resolve_gpu(CUDA), problem) == APART
 
@@ -108,7 +108,7 @@ def test_keys_that_few_rows_see_are_dealt_out(
     queries: int, heads: int, keys: object, tile: tuple[int, ...]
 ) -> None:
     (found,) = _attention(_model(queries, 64, BF16, heads, keys))
-    assert isinstance(found.attrs, AttendAttrs)
+    assert isinstance(found.attrs, FusedAttentionAttrs)
     assert found.attrs.tile == tile
 
 
@@ -118,7 +118,7 @@ def test_keys_that_few_rows_see_are_dealt_out(
 def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
     shape = tensor(BF16, 2, 8, 64)
     keys = tensor(BF16, 2, 4096, 64)
-    problem = Problem(AttendAttrs(right=0, offset=offset), (shape, keys, keys), shape)
+    problem = Problem(FusedAttentionAttrs(right=0, offset=offset), (shape, keys, keys), shape)
     assert (*attention_tile(resolve_gpu(CUDA), problem), 1)[2] == parts
 
 

@@ -10,7 +10,7 @@ from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
@@ -53,15 +53,19 @@ def _graph(
     if mask:
         inputs.append(g.input("m", tensor(F32, *mask)))
     order = (0, 2, 1, 3) if turned else ()
-    return g.graph(g.add("attend", *inputs, attrs=AttendAttrs(0.5, q_perm=order, y_perm=order)))
+    return g.graph(
+        g.add(
+            "fused_attention", *inputs, attrs=FusedAttentionAttrs(0.5, q_perm=order, y_perm=order)
+        )
+    )
 
 
 def _shared(graph: Graph) -> Node:
     after = dce(fold_repeat_kv(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert fold_repeat_kv(after, ON_CPU) is after
-    assert {n.op for n in after.nodes} <= {"attend", "reshape"} | {"transpose"}
-    return next(n for n in after.nodes if n.op == "attend")
+    assert {n.op for n in after.nodes} <= {"fused_attention", "reshape"} | {"transpose"}
+    return next(n for n in after.nodes if n.op == "fused_attention")
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -101,5 +105,5 @@ def test_what_is_repeated_otherwise_stays() -> None:
     assert fold_repeat_kv(graph, ON_CPU) is graph
     plain = GraphBuilder("f")
     q, k, v = (plain.input(n, tensor(F32, 2, ALL, 5, SIZE)) for n in ("q", "keys", "values"))
-    graph = plain.graph(plain.add("attend", q, k, v, attrs=AttendAttrs()))
+    graph = plain.graph(plain.add("fused_attention", q, k, v, attrs=FusedAttentionAttrs()))
     assert fold_repeat_kv(graph, ON_CPU) is graph

@@ -13,7 +13,7 @@ from tilewright.core.dtypes import BF16, BOOL, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.attention import AttentionAttrs, MaskAttrs
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.attention.fuse_attention import fuse_attention
@@ -55,13 +55,13 @@ def _formed(graph: Graph) -> Node:
     after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     assert fuse_attention(after, ON_CPU) is after
-    others = [n.op for n in after.nodes if n.op != "attend"]
+    others = [n.op for n in after.nodes if n.op != "fused_attention"]
     assert others in ([], ["not"], ["mul"]), others
-    return next(n for n in after.nodes if n.op == "attend")
+    return next(n for n in after.nodes if n.op == "fused_attention")
 
 
 def _refused(graph: Graph) -> None:
-    assert all(n.op != "attend" for n in fuse_attention(graph, ON_CPU).nodes)
+    assert all(n.op != "fused_attention" for n in fuse_attention(graph, ON_CPU).nodes)
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -77,7 +77,7 @@ def test_heads_that_share_keys_are_one_attention(flat: bool, mask_heads: int) ->
     graph = dce(decompose(g.graph(g.add("attention", *given, attrs=attrs)), ON_CPU), ON_CPU)
     after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
-    assert {n.op for n in after.nodes} == {"attend", "reshape"}
+    assert {n.op for n in after.nodes} == {"fused_attention", "reshape"}
 
 
 def test_heads_are_read_and_written_where_they_lie() -> None:
@@ -85,7 +85,7 @@ def test_heads_are_read_and_written_where_they_lie() -> None:
     node = _formed(g.finished(g.add("matmul", g.q, g.k)))
     assert node.inputs == ("q", "k", "v")
     order = (0, 2, 1, 3)
-    assert node.attrs == AttendAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order)
+    assert node.attrs == FusedAttentionAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order)
 
 
 SCALES: dict[str, Callable[[Builder], str]] = {
@@ -130,7 +130,7 @@ def test_chosen_scores(inverted: bool, hidden: float) -> None:
     scores, other = g.add("matmul", g.q, g.k), g.number(hidden)
     pair = (other, scores) if inverted else (scores, other)
     node = _formed(g.finished(g.add("where", mask, *pair), "finite_softmax"))
-    assert node.attrs.hidden == hidden
+    assert node.attrs.masked_value == hidden
 
 
 def test_a_constant_mask_that_hides_what_comes_later_is_a_band() -> None:
@@ -185,7 +185,7 @@ def test_a_computed_mask_of_the_scores_shape_is_told_from_the_scores() -> None:
     shape = (2, HEADS, QUERIES, KEYS)
     mask = g.add("mul", g.input("m", tensor(F32, *shape)), g.input("f", tensor(F32, *shape)))
     graph = g.finished(g.add("add", mask, g.add("matmul", g.q, g.k)))
-    assert any(n.op == "attend" for n in fuse_attention(graph, ON_CPU).nodes)
+    assert any(n.op == "fused_attention" for n in fuse_attention(graph, ON_CPU).nodes)
 
 
 @pytest.mark.parametrize("step", ["add", "where"])
@@ -199,7 +199,7 @@ def test_scaled_after_the_mask(step: str) -> None:
         scores = g.add("where", chosen, scores, g.number(-8.0))
     node = _formed(g.finished(g.add("div", scores, g.number(4.0))))
     assert node.attrs.scale == 0.25
-    assert node.attrs.hidden == (-2.0 if step == "where" else -np.inf)
+    assert node.attrs.masked_value == (-2.0 if step == "where" else -np.inf)
 
 
 @pytest.mark.parametrize("low", [-np.inf, float(np.finfo(np.float32).min)])

@@ -8,7 +8,7 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import BF16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.attention.fold_repeat_kv import fold_repeat_kv
@@ -43,7 +43,7 @@ def _graph(
     inputs += [g.input("m", tensor(F32, *mask))] if mask else []
     order = TURNED if turned else ()
     given = {"tile": (16, 16), "scale": 0.5, "q_perm": order, "y_perm": order, **attrs}
-    return g.graph(g.add("attend", *inputs, attrs=AttendAttrs(**given)))
+    return g.graph(g.add("fused_attention", *inputs, attrs=FusedAttentionAttrs(**given)))
 
 
 def _packed(graph: Graph) -> Graph:
@@ -51,7 +51,7 @@ def _packed(graph: Graph) -> Graph:
 
 
 def _attention(graph: Graph) -> Node:
-    return next(n for n in _packed(graph).nodes if n.op == "attend")
+    return next(n for n in _packed(graph).nodes if n.op == "fused_attention")
 
 
 def _joined(graph: Graph) -> Node:
@@ -92,7 +92,7 @@ def test_masks(queries: int, mask: tuple[int, ...], rank: int) -> None:
 def test_bands() -> None:
     seen = _joined(_graph(right=0, offset=const(19)))
     assert seen.type.rank == 4
-    assert isinstance(seen.attrs, AttendAttrs)
+    assert isinstance(seen.attrs, FusedAttentionAttrs)
     assert seen.attrs.right < 0
     assert _attention(_graph(right=0, offset=const(18))).type.rank == 5
     assert _attention(_graph(2, right=0, offset=const(18))).type.rank == 5
@@ -100,8 +100,8 @@ def test_bands() -> None:
 
 
 def test_the_tile_is_that_of_the_joined_rows() -> None:
-    (node,) = (n for n in _packed(_graph(1, 4096, dtype=BF16)).nodes if n.op == "attend")
-    assert isinstance(node.attrs, AttendAttrs)
+    (node,) = (n for n in _packed(_graph(1, 4096, dtype=BF16)).nodes if n.op == "fused_attention")
+    assert isinstance(node.attrs, FusedAttentionAttrs)
     rows, _, parts = node.attrs.tile
     assert rows == 16
     assert parts > 1

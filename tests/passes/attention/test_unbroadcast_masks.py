@@ -39,7 +39,7 @@ def _shapes(graph: Graph) -> list[tuple[int, ...] | None]:
     after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
     assert_same_results(graph, after, rtol=1e-5)
     types = after.types
-    return [types[n.inputs[3]].static_shape for n in after.nodes if n.op == "attend"]
+    return [types[n.inputs[3]].static_shape for n in after.nodes if n.op == "fused_attention"]
 
 
 def test_a_mask_of_keys_is_one_row() -> None:
@@ -49,7 +49,7 @@ def test_a_mask_of_keys_is_one_row() -> None:
     graph = _attended(g, mask, mask)
     assert _shapes(graph) == [(BATCH, 1, 1, KEYS)] * 2
     after = dce(fuse_attention(graph, ON_CPU), ON_CPU)
-    assert [n.op for n in after.nodes] == ["and", "where", "attend", "attend"]
+    assert [n.op for n in after.nodes] == ["and", "where", "fused_attention", "fused_attention"]
 
 
 def test_rows_that_differ_stay() -> None:

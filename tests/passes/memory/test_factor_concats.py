@@ -28,7 +28,7 @@ def test_layers_that_read_all_before_them_share_one_tensor() -> None:
     nested = factor_concats(graph, ON_CPU)
     assert nested.producer[three].inputs == (two, third)
     after = eliminate_concat(nested, ON_CPU)
-    assert ops(after) == ["matmul", "matmul", "join", "matmul", "join", "matmul"]
+    assert ops(after) == ["matmul", "matmul", "concat_view", "matmul", "concat_view", "matmul"]
     assert_same_results(graph, after)
 
 

@@ -11,7 +11,7 @@ from tilewright.driver.compile import compile
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.passes.fuse import fuse
@@ -25,7 +25,9 @@ def _attention(queries: object, keys: object, size: int, right: int = -1, heads:
     g = GraphBuilder("f")
     shapes = ((heads, queries, size), (heads, keys, size), (heads, keys, size))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]  # type: ignore[arg-type]
-    return g.graph(g.add("attend", *operands, attrs=AttendAttrs(scale=0.2, right=right)))
+    return g.graph(
+        g.add("fused_attention", *operands, attrs=FusedAttentionAttrs(scale=0.2, right=right))
+    )
 
 
 def _by_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, right: int) -> np.ndarray:

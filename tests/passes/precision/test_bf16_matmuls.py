@@ -81,7 +81,7 @@ def _check(graph: Graph, **sizes: int) -> Graph:
 @pytest.mark.parametrize(("rows", "width"), [(64, 96), (33, 100), (20, 160)])
 def test_products(rows: int, width: int) -> None:
     after = _check(_mlp(rows, width))
-    assert [n.op for n in after.nodes].count("matmul_wide") == 2
+    assert [n.op for n in after.nodes].count("matmul_f32out") == 2
 
 
 def test_symbolic_rows() -> None:
@@ -99,7 +99,7 @@ def test_convolutions(kernel: int, strides: tuple[int, int], layout: str) -> Non
     channels = 96 if kernel == 1 else 32
     after = _check(_conv(channels, kernel, strides=strides, layout=layout, size=28))
     windows = kernel > 1 or strides != (1, 1)
-    assert ("windows" in {n.op for n in after.nodes}) == windows
+    assert ("im2col" in {n.op for n in after.nodes}) == windows
 
 
 def test_dilated_and_odd_ones() -> None:
@@ -119,7 +119,7 @@ def test_few_channels_are_windows_of_whole_lines(
     channels: int, kernel: int, settings: dict[str, object]
 ) -> None:
     after = _check(_conv(channels, kernel, **{"size": 20, **settings}))  # type: ignore[arg-type]
-    (windows,) = (n for n in after.nodes if n.op == "windows")
+    (windows,) = (n for n in after.nodes if n.op == "im2col")
     assert windows.attrs.line % 32 == 0 < windows.attrs.line  # type: ignore[attr-defined]
 
 
@@ -146,7 +146,7 @@ def test_weights_are_rounded_when_compiled_and_values_once() -> None:
 def test_activations_travel_in_bf16_where_only_products_read_them() -> None:
     after, _ = noted(bf16_matmuls, _mlp(), AMX, "bf16")
     first, second = (
-        n for n in fuse(after, ON_CPU).nodes if "matmul_wide" in {m.op for m in _group(n)}
+        n for n in fuse(after, ON_CPU).nodes if "matmul_f32out" in {m.op for m in _group(n)}
     )
     assert first.type.dtype == BF16
     assert second.type.dtype == F32

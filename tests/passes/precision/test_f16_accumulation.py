@@ -22,7 +22,7 @@ def _product(terms: int) -> Graph:
 
 def test_sums_that_divide_into_chunks_are_short() -> None:
     after = f16_accumulation(_product(256), PassContext(HALF, "fp16"))
-    assert [n.op for n in after.nodes] == ["matmul_half"]
+    assert [n.op for n in after.nodes] == ["matmul_f16acc"]
 
 
 def test_other_sums_are_formed_in_f32() -> None:

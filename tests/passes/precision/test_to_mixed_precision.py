@@ -72,7 +72,7 @@ def b(g: GraphBuilder) -> str:
 @pytest.mark.parametrize("rows", [1, 7, Var("N")])
 def test_what_follows_a_product_is_in_f16(rows: object) -> None:
     after = _check(_mlp(rows), **({"N": 5} if isinstance(rows, Var) else {}))
-    for op in ("matmul_half", "add", "gelu", "layer_norm"):
+    for op in ("matmul_f16acc", "add", "gelu", "layer_norm"):
         assert _types(after, op) == {F16}
     assert sum(n.op == "cast" for n in after.nodes) == 2  # the input, once; the output
 

@@ -27,7 +27,7 @@ from tilewright.driver.program.steps import (
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType, Type
 from tilewright.lower.lower_kernel import StridedParams
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.control.conditional import IfAttrs, branch_dims
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.registry import get_op
@@ -61,7 +61,7 @@ def _items(program: StepSequence, graph: Graph, names: dict[str, str]) -> tuple[
     for n, here in renamed:
         if isinstance(n.attrs, IfAttrs):
             items.append(_if_step(program, here, n.attrs))
-        elif isinstance(n.attrs, LearnAttrs):
+        elif isinstance(n.attrs, BindDimAttrs):
             items.append(_bind_dim_step(program, here, n.attrs))
         elif isinstance(n.attrs, LoopAttrs):
             items.append(_while_step(program, here, n.attrs))
@@ -127,7 +127,7 @@ def _renamed(n: Node, names: dict[str, str]) -> Node:
     return n.rewired(inputs, tuple(names[o] for o in n.outputs))
 
 
-def _bind_dim_step(program: StepSequence, n: Node, attrs: LearnAttrs) -> BindDimStep:
+def _bind_dim_step(program: StepSequence, n: Node, attrs: BindDimAttrs) -> BindDimStep:
     value = n.inputs[0]
     program.subviews[n.name] = Subview(n.name, value, n.type.shape)
     program.use_in_control(value)

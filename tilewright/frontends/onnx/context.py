@@ -34,7 +34,7 @@ from tilewright.frontends.onnx.model.tensors import TensorReader
 from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, Waiting
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder, known_integers
 from tilewright.ops.shape.assumptions import data_dependent_dim
@@ -224,7 +224,7 @@ class Context:
     def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
         """The size that `count`, one integer, has when the model runs; it is at most `limit`."""
         name = self.fresh_size()
-        known = self.add(n, "learn", count, attrs=LearnAttrs(name, limit))
+        known = self.add(n, "bind_dim", count, attrs=BindDimAttrs(name, limit))
         self.g.set_symbolic_value(known, Var(name))
         return Var(name)
 

@@ -60,8 +60,8 @@ FACTORS = ("a", "w")
 D, E = Var("at.d"), Var("at.e")
 
 
-def attend_func(problem: Problem) -> Func:
-    """The loop function of an `attend` node, not yet scheduled."""
+def flash_attention_func(problem: Problem) -> Func:
+    """The loop function of a `fused_attention` node, not yet scheduled."""
     return Body(problem).func()
 
 
@@ -96,7 +96,7 @@ class Body(Scores):
         body: Stmt = Seq((*copies, self._tasks()))
         for buffer in reversed(self.own.values()):
             body = Alloc(buffer, body)
-        return Func("attend", tuple(self.params.values()), ("y0",), body)
+        return Func("fused_attention", tuple(self.params.values()), ("y0",), body)
 
     def _tasks(self) -> Stmt:
         begin, stages = self._begin(), self._block_stages()
@@ -287,7 +287,7 @@ class Body(Scores):
         keys, columns = (J, self.width), (E, self.p.v[-1])
         query, size = self._operand(0, "q", (self._row(), D), TRUE), (D, self.p.q[-1])
         stages: list[Stmt] = []
-        if self.p.attrs.rounded:
+        if self.p.attrs.bf16_operands:
             stages.append(self._map("a", query, size))
             query = self._at("a", D)
         stages += self._multiply("s", self._product(query, self._keys_at()), size, keys)
@@ -310,7 +310,7 @@ class Body(Scores):
         self, name: str, term: Expr, over: tuple[Var, Expr], axis: tuple[Var, Expr]
     ) -> list[Stmt]:
         """The nests of a product; sums in the registers of a matrix unit are copied out of them."""
-        if not self.p.attrs.rounded:
+        if not self.p.attrs.bf16_operands:
             return [self._reduce(name, "sum", term, over, axis)]
         held = f"{name}.unit"
         sums = self._reduce(held, "sum", term, over, axis)
@@ -318,7 +318,7 @@ class Body(Scores):
 
     def _product(self, x: Expr, y: Expr) -> Expr:
         """A product, as wide as the sum it is added to: of f16 it is formed in f16."""
-        if self.p.attrs.short:
+        if self.p.attrs.f16_accumulate:
             return cast(self.dtype, x * y)
         return cast(self.dtype, x) * cast(self.dtype, y)
 

@@ -1,6 +1,6 @@
 """Attention as one operator: what `fuse_attention` makes of two products and a softmax.
 
-    attend(q, k, v, mask, lengths, bias) -> y        y = softmax(scale * q k' + bias + mask) v
+    y = fused_attention(q, k, v, mask, lengths, bias)    # softmax(scale * q k' + bias + mask) v
 
 Logically the operands are `[batches, queries, size]`, `[batches, keys, size]` and
 `[batches, keys, value size]`, and batches of keys and values broadcast against those of queries.
@@ -17,8 +17,8 @@ from tilewright.core.dtypes import BOOL, DType
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator
-from tilewright.ops.attention.flash_loops import attend_func
-from tilewright.ops.attention.problem import EMPTY, AttendAttrs, Problem, permuted
+from tilewright.ops.attention.flash_loops import flash_attention_func
+from tilewright.ops.attention.problem import EMPTY, FusedAttentionAttrs, Problem, permuted
 from tilewright.ops.attention.split_kv import parts_func
 from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
@@ -27,23 +27,27 @@ from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
 EXP_FLOPS = 14
 
 
-def _attend_type(attrs: AttendAttrs, ins: Sequence[TensorType | None]) -> TensorType:
-    dtype = same_dtype("attend", [t for t in ins[:3] if t is not None])
+def _fused_attention_type(
+    attrs: FusedAttentionAttrs, ins: Sequence[TensorType | None]
+) -> TensorType:
+    dtype = same_dtype("fused_attention", [t for t in ins[:3] if t is not None])
     p = Problem(attrs, tuple(ins), TensorType(dtype, ()))
     q, k, v = p.q, p.k, p.v
     if not len(q) == len(k) == len(v) or len(q) < 2 or not dtype.is_float:
-        raise fail("attend", f"{q}, {k} and {v} must be floats of one rank, at least 2")
+        raise fail("fused_attention", f"{q}, {k} and {v} must be floats of one rank, at least 2")
     if q[-1] is not k[-1] or k[-2] is not v[-2] or attrs.empty not in EMPTY:
-        raise fail("attend", f"sizes of {q}, {k} and {v} do not fit")
-    batch = broadcast_shapes("attend", q[:-2], k[:-2], v[:-2])
+        raise fail("fused_attention", f"sizes of {q}, {k} and {v} do not fit")
+    batch = broadcast_shapes("fused_attention", q[:-2], k[:-2], v[:-2])
     if batch != q[:-2]:
-        raise fail("attend", f"batches of {k} and {v} do not broadcast to those of {q}")
+        raise fail("fused_attention", f"batches of {k} and {v} do not broadcast to those of {q}")
     mask, lengths, bias = (*ins, None, None, None)[3:6]
     scores = (*batch, q[-2], k[-2])
     _check_mask("mask", mask, (BOOL, dtype, accumulator(dtype)), scores)
     _check_mask("bias", bias, (dtype, accumulator(dtype)), scores)
     if (lengths is None) == attrs.from_end:
-        raise fail("attend", "an offset from the end needs the lengths, and only that does")
+        raise fail(
+            "fused_attention", "an offset from the end needs the lengths, and only that does"
+        )
     return TensorType(dtype, permuted((*q[:-1], v[-1]), attrs.y_perm))
 
 
@@ -52,23 +56,24 @@ def _check_mask(name: str, mask: TensorType | None, dtypes: Sequence[DType], sco
         return
     if mask.dtype not in dtypes or mask.rank > len(scores):
         raise fail(
-            "attend", f"{name} {mask} must be {' or '.join(map(str, dtypes))}, and broadcast"
+            "fused_attention",
+            f"{name} {mask} must be {' or '.join(map(str, dtypes))}, and broadcast",
         )
-    if broadcast_shapes("attend", scores, mask.shape) != scores:
-        raise fail("attend", f"{name} {mask} does not broadcast to {scores}")
+    if broadcast_shapes("fused_attention", scores, mask.shape) != scores:
+        raise fail("fused_attention", f"{name} {mask} does not broadcast to {scores}")
 
 
-def _attend_loops(
-    attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
+def _fused_attention_loops(
+    attrs: FusedAttentionAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Func:
     problem = Problem(attrs, tuple(ins), outs[0])
     if problem.parts > 1:
         return parts_func(problem)
-    return tiled_func(problem) if attrs.tile else attend_func(problem)
+    return tiled_func(problem) if attrs.tile else flash_attention_func(problem)
 
 
-def _attend_flops(
-    attrs: AttendAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
+def _fused_attention_flops(
+    attrs: FusedAttentionAttrs, ins: Sequence[TensorType | None], outs: Sequence[TensorType]
 ) -> Expr:
     p = Problem(attrs, tuple(ins), outs[0])
     scores = product((*p.q[:-1], p.k[-2]))
@@ -77,12 +82,12 @@ def _attend_flops(
 
 OPS = (
     Op(
-        "attend",
-        _attend_type,
+        "fused_attention",
+        _fused_attention_type,
         "opaque",
-        AttendAttrs,
-        loops=_attend_loops,
-        flops=_attend_flops,
+        FusedAttentionAttrs,
+        loops=_fused_attention_loops,
+        flops=_fused_attention_flops,
         doc="Attention in one kernel: products, softmax and products, block by block.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What an `attend` node computes, and in blocks of which size: its attributes and shapes.
+"""What a `fused_attention` node computes, and in blocks of which size: its attributes and shapes.
 
 Block sizes are chosen so that one block's scores stay in the nearest caches of any machine, and so
 that little is computed beyond the last row and key.
@@ -39,19 +39,22 @@ EMPTY = ("nan", "zero", "finite")
 
 
 @node
-class AttendAttrs(Attrs):
-    """`scale`, `softcap` (0 is none), the bias, the mask and the band are applied to products.
+class FusedAttentionAttrs(Attrs):
+    """What is done to the products of queries and keys, and how operands are stored.
 
-    With `bias_last` the bias is added after the mask is applied.
-    Query `i` sees key `j` if `i + offset - left <= j <= i + offset + right`; a negative side is
-    unbounded, and `from_end` gives the offset as in `mask_scores`. `hidden` takes the place of
-    scores where a mask of bools says no. An order `q_perm` says that
-    dimension `d` of the operand is dimension `q_perm[d]` as stored; `y_perm` that dimension `d` of
-    the result as stored is its dimension `y_perm[d]`; none given is the plain order. With `short`,
-    products of f16 are formed, and for one block of keys summed, in f16. With `rounded`, all that
-    is multiplied is rounded to bf16, and blocks are whole tiles of a matrix unit. A `tile` of rows
-    and keys is what a block of threads has of the scores: see `tiled_loops.py`; a third number
-    says in how many parts the keys are gone through: see `split_kv.py`.
+    - `scale`, `softcap` (0 is none), the bias, the mask and the band are applied to products; with
+      `bias_last` the bias is added after the mask is applied.
+    - Query `i` sees key `j` if `i + offset - left <= j <= i + offset + right`; a negative side is
+      unbounded, and `from_end` gives the offset as in `mask_scores`.
+    - `masked_value` takes the place of scores where a mask of bools says no; `empty` says what a
+      row becomes of which no key is seen.
+    - Dimension `d` of the operand is dimension `q_perm[d]` as stored; dimension `d` of the result
+      as stored is its dimension `y_perm[d]`; none given is the plain order.
+    - With `f16_accumulate`, products of f16 are formed, and for one block of keys summed, in f16.
+    - With `bf16_operands`, all that is multiplied is rounded to bf16, and blocks are whole tiles of
+      a matrix unit.
+    - A `tile` of rows and keys is what a block of threads has of the scores, see `tiled_loops.py`;
+      a third number says in how many parts the keys are gone through, see `split_kv.py`.
     """
 
     scale: float = 1.0
@@ -60,15 +63,15 @@ class AttendAttrs(Attrs):
     left: int = -1
     right: int = -1
     from_end: bool = False
-    hidden: float = float("-inf")
+    masked_value: float = float("-inf")
     bias_last: bool = False
     empty: str = "nan"
     q_perm: tuple[int, ...] = ()
     k_perm: tuple[int, ...] = ()
     v_perm: tuple[int, ...] = ()
     y_perm: tuple[int, ...] = ()
-    short: bool = False
-    rounded: bool = False
+    f16_accumulate: bool = False
+    bf16_operands: bool = False
     tile: tuple[int, ...] = ()
 
 
@@ -79,9 +82,9 @@ def permuted(shape: Shape, perm: Sequence[int]) -> Shape:
 
 @dataclass(frozen=True)
 class Problem:
-    """An `attend` node: its attributes and types; the logical shapes of its operands."""
+    """A `fused_attention` node: its attributes and types; the logical shapes of its operands."""
 
-    attrs: AttendAttrs
+    attrs: FusedAttentionAttrs
     ins: tuple[TensorType | None, ...]
     out: TensorType
 
@@ -113,14 +116,14 @@ class Problem:
     @property
     def factor_dtype(self) -> DType:
         """The element type that is multiplied."""
-        if self.attrs.rounded:
+        if self.attrs.bf16_operands:
             return BF16
-        return self.out.dtype if self.attrs.short or self.attrs.tile else self.dtype
+        return self.out.dtype if self.attrs.f16_accumulate or self.attrs.tile else self.dtype
 
     @property
     def row_block(self) -> int:
         """Rows computed together: few blocks, and little beyond the last row."""
-        if self.attrs.rounded:
+        if self.attrs.bf16_operands:
             return UNIT_TILE
         if self.attrs.tile:
             return self.attrs.tile[0]
@@ -139,10 +142,10 @@ class Problem:
         keys = as_int(self.k[-2])
         if keys is None:
             return SYMBOLIC_KEYS
-        most = SHORT_KEYS if self.attrs.short else KEY_BLOCK
+        most = SHORT_KEYS if self.attrs.f16_accumulate else KEY_BLOCK
         block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else most
         whole = max(1, -(-keys // block))
-        step = UNIT_TILE if self.attrs.rounded else KEY_STEP
+        step = UNIT_TILE if self.attrs.bf16_operands else KEY_STEP
         return -(-keys // (whole * step)) * step
 
     @property

@@ -80,7 +80,7 @@ class Scores:
         inside = self._inside(self._key()) if has_keys else TRUE
         given = Load(mask.name, index, mask.dtype, None if inside is TRUE else inside)
         if mask.dtype == BOOL:
-            return select(given, value, const(self.p.attrs.hidden, value.dtype))
+            return select(given, value, const(self.p.attrs.masked_value, value.dtype))
         return value + cast(value.dtype, given)
 
     def _in_band(self) -> Expr:

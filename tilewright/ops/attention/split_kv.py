@@ -34,7 +34,7 @@ COMBINED = {"max": "max", "sum": "add"}
 
 
 def parts_func(problem: Problem) -> Func:
-    """The loop function of an `attend` node whose keys come in parts, not yet scheduled."""
+    """The loop function of a `fused_attention` node whose keys come in parts, not yet scheduled."""
     return _Parts(problem).func()
 
 
@@ -52,7 +52,7 @@ class _Parts(Tiles):
         body: Stmt = Seq((self._tasks(), self._together()))
         for buffer in reversed(self.own.values()):
             body = Alloc(buffer, body)
-        return Func("attend", tuple(self.params.values()), ("y0",), body)
+        return Func("fused_attention", tuple(self.params.values()), ("y0",), body)
 
     def _visited(self) -> Expr:
         return self.each

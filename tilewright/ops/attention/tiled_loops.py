@@ -74,7 +74,7 @@ Q, Z, PART, BLOCK = Var("at.q"), Var("at.z"), Var("at.r"), Var("at.b")
 
 
 def tiled_func(problem: Problem) -> Func:
-    """The loop function of an `attend` node with a tile, not yet scheduled."""
+    """The loop function of a `fused_attention` node with a tile, not yet scheduled."""
     return Tiles(problem).func()
 
 

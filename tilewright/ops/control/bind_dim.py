@@ -1,7 +1,7 @@
 """Sizes that a model computes: a number in memory becomes the value of a named size.
 
-    %positions: i64[N], %count: i64[1] = true_positions(%mask)
-    %known: i64[1] = learn(%count) {name="L", limit=N}
+    %positions: i64[N], %count: i64[1] = flatnonzero(%mask)
+    %known: i64[1] = bind_dim(%count) {name="L", limit=N}
     %found: i64[L] = slice(%positions) {stops=[L]}
 
 Types of what comes after may mention the size. Memory is planned for its limit, so that kernels
@@ -25,16 +25,16 @@ from tilewright.ops.tensor.scatter import parameters, spatial_block
 
 
 @node
-class LearnAttrs(Attrs):
+class BindDimAttrs(Attrs):
     """The name of the size, and the most that it can be; it is never negative."""
 
     name: str
     limit: Expr
 
 
-def _learn_type(_: LearnAttrs, ins: Sequence[TensorType]) -> TensorType:
+def _learn_type(_: BindDimAttrs, ins: Sequence[TensorType]) -> TensorType:
     if ins[0].dtype != I64 or as_int(ins[0].elements) != 1:
-        raise fail("learn", f"{ins[0]} is not one number", "use an i64 of one element")
+        raise fail("bind_dim", f"{ins[0]} is not one number", "use an i64 of one element")
     return ins[0]
 
 
@@ -44,7 +44,7 @@ def _itself(b: Builder, _: Attrs, ins: Sequence[Tensor], outs: Sequence[TensorTy
 
 def _positions_type(_: Attrs, ins: Sequence[TensorType]) -> tuple[TensorType, TensorType]:
     if ins[0].dtype != BOOL or ins[0].rank != 1:
-        raise fail("true_positions", f"{ins[0]} is not a row of truth values")
+        raise fail("flatnonzero", f"{ins[0]} is not a row of truth values")
     return TensorType(I64, ins[0].shape), tensor(I64, 1)
 
 
@@ -64,22 +64,22 @@ def _positions(_: Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) 
         return Seq((start, For("at.k", ins[0].shape[0], "serial", step)))
 
     buffers = parameters(ins, outs)
-    body = spatial_block("true_positions", (), row, buffers)
-    return Func("true_positions", tuple(buffers.values()), ("y0", "y1"), body)
+    body = spatial_block("flatnonzero", (), row, buffers)
+    return Func("flatnonzero", tuple(buffers.values()), ("y0", "y1"), body)
 
 
 OPS = (
     Op(
-        "learn",
+        "bind_dim",
         _learn_type,
         "opaque",
-        LearnAttrs,
+        BindDimAttrs,
         te=_itself,
         flops=0,
         doc="The number itself, which is from there on the value of a named size.",
     ),
     Op(
-        "true_positions",
+        "flatnonzero",
         _positions_type,
         "opaque",
         loops=_positions,

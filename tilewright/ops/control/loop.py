@@ -30,7 +30,7 @@ from tilewright.core.dtypes import BOOL
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs, Graph
 from tilewright.ir.types import TensorType, Type
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.control.conditional import CONTROL, IfAttrs
 from tilewright.ops.op import Op, fail
 
@@ -90,7 +90,7 @@ def local_sizes(body: Graph) -> set[str]:
     """The sizes that are known only inside a nested graph."""
     found: set[str] = set()
     for n in body.walk():
-        if isinstance(n.attrs, LearnAttrs):
+        if isinstance(n.attrs, BindDimAttrs):
             found.add(n.attrs.name)
         elif isinstance(n.attrs, IfAttrs):
             found |= set(n.attrs.late) - {""}

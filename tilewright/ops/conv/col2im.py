@@ -23,7 +23,7 @@ from tilewright.ops.tensor.manipulation import flatten
 
 
 @node
-class BlocksToImageAttrs(Attrs):
+class Col2ImAttrs(Attrs):
     """The size of the image, the size of a block, and where blocks lie in the padded image."""
 
     image: tuple[Expr, ...]
@@ -33,37 +33,37 @@ class BlocksToImageAttrs(Attrs):
     dilations: tuple[int, ...]
 
 
-def _window(attrs: BlocksToImageAttrs) -> WindowAttrs:
+def _window(attrs: Col2ImAttrs) -> WindowAttrs:
     return WindowAttrs(attrs.strides, attrs.pads, attrs.dilations)
 
 
-def _counts(attrs: BlocksToImageAttrs) -> tuple[Expr, ...]:
+def _counts(attrs: Col2ImAttrs) -> tuple[Expr, ...]:
     window = _window(attrs)
     return tuple(
-        window_count("blocks_to_image", size, attrs.kernel[axis], window, axis)
+        window_count("col2im", size, attrs.kernel[axis], window, axis)
         for axis, size in enumerate(attrs.image)
     )
 
 
-def _type(attrs: BlocksToImageAttrs, ins: Sequence[TensorType]) -> TensorType:
+def _type(attrs: Col2ImAttrs, ins: Sequence[TensorType]) -> TensorType:
     x, rank = ins[0], len(attrs.kernel)
-    check_dtype("blocks_to_image", numbers, x.dtype)
+    check_dtype("col2im", numbers, x.dtype)
     if not len(attrs.image) == len(attrs.strides) == rank > 0:
-        raise fail("blocks_to_image", f"{attrs} does not give every axis its numbers")
-    check_steps("blocks_to_image", _window(attrs))
+        raise fail("col2im", f"{attrs} does not give every axis its numbers")
+    check_steps("col2im", _window(attrs))
     if x.rank != 3 or any((as_int(k - 1) or 0) < 0 for k in attrs.kernel):
-        raise fail("blocks_to_image", f"{x} with blocks {attrs.kernel}", "give [N, C * block, L]")
+        raise fail("col2im", f"{x} with blocks {attrs.kernel}", "give [N, C * block, L]")
     taps, blocks = product(attrs.kernel), simplify(product(_counts(attrs)))
     channels = simplify(x.shape[1] // taps)
-    if same_size("blocks_to_image", x.shape[1], channels * taps) is None:
-        raise fail("blocks_to_image", f"{x.shape[1]} channels are not blocks of {taps}")
-    if same_size("blocks_to_image", x.shape[2], blocks) is None:
-        raise fail("blocks_to_image", f"{x} has not the {blocks} blocks of the image")
+    if same_size("col2im", x.shape[1], channels * taps) is None:
+        raise fail("col2im", f"{x.shape[1]} channels are not blocks of {taps}")
+    if same_size("col2im", x.shape[2], blocks) is None:
+        raise fail("col2im", f"{x} has not the {blocks} blocks of the image")
     return TensorType(x.dtype, (x.shape[0], channels, *map(simplify, attrs.image)))
 
 
-def _blocks_to_image(
-    b: Builder, attrs: BlocksToImageAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+def _col2im(
+    b: Builder, attrs: Col2ImAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x, counts, real = ins[0], _counts(attrs), accumulator(ins[0].dtype)
 
@@ -88,11 +88,11 @@ def _blocks_to_image(
 
 OPS = (
     Op(
-        "blocks_to_image",
+        "col2im",
         _type,
         "out_fusable",
-        BlocksToImageAttrs,
-        te=_blocks_to_image,
+        Col2ImAttrs,
+        te=_col2im,
         flops=lambda a, ins, outs: outs[0].elements * product(a.kernel),
         doc="Blocks [N, C * block, number of blocks] summed where they lie in an image.",
     ),

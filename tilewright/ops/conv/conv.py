@@ -66,7 +66,7 @@ def _conv_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
 
 def _half_type(attrs: ConvAttrs, ins: Sequence[TensorType]) -> TensorType:
     if any(t.dtype != F16 for t in ins):
-        raise fail("conv_half", f"operands {ins[0]} and {ins[1]} must be of f16")
+        raise fail("conv_f16acc", f"operands {ins[0]} and {ins[1]} must be of f16")
     return _conv_type(attrs, ins)
 
 
@@ -138,7 +138,7 @@ OPS = (
         doc="Convolution without bias; weights are [out, in / groups, kernel...].",
     ),
     Op(
-        "conv_half",
+        "conv_f16acc",
         _half_type,
         "out_fusable",
         ConvAttrs,

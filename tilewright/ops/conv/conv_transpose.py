@@ -18,7 +18,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import DType
 from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
-from tilewright.ops.conv.col2im import BlocksToImageAttrs
+from tilewright.ops.conv.col2im import Col2ImAttrs
 from tilewright.ops.conv.conv import ConvTransposeAttrs, conv_transpose_type
 from tilewright.ops.conv.polyphase import convolve_phases
 from tilewright.ops.elementwise.arithmetic import CastAttrs
@@ -53,8 +53,8 @@ def _convolve_blocks(g: GraphOps, attrs: ConvTransposeAttrs, x: str, w: str) -> 
     beyond = [max(n, 0) for n in spare]
     image = tuple(simplify(n - b) for n, b in zip(out.shape[2:], beyond, strict=True))
     pads = (*attrs.before, *(max(-n, 0) for n in spare))
-    blocks = BlocksToImageAttrs(image, kernel, attrs.strides, pads, attrs.dilations)
-    y = _cast(g, g.add("blocks_to_image", y, attrs=blocks), out.dtype)
+    blocks = Col2ImAttrs(image, kernel, attrs.strides, pads, attrs.dilations)
+    y = _cast(g, g.add("col2im", y, attrs=blocks), out.dtype)
     if not any(beyond):
         return y
     none, behind = (const(0),) * (attrs.rank + 2), tuple(map(const, (0, 0, *beyond)))

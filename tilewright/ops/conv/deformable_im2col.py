@@ -23,7 +23,7 @@ from tilewright.ops.op import Op, fail
 
 
 @node
-class DeformAttrs(Attrs):
+class DeformableIm2ColAttrs(Attrs):
     """Windows of size `kernel`; channels are divided into `groups` that share their offsets."""
 
     kernel: tuple[int, ...]
@@ -38,27 +38,30 @@ class DeformAttrs(Attrs):
         return len(self.kernel)
 
 
-def _sample_type(attrs: DeformAttrs, ins: Sequence[TensorType | None]) -> TensorType:
+def _sample_type(attrs: DeformableIm2ColAttrs, ins: Sequence[TensorType | None]) -> TensorType:
     x, offset, mask = (*ins, None)[:3]
     assert x is not None
     assert offset is not None
     taps = product_of(tuple(const(k) for k in attrs.kernel)) * attrs.groups
     if x.rank != attrs.rank + 2 or offset.rank != x.rank or not x.dtype.is_float:
-        raise fail("deform_sample", f"{x} and offsets {offset} do not fit {attrs.rank} axes")
+        raise fail("deformable_im2col", f"{x} and offsets {offset} do not fit {attrs.rank} axes")
     if any(t is not None and t.dtype != x.dtype for t in (offset, mask)):
         raise fail(
-            "deform_sample", f"offsets {offset} and mask {mask} are of another type than {x}"
+            "deformable_im2col", f"offsets {offset} and mask {mask} are of another type than {x}"
         )
     if offset.shape[1] is not taps * attrs.rank:
-        raise fail("deform_sample", f"offsets {offset} are not {attrs.rank} a tap and group")
+        raise fail("deformable_im2col", f"offsets {offset} are not {attrs.rank} a tap and group")
     if mask is not None and mask.shape != (offset.shape[0], taps, *offset.shape[2:]):
-        raise fail("deform_sample", f"the mask {mask} is not one number a tap and group")
+        raise fail("deformable_im2col", f"the mask {mask} is not one number a tap and group")
     kernel = tuple(const(k) for k in attrs.kernel)
     return TensorType(x.dtype, (*x.shape[:2], *kernel, *offset.shape[2:]))
 
 
 def _sample(
-    b: Builder, attrs: DeformAttrs, ins: Sequence[Tensor | None], outs: Sequence[TensorType]
+    b: Builder,
+    attrs: DeformableIm2ColAttrs,
+    ins: Sequence[Tensor | None],
+    outs: Sequence[TensorType],
 ) -> Tensor:
     x, offset, mask = (*ins, None)[:3]
     assert x is not None
@@ -104,10 +107,10 @@ def _interpolated(x: Tensor, outer: tuple[Expr, Expr], positions: Sequence[Expr]
 
 OPS = (
     Op(
-        "deform_sample",
+        "deformable_im2col",
         _sample_type,
         "out_fusable",
-        DeformAttrs,
+        DeformableIm2ColAttrs,
         te=_sample,
         flops=lambda a, ins, outs: outs[0].elements * const(4 << a.rank),
         doc="The elements under each window at moved positions: [batch, channel, taps, windows].",

@@ -1,6 +1,6 @@
 """The windows of an image as rows of a matrix: a convolution is their product with its filters.
 
-conv(x, w)   →   matmul_wide(windows(x), w')
+conv(x, w)   →   matmul_f32out(im2col(x), w')
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewright.ops.tensor.manipulation import unflatten
 
 
 @node
-class WindowsAttrs(WindowAttrs):
+class Im2ColAttrs(WindowAttrs):
     """Where windows lie, the size of one, and the length that each is filled up to with zeros.
 
     With `line`, each line of a window, its taps along the last axis, is filled up to that length.
@@ -31,24 +31,24 @@ class WindowsAttrs(WindowAttrs):
     line: int = 0
 
 
-def _windows_type(attrs: WindowsAttrs, ins: Sequence[TensorType]) -> TensorType:
+def _windows_type(attrs: Im2ColAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
-    check_window("windows", attrs, x, len(attrs.kernel))
+    check_window("im2col", attrs, x, len(attrs.kernel))
     line = as_int(x.shape[-1] * attrs.kernel[-1])
     if attrs.layout != "channels_last" or line is None or line > (attrs.line or line):
-        raise fail("windows", f"a line of a window of {x} has not {attrs.line} elements")
+        raise fail("im2col", f"a line of a window of {x} has not {attrs.line} elements")
     taken = prod(attrs.kernel[:-1]) * (attrs.line or line)
     if taken > attrs.length:
-        raise fail("windows", f"{taken} elements of a window of {x} are not {attrs.length}")
+        raise fail("im2col", f"{taken} elements of a window of {x} are not {attrs.length}")
     sizes = [
-        window_count("windows", n, const(attrs.kernel[axis]), attrs, axis)
+        window_count("im2col", n, const(attrs.kernel[axis]), attrs, axis)
         for axis, n in enumerate(spatial(attrs.layout, x.shape))
     ]
     return TensorType(x.dtype, (x.shape[0], *sizes, const(attrs.length)))
 
 
 def _windows(
-    b: Builder, attrs: WindowsAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+    b: Builder, attrs: Im2ColAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x = ins[0]
     sizes, channels = spatial(attrs.layout, x.shape), x.shape[-1]
@@ -82,10 +82,10 @@ def _windows(
 
 OPS = (
     Op(
-        "windows",
+        "im2col",
         _windows_type,
         "injective",
-        WindowsAttrs,
+        Im2ColAttrs,
         te=_windows,
         flops=0,
         doc="Every window of a channels-last image as one row, filled up with zeros.",

@@ -1,7 +1,7 @@
 """Boxes picked by their scores, but none that overlaps much with one picked before.
 
     %picked: i64[b*c*k, 3], %count: i64[1] =
-        suppress_boxes(%boxes, %scores, %order, %most, %overlap, %least) {limit=k}
+        non_max_suppression(%boxes, %scores, %order, %most, %overlap, %least) {limit=k}
 
 `boxes: f32[b, n, 4]`, `scores: f32[b, c, n]`, and `order: i64[b*c, n]` says which box has the
 greatest score of its class, which the next. A box is described by two opposite corners
@@ -29,7 +29,7 @@ GONE, TAKEN = "gone", "taken"
 
 
 @node
-class SuppressAttrs(Attrs):
+class NonMaxSuppressionAttrs(Attrs):
     """The most boxes of a class that are planned for, how boxes are given, if there is a least."""
 
     limit: Expr
@@ -37,15 +37,17 @@ class SuppressAttrs(Attrs):
     has_least: bool = False
 
 
-def _type(attrs: SuppressAttrs, ins: Sequence[TensorType]) -> tuple[TensorType, TensorType]:
+def _type(
+    attrs: NonMaxSuppressionAttrs, ins: Sequence[TensorType]
+) -> tuple[TensorType, TensorType]:
     boxes, scores = ins[0], ins[1]
     if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] is not const(4):
-        raise fail("suppress_boxes", f"{boxes} and {scores} are not boxes and scores by class")
+        raise fail("non_max_suppression", f"{boxes} and {scores} are not boxes and scores by class")
     if any(t.dtype != F32 for t in (boxes, scores)):
-        raise fail("suppress_boxes", f"{boxes} and {scores} are not both f32")
+        raise fail("non_max_suppression", f"{boxes} and {scores} are not both f32")
     alike = (boxes.shape[0], boxes.shape[1]), (scores.shape[0], scores.shape[2])
-    if not same_shape("suppress_boxes", *alike):
-        raise fail("suppress_boxes", f"{boxes} and {scores} are not of the same boxes")
+    if not same_shape("non_max_suppression", *alike):
+        raise fail("non_max_suppression", f"{boxes} and {scores} are not of the same boxes")
     rows = simplify(scores.shape[0] * scores.shape[1] * attrs.limit)
     return tensor(I64, rows, 3), tensor(I64, 1)
 
@@ -76,7 +78,7 @@ def _overlaps(b: Expr, one: Expr, other: Expr, centered: bool) -> Expr:
     return touch & whole & (Load("x4", (const(0),), F32) < shared / union)
 
 
-def _class(attrs: SuppressAttrs, scores: TensorType, b: Expr, c: Expr) -> Stmt:
+def _class(attrs: NonMaxSuppressionAttrs, scores: TensorType, b: Expr, c: Expr) -> Stmt:
     """Pick boxes of one class, the greatest score first."""
     zero, n = const(0), scores.shape[2]
     box = Load("x2", (b * scores.shape[1] + c, Var("at.i")), I64)
@@ -103,7 +105,9 @@ def _class(attrs: SuppressAttrs, scores: TensorType, b: Expr, c: Expr) -> Stmt:
     )
 
 
-def _suppress(attrs: SuppressAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
+def _suppress(
+    attrs: NonMaxSuppressionAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]
+) -> Func:
     scores, params = ins[1], parameters(ins, outs)
     local = {
         GONE: Buffer(GONE, BOOL, (scores.shape[2],)),
@@ -115,18 +119,18 @@ def _suppress(attrs: SuppressAttrs, ins: Sequence[TensorType], outs: Sequence[Te
         start = Store("y1", (const(0),), const(0))
         return Seq((start, nest(("at.b", "at.c"), scores.shape[:2], each)))
 
-    block: Stmt = spatial_block("suppress_boxes", (), body, {**params, **local})
+    block: Stmt = spatial_block("non_max_suppression", (), body, {**params, **local})
     for buffer in local.values():
         block = Alloc(buffer, block)
-    return Func("suppress_boxes", tuple(params.values()), ("y0", "y1"), block)
+    return Func("non_max_suppression", tuple(params.values()), ("y0", "y1"), block)
 
 
 OPS = (
     Op(
-        "suppress_boxes",
+        "non_max_suppression",
         _type,
         "opaque",
-        SuppressAttrs,
+        NonMaxSuppressionAttrs,
         loops=_suppress,
         flops=lambda _, ins, outs: ins[1].elements * const(20),
         doc="Boxes with the greatest scores that do not overlap with each other, by class.",

@@ -1,4 +1,4 @@
-"""Einstein sums: pairwise contractions on the matrix product, `sum_of_products` for the rest.
+"""Einstein sums: pairwise contractions on the matrix product, `contract` for the rest.
 
     einsum(x, w) {equation="bij,bjk->bik"}
 
@@ -103,7 +103,7 @@ def _einsum_type(attrs: EinsumAttrs, ins: Sequence[TensorType]) -> TensorType:
     return TensorType(same_dtype("einsum", ins), shape)
 
 
-def _sum_of_products(
+def _contraction(
     b: Builder, attrs: EinsumAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     parsed = parse_equation(attrs.equation, [t.shape for t in ins])
@@ -153,14 +153,14 @@ def _to_output(g: GraphOps, term: _Term, parsed: Equation) -> str:
 
 
 def _formula(g: GraphOps, terms: Sequence[_Term], output: str) -> str:
-    """`sum_of_products`, with labels renamed to letters, since ellipsis labels are our own."""
+    """`contract`, with labels renamed to letters, since ellipsis labels are our own."""
     labels = dict.fromkeys("".join(t.labels for t in terms))
     free = iter(c for c in _LETTERS if c not in labels)
     letter = {c: c if c.isalpha() else next(free) for c in labels}
     spelt = ["".join(letter[c] for c in text) for text in (*(t.labels for t in terms), output)]
     equation = f"{','.join(spelt[:-1])}->{spelt[-1]}"
     values = [t.value for t in terms]
-    return g.add("sum_of_products", *values, attrs=EinsumAttrs(equation))
+    return g.add("contract", *values, attrs=EinsumAttrs(equation))
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -247,11 +247,11 @@ OPS = (
         doc="Einstein sum of any number of operands.",
     ),
     Op(
-        "sum_of_products",
+        "contract",
         _einsum_type,
         "out_fusable",
         EinsumAttrs,
-        te=_sum_of_products,
+        te=_contraction,
         flops=_flops,
         doc="Einstein sum as one formula: every product of elements, summed.",
     ),

@@ -41,21 +41,21 @@ def _matmul_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
 
 def _integer_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     if not all(t.dtype.is_integer and t.dtype.bits == 8 for t in ins):
-        raise fail("matmul_integer", f"operands {ins[0]} and {ins[1]} must be of 8-bit integers")
-    return TensorType(I32, _product_shape("matmul_integer", ins))
+        raise fail("matmul_i32acc", f"operands {ins[0]} and {ins[1]} must be of 8-bit integers")
+    return TensorType(I32, _product_shape("matmul_i32acc", ins))
 
 
 def _wide_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
-    dtype = same_dtype("matmul_wide", ins)
+    dtype = same_dtype("matmul_f32out", ins)
     if not dtype.is_float or dtype.bits != 16:
-        raise fail("matmul_wide", f"operands {ins[0]} and {ins[1]} must be of 16-bit floats")
-    return TensorType(F32, _product_shape("matmul_wide", ins))
+        raise fail("matmul_f32out", f"operands {ins[0]} and {ins[1]} must be of 16-bit floats")
+    return TensorType(F32, _product_shape("matmul_f32out", ins))
 
 
 def _half_type(_: Attrs, ins: Sequence[TensorType]) -> TensorType:
     if any(t.dtype != F16 for t in ins):
-        raise fail("matmul_half", f"operands {ins[0]} and {ins[1]} must be of f16")
-    return TensorType(F16, _product_shape("matmul_half", ins))
+        raise fail("matmul_f16acc", f"operands {ins[0]} and {ins[1]} must be of f16")
+    return TensorType(F16, _product_shape("matmul_f16acc", ins))
 
 
 def _converted(dtype: DType, x: Expr, w: Expr) -> Expr:
@@ -110,7 +110,7 @@ OPS = (
         doc="Matrix product of the last two dimensions.",
     ),
     Op(
-        "matmul_integer",
+        "matmul_i32acc",
         _integer_type,
         "out_fusable",
         te=partial(_matmul, partial(_converted, I32)),
@@ -118,7 +118,7 @@ OPS = (
         doc="Matrix product of 8-bit integers, signed or not, summed in i32.",
     ),
     Op(
-        "matmul_wide",
+        "matmul_f32out",
         _wide_type,
         "out_fusable",
         te=partial(_matmul, widening_product),
@@ -126,7 +126,7 @@ OPS = (
         doc="Matrix product of 16-bit floats, summed and given in f32.",
     ),
     Op(
-        "matmul_half",
+        "matmul_f16acc",
         _half_type,
         "out_fusable",
         te=partial(_matmul, narrow_product),

@@ -27,14 +27,14 @@ TEMPER = (("shr", 11, 0xFFFFFFFF), ("shl", 7, 0x9D2C5680), ("shl", 15, 0xEFC6000
 
 
 @node
-class MersenneAttrs(Attrs):
+class Mt19937Attrs(Attrs):
     """How many numbers, and the word that the state is made of."""
 
     count: Expr
     seed: int = 0
 
 
-def _type(attrs: MersenneAttrs, _: Sequence[TensorType]) -> TensorType:
+def _type(attrs: Mt19937Attrs, _: Sequence[TensorType]) -> TensorType:
     return TensorType(F64, (simplify(attrs.count),))
 
 
@@ -90,7 +90,7 @@ def _number(j: Expr) -> Expr:
     return (high * const(2.0**26, F64) + low) * const(2.0**-53, F64)
 
 
-def _mersenne(attrs: MersenneAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
+def _mt19937(attrs: Mt19937Attrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
     count, each = outs[0].shape[0], const(WORDS // 2)
     params = parameters(ins, outs)
     state = Buffer(STATE, U32, (const(WORDS),))
@@ -103,17 +103,17 @@ def _mersenne(attrs: MersenneAttrs, ins: Sequence[TensorType], outs: Sequence[Te
         count_rounds = simplify(ceildiv(count, WORDS // 2))
         return Seq((_seeded(attrs.seed), nest(("at.round",), (count_rounds,), rounds)))
 
-    block = spatial_block("mersenne", (), body, {**params, STATE: state})
-    return Func("mersenne", tuple(params.values()), ("y0",), Alloc(state, block))
+    block = spatial_block("mt19937", (), body, {**params, STATE: state})
+    return Func("mt19937", tuple(params.values()), ("y0",), Alloc(state, block))
 
 
 OPS = (
     Op(
-        "mersenne",
+        "mt19937",
         _type,
         "opaque",
-        MersenneAttrs,
-        loops=_mersenne,
+        Mt19937Attrs,
+        loops=_mt19937,
         flops=20,
         doc="Random numbers from 0 to below 1 in the order of the Mersenne Twister.",
     ),

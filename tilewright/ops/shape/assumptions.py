@@ -20,7 +20,7 @@ from tilewright.arith.walk import free_vars, subexpressions, substitute
 
 # What the names of sizes begin with that are known only when the model runs. They are numbered in
 # the order in which they become known, and no dimension of an input is called so.
-LATE = "_late_"
+LATE = "_dyn_"
 
 _found: ContextVar[dict[Expr, str] | None] = ContextVar("found", default=None)
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Check, Graph, Node
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.control.conditional import IfAttrs
 from tilewright.ops.control.loop import LoopAttrs
 
 
 def data_dependent_dims(n: Node) -> tuple[str, ...]:
     """The names of sizes that are known once a node has run."""
-    if isinstance(n.attrs, LearnAttrs):
+    if isinstance(n.attrs, BindDimAttrs):
         return (n.attrs.name,)
     if isinstance(n.attrs, LoopAttrs):
         return (n.attrs.late,) if n.attrs.late else ()

@@ -1,6 +1,6 @@
 """Rows in ascending or descending order, told by the numbers they had: a stable merge sort.
 
-    %order: i64[b, n] = order_rows(%x) {descending=false}        x: T[b, n, m]
+    %order: i64[b, n] = argsort_rows(%x) {descending=false}        x: T[b, n, m]
 
 Rows of `m` elements are compared element by element. Runs of 1, 2, 4, ... rows are merged until one
 run is left; the two places where the next row may come from are kept in small buffers.
@@ -28,16 +28,16 @@ LEVELS = 40
 
 
 @node
-class OrderAttrs(Attrs):
+class ArgsortAttrs(Attrs):
     """Whether the greatest row comes first."""
 
     descending: bool = False
 
 
-def _type(_: OrderAttrs, ins: Sequence[TensorType]) -> TensorType:
+def _type(_: ArgsortAttrs, ins: Sequence[TensorType]) -> TensorType:
     x = ins[0]
     if x.rank != 3 or x.dtype in (BOOL, STRING):
-        raise fail("order_rows", f"{x} has no rows that can be ordered", "use numbers of rank 3")
+        raise fail("argsort_rows", f"{x} has no rows that can be ordered", "use numbers of rank 3")
     return TensorType(I64, x.shape[:2])
 
 
@@ -114,7 +114,9 @@ class _Rows:
         )
 
 
-def _order_rows(attrs: OrderAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]) -> Func:
+def _argsort_rows(
+    attrs: ArgsortAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]
+) -> Func:
     x = ins[0]
     batch, n = x.shape[:2]
     own = {MERGED: (batch, n), LENGTH: (batch,), LEFT: (batch,), RIGHT: (batch,), FIRST: (batch,)}
@@ -132,19 +134,19 @@ def _order_rows(attrs: OrderAttrs, ins: Sequence[TensorType], outs: Sequence[Ten
             )
         )
 
-    block: Stmt = spatial_block("order_rows", (batch,), body, {**params, **local})
+    block: Stmt = spatial_block("argsort_rows", (batch,), body, {**params, **local})
     for buffer in local.values():
         block = Alloc(buffer, block)
-    return Func("order_rows", tuple(params.values()), ("y0",), block)
+    return Func("argsort_rows", tuple(params.values()), ("y0",), block)
 
 
 OPS = (
     Op(
-        "order_rows",
+        "argsort_rows",
         _type,
         "opaque",
-        OrderAttrs,
-        loops=_order_rows,
+        ArgsortAttrs,
+        loops=_argsort_rows,
         flops=lambda _, ins, outs: ins[0].elements * const(20),
         doc="The numbers of rows in their order; equal rows stay as they are, NaN is greatest.",
     ),

@@ -157,7 +157,7 @@ OPS = (
         doc="Tensors joined along one axis.",
     ),
     Op(
-        "part",
+        "slice_view",
         _slice_type,
         "view",
         SliceAttrs,
@@ -167,7 +167,7 @@ OPS = (
         doc="A slice that is read where it lies, not copied.",
     ),
     Op(
-        "join",
+        "concat_view",
         _concat_type,
         "view",
         ConcatAttrs,

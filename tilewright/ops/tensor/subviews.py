@@ -1,7 +1,7 @@
-"""Where one tensor lies inside another: the geometry of `join` and `part`.
+"""Where one tensor lies inside another: the geometry of `concat_view` and `slice_view`.
 
-    %2 = join(%0, %1) {axis=1}        %0 and %1 are computed into the columns of %2
-    %3 = part(%2) {...}               %3 is read where it lies
+    %2 = concat_view(%0, %1) {axis=1}    %0 and %1 are computed into the columns of %2
+    %3 = slice_view(%2) {...}            %3 is read where it lies
 
 A part has the dimensions of its host, each from some index on. Its elements are those of the host's
 row-major layout, so it is described by where it starts and by the host's shape, its *room*.

@@ -1,6 +1,6 @@
 """Rows of which many elements are wanted in order are sorted as a whole.
 
-    %v, %i = topk(%x) {k=n}      →      %o = order_rows(%x)
+    %v, %i = topk(%x) {k=n}      →      %o = argsort_rows(%x)
                                         %i = slice(%o) {stops=[k]}
                                         %v = gather_elements(%x, %i)
 
@@ -15,7 +15,7 @@ from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.op import normalize_axis
-from tilewright.ops.tensor.argsort import OrderAttrs
+from tilewright.ops.tensor.argsort import ArgsortAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
@@ -66,7 +66,7 @@ def _order(g: Rewriter, x: str, axis: int, largest: bool) -> str:
         x = g.add("transpose", x, attrs=TransposeAttrs(last))
     shape = g.type(x).shape
     rows = ReshapeAttrs((product(shape[:-1]), shape[-1], const(1)))
-    order = g.add("order_rows", g.add("reshape", x, attrs=rows), attrs=OrderAttrs(largest))
+    order = g.add("argsort_rows", g.add("reshape", x, attrs=rows), attrs=ArgsortAttrs(largest))
     order = g.add("reshape", order, attrs=ReshapeAttrs(shape))
     if axis == rank - 1:
         return order

@@ -1,6 +1,6 @@
 """The tile of rows and keys in which tensor cores of a GPU compute attention.
 
-    softmax(q k') v   →   attend(q, k, v) {tile=[64, 64]}
+    softmax(q k') v   →   fused_attention(q, k, v) {tile=[64, 64]}
 
 What has no tile stays two GEMMs with a softmax between them.
 """

@@ -2,10 +2,12 @@
 
     %2 = expand(%k) {shape=[b, 2, 4, n, d]}               %k: f32[b, 2, 1, n, d]
     %3 = reshape(%2) {shape=[b, 8, n, d]}           →     %q5 = reshape(%q)  [b, 2, 4, m, d]
-    %y = attend(%q, %3, ...)                              %y5 = attend(%q5, %k, ...), then reshape
+    %y = fused_attention(%q, %3, ...)                     %y5 = fused_attention(%q5, %k, ...)
+                                                          %y = reshape(%y5)
 
-Exporters repeat keys and values until there is one head for each head of queries. `attend` lets
-batches of keys and values broadcast, so the heads of queries are split in groups instead: a view.
+Exporters repeat keys and values until there is one head for each head of queries. The operator
+`fused_attention` lets batches of keys and values broadcast, so the heads of queries are split in
+groups instead: a view.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import Shape
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -28,12 +30,12 @@ RANK, HEADS = 4, 1
 
 
 def fold_repeat_kv(graph: Graph, context: PassContext) -> Graph:
-    """Let `attend` read keys and values where they lie once, not where they were repeated."""
-    return rewrite_graph(graph, _shared, of=("attend",))
+    """Let `fused_attention` read keys and values once, not where they were repeated."""
+    return rewrite_graph(graph, _shared, of=("fused_attention",))
 
 
 def _shared(g: Rewriter, n: Node) -> str | None:
-    if not isinstance(n.attrs, AttendAttrs) or g.type(n.inputs[0]).rank != RANK:
+    if not isinstance(n.attrs, FusedAttentionAttrs) or g.type(n.inputs[0]).rank != RANK:
         return None
     keys, values = (_once(g, x) for x in n.inputs[1:3])
     plain = not n.attrs.k_perm and not n.attrs.v_perm
@@ -49,7 +51,7 @@ def _shared(g: Rewriter, n: Node) -> str | None:
         inputs.pop()
     y_perm = _result_order(n.attrs.y_perm)
     attrs = replace(n.attrs, q_perm=q_perm, k_perm=k_perm, v_perm=v_perm, y_perm=y_perm)
-    y = g.add("attend", *inputs, attrs=attrs)
+    y = g.add("fused_attention", *inputs, attrs=attrs)
     return g.add("reshape", y, attrs=ReshapeAttrs(n.type.shape))
 
 

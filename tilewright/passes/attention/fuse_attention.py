@@ -2,14 +2,14 @@
 
     %1 = matmul(%q, %kt)
     %2 = mul(%1, 0.125)
-    %3 = add(%2, %mask)               →    %5 = attend(%q, %k, %v, %mask) {scale=0.125, ...}
+    %3 = add(%2, %mask)            →   %5 = fused_attention(%q, %k, %v, %mask) {scale=0.125, ...}
     %4 = softmax(%3)
     %5 = matmul(%4, %v)
 
 Exporters write this in many ways: scaling the queries, the keys or the scores, adding a mask or
 choosing by one, with heads turned round before and after. Scalings are brought together, orders of
-dimensions become attributes of `attend`, which reads and writes in any order, and a mask that only
-says which keys come later becomes a band. Scores that somebody else reads stay.
+dimensions become attributes of `fused_attention`, which reads and writes in any order, and a mask
+that only says which keys come later becomes a band. Scores that somebody else reads stay.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewright.arith.expr import Expr, as_int, const
 from tilewright.core.dtypes import BF16, BOOL
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.attention import MaskAttrs
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
@@ -57,13 +57,13 @@ def _formed(tile_of: TileOf | None, masks: Masks, g: Rewriter, n: Node) -> str |
     if n.op == "matmul":
         return _Attention(g, n, tile_of, masks).formed()
     source = g.producer(n.inputs[0]) if isinstance(n.attrs, TransposeAttrs) else None
-    if source is None or source.op != "attend" or g.use_count(source.name) != 1:
+    if source is None or source.op != "fused_attention" or g.use_count(source.name) != 1:
         return None
-    assert isinstance(source.attrs, AttendAttrs)
+    assert isinstance(source.attrs, FusedAttentionAttrs)
     assert isinstance(n.attrs, TransposeAttrs)
     before = source.attrs.y_perm or tuple(range(n.type.rank))
     perm = tuple(before[d] for d in n.attrs.perm)
-    return g.add("attend", *source.inputs, attrs=replace(source.attrs, y_perm=perm))
+    return g.add("fused_attention", *source.inputs, attrs=replace(source.attrs, y_perm=perm))
 
 
 class _Attention:
@@ -74,7 +74,7 @@ class _Attention:
         self.node = n
         self.tile_of = tile_of
         self.masks = masks
-        self.attrs = AttendAttrs()
+        self.attrs = FusedAttentionAttrs()
         self.mask = ""
         self.lengths = ""
         self.bias = ""
@@ -92,7 +92,7 @@ class _Attention:
             return None
         if t.dtype == BF16 and self.tile_of is None:
             return None
-        self.attrs = AttendAttrs(empty=SOFTMAX[weights.op])
+        self.attrs = FusedAttentionAttrs(empty=SOFTMAX[weights.op])
         product = self._product(weights.inputs[0])
         return None if product is None else self._joined(product)
 
@@ -217,7 +217,7 @@ class _Attention:
             self.bias, last = self.mask, bool(self.mask)
             self.mask = self.g.add("not", condition) if inverted else condition
             hidden = float(data.reshape(-1)[0]) * self.attrs.scale
-            self.attrs = replace(self.attrs, hidden=hidden, bias_last=last)
+            self.attrs = replace(self.attrs, masked_value=hidden, bias_last=last)
             return value
         return None
 
@@ -272,7 +272,7 @@ class _Attention:
             if not tile:
                 return None
             attrs = replace(attrs, tile=tile)
-        return g.add("attend", *inputs, attrs=attrs)
+        return g.add("fused_attention", *inputs, attrs=attrs)
 
     def _source(self, value: str, scales: bool = True) -> tuple[str, tuple[int, ...], float]:
         """An operand before it was turned round and scaled: its order, and the scale."""

@@ -1,8 +1,8 @@
 """On GPUs: the few queries of heads that share keys and values become the rows of one tile.
 
-    %y = attend(%q, %k, %v)          %q: [b, 8, 4, 1, d]     %k: [b, 8, 1, n, d]
+    %y = fused_attention(%q, %k, %v)          %q: [b, 8, 4, 1, d]     %k: [b, 8, 1, n, d]
       →
-    %y = attend(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
+    %y = fused_attention(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
 
 Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form.
 Queries keep their own tile where a mask tells one of them from another.
@@ -18,7 +18,7 @@ from tilewright.arith.expr import as_int, const
 from tilewright.arith.simplify import prove
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.passes.attention.attention_tile import ROWS, attention_tile
 from tilewright.passes.context import PassContext
@@ -35,12 +35,12 @@ def pack_gqa(graph: Graph, context: PassContext) -> Graph:
     target = context.target
     if not isinstance(target, GpuTarget):
         return graph
-    return rewrite_graph(graph, partial(_joined, target), of=("attend",))
+    return rewrite_graph(graph, partial(_joined, target), of=("fused_attention",))
 
 
 def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     attrs = n.attrs
-    if not isinstance(attrs, AttendAttrs) or not attrs.tile:
+    if not isinstance(attrs, FusedAttentionAttrs) or not attrs.tile:
         return None
     types = tuple(g.type(x) if x else None for x in n.inputs)
     if g.type(n.inputs[0]).rank != RANK:
@@ -62,7 +62,7 @@ def _joined(target: GpuTarget, g: Rewriter, n: Node) -> str | None:
     made = replace(plain.attrs, q_perm=q_perm, k_perm=k_perm, v_perm=v_perm, y_perm=y_perm)
     given = tuple(g.type(x) if x else None for x in inputs)
     tile = attention_tile(target, Problem(made, given, TensorType(n.type.dtype, ())))
-    y = g.add("attend", *inputs, attrs=replace(made, tile=tile or attrs.tile))
+    y = g.add("fused_attention", *inputs, attrs=replace(made, tile=tile or attrs.tile))
     return g.add("reshape", y, attrs=ReshapeAttrs(n.type.shape))
 
 

@@ -24,7 +24,7 @@ from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.scalar_semantics import cast_value, quiet
 from tilewright.ir.types import Shape, TensorType
-from tilewright.ops.control.bind_dim import LearnAttrs
+from tilewright.ops.control.bind_dim import BindDimAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.interpret import evaluate_node
 from tilewright.ops.registry import get_op
@@ -48,7 +48,7 @@ def fold_constants(graph: Graph, context: PassContext) -> Graph:
 
 
 def _fold(g: Rewriter, n: Node) -> str | tuple[str, ...] | None:
-    if n.regions or isinstance(n.attrs, LearnAttrs):  # a size needs the node that gives its value
+    if n.regions or isinstance(n.attrs, BindDimAttrs):  # a size needs the node that gives its value
         return None
     data = [g.constant_data(i) if i else None for i in n.inputs]
     if all(d is not None for d, i in zip(data, n.inputs, strict=True) if i):

@@ -1,12 +1,12 @@
 """Joining and cutting tensors without copying them.
 
-    %2 = concat(%0, %1)     →     %2 = join(%0, %1)      %0 and %1 are computed inside %2
-    %3 = slice(%x)          →     %3 = part(%x)          %3 is read where it lies inside %x
+    %2 = concat(%0, %1)     →     %2 = concat_view(%0, %1)    %0 and %1 are computed inside %2
+    %3 = slice(%x)          →     %3 = slice_view(%x)         %3 is read where it lies inside %x
 
-`join` and `part` are views: no kernel stands for them, and the kernels around them are told how far
-apart the rows are that they read and write. A value lies in one place only. What is joined a second
-time, or has its place given (inputs, constants and outputs of the model), is copied into the join:
-that part alone, not the whole.
+`concat_view` and `slice_view` are views: no kernel stands for them, and the kernels around them are
+told how far apart the rows are that they read and write. A value lies in one place only. What is
+joined a second time, or has its place given (inputs, constants and outputs of the model), is copied
+into the join: that part alone, not the whole.
 
 A `concat` whose only reader computes it as it reads stays as it is, and so does a `slice`.
 """
@@ -114,7 +114,7 @@ class _Places:
 
     def _rewritten(self, n: Node) -> list[Node]:
         if n.name in self.parts:
-            return [replace(n, op="part")]
+            return [replace(n, op="slice_view")]
         if n.name not in self.joins:
             return [n]
         copies, inputs = [], list(n.inputs)
@@ -123,7 +123,7 @@ class _Places:
                 inputs[i] = f"{n.name}.part{i}"
                 types = (self.graph.types[name],)
                 copies.append(Node("identity", (name,), (inputs[i],), types, loc=n.loc))
-        return [*copies, replace(n, op="join", inputs=tuple(inputs))]
+        return [*copies, replace(n, op="concat_view", inputs=tuple(inputs))]
 
     def _join(self, n: Node) -> None:
         """Make a concatenation a join if that saves a copy of something."""

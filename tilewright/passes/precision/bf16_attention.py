@@ -1,6 +1,6 @@
 """Attention whose products run on a unit for tiles of bf16, where the user allows it.
 
-    attend(q, k, v)   →   attend(q, k, v) {rounded=true}
+    fused_attention(q, k, v)   →   fused_attention(q, k, v) {bf16_operands=true}
 
 Queries, keys, values and the weights of values are rounded as they are copied for the unit; scores,
 the softmax and all sums are f32.
@@ -13,7 +13,7 @@ from dataclasses import replace
 from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F32
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ops.attention.problem import UNIT_TILE, AttendAttrs, Problem
+from tilewright.ops.attention.problem import UNIT_TILE, FusedAttentionAttrs, Problem
 from tilewright.passes.context import PassContext, PrecisionNote
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
@@ -29,19 +29,19 @@ def bf16_attention(graph: Graph, context: PassContext) -> Graph:
         return graph
 
     def rule(g: Rewriter, n: Node) -> str | None:
-        if n.op != "attend":
+        if n.op != "fused_attention":
             return None
-        assert isinstance(n.attrs, AttendAttrs)
+        assert isinstance(n.attrs, FusedAttentionAttrs)
         types = [g.type(i) if i else None for i in n.inputs]
         obstacle = _obstacle(Problem(n.attrs, tuple(types), n.type), target)
         reason = obstacle or "the machine multiplies tiles of bf16, sums in f32"
         what = " x ".join(f"{t}" for t in types[:3])
         precision = "f32" if obstacle else "bf16"
-        note = PrecisionNote(n.name, f"attend {what}", precision, reason)
+        note = PrecisionNote(n.name, f"fused_attention {what}", precision, reason)
         context.log.precision.append(note)
         if obstacle:
             return None
-        return g.add("attend", *n.inputs, attrs=replace(n.attrs, rounded=True))
+        return g.add("fused_attention", *n.inputs, attrs=replace(n.attrs, bf16_operands=True))
 
     return rewrite_graph(graph, rule)
 

@@ -1,7 +1,7 @@
 """Matrix products and convolutions in bf16, where the user allows it and the machine gains by it.
 
-    matmul(x, w)   →   matmul_wide(cast[bf16](x), w in bf16)
-    conv(x, w)     →   matmul_wide(windows(cast[bf16](x)), w in bf16)
+    matmul(x, w)   →   matmul_f32out(cast[bf16](x), w in bf16)
+    conv(x, w)     →   matmul_f32out(im2col(cast[bf16](x)), w in bf16)
 
 Weights are rounded when the model is compiled, activations once where they are computed; sums are
 formed and given in f32. Everything else stays in f32: norms, softmax, reductions, sums of residuals
@@ -23,7 +23,7 @@ from tilewright.core.dtypes import BF16, F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.conv.conv import ConvAttrs
-from tilewright.ops.conv.im2col import WindowsAttrs
+from tilewright.ops.conv.im2col import Im2ColAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.registry import get_op
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
@@ -158,7 +158,7 @@ class _Lowering:
             after = (*(const(0),) * (rank - 1), const(missing))
             left = g.add("pad", left, attrs=PadAttrs((const(0),) * rank, after))
             weights = np.pad(weights, [(0, 0)] * (weights.ndim - 2) + [(0, missing), (0, 0)])
-        return g.add("matmul_wide", left, self._constant(g, weights))
+        return g.add("matmul_f32out", left, self._constant(g, weights))
 
     def _conv(self, g: Rewriter, n: Node) -> str:
         weights = g.constant_data(n.inputs[1])
@@ -171,16 +171,16 @@ class _Lowering:
         kernel, channels = weights.shape[2:], weights.shape[1]
         if prod(kernel) > 1 and channels % STEP != 0:
             left, filters, where = _lines(g, left, filters, attrs)
-            left = g.add("windows", left, attrs=where)
+            left = g.add("im2col", left, attrs=where)
         elif not _reads_pixels(attrs, kernel) or channels % STEP != 0:
             length, line = _up(prod(kernel) * channels), _up(kernel[-1] * channels)
-            where = WindowsAttrs(
+            where = Im2ColAttrs(
                 attrs.strides, attrs.pads, attrs.dilations, "channels_last", kernel, length, line
             )
-            left = g.add("windows", left, attrs=where)
+            left = g.add("im2col", left, attrs=where)
         matrix = filters.reshape(-1, weights.shape[0])
         matrix = np.pad(matrix, [(0, _up(len(matrix)) - len(matrix)), (0, 0)])
-        result = g.add("matmul_wide", left, self._constant(g, matrix))
+        result = g.add("matmul_f32out", left, self._constant(g, matrix))
         if not first:
             return result
         rank = attrs.rank + 2
@@ -211,7 +211,7 @@ class _Lowering:
 
 def _lines(
     g: Rewriter, image: str, filters: np.ndarray, attrs: ConvAttrs
-) -> tuple[str, np.ndarray, WindowsAttrs]:
+) -> tuple[str, np.ndarray, Im2ColAttrs]:
     """An image of few channels, its filters and windows, so that lines of a window are whole steps.
 
     Pixels and channels become one axis of an image that has its border, along which the taps of a
@@ -230,7 +230,7 @@ def _lines(
     line = _up(taken)
     filters = filters.reshape(*kernel[:-1], taken, -1)
     filters = np.pad(filters, [*[(0, 0)] * (rank - 3), (0, line - taken), (0, 0)])
-    where = WindowsAttrs(
+    where = Im2ColAttrs(
         (*attrs.strides[:-1], attrs.strides[-1] * channels),
         (0,) * len(attrs.pads),
         attrs.dilations,

@@ -1,6 +1,6 @@
 """Products of f16 sum a few terms at a time in f16, and these sums in f32.
 
-    matmul(x, w)     →   matmul_half(x, w)                              sums that divide into chunks
+    matmul(x, w)     →   matmul_f16acc(x, w)                              sums that divide into chunks
     conv(x, w)       →   cast[f16](conv(cast[f32](x), cast[f32](w)))    sums that do not
 
 Vectors of f16 hold twice as many elements as those of f32. A sum of a few terms loses little in
@@ -15,7 +15,7 @@ from tilewright.arith.expr import as_int
 from tilewright.core.dtypes import F16, F32
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.accumulation import F16_CHUNK, accumulation_chunk
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
@@ -33,14 +33,22 @@ def f16_accumulation(graph: Graph, context: PassContext) -> Graph:
 
 
 def _shortened(g: Rewriter, n: Node) -> str | None:
-    if isinstance(n.attrs, AttendAttrs) and not n.attrs.short and n.type.dtype == F16:
+    if (
+        isinstance(n.attrs, FusedAttentionAttrs)
+        and not n.attrs.f16_accumulate
+        and n.type.dtype == F16
+    ):
         size = as_int(n.type.shape[-1])
         short = size is not None and size <= F16_CHUNK
-        return g.add("attend", *n.inputs, attrs=replace(n.attrs, short=True)) if short else None
+        return (
+            g.add("fused_attention", *n.inputs, attrs=replace(n.attrs, f16_accumulate=True))
+            if short
+            else None
+        )
     if n.op not in PRODUCTS or g.type(n.inputs[0]).dtype != F16:
         return None
     if accumulation_chunk(sum_extents(g, n)) is not None:
-        return g.add(f"{n.op}_half", *n.inputs, attrs=n.attrs)
+        return g.add(f"{n.op}_f16acc", *n.inputs, attrs=n.attrs)
     wide = (g.add("cast", i, attrs=CastAttrs(F32)) for i in n.inputs)
     return g.add("cast", g.add(n.op, *wide, attrs=n.attrs), attrs=CastAttrs(F16))
 

@@ -42,7 +42,7 @@ def test_zeros_cost_nothing() -> None:
     inputs = [integers(np.uint8, 3, 4), integers(np.int8, 4, 5)]
     zeros = [np.array(0, np.uint8), np.array(0, np.int8)]
     graph = imported("MatMulInteger", [*inputs, *zeros], constants=(2, 3))
-    assert [n.op for n in graph.nodes if n.outputs[0] in graph.outputs] == ["matmul_integer"]
+    assert [n.op for n in graph.nodes if n.outputs[0] in graph.outputs] == ["matmul_i32acc"]
 
 
 @pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 0, 1, 2)])

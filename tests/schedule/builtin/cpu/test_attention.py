@@ -8,7 +8,7 @@ from tilewright.core.dtypes import F16, F32, DType
 from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
 from tilewright.target.registry import CPUS
@@ -28,9 +28,9 @@ def _attention(
     k = g.input("k", tensor(dtype, keys, heads, size))
     v = g.input("v", tensor(dtype, keys, heads, size))
     order = (1, 0, 2)
-    given = AttendAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order, **attrs)
+    given = FusedAttentionAttrs(q_perm=order, k_perm=order, v_perm=order, y_perm=order, **attrs)
     masks = [g.input("m", tensor(F32, queries, keys))] if mask else []
-    return g.graph(g.add("attend", q, k, v, *masks, attrs=given))
+    return g.graph(g.add("fused_attention", q, k, v, *masks, attrs=given))
 
 
 @pytest.mark.parametrize("target", ["aarch64", "x86-64-v3", "x86-64-v4"])
@@ -45,7 +45,7 @@ def test_the_meaning_is_kept(target: str, queries: object, keys: object) -> None
 
 def test_vectors_wider_than_a_block_of_keys() -> None:
     """A vector of 512 bits holds 32 numbers of f16, a block of keys may have 16."""
-    graph = _attention(1, Var("J"), heads=1, dtype=F16, short=True)
+    graph = _attention(1, Var("J"), heads=1, dtype=F16, f16_accumulate=True)
     assert check(graph, {"J": 21}, CPUS["sapphirerapids"]) == ["attention"]
 
 
@@ -57,7 +57,7 @@ def test_shared_keys() -> None:
     g = GraphBuilder("f")
     q = g.input("q", tensor(F32, 2, 3, 9, 8))
     k, v = (g.input(n, tensor(F32, 2, 1, 20, 8)) for n in "kv")
-    graph = g.graph(g.add("attend", q, k, v, attrs=AttendAttrs()))
+    graph = g.graph(g.add("fused_attention", q, k, v, attrs=FusedAttentionAttrs()))
     assert check(graph, {}) == ["attention"]
 
 

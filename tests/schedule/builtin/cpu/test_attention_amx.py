@@ -17,7 +17,7 @@ from tilewright.finalize.cpu.pipeline import finalize
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.loop.text import print_func
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.problem import AttendAttrs
+from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.analysis.blocks import block_graph, reductions, spatial
 from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm
@@ -31,8 +31,8 @@ def _attention(queries: int, keys: int, size: int, values: int, right: int = -1)
     g = GraphBuilder("f")
     shapes = ((1, queries, size), (1, keys, size), (1, keys, values))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]
-    attrs = AttendAttrs(scale=0.125, right=right, rounded=True)
-    return g.graph(g.add("attend", *operands, attrs=attrs))
+    attrs = FusedAttentionAttrs(scale=0.125, right=right, bf16_operands=True)
+    return g.graph(g.add("fused_attention", *operands, attrs=attrs))
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from tilewright.finalize.gpu.warp_specialize import mainloop_of
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
-from tilewright.ops.attention.flash_loops import attend_func
-from tilewright.ops.attention.problem import AttendAttrs, Problem
+from tilewright.ops.attention.flash_loops import flash_attention_func
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.attention.split_kv import parts_func
 from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.schedule.builtin.gpu.attention import tiled_tasks
@@ -50,7 +50,7 @@ def attention(
     ins += [tensor(dtype, 1, keys, 1, size) for _ in range(2)]
     ins += [] if mask is None else [tensor(mask, mask_rows or queries, keys)]
     out = tensor(dtype, 1, queries, heads, size)
-    problem = Problem(AttendAttrs(**orders, **given), tuple(ins), out)
+    problem = Problem(FusedAttentionAttrs(**orders, **given), tuple(ins), out)
     return (parts_func if problem.parts > 1 else tiled_func)(problem)
 
 
@@ -186,7 +186,7 @@ def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
 
 def test_only_attention_in_lanes_has_the_rule() -> None:
     ins = tuple(tensor(F32, 2, 64, 8) for _ in range(3))
-    assert tiled_tasks(attend_func(Problem(AttendAttrs(), ins, ins[0]))) is None
+    assert tiled_tasks(flash_attention_func(Problem(FusedAttentionAttrs(), ins, ins[0]))) is None
     tasks = tiled_tasks(attention(20, 40))
     assert tasks is not None
     assert tasks.name == "at.rows"

@@ -16,7 +16,7 @@ from tilewright.frontends.onnx.window_attrs import (
     with_explicit_padding,
 )
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
-from tilewright.ops.conv.deformable_im2col import DeformAttrs
+from tilewright.ops.conv.deformable_im2col import DeformableIm2ColAttrs
 from tilewright.ops.reduction.channel_norm import per_channel
 
 
@@ -109,7 +109,7 @@ def deform_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
     sizes, pads = [as_int(k) for k in kernel], window.static_pads
     if None in sizes or pads is None:
         raise n.unsupported("a kernel of dynamic size", "fix the dimensions")
-    attrs = DeformAttrs(
+    attrs = DeformableIm2ColAttrs(
         tuple(k for k in sizes if k is not None),
         window.strides,
         pads[: len(kernel)],
@@ -117,7 +117,7 @@ def deform_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
         n.int_attr("offset_group", 1),
     )
     mask = [n.input(4)] if n.has_input(4) else []
-    samples = c.add(n, "deform_sample", x, offset, *mask, attrs=attrs)
+    samples = c.add(n, "deformable_im2col", x, offset, *mask, attrs=attrs)
     groups, outer = n.int_attr("group", 1), c.type(samples).shape
     depth = product(c.type(w).shape[1:])
     out, where = c.type(w).shape[0], outer[2 + len(kernel) :]

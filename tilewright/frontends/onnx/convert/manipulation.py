@@ -11,7 +11,7 @@ from tilewright.arith.expr import Const, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
 from tilewright.ir.types import Shape
-from tilewright.ops.conv.col2im import BlocksToImageAttrs
+from tilewright.ops.conv.col2im import Col2ImAttrs
 from tilewright.ops.op import broadcast_shapes, normalize_axis
 from tilewright.ops.tensor.manipulation import (
     BlockAttrs,
@@ -166,14 +166,14 @@ def col2im(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Blocks put back into an image; the shapes of both must be known."""
     image, kernel = c.known_ints(n, 1), tuple(map(const, c.static_ints(n, 2)))
     rank = len(kernel)
-    attrs = BlocksToImageAttrs(
+    attrs = Col2ImAttrs(
         image,
         kernel,
         n.ints_attr("strides", (1,) * rank),
         n.ints_attr("pads", (0,) * (2 * rank)),
         n.ints_attr("dilations", (1,) * rank),
     )
-    return (c.add(n, "blocks_to_image", n.required(0), attrs=attrs),)
+    return (c.add(n, "col2im", n.required(0), attrs=attrs),)
 
 
 CONVERTERS: dict[str, Converter] = {

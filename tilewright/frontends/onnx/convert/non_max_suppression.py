@@ -10,8 +10,8 @@ from tilewright.core.dtypes import F32, I64, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
-from tilewright.ops.image.non_max_suppression import SuppressAttrs
-from tilewright.ops.tensor.argsort import OrderAttrs
+from tilewright.ops.image.non_max_suppression import NonMaxSuppressionAttrs
+from tilewright.ops.tensor.argsort import ArgsortAttrs
 
 
 def non_max_suppression(c: Context, n: OnnxNode) -> tuple[str, ...]:
@@ -19,14 +19,14 @@ def non_max_suppression(c: Context, n: OnnxNode) -> tuple[str, ...]:
     boxes, scores = n.required(0), n.required(1)
     batches, classes, count = c.shape(n, scores, 3)
     rows = add_reshape(c, n, scores, (simplify(batches * classes), count, const(1)))
-    order = c.add(n, "order_rows", rows, attrs=OrderAttrs(descending=True))
+    order = c.add(n, "argsort_rows", rows, attrs=ArgsortAttrs(descending=True))
     limits = (_number(c, n, 2, I64), _number(c, n, 3, F32), _number(c, n, 4, F32))
-    attrs = SuppressAttrs(
+    attrs = NonMaxSuppressionAttrs(
         _most(c, n, count), bool(n.int_attr("center_point_box", 0)), n.has_input(4)
     )
     names = ("picked", "count")
     picked, number = c.g.add_many(
-        "suppress_boxes", boxes, scores, order, *limits, attrs=attrs, names=names
+        "non_max_suppression", boxes, scores, order, *limits, attrs=attrs, names=names
     )
     size = c.learn(n, number, c.type(picked).shape[0])
     return (add_slice(c, picked, {0: (const(0), size, 1)}, n.outputs[0]),)

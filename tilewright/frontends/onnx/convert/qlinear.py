@@ -36,7 +36,7 @@ def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) ->
     So the product itself stays one of bytes, and what the columns of `w` sum to is often constant.
     """
     x0, w0 = zeros
-    y = c.add(n, "matmul_integer", x, w)
+    y = c.add(n, "matmul_i32acc", x, w)
     rows = c.cast(n, x, I32)
     if not _is_zero(c, x0):
         x0 = _by_row(c, n, c.cast(n, x0, I32))

@@ -16,7 +16,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, F32, I32, I64, DType
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
-from tilewright.ops.random.mt19937 import MersenneAttrs
+from tilewright.ops.random.mt19937 import Mt19937Attrs
 from tilewright.ops.random.philox import RandomAttrs
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -109,8 +109,8 @@ def _drawn(c: Context, n: OnnxNode, shape: tuple[Expr, ...]) -> str:
     """The numbers that decide what Dropout drops: by the Twister where there is a seed."""
     if not n.has_attr("seed"):
         return c.add(n, "random", attrs=RandomAttrs(shape, F32, key=_key(n)))
-    attrs = MersenneAttrs(product(shape), n.int_attr("seed") & 0xFFFFFFFF)
-    return add_reshape(c, n, c.add(n, "mersenne", attrs=attrs), shape)
+    attrs = Mt19937Attrs(product(shape), n.int_attr("seed") & 0xFFFFFFFF)
+    return add_reshape(c, n, c.add(n, "mt19937", attrs=attrs), shape)
 
 
 def _is_training(c: Context, n: OnnxNode) -> bool:

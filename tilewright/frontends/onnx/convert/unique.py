@@ -17,7 +17,7 @@ from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.tensor.argsort import OrderAttrs
+from tilewright.ops.tensor.argsort import ArgsortAttrs
 from tilewright.ops.tensor.creation import RangeAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
@@ -101,7 +101,7 @@ def _order(rows: NodeValue) -> NodeValue:
     c, n = rows.g.c, rows.g.n
     shape = c.type(rows.name).shape
     batch = traced(c, n, reshaped(c, n, rows.name, const(1), *shape))
-    order = batch.apply("order_rows", attrs=OrderAttrs())
+    order = batch.apply("argsort_rows", attrs=ArgsortAttrs())
     return traced(c, n, reshaped(c, n, order.name, shape[0]))
 
 

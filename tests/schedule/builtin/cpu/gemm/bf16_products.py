@@ -20,7 +20,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.loop.verify import verify_func
 from tilewright.ir.types import tensor
 from tilewright.lower.lower_kernel import lower_group
-from tilewright.ops.conv.im2col import WindowsAttrs
+from tilewright.ops.conv.im2col import Im2ColAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.fuse import fuse
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
@@ -41,7 +41,7 @@ def product(rows: object, depth: int, columns: int) -> Graph:
     """`relu(x @ w + b)`."""
     g = GraphBuilder("product")
     x = g.input("x", tensor(BF16, rows, depth))  # type: ignore[arg-type]
-    y = g.add("matmul_wide", x, g.constant(weights(depth, columns)))
+    y = g.add("matmul_f32out", x, g.constant(weights(depth, columns)))
     bias = np.arange(columns, dtype=np.float32)
     return g.graph(g.add("relu", g.add("add", y, g.constant(bias))))
 
@@ -50,9 +50,9 @@ def convolution(size: int, channels: int, filters: int, stride: int, pad: int) -
     """A 3 by 3 convolution of a square image as a product of its windows."""
     g = GraphBuilder("convolution")
     x = g.input("x", tensor(BF16, 2, size, size, channels))
-    where = WindowsAttrs((stride,) * 2, (pad,) * 4, (1, 1), "channels_last", (3, 3), 9 * channels)
-    rows = g.add("windows", x, attrs=where)
-    return g.graph(g.add("matmul_wide", rows, g.constant(weights(9 * channels, filters))))
+    where = Im2ColAttrs((stride,) * 2, (pad,) * 4, (1, 1), "channels_last", (3, 3), 9 * channels)
+    rows = g.add("im2col", x, attrs=where)
+    return g.graph(g.add("matmul_f32out", rows, g.constant(weights(9 * channels, filters))))
 
 
 def kernel(graph: Graph) -> tuple[Func, frozenset[str], Graph]:

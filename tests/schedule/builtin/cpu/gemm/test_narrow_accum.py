@@ -29,7 +29,7 @@ def _weights(*shape: int) -> np.ndarray:
 def _dense(m: int, n: int, k: int) -> Graph:
     g = GraphBuilder("dense")
     x = g.input("x", tensor(F16, m, k))
-    y = g.add("matmul_half", x, g.constant(_weights(k, n)))
+    y = g.add("matmul_f16acc", x, g.constant(_weights(k, n)))
     return g.graph(g.add("relu", g.add("add", y, g.constant(_weights(n)))))
 
 
@@ -38,7 +38,7 @@ def _conv(size: int, channels: int, filters: int, groups: int = 1) -> Graph:
     x = g.input("x", tensor(F16, 1, size, size, channels))
     w = g.constant(_weights(filters, channels // groups, 3, 3))
     attrs = ConvAttrs((1, 1), (1, 1, 1, 1), (1, 1), "channels_last", groups)
-    return g.graph(g.add("conv_half", x, w, attrs=attrs))
+    return g.graph(g.add("conv_f16acc", x, w, attrs=attrs))
 
 
 def _check(graph: Graph, target: CpuTarget) -> str:

@@ -343,7 +343,7 @@ def of_bytes(
     x = b.input("x", tensor(left, m, k))
     w = b.input("w", tensor(right, *((n, k) if turned else (k, n))))
     w = b.add("transpose", w, attrs=make_attrs("transpose", {"perm": (1, 0)})) if turned else w
-    y = b.add("sub", b.add("matmul_integer", x, w), b.input("zeros", tensor(I32, n)))
+    y = b.add("sub", b.add("matmul_i32acc", x, w), b.input("zeros", tensor(I32, n)))
     if narrow:
         real = b.add("cast", y, attrs=CastAttrs(F32))
         scaled = b.add("round", b.add("mul", real, b.input("scale", tensor(F32, n))))
