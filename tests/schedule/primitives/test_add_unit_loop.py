@@ -12,7 +12,7 @@ def test_all_nests_in_one_loop() -> None:
     assert all(loops_above(sch.func, name)[0].name == "once" for name in ("mm", "add", "y"))
     sch.bind("once", "grid")
     check_schedule(sch, before)
-    refused("schedule.name-taken", sch.enclose)
+    refused("schedule.name-taken", sch.add_unit_loop)
 
 
 def test_from_a_block_on() -> None:

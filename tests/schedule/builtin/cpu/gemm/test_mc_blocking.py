@@ -60,7 +60,7 @@ def test_the_last_tile_may_be_lower_and_others_come_after_it() -> None:
     ((func, constants),) = sources(KERNELS["dense"](16 * 100 + 9, 16, 2))
 
     def decide(name: str, default: Any, options: tuple[Any, ...]) -> Any:
-        return max(options) if name.endswith(".edge") else default
+        return max(options) if name.endswith(".edge_rows") else default
 
     result = schedule_func(func, constants, target, decide)
     assert _groups(str(result.trace)) == (3, 16)

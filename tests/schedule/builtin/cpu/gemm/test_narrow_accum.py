@@ -60,7 +60,7 @@ def _check(graph: Graph, target: CpuTarget) -> str:
 def test_long_sums_are_cut(sizes: tuple[int, int, int], target: CpuTarget) -> None:
     trace = _check(_dense(*sizes), target)
     assert "rfactor" in trace
-    assert "narrow_sum" in trace
+    assert "narrow_accumulator" in trace
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
@@ -72,7 +72,7 @@ def test_very_long_sums_are_cut_twice(
 ) -> None:
     trace = _check(_dense(*sizes), target)
     assert trace.count("rfactor") == 2 + turns
-    assert trace.count("narrow_sum") == 2 + turns
+    assert trace.count("narrow_accumulator") == 2 + turns
 
 
 def test_only_very_long_sums_are_wide() -> None:
@@ -87,7 +87,7 @@ def test_only_very_long_sums_are_wide() -> None:
 def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
     trace = _check(_dense(*sizes), TARGETS[0])
     assert "rfactor" not in trace
-    assert "narrow_sum" in trace
+    assert "narrow_accumulator" in trace
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.cpu)
@@ -95,12 +95,12 @@ def test_short_sums_stay_whole(sizes: tuple[int, int, int]) -> None:
 def test_two_sums_take_turns(sizes: tuple[int, int, int], target: CpuTarget) -> None:
     trace = _check(_dense(*sizes), target)
     assert trace.count("rfactor") == 1
-    assert trace.count("narrow_sum") == 2
+    assert trace.count("narrow_accumulator") == 2
 
 
 @pytest.mark.parametrize(("channels", "filters", "groups"), [(24, 17, 1), (3, 8, 1), (16, 16, 16)])
 def test_convolutions(channels: int, filters: int, groups: int) -> None:
-    assert "narrow_sum" in _check(_conv(5, channels, filters, groups), TARGETS[0])
+    assert "narrow_accumulator" in _check(_conv(5, channels, filters, groups), TARGETS[0])
 
 
 def _depth(graph: Graph) -> KBlock | None:
