@@ -61,6 +61,7 @@ def all_cases() -> tuple[Case, ...]:
     rows = {name: EVERYWHERE for name in KERNELS}
     rows |= {name: (*EVERYWHERE, *NARROW) for name in MODELS}
     rows |= {name: LARGE for name in GPU_MODELS}
+    rows |= {name: (("cuda -arch=sm_90a", "f32"),) for name in GPU_MODELS if "_f16" in name}
     return tuple(Case(name, *row) for name, machines in rows.items() for row in machines)
 
 

@@ -187,6 +187,16 @@ GPU_MODELS: dict[str, str] = {
         => (float[128, 768] z) { a = MatMul(x, y)  z = Add(a, B) }""",
     "gemm_epilogue": """(float[6304, 768] x, float[768, 3072] y, float[3072] B)
         => (float[6304, 3072] z) { a = MatMul(x, y)  b = Add(a, B)  z = Gelu(b) }""",
+    "gemm_f16_persistent": """(float16[3072, 1024] x, float16[1024, 3072] y)
+        => (float16[3072, 3072] z) { z = MatMul(x, y) }""",
+    "gemm_f16_pingpong": """(float16[8192, 512] x, float16[512, 4096] y)
+        => (float16[8192, 4096] z) { z = MatMul(x, y) }""",
+    "gemm_f16_stream_k": """(float16[1152, 8192] x, float16[8192, 4096] y)
+        => (float16[1152, 4096] z) { z = MatMul(x, y) }""",
+    "attention_f16_d128": """(float16[2, 16, 2048, 128] q, float16[2, 16, 2048, 128] k,
+            float16[2, 16, 2048, 128] v) => (float16[2, 16, 2048, 128] y) {
+        t = Transpose <perm=[0, 1, 3, 2]> (k)  a = MatMul(q, t)  p = Softmax <axis=-1> (a)
+        y = MatMul(p, v) }""",
     "gemm_int8_4096": """(uint8[4096, 4096] x, int8[4096, 4096] y) => (int32[4096, 4096] z)
         { z = MatMulInteger(x, y) }""",
     "conv_batch32": """(float[32, 128, 28, 28] x, float[128, 128, 3, 3] W)

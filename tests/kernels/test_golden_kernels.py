@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.kernels.cases import all_cases
@@ -29,6 +31,12 @@ def test_no_file_is_left_over() -> None:
 def test_every_built_in_rule_is_seen() -> None:
     seen = {rule for path in GOLDEN.rglob("*.txt") for rule in rules_of(path.read_text())}
     assert seen == RULES.keys() - ELSEWHERE
+
+
+def test_every_annotation_is_seen() -> None:
+    text = "".join(path.read_text() for path in GOLDEN.rglob("*.txt"))
+    seen = set(re.findall(r'^annotate\("[^"]+", "(\w+)", \d+\)$', text, re.MULTILINE))
+    assert seen >= {"grid_sync", "persistent", "pingpong", "stream_k", "warp_specialized"}
 
 
 KERNEL = """declare float @llvm.sqrt.f32(float)
