@@ -142,7 +142,7 @@ def test_fp16_is_for_machines_that_compute_in_f16(target: str, precision: str) -
     timings = Timings()
     build = lower(_model(), make_options(target=target, precision="fp16", timings=timings))
     assert {note.precision for note in timings.passes.precision} == {precision}
-    half = [s for s in build.steps if "half" in s.kernel.name]
+    half = [s for s in build.steps if "f16acc" in s.kernel.name]
     assert bool(half) == (precision == "fp16")
     assert all(build.graph.types[v] for v in build.graph.outputs)
 

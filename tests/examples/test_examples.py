@@ -170,7 +170,12 @@ def test_serve_threads(tmp_path: Path) -> None:
     path = save(model, tmp_path / "model.onnx")
     command = [sys.executable, EXAMPLES / "serve_threads.py", path, "--port", "0"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # tests that run in the background ignore it, and what they start does so too
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as server:
         try:
             assert server.stdout is not None

@@ -62,7 +62,7 @@ def test_whole_tiles_test_and_clamp_nothing() -> None:
     text = print_func(shift_inwards(_line(7)))
     whole = text[text.index("for o in") : text.index(".last")]
     assert "min(" not in whole
-    assert "if" not in whole
+    assert "if " not in whole
 
 
 def test_tiles_that_are_more_than_their_rows_stay() -> None:

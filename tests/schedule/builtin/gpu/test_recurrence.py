@@ -116,7 +116,7 @@ def test_blocks_stay_where_they_have_room_for_the_weights(cell: str, threads: in
 def test_nobody_stays_for_one_step(dtype: DType) -> None:
     graph = steps_of("lstm", 1, 8, 64, dtype)
     (result,) = scheduled(graph)
-    assert not any(x.together for x in launches(finalized(result.func)))
+    assert not any(x.cooperative_launch for x in launches(finalized(result.func)))
     assert check(graph, {}) == ["recurrence"]
 
 
