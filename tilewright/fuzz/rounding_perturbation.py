@@ -39,8 +39,8 @@ from tilewright.passes.attention.fuse_attention import SOFTMAX
 # Operators whose results are operands, or exact functions of them.
 EXACT = frozenset(
     """identity reshape slice_view concat_view transpose expand tile reverse depth_to_space
-    space_to_depth trilu slice concat pad gather gather_elements gather_nd one_hot reverse_sequence full eye_like dims
-    where min max abs neg sign floor ceil round relu bitcast cast im2col max_pool
+    space_to_depth trilu slice concat pad gather gather_elements gather_nd one_hot reverse_sequence
+    full eye_like dims where min max abs neg sign floor ceil round relu bitcast cast im2col max_pool
     max_pool_indices max_roi_pool reduce_max reduce_min argmax argmin topk hardmax scatter_nd
     bind_dim flatnonzero tensor_scatter resize_nearest range""".split()
 )

@@ -28,7 +28,9 @@ def test_header_says_what_to_pass() -> None:
 
 def test_header_of_late_sizes() -> None:
     """The caller gives room for them, and enough for the outputs."""
-    text = header_text("net", manifest(data_dependent_sizes=["L"], output_limits=[["N", 3], ["2 * N"]]))
+    text = header_text(
+        "net", manifest(data_dependent_sizes=["L"], output_limits=[["N", 3], ["2 * N"]])
+    )
     assert " *   dims[1]: L, written by each run; at most y[N, 3], s[2 * N]" in text.splitlines()
     assert "net_dims = 2" in text
     assert "void* const* outputs, int64_t* dims);" in text
