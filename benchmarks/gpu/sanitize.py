@@ -31,7 +31,7 @@ from tilewright.runtime.container import Container
 from tilewright.runtime.cuda.executable import CudaExecutable
 
 # Products, most on tensor cores: whole tiles, edges, few rows, much depth, blocks that stay; one of
-# 16 bits whose blocks have equal shares of all steps; and their types.
+# 16 bits as stream-K; and their types.
 PRODUCTS = (
     *((256, 256, 256), (200, 136, 72), (67, 45, 33), (1, 512, 512), (64, 64, 2048)),
     (2048, 2304, 128),

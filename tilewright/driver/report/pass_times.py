@@ -1,6 +1,6 @@
 """What a model's passes are worth: its measured time without each of them.
 
-Both models are loaded at once and run in turns, so that what else the machine does meets both.
+Both models are loaded at once and run interleaved, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.driver.compile import compile_model
 from tilewright.driver.options import CompileOptions
 
-# Seconds that two models are run in turns, and the fewest runs of each.
+# Seconds that two models run interleaved, and the fewest runs of each.
 SECONDS, LEAST_RUNS = 1.0, 5
 
 Arrays = Mapping[str, np.ndarray]

@@ -18,7 +18,7 @@ from tilewright.target.gpu import GpuTarget
 ROWS = (64, 32)
 KEYS, MORE_KEYS = 64, 128
 MANY_KEYS = 1024
-# Both where threads apart have whole tiles copied: heads of this size, for which products take
+# Both with warp specialization, which needs full tiles: heads of this size, for which products take
 # longer than exponentials, or of half of it where there is one step, which waits for memory.
 APART, APART_SIZE = (128, 128), 128
 # The rows that instructions of four warps multiply.
@@ -66,7 +66,7 @@ def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:
 
 
 def _is_apart(target: GpuTarget, p: Problem, batches: int, rows: int) -> bool:
-    """Whether threads apart copy: tiles are whole, and enough for half of the multiprocessors."""
+    """Whether to specialize warps: tiles are full, and enough for half of the SMs."""
     sizes = {as_int(p.q[-1]), as_int(p.v[-1])}
     keys = as_int(p.k[-2]) or 0
     long = sizes == {APART_SIZE} and p.attrs.left < 0

@@ -123,7 +123,7 @@ def test_nobody_stays_for_one_step(dtype: DType) -> None:
 def run_emitted(
     graph: Graph, target: GpuTarget, sizes: dict[str, int], change: Change = lambda func: func
 ) -> bool:
-    """Run what is emitted for the steps of a graph, changed a bit; whether its blocks stay."""
+    """Run the code of a changed recurrence; whether it is a cooperative launch."""
     stays = False
     for func, constants in sources(graph):
         plain = finalized(change(schedule_for_gpu(func, constants, target).func))

@@ -12,7 +12,7 @@
 
 Of the scores nothing leaves the registers. The loops, with the lanes of each row, are those of
 `ops/attention/tiled_loops.py`. Where tiles of keys and values are whole, and a block has two groups
-of warps that multiply at once, threads apart have them copied, and blocks stay: see
+of warps that multiply at once, producer warps copy them, and the kernel is persistent: see
 `codegen/gpu/warp_specialized.py`.
 """
 
@@ -154,7 +154,7 @@ def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
 def _can_warp_specialize(
     sch: Schedule, inside: list[Block], plan: _Plan, target: GpuTarget
 ) -> bool:
-    """Whether threads apart can have all that the products of a walk read copied, tile by tile."""
+    """Whether producer warps can load all operands of the mainloop by TMA, tile by tile."""
     # Queries, which may be copied as well, take no more room than keys.
     room = plan.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
     groups = plan.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
@@ -163,7 +163,7 @@ def _can_warp_specialize(
 
 
 def _copied(sch: Schedule, inside: list[Block], plan: _Plan) -> frozenset[str]:
-    """All blocks that threads apart do: what is copied in each step, and queries where they can."""
+    """All blocks of the producer warps: the copies of each k-tile, and queries where they can."""
     found = (_gemm_of(b) for b in inside if b.name in plan.gemms)
     left = {operand_load(r.a).buffer for r in found if r is not None}
     more = (b for b in inside if b.writes[0].buffer in left and _is_whole(sch, b))

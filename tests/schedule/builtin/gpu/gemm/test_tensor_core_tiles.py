@@ -69,7 +69,7 @@ def test_what_was_measured_best_is_taken(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "columns", "staying", "shares"),
+    ("sizes", "block_n", "groups", "stream_k"),
     [
         ((4096, 2304, 768), 192, 1, False),
         ((4096, 50257, 768), 192, 1, False),
@@ -83,12 +83,12 @@ def test_what_was_measured_best_is_taken(
         ((8192, 8192, 8192), 256, 0, False),
     ],
 )
-def test_blocks_stay_where_that_was_measured_best(
-    sizes: tuple[int, int, int], columns: int, staying: int, shares: bool
+def test_persistent_kernels_where_they_were_measured_best(
+    sizes: tuple[int, int, int], block_n: int, groups: int, stream_k: bool
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.block_n, tile.consumer_groups, tile.stream_k) == (columns, staying, shares)
+    assert (tile.block_n, tile.consumer_groups, tile.stream_k) == (block_n, groups, stream_k)
     while tile.fallback is not None:
         assert tile.consumer_groups
         tile = tile.fallback
