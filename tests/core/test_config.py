@@ -28,7 +28,6 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         log="",
         time=False,
         override_dir=None,
-        seed=0,
         cache=True,
         cache_dir=Path("/home/someone/.cache/tilewright"),
         cache_limit_gb=20.0,
@@ -49,7 +48,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TW_VERIFY", "2", 2),
         ("TW_TIME", "1", True),
         ("TW_OVERRIDE_DIR", "/o", Path("/o")),
-        ("TW_SEED", "17", 17),
+        ("TW_SPIN_US", "17", 17),
         ("TW_CACHE", "off", False),
         ("TW_CACHE_LIMIT_GB", "0.5", 0.5),
         ("TW_CACHE_LIMIT_GB", "inf", float("inf")),
@@ -70,8 +69,8 @@ def test_reads(name: str, text: str, value: object) -> None:
         ("TW_VERIFY", "-1"),
         ("TW_VERIFY", "yes"),
         ("TW_TIME", "true"),
-        ("TW_SEED", "1.5"),
-        ("TW_SEED", "9" * 30),
+        ("TW_SPIN_US", "1.5"),
+        ("TW_SPIN_US", "9" * 30),
         ("TW_CACHE", "1"),
         ("TW_CACHE_LIMIT_GB", "nan"),
         ("TW_CACHE_LIMIT_GB", "-1"),
@@ -116,11 +115,11 @@ def test_no_home_is_an_error_about_the_cache_directory(monkeypatch: pytest.Monke
 
 def test_override_nests_and_ends() -> None:
     before = config()
-    with override(verify=0, seed=5) as outer:
+    with override(verify=0, spin_us=5) as outer:
         assert config() is outer
-        assert (outer.verify, outer.seed, outer.dump) == (0, 5, before.dump)
+        assert (outer.verify, outer.spin_us, outer.dump) == (0, 5, before.dump)
         with override(verify="2", print_after=["fuse"]):
-            assert (config().verify, config().seed) == (2, 5)
+            assert (config().verify, config().spin_us) == (2, 5)
             assert config().print_after == ("fuse",)
         assert config().verify == 0
     assert config() is before
@@ -128,7 +127,7 @@ def test_override_nests_and_ends() -> None:
 
 def test_override_ends_when_the_block_fails() -> None:
     before = config()
-    with pytest.raises(ZeroDivisionError), override(seed=1):
+    with pytest.raises(ZeroDivisionError), override(spin_us=1):
         raise ZeroDivisionError
     assert config() is before
 
@@ -148,11 +147,11 @@ def test_override_of_an_unknown_switch() -> None:
 
 def test_other_threads_do_not_see_an_override() -> None:
     seen = []
-    with override(seed=99):
-        thread = threading.Thread(target=lambda: seen.append(config().seed))
+    with override(spin_us=99):
+        thread = threading.Thread(target=lambda: seen.append(config().spin_us))
         thread.start()
         thread.join()
-    assert seen == [config().seed]
+    assert seen == [config().spin_us]
 
 
 def test_process_reads_its_environment_once() -> None:
@@ -160,10 +159,10 @@ def test_process_reads_its_environment_once() -> None:
 import os
 from tilewright.core.config import config
 first = config()
-os.environ["TW_SEED"] = "8"
-print(first.seed, config() is first)
+os.environ["TW_SPIN_US"] = "8"
+print(first.spin_us, config() is first)
 """
-    environ = {**os.environ, "TW_SEED": "7"}
+    environ = {**os.environ, "TW_SPIN_US": "7"}
     out = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True)
     assert out.stdout.split() == [b"7", b"True"], out.stderr
 

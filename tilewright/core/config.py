@@ -102,8 +102,6 @@ SWITCHES = (
            "print how long each stage and pass took, on standard error"),
     Switch("TW_OVERRIDE_DIR", _optional(_DIRECTORY), "",
            "take a kernel's loops from <dir>/<kernel>.loops (`compile --emit loops` writes them)"),
-    Switch("TW_SEED", _number(int, "integer >= 0", 0, 2**63 - 1), "0",
-           "seed of everything random"),
     Switch("TW_CACHE", _flag("off", "on"), "on",
            "keep compiled code between runs"),
     Switch("TW_CACHE_DIR", _DIRECTORY, "~/.cache/tilewright",
@@ -133,7 +131,6 @@ class Config:
     log: str
     time: bool
     override_dir: Path | None
-    seed: int
     cache: bool
     cache_dir: Path
     cache_limit_gb: float
