@@ -130,6 +130,7 @@ def test_lines_carry_everything(tmp_path: Path) -> None:
         "[]",
         "3",
         "{}",
+        f'{{"format": {FORMAT}}}',
         record(1).as_json().replace('"cpu"', "7"),
         record(1).as_json().replace("[0.05]", '["fast"]'),
         record(1).as_json().replace("[0.05]", "3"),
@@ -143,6 +144,24 @@ def test_other_lines_are_refused_and_nothing_is_added(tmp_path: Path, line: str)
             records.import_lines([record(0).as_json(), line], "x.jsonl")
         assert caught.value.code == "records.line"
         assert len(records) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [(FORMAT - 1, f"format {FORMAT - 1}"), ("x", "format x"), (None, "no format number")],
+)
+def test_lines_of_another_format_are_refused(tmp_path: Path, version: object, found: str) -> None:
+    workload = json.dumps({"workload": "w", "text": "t", "format": FORMAT})
+    for line in (record(1).as_json(), workload):
+        data = json.loads(line)
+        assert data.pop("format") == FORMAT
+        other = json.dumps(data if version is None else {**data, "format": version})
+        with Records(tmp_path / "r.db") as records:
+            message = f"line 2 has {found}, this tilewright reads {FORMAT}"
+            with pytest.raises(TuneError, match=message) as caught:
+                records.import_lines([line, other])
+            assert caught.value.code == "records.version"
+            assert len(records) == 0
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

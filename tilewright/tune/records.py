@@ -8,6 +8,9 @@ is known by a hash of all that it says; adding one a second time changes nothing
 makes merging and importing safe to repeat.
 
 Records name workloads by hashes; the texts lie in the file as well, each once.
+
+Exported, records and texts are lines of JSON. Every line carries the number of the format, as lines
+of several files may be put together; one without a number may be of any format, and is refused.
 """
 
 from __future__ import annotations
@@ -83,7 +86,7 @@ class Record:
     def as_json(self) -> str:
         """One line."""
         pairs = {"versions": dict(self.versions), "conditions": dict(self.conditions)}
-        return json.dumps({**asdict(self), **pairs}, sort_keys=True)
+        return _line({**asdict(self), **pairs})
 
 
 class Records:
@@ -217,7 +220,7 @@ class Records:
 
     def export_lines(self, write: Callable[[str], object]) -> int:
         """Write the texts of workloads, then every record, as lines of JSON; how many records."""
-        texts = [json.dumps({"workload": key, "text": t}) for key, t in self.workloads().items()]
+        texts = [_line({"workload": key, "text": t}) for key, t in self.workloads().items()]
         lines = [record.as_json() for record in self]
         write("".join(f"{line}\n" for line in (*texts, *lines)))
         return len(lines)
@@ -283,10 +286,17 @@ def _record(row: tuple[Any, ...]) -> Record:
 _TEXTS = ("workload", "target", "trace", "failure", "rival")
 
 
+def _line(data: dict[str, Any]) -> str:
+    return json.dumps({"format": FORMAT, **data}, sort_keys=True)
+
+
 def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
     """A record, or the hash and the text of a workload."""
+    where = f"line {number}{f' of {source}' if source else ''}"
     try:
         data = json.loads(line)
+        if "workload" in data:
+            _check_format(data.pop("format", None), where)
         if {*data} == {"workload", "text"}:
             return str(data["workload"]), str(data["text"])
         if {*data} != {f.name for f in fields(Record)}:
@@ -308,9 +318,19 @@ def _parsed(line: str, number: int, source: str) -> Record | tuple[str, str]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TuneError(
             "records.line",
-            f"line {number}{f' of {source}' if source else ''} is no record: {error}",
+            f"{where} is no record: {error}",
             help="give lines that were exported from records",
         ) from error
+
+
+def _check_format(version: object, where: str) -> None:
+    if version != FORMAT:
+        found = "no format number" if version is None else f"format {version}"
+        raise TuneError(
+            "records.version",
+            f"{where} has {found}, this tilewright reads {FORMAT}",
+            help="import it with the version of tilewright that exported it, or measure again",
+        )
 
 
 def _pairs(pairs: dict[str, str]) -> Pairs:
