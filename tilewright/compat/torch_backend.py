@@ -44,12 +44,12 @@ def tilewright(
         )
     if torch.is_grad_enabled() and any(_requires_grad(i) for i in inputs):
         raise _training()
-    traced = aot_autograd(
+    compiler: Callable[..., Callable[..., Any]] = aot_autograd(
         fw_compiler=_refuse,
         inference_compiler=lambda graph, _: CompiledGraph(graph, dict(options or {})),
         decompositions=decompositions(),
     )
-    return traced(module, inputs)
+    return compiler(module, inputs)
 
 
 def _requires_grad(value: Any) -> bool:

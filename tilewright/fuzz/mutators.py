@@ -320,7 +320,8 @@ def _tensor(rng: random.Random, model: ModelProto) -> TensorProto:
     sizes = [d.dim_value for d in declared.shape.dim]
     tensor = TensorProto(name=value.name, data_type=declared.elem_type, dims=sizes)
     model.graph.initializer.append(tensor)
-    return model.graph.initializer[-1]
+    added: TensorProto = model.graph.initializer[-1]
+    return added
 
 
 MUTATIONS: dict[str, Mutation] = {

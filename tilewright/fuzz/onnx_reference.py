@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
@@ -18,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from tilewright.frontends.onnx.model.read import DOMAINS
 from tilewright.fuzz.case_file import Arrays
 from tilewright.fuzz.oracle import Expected, mismatch
-from tilewright.fuzz.random_values import is_float
+from tilewright.fuzz.random_values import finfo, iinfo, is_float
 from tilewright.fuzz.shrink import constants
 
 # Operators in which the reference is wrong, or which ONNX leaves open.
@@ -81,7 +80,7 @@ def _fits(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
     x, target = operands[0], next(a.i for a in node.attribute if a.name == "to")
     if target not in _INTEGERS or not is_float(x.dtype):
         return True
-    info = ml_dtypes.iinfo(onnx.helper.tensor_dtype_to_np_dtype(target))
+    info = iinfo(onnx.helper.tensor_dtype_to_np_dtype(target))
     wide = x.astype(np.float64)
     return bool(np.all((float(info.min) - 1 < wide) & (wide < float(info.max) + 1)))
 
@@ -303,6 +302,6 @@ def _last(theirs: np.ndarray, ours: np.dtype) -> np.ndarray:
     if not is_float(theirs.dtype) or not is_float(ours):
         return np.zeros(theirs.shape)
     size = np.abs(theirs.astype(np.float64))
-    eps = max(float(ml_dtypes.finfo(kind).eps) for kind in (theirs.dtype, ours, np.float32))
+    eps = max(float(finfo(kind).eps) for kind in (theirs.dtype, ours, np.float32))
     most = float(np.max(size, initial=0.0, where=np.isfinite(size)))
     return np.full(theirs.shape, eps * most)

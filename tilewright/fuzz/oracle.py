@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 import onnx
 
@@ -22,7 +21,7 @@ from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.frontends.onnx.segments.source import OnnxSegments
-from tilewright.fuzz.random_values import is_float
+from tilewright.fuzz.random_values import finfo, is_float
 from tilewright.fuzz.rounding_perturbation import Moved
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.interpret import Step, evaluate_node, run_outputs
@@ -115,7 +114,7 @@ def _widened(spread: np.ndarray | None, x: Any, y: Any) -> np.ndarray | None:
         return None
     if not isinstance(x, np.ndarray) or x.dtype.kind in "OUS":
         return spread
-    return np.maximum(spread, distance(x, y))
+    return np.asarray(np.maximum(spread, distance(x, y)))
 
 
 def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -155,7 +154,7 @@ def _allowed(expected: np.ndarray, spread: np.ndarray, exact: bool) -> np.ndarra
     small = from_numpy(expected.dtype).is_small
     if exact or small or not (is_float(expected.dtype) or expected.dtype.kind == "c"):
         return SLACK * spread
-    info = ml_dtypes.finfo(expected.real.dtype)
+    info = finfo(expected.real.dtype)
     size = np.abs(expected.astype(np.complex128))
     size = np.where(np.isfinite(size), size, 0.0)
     last = float(info.eps) * size + float(info.smallest_subnormal)

@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.arith.expr import Binary, Call, Expr, Reduce, call, const, select
 from tilewright.arith.walk import loads, rewrite
 from tilewright.core.dtypes import BF16, F16, F32, from_numpy
-from tilewright.fuzz.random_values import is_float
+from tilewright.fuzz.random_values import finfo, is_float
 from tilewright.ir.graph.nodes import Node
 from tilewright.ir.scalar_semantics import FUNCTIONS
 from tilewright.ir.tensor.interp import Sums
@@ -162,7 +161,7 @@ class Moved:
 
     def _times(self, e: Expr, units: float) -> Expr:
         """A value a few units in its last place larger or smaller."""
-        eps = float(ml_dtypes.finfo(e.dtype.numpy).eps)
+        eps = float(finfo(e.dtype.numpy).eps)
         return e * const(1 + eps * self.draw.uniform(-units, units), e.dtype)
 
     def _operands(self, node: Node, inputs: Arrays) -> Arrays:
@@ -179,15 +178,16 @@ class Moved:
         info = np.iinfo(x.dtype)
         low, high = np.nextafter(float(info.min), 0), np.nextafter(float(info.max), 0)
         self.count += 1
-        return np.clip(moved, low, high).astype(x.dtype)
+        return np.asarray(np.clip(moved, low, high), x.dtype)
 
     def _by(self, dtype: Any, shape: Sequence[int]) -> np.ndarray:
-        eps = float(ml_dtypes.finfo(dtype).eps)
-        return self.draw.uniform(-UNITS * eps, UNITS * eps, shape)
+        eps = float(finfo(dtype).eps)
+        return np.asarray(self.draw.uniform(-UNITS * eps, UNITS * eps, shape))
 
     def _move(self, x: np.ndarray) -> np.ndarray:
         if x.dtype.kind == "c":
-            return self._move(x.real) + np.asarray(1j * self._move(x.imag), x.dtype)
+            real, imaginary = self._move(x.real), self._move(x.imag)
+            return real + np.asarray(1j * imaginary, x.dtype)
         if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
             return x
         return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)
@@ -205,7 +205,7 @@ def _leaves_range(
     one = np.ones((), x.dtype)
     (large,) = evaluate_node(node, [np.maximum(size, one)], sizes, types)
     (small,) = evaluate_node(node, [np.minimum(size, one)], sizes, types)
-    return ~np.isfinite(large) | (small < ml_dtypes.finfo(x.dtype).smallest_normal)
+    return np.asarray(~np.isfinite(large) | (small < finfo(x.dtype).smallest_normal))
 
 
 def _product_or_zero(e: Expr) -> Expr | None:

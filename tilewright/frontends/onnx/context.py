@@ -325,7 +325,8 @@ class Context:
             )
         if data.dtype.kind in "cOU":
             raise n.invalid(f"input {index} ({n.proto.input[index]}) is no real number")
-        return data.reshape(()).item()
+        number: float | int | bool = data.reshape(()).item()
+        return number
 
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.]")

@@ -44,7 +44,7 @@ def function_body(n: OnnxNode, types: Sequence[TensorType | None]) -> FunctionPr
         return None
     if not found:
         return None
-    body = FunctionProto.FromString(found)
+    body: FunctionProto = FunctionProto.FromString(found)
     if not body.output:  # its maker gave up half-way
         raise n.invalid("ONNX does not say what it is made of with these attributes")
     defaults = (a.default_value for a in schema.attributes.values())

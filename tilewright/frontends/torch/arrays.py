@@ -19,8 +19,8 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
     """A dense tensor as an array; copied only if not contiguous, or in the memory of a GPU."""
     whole = _whole(tensor).cpu()
     if whole.dtype == torch.bfloat16:
-        return whole.view(_BITS).numpy().view(BF16.numpy)
-    return whole.numpy().astype(from_torch(whole.dtype).numpy, copy=False)
+        return np.asarray(whole.view(_BITS).numpy()).view(BF16.numpy)
+    return np.asarray(whole.numpy()).astype(from_torch(whole.dtype).numpy, copy=False)
 
 
 def to_argument(tensor: torch.Tensor) -> np.ndarray | torch.Tensor:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from onnx import helper
 
 from tilewright.fuzz.partial_model import Draft
-from tilewright.fuzz.random_values import DTYPES, FLOATS, SMALL, is_float, numpy_dtype
+from tilewright.fuzz.random_values import DTYPES, FLOATS, SMALL, iinfo, is_float, numpy_dtype
 from tilewright.fuzz.templates.plain import any_axis
 
 # Types that have a NaN, so that it is clear what it becomes.
@@ -34,7 +33,7 @@ def _holds(dtype: np.dtype, array: np.ndarray) -> bool:
     if is_float(dtype):
         signed = dtype.name != "float8_e8m0fnu" or bool((wide > 0).all())
         return signed and (dtype.name in WITH_NAN or bool(np.isfinite(wide).all()))
-    info = ml_dtypes.iinfo(dtype)
+    info = iinfo(dtype)
     return bool(((wide > float(info.min) - 1) & (wide < float(info.max) + 1)).all())
 
 

@@ -24,7 +24,7 @@ REACH = {"linear": 1, "cubic": 2}
 def _kernel(distance: np.ndarray, attrs: ResizeAttrs) -> np.ndarray:
     d = np.abs(distance)
     if attrs.mode == "linear":
-        return np.clip(1 - d, 0, 1)
+        return np.asarray(np.clip(1 - d, 0, 1))
     a = attrs.cubic_coeff
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a

@@ -86,13 +86,14 @@ def _map(path: Path) -> Stripped:
 
 def _parse(parts: Stripped, file: str) -> onnx.ModelProto:
     try:
-        return onnx.ModelProto.FromString(parts.message)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(parts.message)
     except DecodeError as error:
         raise FrontendError(
             "onnx.damaged",
             f"{file} is not an ONNX model, or it is truncated",
             help="check the file's size, or download it again",
         ) from error
+    return model
 
 
 def _checked(model: Model) -> Model:

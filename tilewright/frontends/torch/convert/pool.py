@@ -66,7 +66,7 @@ def _batched(c: Context, n: Call, rank: int) -> tuple[str, bool]:
 
 def adaptive_average(c: Context, n: Call) -> Result:
     """Means of windows that share out each axis as evenly as they can."""
-    x = n["self"]
+    x: str = n["self"]
     sizes = [as_int(as_expr(v)) for v in n["output_size"]]
     rank = len(sizes)
     first = c.type(x).rank - rank

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from onnx import GraphProto
+
 from tilewright.arith.expr import FALSE, Const, Expr, const, unary
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.backtracking import Choices, first_working
-from tilewright.frontends.onnx.context import Context, Converter, GraphProto, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.frontends.onnx.segments.data_dependent import Waiting
 from tilewright.ir.graph.nodes import Graph

@@ -28,6 +28,8 @@ from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 
 DOMAIN = "ai.onnx.ml"
+# What the older operators name a node by: its tree and its number there.
+NodeId = tuple[int, int]
 
 
 class _Join(NamedTuple):
@@ -116,9 +118,10 @@ def _numbers(n: OnnxNode, name: str) -> np.ndarray:
     return np.array(n.floats_attr(name, ()), np.float32)
 
 
-def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[Forest, list[int], dict[tuple, int]]:
+def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[Forest, list[int], dict[NodeId, int]]:
     """Nodes that are named by tree and number; the first of a tree is its root."""
-    forest, roots, number = Forest(dtype), [], {}
+    forest, roots = Forest(dtype), list[int]()
+    number: dict[NodeId, int] = {}
     names = list(zip(n.ints_attr("nodes_treeids"), n.ints_attr("nodes_nodeids"), strict=True))
     seen: set[int] = set()
     for name in names:
@@ -144,7 +147,7 @@ def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[Forest, list[int], dict[t
 
 
 def _old_weights(
-    n: OnnxNode, kind: str, targets: int, forest: Forest, number: dict[tuple, int], how: str
+    n: OnnxNode, kind: str, targets: int, forest: Forest, number: dict[NodeId, int], how: str
 ) -> np.ndarray:
     """What each node says of each target, from lists of entries."""
     values = _numbers(n, f"{kind}_weights")
