@@ -105,16 +105,10 @@ def compile_segmented(
 
 
 def open_segmented(container: Container) -> SegmentedModel:
-    """A segmented model from its file; what is not in it is compiled with the same options."""
-    from tilewright.driver.segmented.file import saved_model, saved_segments
-    from tilewright.driver.segmented.model import BreakReason, SegmentedModel
-    from tilewright.driver.segmented.segment_cache import SegmentCache
+    """A segmented model from its file; what is not in it is compiled when it is first run."""
+    from tilewright.driver.segmented.model import SegmentedModel
 
-    about = container.manifest["segmented"]
-    options = make_options(about["target"], about["precision"])
-    cache = SegmentCache(options, compile_container, saved_segments(container))
-    reason = BreakReason(*about["break_reason"])
-    return SegmentedModel(saved_model(container), cache, reason)
+    return SegmentedModel.opened(container, compile_container)
 
 
 def compile_container(source: Any, options: CompileOptions) -> Container:

@@ -55,6 +55,10 @@ class Container:
     path: Path | None = None
     weights_offset: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The pickle has all of it; where it is unpickled, the weights are page-aligned again."""
+        return _unpickled, (self.manifest, self.objects, np.asarray(self.weights))
+
 
 def assemble_weights(items: WeightItems, size: int) -> np.ndarray:
     """The weights in memory, page-aligned: for a model that runs without being saved first."""
@@ -64,6 +68,12 @@ def assemble_weights(items: WeightItems, size: int) -> np.ndarray:
         data = _bytes(buffer)
         weights[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
     return weights
+
+
+def _unpickled(
+    manifest: dict[str, Any], objects: dict[str, bytes], weights: np.ndarray
+) -> Container:
+    return Container(manifest, objects, assemble_weights([(0, weights)], weights.nbytes))
 
 
 def write_container(

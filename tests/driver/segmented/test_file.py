@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +49,11 @@ def loaded(path: Path) -> SegmentedModel:
     return made
 
 
-def without_compiler(model: SegmentedModel) -> SegmentedModel:
-    def refuse(graph: object, options: object) -> Container:
-        raise AssertionError("compiled again")
+def refuse(graph: object, options: object) -> Container:
+    raise AssertionError("compiled again")
 
+
+def without_compiler(model: SegmentedModel) -> SegmentedModel:
     model._compile_graph.compile_container = refuse  # type: ignore[attr-defined]
     return model
 
@@ -78,6 +81,46 @@ def test_what_has_not_run_is_compiled_when_it_does(tmp_path: Path) -> None:
         assert model.segments == 1
         with pytest.raises(ExecutionError, match="input x is"):
             model(X.T, np.array([0]))
+
+
+def disabled_passes(model: SegmentedModel) -> tuple[str, ...]:
+    return model._segment_cache.options.disable_passes
+
+
+def test_passes_stay_disabled(tmp_path: Path) -> None:
+    with segmented(AXES, disable_passes=["cse"]) as model:
+        wanted = model(X, np.array([1]))
+        path = model.save(tmp_path / "model.tw")
+    with without_compiler(loaded(path)) as model:
+        assert disabled_passes(model) == ("cse",)
+        np.testing.assert_array_equal(model(X, np.array([1])), wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pickling(name: str) -> None:
+    source, inputs = CASES[name]
+    with segmented(source, disable_passes=["cse"]) as model:
+        fresh = pickle.loads(pickle.dumps(model))
+        wanted = model(*inputs)
+        run, deep = pickle.loads(pickle.dumps(model)), deepcopy(model)
+    for copy in (without_compiler(run), without_compiler(deep), fresh):
+        with copy:
+            assert (repr(copy), copy.threads) == (repr(model), 1)
+            assert copy.break_reason == model.break_reason
+            assert disabled_passes(copy) == ("cse",)
+            np.testing.assert_equal(copy(*inputs), wanted)
+
+
+def test_pickling_keeps_weights(tmp_path: Path) -> None:
+    with segmented(with_weights(tmp_path / "there", external=True)) as model:
+        y = np.ones((2, 40), np.float32)
+        wanted = model(y, np.array(True))
+        pickled = pickle.dumps(model)
+    shutil.rmtree(tmp_path / "there")
+    with without_compiler(pickle.loads(pickled)) as copy:
+        np.testing.assert_array_equal(copy(y, np.array(True)), wanted)
+        with pickle.loads(pickle.dumps(copy)) as again:
+            np.testing.assert_array_equal(again(y, np.array(True)), wanted)
 
 
 @pytest.mark.parametrize("external", [False, True])

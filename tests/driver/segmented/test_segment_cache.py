@@ -38,5 +38,7 @@ def test_keys_tell_graphs_weights_and_options_apart() -> None:
     keys = {library.key(g) for g in (graph, other, import_graph(model))}
     keys |= {SegmentCache(make_options(precision="bf16"), compile_container).key(graph)}
     keys |= {SegmentCache(make_options("x86-64-v3"), compile_container).key(graph)}
-    assert len(keys) == 5
+    disabled = make_options(disable_passes=["cse"])
+    keys |= {SegmentCache(disabled, compile_container).key(graph)}
+    assert len(keys) == 6
     assert library.key(import_graph(deep_model(1))) in keys

@@ -19,6 +19,7 @@ from tilewright.core.errors import ExecutionError
 from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
+from tilewright.runtime.host_memory import address
 from tilewright.runtime.roofline.roofline import Level, Roofline
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +51,7 @@ def test_pickling(model: Executable, tmp_path: Path) -> None:
     with pickle.loads(pickle.dumps(model)) as copy, deepcopy(model) as deep:
         for other in (copy, deep):
             assert (repr(other), other.threads) == (repr(model), 3)
+            assert address(other.container.weights) % 4096 == 0
             check(other, 7)
     with Executable(read_container(model.save(tmp_path / "saved.tw"))) as mapped:
         with pickle.loads(pickle.dumps(mapped)) as copy:

@@ -4,7 +4,8 @@ The file is a container (see `runtime.container`). Its objects are the ONNX mode
 weights and the code of each compiled segment; its weights are those of the model, then those of
 each segment. The manifest's entry `segmented` says which is which:
 
-    file, dims, break_reason, target, precision   how the model was compiled, and why in segments
+    file, dims, break_reason, target, precision, disable_passes
+             how the model was compiled, and why in segments
     raw      [[initializer, offset, bytes]], the model's weights
     parts    [{"key", "manifest", "objects", "weights": [offset, bytes]}], the compiled segments
 
@@ -13,11 +14,9 @@ Reading it needs the compiler: a segment that is not in the file is compiled whe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from tilewright.core.errors import ExecutionError
 from tilewright.driver.segmented.segment_cache import SegmentCache
 from tilewright.driver.segmented.source import SegmentSource
 from tilewright.frontends.onnx.segments.source import OnnxSegments
-from tilewright.runtime.container import Container, write_container
+from tilewright.runtime.container import Container
 from tilewright.runtime.model import CompiledModel
 
 MODEL = "model.onnx"
@@ -34,7 +33,7 @@ ALIGNMENT = 4096
 
 
 @dataclass
-class _Weights:
+class Weights:
     """Bytes one after another, each from a multiple of the alignment on."""
 
     items: list[tuple[int, np.ndarray]] = field(default_factory=list)
@@ -48,15 +47,22 @@ class _Weights:
         return place, data.nbytes
 
 
-def save_segmented(
-    path: str | os.PathLike[str],
+class SegmentedFile(NamedTuple):
+    """What the file of a model in segments holds."""
+
+    manifest: dict[str, Any]
+    objects: dict[str, bytes]
+    weights: Weights
+
+
+def segmented_file(
     source: SegmentSource,
     library: SegmentCache,
     segments: Iterable[CompiledModel],
     about: dict[str, Any],
-) -> Path:
-    """Write a model in segments; `about` is what else the manifest says."""
-    weights = _Weights()
+) -> SegmentedFile:
+    """A model in segments as one file; `about` is what else the manifest says."""
+    weights, options = Weights(), library.options
     data, raw = source.serialized()
     objects = {MODEL: data}
     places = [[number, *weights.add(data)] for number, data in raw.items()]
@@ -72,10 +78,11 @@ def save_segmented(
                 "weights": weights.add(container.weights),
             }
         )
-    staged = {"file": source.file, "dims": dict(source.dims), "raw": places, "parts": parts}
-    staged |= {"target": library.options.target_name, "precision": library.options.precision}
-    manifest = {**about, "segmented": {**staged, **about["segmented"]}}
-    return write_container(path, manifest, objects, weights.items)
+    segmented = {"file": source.file, "dims": dict(source.dims), "raw": places, "parts": parts}
+    segmented |= {"target": options.target_name, "precision": options.precision}
+    segmented |= {"disable_passes": options.disable_passes}
+    manifest = {**about, "segmented": {**segmented, **about["segmented"]}}
+    return SegmentedFile(manifest, objects, weights)
 
 
 def saved_model(container: Container) -> OnnxSegments:

@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.core.errors import ExecutionError, Loc, UnsupportedError
+from tilewright.driver.options import make_options
 from tilewright.driver.segmented.executor import CompileGraph, SegmentExecutor
-from tilewright.driver.segmented.file import save_segmented
+from tilewright.driver.segmented.file import (
+    SegmentedFile,
+    saved_model,
+    saved_segments,
+    segmented_file,
+)
 from tilewright.driver.segmented.profile import Clock, SegmentProfile, segment_profile
-from tilewright.driver.segmented.segment_cache import SegmentCache
+from tilewright.driver.segmented.segment_cache import CompileContainer, SegmentCache
 from tilewright.driver.segmented.source import HostNode, SegmentSource
 from tilewright.frontends.onnx.segments.operator_counts import OperatorCounts
+from tilewright.runtime.container import Container, assemble_weights, write_container
 from tilewright.runtime.model import CompiledModel
 
 
@@ -52,6 +59,26 @@ class SegmentedModel:
         self.break_reason = break_reason or BreakReason()
         self.inputs, self.outputs = source.inputs, source.outputs
         self._program = SegmentExecutor(source.remaining(), compile_graph)
+
+    @classmethod
+    def opened(
+        cls, container: Container, compile_container: CompileContainer, threads: int | None = None
+    ) -> SegmentedModel:
+        """A saved model; what is not in it is compiled as what is in it was."""
+        about = container.manifest["segmented"]
+        disabled = about["disable_passes"]
+        options = make_options(
+            about["target"], about["precision"], disable_passes=disabled, threads=threads
+        )
+        cache = SegmentCache(options, compile_container, saved_segments(container))
+        return cls(saved_model(container), cache, BreakReason(*about["break_reason"]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled model holds what its file would, and is opened anew where it is unpickled."""
+        manifest, objects, weights = self._as_file()
+        container = Container(manifest, objects, assemble_weights(weights.items, weights.size))
+        cache = self._segment_cache
+        return type(self).opened, (container, cache.compile_container, cache.threads)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the model; inputs by position or name. One output is given alone, more as a tuple."""
@@ -118,12 +145,13 @@ class SegmentedModel:
         `tw.load` reads it. A segment that is not in the file is compiled when it is first run, so
         that a model in segments needs the compiler where it is loaded.
         """
-        library = self._compile_graph
-        assert isinstance(library, SegmentCache), "segments that were made elsewhere have no key"
+        manifest, objects, weights = self._as_file()
+        return write_container(path, manifest, objects, weights.items)
+
+    def _as_file(self) -> SegmentedFile:
         with self._lock:
             segments = list(self._program.executables())
             reason = [self.break_reason.message, self.break_reason.node]
-            segmented = {"break_reason": reason}
             inputs, outputs = (
                 [{"name": p.name, "type": p.type} for p in ports]
                 for ports in (self.inputs, self.outputs)
@@ -132,9 +160,15 @@ class SegmentedModel:
                 "inputs": inputs,
                 "outputs": outputs,
                 "explain": self.explain(),
+                "segmented": {"break_reason": reason},
             }
-            about |= {"segmented": segmented}
-            return save_segmented(path, self._source, library, segments, about)
+            return segmented_file(self._source, self._segment_cache, segments, about)
+
+    @property
+    def _segment_cache(self) -> SegmentCache:
+        cache = self._compile_graph
+        assert isinstance(cache, SegmentCache), "segments that were made elsewhere have no key"
+        return cache
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Refused: a library cannot hold the compiler that the segments wait for."""

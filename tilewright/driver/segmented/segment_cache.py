@@ -15,6 +15,8 @@ from tilewright.runtime.container import Container
 from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
 
+CompileContainer = Callable[[Graph, CompileOptions], Container]
+
 
 @dataclass
 class SegmentCache:
@@ -24,7 +26,7 @@ class SegmentCache:
     """
 
     options: CompileOptions
-    compile_container: Callable[[Graph, CompileOptions], Container]
+    compile_container: CompileContainer
     saved: Mapping[str, Container] = field(default_factory=dict)
     _keys: WeakKeyDictionary[CompiledModel, str] = field(default_factory=WeakKeyDictionary)
 
@@ -43,8 +45,9 @@ class SegmentCache:
 
     def key(self, graph: Graph) -> str:
         """What tells a compiled segment from others."""
-        machine, precision = repr(self.options.target), self.options.precision
-        return fingerprint(print_graph(graph), machine, precision, compiler_fingerprint())
+        options = self.options
+        how = repr(options.target), options.precision, repr(options.disable_passes)
+        return fingerprint(print_graph(graph), *how, compiler_fingerprint())
 
     def key_of(self, made: CompiledModel) -> str:
         """The key of a segment that was made here."""
