@@ -61,13 +61,13 @@ def model_ports(path: Path, dims: Mapping[str, int]) -> Ports:
     from tilewright.driver.compile import compile_segmented
     from tilewright.driver.options import make_options
     from tilewright.driver.sources import import_graph
-    from tilewright.frontends.onnx.segments.data_dependent import Waiting
+    from tilewright.frontends.onnx.segments.data_dependent import DataDependent
     from tilewright.runtime.binding import Port
 
     source = read_source(path)
     try:
         inputs, outputs = graph_ports(import_graph(source, dims))
-    except Waiting:  # nothing is compiled before a model in segments runs
+    except DataDependent:  # nothing is compiled before a model in segments runs
         with compile_segmented(source, make_options(dims=dims)) as model:
             return model.inputs, model.outputs
     return list(map(Port.from_manifest, inputs)), list(map(Port.from_manifest, outputs))

@@ -81,9 +81,9 @@ def compile_model(source: Any, options: CompileOptions) -> CompiledModel | Segme
         container = compile_container(source, options)
     except UnsupportedError as error:
         from tilewright.driver.segmented.model import BreakReason
-        from tilewright.frontends.onnx.segments.data_dependent import Waiting
+        from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 
-        if not isinstance(error, Waiting):
+        if not isinstance(error, DataDependent):
             raise
         return compile_segmented(source, options, BreakReason(error.message, error.loc.node))
     return open_model(container, threads=options.threads)
@@ -98,10 +98,10 @@ def compile_segmented(
     """
     from tilewright.driver.segmented.model import SegmentedModel
     from tilewright.driver.segmented.segment_cache import SegmentCache
-    from tilewright.frontends.onnx.segments.source import OnnxSegments
+    from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 
     cache = SegmentCache(options, compile_container)
-    return SegmentedModel(OnnxSegments(source, options.dims), cache, reason)
+    return SegmentedModel(OnnxSegmentSource(source, options.dims), cache, reason)
 
 
 def open_segmented(container: Container) -> SegmentedModel:

@@ -19,8 +19,8 @@ from tilewright.core.errors import Error
 from tilewright.driver.artifact.manifest import graph_ports
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.frontends.onnx.segments.data_dependent import Waiting
-from tilewright.frontends.onnx.segments.source import OnnxSegments
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
+from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 from tilewright.fuzz.random_values import finfo, is_float
 from tilewright.fuzz.rounding_perturbation import Moved
 from tilewright.ir.graph.nodes import Graph
@@ -41,7 +41,7 @@ def interpreter(model: onnx.ModelProto) -> Interpreter:
     """The model, ready to be interpreted; a model that cannot be read is an Error."""
     try:
         graph = import_onnx(model)
-    except Waiting:
+    except DataDependent:
         return lambda inputs, step: _run_segmented(model, inputs, step)
     return lambda inputs, step: _run(graph, inputs, step)
 
@@ -57,7 +57,7 @@ def _run_segmented(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], ste
     def interpreted(graph: Graph) -> Executable:
         return cast(Executable, _Interpreted(graph, step))
 
-    return list(SegmentedModel(OnnxSegments(model), interpreted).run(inputs).values())
+    return list(SegmentedModel(OnnxSegmentSource(model), interpreted).run(inputs).values())
 
 
 class _Interpreted:

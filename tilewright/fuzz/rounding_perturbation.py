@@ -187,7 +187,7 @@ class Moved:
     def _move(self, x: np.ndarray) -> np.ndarray:
         if x.dtype.kind == "c":
             real, imaginary = self._move(x.real), self._move(x.imag)
-            return real + np.asarray(1j * imaginary, x.dtype)
+            return np.asarray(real + np.asarray(1j * imaginary, x.dtype))
         if not is_float(x.dtype) or from_numpy(x.dtype).is_small:  # these only move and convert
             return x
         return np.asarray(x.astype(np.float64) * (1 + self._by(x.dtype, x.shape))).astype(x.dtype)

@@ -14,7 +14,7 @@ from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.context import Context
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.model.read import read_model
-from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
+from tilewright.frontends.onnx.segments.data_dependent import HostOnly
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 
@@ -37,7 +37,7 @@ def test_a_function_is_written_out() -> None:
 
 
 def test_what_runs_on_the_host_says_so() -> None:
-    with pytest.raises(RunsOnHost):
+    with pytest.raises(HostOnly):
         convert_node(context(), helper.make_node("SequenceConstruct", ["x"], ["s"]), {"": 21}, HERE)
 
 

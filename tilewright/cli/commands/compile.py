@@ -111,13 +111,13 @@ def compile_command(
 def _write_binary(source: Any, path: Path, emit: str, options: CompileOptions) -> dict[str, Any]:
     from tilewright.driver.compile import compile_container
     from tilewright.driver.segmented.model import BreakReason
-    from tilewright.frontends.onnx.segments.data_dependent import Waiting
+    from tilewright.frontends.onnx.segments.data_dependent import DataDependent
     from tilewright.runtime.container import write_container
     from tilewright.runtime.export.shared_library import export_library
 
     try:
         container = compile_container(source, options)
-    except Waiting as error:
+    except DataDependent as error:
         reason = BreakReason(error.message, error.loc.node)
         return _write_segmented(source, path, emit, options, reason)
     manifest = container.manifest

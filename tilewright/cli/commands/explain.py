@@ -78,7 +78,7 @@ def explain_command(
     from tilewright.cli.source import is_saved
     from tilewright.core.errors import ConfigError
     from tilewright.driver.options import make_options
-    from tilewright.frontends.onnx.segments.data_dependent import Waiting
+    from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 
     if measure and not passes:
         raise click.UsageError("--measure belongs to --passes")
@@ -103,7 +103,7 @@ def explain_command(
         return
     try:
         _explain_whole(model, options, html, as_json)
-    except Waiting:
+    except DataDependent:
         if html is not None:
             raise
         _explain_stages(model, given, random, seed, options, as_json)

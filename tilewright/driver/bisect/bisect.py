@@ -29,8 +29,8 @@ from tilewright.driver.pipeline import passes_for
 from tilewright.driver.precision import check_precision
 from tilewright.driver.segmented.model import SegmentedModel
 from tilewright.driver.sources import import_graph
-from tilewright.frontends.onnx.segments.data_dependent import Waiting
-from tilewright.frontends.onnx.segments.source import OnnxSegments
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
+from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 from tilewright.ir.graph.nodes import Graph
 from tilewright.passes.canonicalize.name_outputs import name_outputs
 from tilewright.passes.context import PassContext
@@ -58,8 +58,8 @@ def bisect(
     search = _Search(native, limit)
     try:
         graph = import_graph(source, dims)
-    except Waiting:
-        SegmentedModel(OnnxSegments(source, dims), search.segment).run(inputs)
+    except DataDependent:
+        SegmentedModel(OnnxSegmentSource(source, dims), search.segment).run(inputs)
     else:
         search.look(source, graph, inputs, dims)
     return BisectReport(

@@ -22,7 +22,11 @@ from tilewright.driver.segmented.source import HostNode, RemainingGraph, Segment
 from tilewright.driver.segmented.string_table import StringTable
 from tilewright.frontends.onnx.context import identifier
 from tilewright.frontends.onnx.segments.partition import Given, NonTensor
-from tilewright.frontends.onnx.segments.symbolic_ints import Sized, can_be_sizes, carrier
+from tilewright.frontends.onnx.segments.symbolic_ints import (
+    SymbolicInts,
+    can_be_sizes,
+    shape_carrier,
+)
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.model import CompiledModel
@@ -82,7 +86,7 @@ class SegmentExecutor:
         texts = StringTable()
         known = {**segment.texts, **values}
         for name, (source, places) in segment.carriers.items():
-            known[name] = carrier(self._value(source, values), places)
+            known[name] = shape_carrier(self._value(source, values), places)
         given = (texts.numbers(self._value(name, known)) for name in segment.inputs)
         found = native(*given)
         results = zip(found if isinstance(found, tuple) else (found,), native.outputs, strict=True)
@@ -113,7 +117,7 @@ class SegmentExecutor:
         if self._is_pinned(name, value):
             return value.dtype.str, value.shape, value.tobytes()
         if name in self.sized:
-            return value.dtype.str, value.shape, Sized(value).form()
+            return value.dtype.str, value.shape, SymbolicInts(value).form()
         sizes = value.shape if self.exact else (s if s < 2 else -1 for s in value.shape)
         return value.dtype.str, tuple(sizes)
 
@@ -162,7 +166,7 @@ class SegmentExecutor:
         if self._is_pinned(name, value):
             return value
         if name in self.sized:
-            return Sized(value)
+            return SymbolicInts(value)
         return _type(name, value, self.exact)
 
     def _is_pinned(self, name: str, value: np.ndarray) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from tilewright.core.errors import ExecutionError
 from tilewright.driver.segmented.segment_cache import SegmentCache
 from tilewright.driver.segmented.source import SegmentSource
-from tilewright.frontends.onnx.segments.source import OnnxSegments
+from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 from tilewright.runtime.container import Container
 from tilewright.runtime.model import CompiledModel
 
@@ -85,7 +85,7 @@ def segmented_file(
     return SegmentedFile(manifest, objects, weights)
 
 
-def saved_model(container: Container) -> OnnxSegments:
+def saved_model(container: Container) -> OnnxSegmentSource:
     """The model in a file; its weights stay mapped."""
     about = container.manifest["segmented"]
     if MODEL not in container.objects:
@@ -97,7 +97,7 @@ def saved_model(container: Container) -> OnnxSegments:
         for number, offset, size in about["raw"]
     }
     data = container.objects[MODEL]
-    return OnnxSegments.from_serialized(data, raw, about["file"], about["dims"])
+    return OnnxSegmentSource.from_serialized(data, raw, about["file"], about["dims"])
 
 
 def saved_segments(container: Container) -> dict[str, Container]:

@@ -20,7 +20,7 @@ from tilewright.driver.extract_node import extract_node
 from tilewright.driver.model_build import BuiltStep, ModelBuild
 from tilewright.driver.options import CompileOptions
 from tilewright.driver.random_inputs import random_array
-from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Func
@@ -88,7 +88,7 @@ def extract_tasks(
     """The tasks of a model compiled with `dims`; other sizes are measured at `sizes`."""
     try:
         build, seen = _built(source, target, dict(dims or {}), precision)
-    except Waiting as error:
+    except DataDependent as error:
         raise TuneError(
             "tune.segmented",
             f"the model is compiled in segments, because of {error.message}",

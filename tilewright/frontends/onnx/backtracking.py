@@ -1,8 +1,8 @@
-"""Decisions that only the rest of a model can judge: tried in turn until one works.
+"""Backtracking over decisions that only the rest of a model can confirm.
 
 Branches of an `If` may give tensors of different ranks, as in "squeeze the last dimension if it is
-1". What follows has a meaning for one of them only, so one is chosen, and checked when the model
-runs; where the model then makes no sense, the other one is.
+1". The nodes after it type-check with one of them only. So the importer takes one branch and adds a
+check for run time; if the import then fails, it starts again with the other branch.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 64
 
 
-class Choices:
-    """Yes or no to each question in the order in which they come up, yes first."""
+class Backtracker:
+    """A depth-first search over yes-or-no decisions, in the order in which they come up."""
 
     def __init__(self) -> None:
         self._taken: list[bool] = []
         self._asked = 0
 
     def take(self) -> bool:
-        """The answer to the next question."""
+        """The answer to the next decision; yes is tried first."""
         if self._asked == len(self._taken):
             self._taken.append(True)
         self._asked += 1
         return self._taken[self._asked - 1]
 
     def advance(self) -> bool:
-        """Start again with the last answer changed that can be; false if there is none."""
+        """Restart with the last yes changed to no; false if all answers have been tried."""
         while self._taken and not self._taken[-1]:
             self._taken.pop()
         if not self._taken:
@@ -41,19 +41,19 @@ class Choices:
         return True
 
 
-def first_working(attempt: Callable[[Choices], T]) -> T:
-    """What `attempt` gives with the first answers under which it does not fail.
+def first_success(attempt: Callable[[Backtracker], T]) -> T:
+    """The result of `attempt` with the first answers under which it succeeds.
 
-    If it always fails, the error is that of the first attempt.
+    If all attempts fail, the error of the first one is raised.
     """
-    choices = Choices()
+    backtracker = Backtracker()
     first: Error | None = None
     for _ in range(MAX_ATTEMPTS):
         try:
-            return attempt(choices)
+            return attempt(backtracker)
         except Error as error:
             first = first or error
-            if not choices.advance():
+            if not backtracker.advance():
                 break
     assert first is not None
     raise first

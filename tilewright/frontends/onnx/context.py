@@ -26,12 +26,12 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
-from tilewright.frontends.onnx.backtracking import Choices
+from tilewright.frontends.onnx.backtracking import Backtracker
 from tilewright.frontends.onnx.evaluate_constant import computed
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.frontends.onnx.model.sparse import MOST_ELEMENTS, dense
 from tilewright.frontends.onnx.model.tensors import TensorReader
-from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, Waiting
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent, NeedsConcreteValue
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.control.bind_dim import BindDimAttrs
@@ -189,7 +189,9 @@ def _no_nested(c: Context, graph: GraphProto) -> tuple[str, ...]:
 
 
 def _no_texts(g: GraphBuilder, texts: np.ndarray) -> str:
-    raise Waiting("onnx.texts", f"the model has texts: {', '.join(map(repr, texts.flat[:3]))}")
+    raise DataDependent(
+        "onnx.texts", f"the model has texts: {', '.join(map(repr, texts.flat[:3]))}"
+    )
 
 
 @dataclass
@@ -201,7 +203,7 @@ class Context:
     values: dict[str, str] = field(default_factory=dict)
     # Converts the nodes of a nested graph in a context, and gives our names of its results.
     nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
-    choices: Choices = field(default_factory=Choices)
+    backtracker: Backtracker = field(default_factory=Backtracker)
     late: Iterator[int] = field(default_factory=count)
     whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
     # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
@@ -211,11 +213,13 @@ class Context:
         self,
         g: GraphBuilder | None = None,
         values: dict[str, str] | None = None,
-        choices: Choices | None = None,
+        backtracker: Backtracker | None = None,
     ) -> Context:
         """The context of a nested graph: in a graph of its own, or in place."""
         inside = dict(self.values) if values is None else values
-        return replace(self, g=g or self.g, values=inside, choices=choices or self.choices)
+        return replace(
+            self, g=g or self.g, values=inside, backtracker=backtracker or self.backtracker
+        )
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
@@ -296,12 +300,14 @@ class Context:
             return known.reshape(data.shape)
         raise self.needs_value(n, index, sizes=True)
 
-    def needs_value(self, n: OnnxNode, index: int, sizes: bool = False) -> NeedsValue:
+    def needs_value(self, n: OnnxNode, index: int, sizes: bool = False) -> NeedsConcreteValue:
         """The error for an input that must be known before the node can be converted.
 
         `sizes` says that its elements may be symbols.
         """
-        return NeedsValue(n.op_type, str(n.proto.input[index]), f"input {index}", n.loc, sizes)
+        return NeedsConcreteValue(
+            n.op_type, str(n.proto.input[index]), f"input {index}", n.loc, sizes
+        )
 
     def known_ints(self, n: OnnxNode, index: int) -> tuple[Expr, ...]:
         """Input `index` as a flat list of index expressions."""

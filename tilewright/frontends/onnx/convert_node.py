@@ -14,7 +14,7 @@ from tilewright.frontends.onnx.functions import body_nodes, function_body
 from tilewright.frontends.onnx.model.constants import graph_constants
 from tilewright.frontends.onnx.model.read import DOMAINS, Model
 from tilewright.frontends.onnx.model.toposort import node_name, ordered
-from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
+from tilewright.frontends.onnx.segments.data_dependent import HostOnly
 from tilewright.frontends.onnx.segments.host.table import host_ops
 from tilewright.frontends.onnx.table import converter, converters, key_of
 
@@ -64,7 +64,7 @@ def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
         if body is not None:
             return _expand(c, n, body)
         if key_of(n) in host_ops():
-            raise RunsOnHost(n.op_type, n.loc)
+            raise HostOnly(n.op_type, n.loc)
     return converter(n)(c, n)
 
 

@@ -17,7 +17,7 @@ from onnx import ValueInfoProto, inliner
 
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.backtracking import Choices, first_working
+from tilewright.frontends.onnx.backtracking import Backtracker, first_success
 from tilewright.frontends.onnx.context import Context, identifier
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph
 from tilewright.frontends.onnx.model.constants import model_constants
@@ -25,7 +25,7 @@ from tilewright.frontends.onnx.model.dims import Dims
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.frontends.onnx.model.read import Model, Source, read_model
 from tilewright.frontends.onnx.model.toposort import node_name, ordered
-from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import TensorType
 from tilewright.ops.graph_builder import GraphBuilder
@@ -37,17 +37,19 @@ def import_onnx(source: Source, dims: Mapping[str, int] | None = None) -> Graph:
     model = read_model(source)
     loc = Loc(model.file)
     try:
-        return first_working(lambda choices: _import(model, Dims(dims or {}), choices))
+        return first_success(lambda backtracker: _import(model, Dims(dims or {}), backtracker))
     except Error as error:
         raise error.at(loc) from error.__cause__
 
 
-def _import(model: Model, dims: Dims, choices: Choices) -> Graph:
+def _import(model: Model, dims: Dims, backtracker: Backtracker) -> Graph:
     if model.proto.functions:
         model.proto = inliner.inline_local_functions(model.proto)
     graph = model.proto.graph
     g = GraphBuilder(identifier(graph.name or model.file), Loc(model.file))
-    c = Context(g, model.opsets.get("", 0), nested=partial(nested_graph, model), choices=choices)
+    c = Context(
+        g, model.opsets.get("", 0), nested=partial(nested_graph, model), backtracker=backtracker
+    )
     _add_inputs(c, model, dims)
     _add_initializers(c, model)
     for proto in ordered(graph.node, set(c.values), model.file):
@@ -69,14 +71,14 @@ def input_type(value: ValueInfoProto, dims: Dims) -> TensorType:
     """The declared type of a graph input."""
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
-        raise Waiting(
+        raise DataDependent(
             "onnx.input-type",
             f"input {value.name!r} is a {(kind or 'value of no type').removesuffix('_type')}",
             help="inputs must be tensors",
         )
     given = value.type.tensor_type
     if not given.HasField("shape"):
-        raise Waiting(
+        raise DataDependent(
             "onnx.input-rank",
             f"input {value.name!r} has no shape",
             help="declare its shape; single dimensions may be left open",
@@ -84,7 +86,7 @@ def input_type(value: ValueInfoProto, dims: Dims) -> TensorType:
     shape = (dims.of(d, value.name, axis) for axis, d in enumerate(given.shape.dim))
     dtype = onnx_dtype(given.elem_type)
     if dtype == STRING:
-        raise Waiting("onnx.input-type", f"input {value.name!r} holds texts")
+        raise DataDependent("onnx.input-type", f"input {value.name!r} holds texts")
     return TensorType(dtype, tuple(shape))
 
 

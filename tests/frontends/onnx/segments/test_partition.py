@@ -21,7 +21,7 @@ from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model.read import read_model
 from tilewright.frontends.onnx.segments.partition import (
     NonTensor,
-    Segment,
+    OnnxSegment,
     host_op,
     import_segment,
     nested_remaining_graph,
@@ -29,18 +29,18 @@ from tilewright.frontends.onnx.segments.partition import (
     read_constant,
     remaining_graph,
 )
-from tilewright.frontends.onnx.segments.symbolic_ints import Sized
+from tilewright.frontends.onnx.segments.symbolic_ints import SymbolicInts
 from tilewright.ir.types import tensor
 
 N, M, K = Var("n"), Var("m"), Var("k")
 
 
-def operators(segment: Segment) -> list[str]:
+def operators(segment: OnnxSegment) -> list[str]:
     assert segment.graph is not None
     return [n.op for n in segment.graph.nodes]
 
 
-def waiting(segment: Segment) -> list[str]:
+def waiting(segment: OnnxSegment) -> list[str]:
     return [p.proto.op_type for p in segment.rest.nodes]
 
 
@@ -118,7 +118,7 @@ def test_a_number_of_steps_is_a_size() -> None:
     types = {"n": tensor(I64), "x": tensor(F32, M)}
     segment = import_segment(remaining, types)
     assert (segment.wants, segment.sizes) == (set(), {"n"})
-    known = import_segment(remaining, {**types, "n": Sized(np.array(5))})
+    known = import_segment(remaining, {**types, "n": SymbolicInts(np.array(5))})
     assert known.graph is not None
     assert known.inputs == ("n", "<sizes in n>", "x")
     assert known.carriers == {"<sizes in n>": ("n", (0,))}

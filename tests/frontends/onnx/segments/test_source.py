@@ -5,11 +5,11 @@ import pytest
 
 from tests.frontends.onnx.segments.segmented_models import AXES, parsed
 from tilewright.core.errors import Error, ExecutionError
-from tilewright.frontends.onnx.segments.source import OnnxSegments
+from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 
 
 def test_what_a_model_declares() -> None:
-    source = OnnxSegments(AXES, {"n": 3})
+    source = OnnxSegmentSource(AXES, {"n": 3})
     assert [str(port) for port in source.inputs] == ["x: f32[3, m]", "axes: i64[k]"]
     assert [port.name for port in source.outputs] == ["y"]
     assert source.dims == {"n": 3}
@@ -20,9 +20,9 @@ def test_what_a_model_declares() -> None:
 
 
 def test_what_is_saved_is_the_same_model() -> None:
-    source = OnnxSegments(AXES, {"n": 3})
+    source = OnnxSegmentSource(AXES, {"n": 3})
     data, weights = source.serialized()
-    again = OnnxSegments.from_serialized(data, weights, "saved.tw", source.dims)
+    again = OnnxSegmentSource.from_serialized(data, weights, "saved.tw", source.dims)
     assert again.file == "saved.tw"
     assert again.inputs == source.inputs
     assert again.operators == source.operators
@@ -31,5 +31,5 @@ def test_what_is_saved_is_the_same_model() -> None:
 
 def test_errors_name_the_model() -> None:
     with pytest.raises(Error) as caught:
-        OnnxSegments(parsed("g (float[n] x) => (float[n] y) { y = Neg (x) }"), {"q": 1})
+        OnnxSegmentSource(parsed("g (float[n] x) => (float[n] y) { y = Neg (x) }"), {"q": 1})
     assert caught.value.loc.file

@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import Var, const
-from tilewright.frontends.onnx.segments.symbolic_ints import MOST, Sized, can_be_sizes, carrier
+from tilewright.frontends.onnx.segments.symbolic_ints import (
+    MAX_SIZE,
+    SymbolicInts,
+    can_be_sizes,
+    shape_carrier,
+)
 
 
 def test_numbers_and_symbols() -> None:
-    value = Sized(np.array([[-1, 0, 1], [2, 7, MOST]]))
+    value = SymbolicInts(np.array([[-1, 0, 1], [2, 7, MAX_SIZE]]))
     symbols = [Var("s_v3"), Var("s_v4")]
-    assert value.elements("s") == [const(-1), const(0), const(1), *symbols, const(MOST)]
+    assert value.elements("s") == [const(-1), const(0), const(1), *symbols, const(MAX_SIZE)]
     assert value.places() == (3, 4)
-    assert value.form() == (-1, 0, 1, -1000, -1000, MOST)
-    assert carrier(value.array, value.places()).shape == (2, 7, 0)
+    assert value.form() == (-1, 0, 1, -1000, -1000, MAX_SIZE)
+    assert shape_carrier(value.array, value.places()).shape == (2, 7, 0)
 
 
 def test_what_can_be_sizes() -> None:

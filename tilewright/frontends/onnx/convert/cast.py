@@ -14,7 +14,7 @@ from tilewright.core.float_formats import E8M0_NAN, FORMATS
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
-from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
+from tilewright.frontends.onnx.segments.data_dependent import HostOnly
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.traced_value import where
 
@@ -80,7 +80,7 @@ def _cast(c: Context, n: OnnxNode, dtype: DType) -> str:
     value = n.required(0)
     source = c.type(value).dtype
     if STRING in (dtype, source):
-        raise RunsOnHost(n.op_type, n.loc)
+        raise HostOnly(n.op_type, n.loc)
     if "complex" in (dtype.kind, source.kind) and dtype not in (source, BOOL):
         raise n.invalid(f"{source} is not converted to {dtype}")
     if dtype.is_integer and dtype.is_small and source.is_float:

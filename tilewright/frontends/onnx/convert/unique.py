@@ -13,7 +13,7 @@ from tilewright.core.dtypes import BF16, BOOL, F16, F32, I64, STRING, U8
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
 from tilewright.frontends.onnx.convert.nonzero import number, positions, reshaped
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
-from tilewright.frontends.onnx.segments.data_dependent import RunsOnHost
+from tilewright.frontends.onnx.segments.data_dependent import HostOnly
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -40,7 +40,7 @@ def unique(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """The different values, where they first are, where each element went, how often they are."""
     x = n.required(0)
     if c.type(x).dtype == STRING:
-        raise RunsOnHost(n.op_type, n.loc)
+        raise HostOnly(n.op_type, n.loc)
     axis = 0
     if n.has_attr("axis"):
         axis = normalize_axis("Unique", n.int_attr("axis"), c.type(x).rank)

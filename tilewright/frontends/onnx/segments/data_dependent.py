@@ -1,6 +1,6 @@
-"""Why a model cannot be compiled as a whole: something in it is known only when it runs.
+"""Errors for what is data-dependent: a node whose meaning is known only when the model runs.
 
-Raised while importing. The driver then compiles the model in segments: see `partition`.
+The importer raises them, and the driver then compiles the model in segments: see `partition`.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from tilewright.core.errors import NOWHERE, Loc, UnsupportedError
 
 
-class Waiting(UnsupportedError):
-    """A part of a model that must wait until what comes before it has run."""
+class DataDependent(UnsupportedError):
+    """A part of a model that can be compiled only after what comes before it has run."""
 
 
-class RunsOnHost(Waiting):
-    """A node that no loop program can express; `host` has a function for it."""
+class HostOnly(DataDependent):
+    """A node that no loop program can express; `segments.host` has a function for it."""
 
     def __init__(self, op: str, loc: Loc = NOWHERE) -> None:
         super().__init__("onnx.host", f"{op} runs on the host, between native segments", loc=loc)
 
 
-class NeedsValue(Waiting):
-    """A node whose meaning depends on the value of one of its inputs, which is not known yet.
+class NeedsConcreteValue(DataDependent):
+    """A node whose meaning depends on the value of an input that is not known at compile time.
 
-    `value` is the input's ONNX name where the node stands; its elements may do as `sizes`, each a
-    symbol, or else they must be numbers.
+    `value` is the input's ONNX name in the graph of the node. With `sizes`, symbols suffice for
+    its elements; otherwise they must be numbers.
     """
 
     def __init__(

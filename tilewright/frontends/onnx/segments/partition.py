@@ -1,14 +1,14 @@
-"""Models in segments: what of a model can be compiled now, and what waits until that has run.
+"""Partition of a model into segments: what can be compiled now, and what remains.
 
-A node waits for the *value* of an input that decides about ranks or attributes (axes, a shape, the
-number of repetitions that a model computes), for the *host*, where its operator is no loop program,
-or for another node that waits. Everything else is one graph, a segment. When it has run, the values
-that were waited for are constants, and the next segment can be made:
+A node is pending if it needs the *value* of an input that determines ranks or attributes (axes, a
+shape, a computed trip count), if its operator runs on the *host*, or if it reads from a pending
+node. All other nodes form one graph, a segment. After it has run, the needed values are constants,
+and the next segment can be imported:
 
     segment = import_segment(remaining, {"x": TensorType(...), "axes": np.array([1])})
 
-Functions of ONNX are written out, and so is the branch of an `If` whose condition is known, so that
-single nodes of them can wait.
+ONNX functions are inlined, and so is the branch of an `If` whose condition is known, so that each
+of their nodes is partitioned on its own.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ from tilewright.frontends.onnx.importer import with_outputs
 from tilewright.frontends.onnx.model.constants import Lazy, graph_constants, model_constants
 from tilewright.frontends.onnx.model.read import DOMAINS, Model
 from tilewright.frontends.onnx.model.toposort import node_name, ordered, reads
-from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.segments.data_dependent import (
+    DataDependent,
+    HostOnly,
+    NeedsConcreteValue,
+)
 from tilewright.frontends.onnx.segments.host.call import HostOp, RunNested
 from tilewright.frontends.onnx.segments.host.table import host_ops, of_values
 from tilewright.frontends.onnx.segments.inline import branch_nodes, function_nodes
 from tilewright.frontends.onnx.segments.run_host_node import run_host_node
-from tilewright.frontends.onnx.segments.symbolic_ints import Sized
+from tilewright.frontends.onnx.segments.symbolic_ints import SymbolicInts
 from tilewright.frontends.onnx.table import converters
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
@@ -82,7 +86,7 @@ class PendingNode:
 
 
 @dataclass(frozen=True, eq=False)
-class RemainingGraph:
+class OnnxRemainingGraph:
     """Nodes of a model that have not run yet, constants they may read, and what they must give."""
 
     model: Model
@@ -99,11 +103,11 @@ class RemainingGraph:
         """The data of a constant."""
         return read_constant(self.constants[name], self.model.file)
 
-    def segment(self, given: Mapping[str, Given]) -> Segment:
+    def segment(self, given: Mapping[str, Given]) -> OnnxSegment:
         """What can be compiled with the `given` values."""
         return import_segment(self, given)
 
-    def nested(self, node: PendingNode, graph: GraphProto, known: set[str]) -> RemainingGraph:
+    def nested(self, node: PendingNode, graph: GraphProto, known: set[str]) -> OnnxRemainingGraph:
         """The whole of a graph inside a node, which may read the values that are `known`."""
         return nested_remaining_graph(self, graph, node.opsets, known)
 
@@ -112,11 +116,11 @@ class NonTensor:
     """A value that is no tensor: a sequence, an optional, a map."""
 
 
-Given = TensorType | np.ndarray | Sized | NonTensor | None
+Given = TensorType | np.ndarray | SymbolicInts | NonTensor | None
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class OnnxSegment:
     """A graph to run now (`None` if there is nothing), then nodes on the host, then the rest.
 
     `inputs` and `outputs` are the ONNX names in the graph's order. `wants` are values that nodes of
@@ -127,14 +131,14 @@ class Segment:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     hosts: tuple[PendingNode, ...]
-    rest: RemainingGraph
+    rest: OnnxRemainingGraph
     wants: frozenset[str]
     sizes: frozenset[str]
     texts: Mapping[str, np.ndarray]  # those of the inputs that are constants
     carriers: Mapping[str, tuple[str, tuple[int, ...]]]  # inputs whose shapes are numbers of others
 
 
-def remaining_graph(model: Model) -> RemainingGraph:
+def remaining_graph(model: Model) -> OnnxRemainingGraph:
     """The whole of a model."""
     graph = model.proto.graph
     constants = model_constants(model)
@@ -143,8 +147,8 @@ def remaining_graph(model: Model) -> RemainingGraph:
 
 
 def nested_remaining_graph(
-    remaining: RemainingGraph, graph: GraphProto, opsets: Mapping[str, int], known: set[str]
-) -> RemainingGraph:
+    remaining: OnnxRemainingGraph, graph: GraphProto, opsets: Mapping[str, int], known: set[str]
+) -> OnnxRemainingGraph:
     """A nested graph, whose nodes may read the values that are `known` around it."""
     own = graph_constants(graph, remaining.model.reader)
     constants: dict[str, Lazy] = {**remaining.constants, **own}
@@ -160,10 +164,10 @@ def _remaining_graph(
     constants: Mapping[str, Lazy],
     defined: Iterable[str],
     opsets: Mapping[str, int],
-) -> RemainingGraph:
+) -> OnnxRemainingGraph:
     nodes = ordered(graph.node, set(defined), model.file)
     pending = tuple(pending_node(proto, opsets, model.file) for proto in nodes)
-    return RemainingGraph(model, pending, constants, tuple(v.name for v in graph.output))
+    return OnnxRemainingGraph(model, pending, constants, tuple(v.name for v in graph.output))
 
 
 def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> PendingNode:
@@ -171,7 +175,7 @@ def pending_node(proto: NodeProto, opsets: Mapping[str, int], file: str) -> Pend
     return PendingNode(proto, opsets, Loc(file, node_name(proto)), frozenset(reads(proto)))
 
 
-def import_segment(remaining: RemainingGraph, given: Mapping[str, Given]) -> Segment:
+def import_segment(remaining: OnnxRemainingGraph, given: Mapping[str, Given]) -> OnnxSegment:
     """What can be computed from the `given` values: types of tensors, or arrays that are known."""
     return _SegmentImport(remaining, given).segment()
 
@@ -180,7 +184,7 @@ def import_segment(remaining: RemainingGraph, given: Mapping[str, Given]) -> Seg
 class _SegmentImport:
     """One segment being imported: nodes are converted one after another, or wait."""
 
-    remaining: RemainingGraph
+    remaining: OnnxRemainingGraph
     given: Mapping[str, Given]
     rest: list[PendingNode] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
@@ -198,15 +202,10 @@ class _SegmentImport:
         self.constants = dict(self.remaining.constants)
         g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
         nested = partial(nested_graph, model)
-        self.c = Context(
-            g,
-            model.opsets.get("", 0),
-            nested=nested,
-            whole=False,
-            text_input=self._text_input,
-        )
+        opset, texts = model.opsets.get("", 0), self._text_input
+        self.c = Context(g, opset, nested=nested, whole=False, text_input=texts)
 
-    def segment(self) -> Segment:
+    def segment(self) -> OnnxSegment:
         work = deque(self.remaining.nodes)
         while work:
             p = work.popleft()
@@ -216,7 +215,7 @@ class _SegmentImport:
         results = [name for name in self.computed if name in needed]
         after = replace(self.remaining, nodes=tuple(rest), constants=self.constants)
         graph, inputs = self._graph(results)
-        return Segment(
+        return OnnxSegment(
             graph,
             inputs,
             tuple(results),
@@ -243,12 +242,12 @@ class _SegmentImport:
             convert_node(c, p.proto, p.opsets, p.loc)
             self.computed += p.writes
             self.read |= p.reads
-        except Waiting as error:
+        except DataDependent as error:
             # What it has been converted to so far may read what is no input of this segment.
             del self.c.g.nodes[made:]
-            if isinstance(error, NeedsValue):
+            if isinstance(error, NeedsConcreteValue):
                 (self.sizes if error.sizes else self.wants).add(error.value)
-            elif isinstance(error, RunsOnHost):
+            elif isinstance(error, HostOnly):
                 self.hosted.add(p)
             self._wait(p)
         return []
@@ -282,13 +281,13 @@ class _SegmentImport:
                 self.inputs[self.c.values[name]] = name
             elif isinstance(value, np.ndarray):
                 self.c.values[name] = self.c.g.constant(value, identifier(name))
-            elif isinstance(value, Sized):
-                self.c.values[name] = self._sized_input(name, value)
+            elif isinstance(value, SymbolicInts):
+                self.c.values[name] = self._symbolic_input(name, value)
             else:
                 self.c.values[name] = ""
 
-    def _sized_input(self, name: str, value: Sized) -> str:
-        """A tensor whose elements are numbers and symbols; see `sized`."""
+    def _symbolic_input(self, name: str, value: SymbolicInts) -> str:
+        """A tensor whose elements are numbers and symbols; see `symbolic_ints`."""
         g, shape = self.c.g, value.array.shape
         elements = value.elements(identifier(name).replace(".", "_"))
         type = TensorType(from_numpy(value.array.dtype), tuple(map(const, shape)))
@@ -307,7 +306,7 @@ class _SegmentImport:
     def _text_input(self, g: GraphBuilder, texts: np.ndarray) -> str:
         """Strings that a node has, as an input of the segment."""
         if g is not self.c.g:
-            raise Waiting("onnx.texts", "a nested graph has texts of its own")
+            raise DataDependent("onnx.texts", "a nested graph has texts of its own")
         name = f"<texts {len(self.texts)}>"
         self.texts[name] = texts
         self.read.add(name)
@@ -343,7 +342,7 @@ class _SegmentImport:
         known = self.c.g.symbolic_value(self.c.values[condition])
         if known is None or known.size != 1 or not isinstance(known.reshape(-1)[0], Const):
             if any(isinstance(self.given.get(name), NonTensor) for name in p.reads):
-                raise NeedsValue("If", condition, "its condition", p.loc)
+                raise NeedsConcreteValue("If", condition, "its condition", p.loc)
             return None
         taken = "then_branch" if known.reshape(-1)[0].value else "else_branch"
         branch = next((a.g for a in p.proto.attribute if a.name == taken), None)

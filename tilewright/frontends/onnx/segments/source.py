@@ -1,6 +1,6 @@
 """An ONNX model that is compiled in segments, as `driver.segmented` asks for it.
 
-    source = OnnxSegments("model.onnx", {"N": 1})
+    source = OnnxSegmentSource("model.onnx", {"N": 1})
     source.remaining().segment({"x": TensorType(...)})      # what can be compiled now
 
 It is what the driver calls a `SegmentSource`.
@@ -24,11 +24,11 @@ from tilewright.frontends.onnx.segments.declared_types import (
     with_dims,
 )
 from tilewright.frontends.onnx.segments.operator_counts import OperatorCounts, operator_counts
-from tilewright.frontends.onnx.segments.partition import RemainingGraph, remaining_graph
+from tilewright.frontends.onnx.segments.partition import OnnxRemainingGraph, remaining_graph
 from tilewright.frontends.onnx.segments.serialize import read_serialized, serialized
 
 
-class OnnxSegments:
+class OnnxSegmentSource:
     """A model and the types that it declares; `dims` are sizes that its inputs must have."""
 
     def __init__(self, source: Source | Model, dims: Mapping[str, int] | None = None) -> None:
@@ -46,7 +46,7 @@ class OnnxSegments:
     @classmethod
     def from_serialized(
         cls, data: bytes, weights: Mapping[int, Any], file: str, dims: Mapping[str, int]
-    ) -> OnnxSegments:
+    ) -> OnnxSegmentSource:
         """The model that `serialized` has written."""
         return cls(read_serialized(data, weights, file), dims)
 
@@ -69,7 +69,7 @@ class OnnxSegments:
         """How many operators the model has, and how many of them run on the host."""
         return operator_counts(self._model.proto.graph.node)
 
-    def remaining(self) -> RemainingGraph:
+    def remaining(self) -> OnnxRemainingGraph:
         """The whole model, nothing of it run."""
         return self._remaining
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, Forest
+from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, TreeNodes
 
 ANSWERS = {
     "BRANCH_LEQ": np.less_equal,
@@ -15,7 +15,7 @@ ANSWERS = {
 }
 
 
-def _walk(f: Forest, k: int, x: float) -> int:
+def _walk(f: TreeNodes, k: int, x: float) -> int:
     while f.yes[k] != k:
         answer = f.missing[k] if np.isnan(x) else np.float32(x) <= np.float32(f.value[k])
         k = f.yes[k] if answer else f.no[k]
@@ -25,7 +25,7 @@ def _walk(f: Forest, k: int, x: float) -> int:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("value", [0.0, 1.5, -np.inf])
 def test_every_question(mode: str, value: float) -> None:
-    f = Forest(np.dtype("f4"))
+    f = TreeNodes(np.dtype("f4"))
     root, yes, no = f.new(), f.new(), f.new()
     f.ask(root, mode, 0, value, yes, no, False)
     near = np.nextafter(np.float32(value), np.float32([-np.inf, np.inf]))
@@ -37,7 +37,7 @@ def test_every_question(mode: str, value: float) -> None:
 
 
 def test_members() -> None:
-    f = Forest(np.dtype("f4"))
+    f = TreeNodes(np.dtype("f4"))
     root, yes, no = f.new(), f.new(), f.new()
     f.member(root, 0, [1.0, 4.0, 2.5], yes, no, True)
     for x in (0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0):
@@ -46,7 +46,7 @@ def test_members() -> None:
 
 
 def test_depth_and_order() -> None:
-    f = Forest(np.dtype("f4"))
+    f = TreeNodes(np.dtype("f4"))
     root, inner, a, b = (f.new() for _ in range(4))
     assert f.depth([root]) == 0
     f.at_most(root, 0, 1.0, inner, a, False)

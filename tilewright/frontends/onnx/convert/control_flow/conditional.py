@@ -14,10 +14,10 @@ from tilewright.arith.expr import FALSE, Const, Expr, const, unary
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
-from tilewright.frontends.onnx.backtracking import Choices, first_working
+from tilewright.frontends.onnx.backtracking import Backtracker, first_success
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
-from tilewright.frontends.onnx.segments.data_dependent import Waiting
+from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.control.conditional import IfAttrs, late_names
@@ -72,22 +72,22 @@ def _regions(
     found: list[Graph | Error] = []
     for branch in branches:
         try:
-            found.append(first_working(partial(_region, c, branch, captured)))
+            found.append(first_success(partial(_region, c, branch, captured)))
         except (TypeCheckError, UnsupportedError) as error:
             found.append(error.at(n.loc))
     then, other = found
-    if not c.whole and any(isinstance(result, Waiting) for result in found):
+    if not c.whole and any(isinstance(result, DataDependent) for result in found):
         raise c.needs_value(n, 0)  # a stage that knows which branch is taken can wait within it
     if isinstance(then, Error):
         if isinstance(other, Error):
-            raise c.needs_value(n, 0) if isinstance(then, Waiting) else then
+            raise c.needs_value(n, 0) if isinstance(then, DataDependent) else then
         return _failing(c, captured, other, then), other
     return then, _failing(c, captured, then, other) if isinstance(other, Error) else other
 
 
-def _region(c: Context, branch: GraphProto, captured: Captured, choices: Choices) -> Graph:
+def _region(c: Context, branch: GraphProto, captured: Captured, backtracker: Backtracker) -> Graph:
     g = region_builder(c, branch.name)
-    inner = c.inner(g, captured.define(c, g), choices)
+    inner = c.inner(g, captured.define(c, g), backtracker)
     return g.graph(*c.nested(inner, branch))
 
 
@@ -118,10 +118,10 @@ def _chosen(
     regions: tuple[Graph, Graph],
     condition: Expr | None,
 ) -> tuple[str, ...]:
-    """The nodes of the branch with which the rest of the model makes sense; see `choices`."""
+    """The nodes of the branch with which the rest of the model makes sense; see `backtracking`."""
     if condition is None:
         raise c.needs_value(n, 0)
-    then = c.choices.take()
+    then = c.backtracker.take()
     holds = condition if then else unary("not", condition)
     message = f"If: the model was compiled for {simplify(holds)}"
     if not c.g.add_check(holds, message, n.loc):

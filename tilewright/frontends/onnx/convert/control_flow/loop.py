@@ -17,10 +17,14 @@ from tilewright.arith.simplify import prove, simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.errors import TypeCheckError
-from tilewright.frontends.onnx.backtracking import Choices, first_working
+from tilewright.frontends.onnx.backtracking import Backtracker, first_success
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
-from tilewright.frontends.onnx.segments.data_dependent import NeedsValue, RunsOnHost, Waiting
+from tilewright.frontends.onnx.segments.data_dependent import (
+    DataDependent,
+    HostOnly,
+    NeedsConcreteValue,
+)
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.ops.control.loop import LoopAttrs, loop_types
@@ -49,7 +53,7 @@ def loop(c: Context, n: OnnxNode) -> tuple[str, ...]:
     if len(body.input) != len(initial) + 2 or len(body.output) < len(initial) + 1:
         raise n.invalid(f"body takes {len(body.input)} values and gives {len(body.output)}")
     if not all(initial):
-        raise RunsOnHost(n.op_type, n.loc)
+        raise HostOnly(n.op_type, n.loc)
     results = range(len(body.output) - 1)
     rows = tuple(i for i in results[len(initial) :] if n.wants(i))
     parts = _Loop(n, initial, rows, Captured.by(c, [body]), c.fresh_size())
@@ -60,7 +64,7 @@ def loop(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return tuple(found.get(i, "") for i in results)
 
 
-def _body(c: Context, parts: _Loop, choices: Choices) -> Graph:
+def _body(c: Context, parts: _Loop, backtracker: Backtracker) -> Graph:
     """The graph of one step; it says whether to go on only where that is not always so."""
     body, count = parts.node.graph_attr("body"), len(parts.initial)
     number, going, *carried = (v.name for v in body.input)
@@ -70,23 +74,23 @@ def _body(c: Context, parts: _Loop, choices: Choices) -> Graph:
     values = {**parts.captured.define(c, g), **values}
     values[number] = g.add("dims", attrs=DimsAttrs((Var(parts.counter),), ()))
     values[going] = g.constant(np.array(True))
-    goes_on, *results = c.nested(c.inner(g, values, choices), body)
+    goes_on, *results = c.nested(c.inner(g, values, backtracker), body)
     kept = [*results[:count], *(results[i] for i in parts.rows)]
     known = g.symbolic_value(goes_on)
     always = known is not None and all(isinstance(e, Const) and e.value for e in known.reshape(-1))
     return g.graph(*kept) if always else g.graph(goes_on, *kept)
 
 
-def convert_body(n: OnnxNode, captured: Captured, attempt: Callable[[Choices], Graph]) -> Graph:
+def convert_body(n: OnnxNode, captured: Captured, attempt: Callable[[Backtracker], Graph]) -> Graph:
     """The graph of one step; what waits for something inside of it must run on the host."""
     try:
-        return first_working(attempt)
-    except NeedsValue as error:
+        return first_success(attempt)
+    except NeedsConcreteValue as error:
         if error.value in captured.names:
             raise
-        raise RunsOnHost(n.op_type, n.loc) from error
-    except Waiting as error:
-        raise RunsOnHost(n.op_type, n.loc) from error
+        raise HostOnly(n.op_type, n.loc) from error
+    except DataDependent as error:
+        raise HostOnly(n.op_type, n.loc) from error
 
 
 def add_loop(
@@ -106,7 +110,7 @@ def add_loop(
     try:
         loop_types(attrs, types, [region])
     except TypeCheckError as error:
-        raise RunsOnHost(n.op_type, n.loc) from error
+        raise HostOnly(n.op_type, n.loc) from error
     outputs = c.g.add_control("loop", given, [region], replace(attrs, count=count()), names, n.loc)
     # Rows have their size also where no step is taken, and so nothing checked that checks a step.
     for output in outputs[attrs.carried :]:
@@ -151,10 +155,10 @@ def _count(c: Context, parts: _Loop, region: Graph, begin: str | None, early: bo
     if known is not None:
         count = simplify(n.only(known, 0))
         if early and (as_int(count) or 0) > MOST_ROWS:
-            raise RunsOnHost(n.op_type, n.loc)
+            raise HostOnly(n.op_type, n.loc)
         return count if prove(const(0) <= count) else simplify(maximum(count, const(0)))
     if parts.rows or _mentions(region, parts.counter):
-        raise c.needs_value(n, 0, sizes=True) if name else RunsOnHost(n.op_type, n.loc)
+        raise c.needs_value(n, 0, sizes=True) if name else HostOnly(n.op_type, n.loc)
     if not name:
         return ENDLESS
     zero = c.constant(np.zeros((1,) * c.type(name).rank), I64)

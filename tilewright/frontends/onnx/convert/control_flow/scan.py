@@ -9,7 +9,7 @@ from functools import partial
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
-from tilewright.frontends.onnx.backtracking import Choices
+from tilewright.frontends.onnx.backtracking import Backtracker
 from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
 from tilewright.frontends.onnx.convert.control_flow.loop import add_loop, convert_body
 from tilewright.frontends.onnx.regions import Captured, region_builder
@@ -106,7 +106,9 @@ def _scan(c: Context, parts: _Scan) -> tuple[str, ...]:
     return add_loop(c, n, given, region, attrs, lambda: parts.count, _names(n))
 
 
-def _body(c: Context, parts: _Scan, captured: Captured, counter: str, choices: Choices) -> Graph:
+def _body(
+    c: Context, parts: _Scan, captured: Captured, counter: str, backtracker: Backtracker
+) -> Graph:
     """The graph of one step, which cuts its slices itself."""
     body = parts.node.graph_attr("body")
     names = [identifier(v.name) for v in body.input]
@@ -119,7 +121,7 @@ def _body(c: Context, parts: _Scan, captured: Captured, counter: str, choices: C
         at = parts.count - 1 - at if number in parts.reads_backward else at
         states.append(_slice(g, x, axis, at))
     values.update((v.name, s) for v, s in zip(body.input, states, strict=True))
-    return g.graph(*c.nested(c.inner(g, values, choices), body))
+    return g.graph(*c.nested(c.inner(g, values, backtracker), body))
 
 
 def _slice(g: GraphBuilder, value: str, axis: int, at: Expr) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 
 @dataclass
-class Forest:
+class TreeNodes:
     """The nodes of all trees; one that has not been given a question is a leaf."""
 
     dtype: np.dtype
@@ -86,30 +86,30 @@ class Forest:
         return numbers
 
 
-Ask = Callable[[Forest, int, int, float, int, int, bool], None]
+Ask = Callable[[TreeNodes, int, int, float, int, int, bool], None]
 
 
-def _less(f: Forest, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
+def _less(f: TreeNodes, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
     f.at_most(k, i, f.below(v), yes, no, nan)
 
 
-def _greater(f: Forest, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
+def _greater(f: TreeNodes, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
     f.at_most(k, i, v, no, yes, not nan)
 
 
-def _not_less(f: Forest, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
+def _not_less(f: TreeNodes, k: int, i: int, v: float, yes: int, no: int, nan: bool) -> None:
     f.at_most(k, i, f.below(v), no, yes, not nan)
 
 
-def _differs(f: Forest, k: int, i: int, v: float, yes: int, no: int, _: bool) -> None:
+def _differs(f: TreeNodes, k: int, i: int, v: float, yes: int, no: int, _: bool) -> None:
     f.equal(k, i, v, no, yes, False)  # a missing feature differs from every number
 
 
 MODES: dict[str, Ask] = {
-    "BRANCH_LEQ": Forest.at_most,
+    "BRANCH_LEQ": TreeNodes.at_most,
     "BRANCH_LT": _less,
     "BRANCH_GTE": _not_less,
     "BRANCH_GT": _greater,
-    "BRANCH_EQ": Forest.equal,
+    "BRANCH_EQ": TreeNodes.equal,
     "BRANCH_NEQ": _differs,
 }

@@ -21,7 +21,7 @@ from tilewright.frontends.onnx.convert.ml.scores import (
     post_transform,
     transformed,
 )
-from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, Forest
+from tilewright.frontends.onnx.convert.ml.tree_nodes import MODES, TreeNodes
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.classical.tree_ensemble import TreesAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -49,7 +49,7 @@ _JOINS = {
 
 
 def _joined(
-    c: Context, x: NodeValue, forest: Forest, roots: Sequence[int], weights: np.ndarray, how: str
+    c: Context, x: NodeValue, forest: TreeNodes, roots: Sequence[int], weights: np.ndarray, how: str
 ) -> NodeValue:
     """The weights of the leaves that rows lead to, joined; `weights` has one row a node."""
     n = x.g.n
@@ -118,9 +118,9 @@ def _numbers(n: OnnxNode, name: str) -> np.ndarray:
     return np.array(n.floats_attr(name, ()), np.float32)
 
 
-def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[Forest, list[int], dict[NodeId, int]]:
+def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[TreeNodes, list[int], dict[NodeId, int]]:
     """Nodes that are named by tree and number; the first of a tree is its root."""
-    forest, roots = Forest(dtype), list[int]()
+    forest, roots = TreeNodes(dtype), list[int]()
     number: dict[NodeId, int] = {}
     names = list(zip(n.ints_attr("nodes_treeids"), n.ints_attr("nodes_nodeids"), strict=True))
     seen: set[int] = set()
@@ -147,7 +147,7 @@ def _old_forest(n: OnnxNode, dtype: np.dtype) -> tuple[Forest, list[int], dict[N
 
 
 def _old_weights(
-    n: OnnxNode, kind: str, targets: int, forest: Forest, number: dict[NodeId, int], how: str
+    n: OnnxNode, kind: str, targets: int, forest: TreeNodes, number: dict[NodeId, int], how: str
 ) -> np.ndarray:
     """What each node says of each target, from lists of entries."""
     values = _numbers(n, f"{kind}_weights")
@@ -214,7 +214,7 @@ def tree_ensemble(c: Context, n: OnnxNode) -> tuple[str, ...]:
     """Version 5: nodes numbered throughout, leaves in a list of their own."""
     x = _features(c, n)
     how = _named(n, "aggregate_function", tuple(_JOINS), 1)
-    forest = Forest(x.dtype.numpy)
+    forest = TreeNodes(x.dtype.numpy)
     targets, values = _places(n, "leaf_targetids"), n.tensor_attr("leaf_weights").reshape(-1)
     modes = n.tensor_attr("nodes_modes").reshape(-1)
     nodes = [forest.new() for _ in modes]
@@ -236,7 +236,7 @@ _MODES = (*MODES, "BRANCH_MEMBER")
 _POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-def _ask_all(n: OnnxNode, forest: Forest, nodes: Sequence[int], leaves: Sequence[int]) -> None:
+def _ask_all(n: OnnxNode, forest: TreeNodes, nodes: Sequence[int], leaves: Sequence[int]) -> None:
     """Give every node its question."""
     features, splits = n.ints_attr("nodes_featureids"), n.tensor_attr("nodes_splits").reshape(-1)
     modes = n.tensor_attr("nodes_modes").reshape(-1)
