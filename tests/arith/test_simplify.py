@@ -17,8 +17,8 @@ from tests.arith.strategies import (
 )
 from tilewright.arith import simplify as module
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var, const
-from tilewright.arith.simplify import Simplifier, prove, simplify
+from tilewright.arith.expr import FALSE, TRUE, Const, Expr, Var, ceildiv, const, minimum
+from tilewright.arith.simplify import Simplifier, prove, prove_less, simplify
 from tilewright.arith.text import parse_expr, print_expr
 from tilewright.core.dtypes import F32, I64
 
@@ -249,3 +249,26 @@ def test_large_products_stay_products() -> None:
     square = simplify(total * total)
     assert square is simplify(square)
     assert len(print_expr(square)) < 500
+
+
+M, i, j = Var("M"), Var("i"), Var("j")
+
+
+def test_prove_less() -> None:
+    assert prove_less(i, M, {"i": M})
+    assert not prove_less(i + 1, M, {"i": M})
+    assert prove_less(i * 8 + j, M * 8, {"i": M, "j": const(8)})
+    assert not prove_less(i * 8 + j, M, {"i": ceildiv(M, 8), "j": const(8)})
+
+
+def test_prove_less_of_a_limit_that_depends_on_other_loops() -> None:
+    left = minimum(4, ceildiv(M - j * 64, 16))
+    extents = {"i": left, "k": const(16), "j": ceildiv(M, 64)}
+    assert prove_less(i * 16 + Var("k"), left * 16, extents)
+    assert not prove_less(i * 16 + Var("k") + 1, left * 16, extents)
+
+
+def test_prove_less_where_rounded_sizes_cancel_as_a_whole() -> None:
+    padded = ceildiv(M, 8) * 8
+    assert prove_less(i, padded, {"i": padded})
+    assert prove_less(i * 8 + j, padded, {"i": ceildiv(M, 8), "j": const(8)})

@@ -25,6 +25,7 @@ from tilewright.arith.affine import (
     text_key,
     to_affine,
 )
+from tilewright.arith.bounds import upper
 from tilewright.arith.division import Division, recombine
 from tilewright.arith.expr import (
     FALSE,
@@ -66,6 +67,20 @@ def simplify(e: Expr, extents: Extents | None = None) -> Expr:
 def prove(cond: Expr, extents: Extents | None = None) -> bool:
     """Whether `cond` certainly holds for all values in range; False also means "not known"."""
     return simplify(cond, extents) is TRUE
+
+
+def prove_less(a: Expr, b: Expr, extents: Extents) -> bool:
+    """Whether `a < b` is certain, where each variable of `extents` runs from 0.
+
+    Stronger than `prove(a < b)`: where that fails, `a` is first replaced by an upper bound. A bound
+    that contains a division may then cancel as a whole, above all where the variables of `b` itself
+    are left alone.
+    """
+    if prove(a < b, extents):
+        return True
+    own = {name: extent for name, extent in extents.items() if name not in free_vars(b)}
+    bounds = (upper(a, known) for known in (own, extents))
+    return any(bound is not None and prove(bound < b, extents) for bound in bounds)
 
 
 _SIMPLIFIERS: Memo[frozenset[tuple[str, Expr]], Simplifier] = Memo()

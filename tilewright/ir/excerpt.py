@@ -10,17 +10,21 @@ import re
 from collections.abc import Sequence
 
 
-def mark(lines: Sequence[str], number: int, focus: str = "") -> tuple[str, ...]:
-    """Line `number` (from 0) and marks under `focus`, or under all of it where that is absent."""
+def excerpt(lines: Sequence[str], candidates: Sequence[int], focus: str = "") -> tuple[str, ...]:
+    """Two lines: the first of the `candidates` (from 0) that has `focus`, and marks under it.
+
+    Where none has it, the first candidate is marked from end to end.
+    """
+    number = next((n for n in candidates if _find_word(focus, lines[n]) >= 0), candidates[0])
     text = lines[number]
-    at = find_word(focus, text)
+    at = _find_word(focus, text)
     if at < 0:
         at, focus = len(text) - len(text.lstrip()), text.strip()
     margin = f"{number + 1:>2}"
     return f"{margin} | {text}", f"{' ' * len(margin)} | {' ' * at}{'^' * len(focus)}"
 
 
-def find_word(focus: str, line: str) -> int:
+def _find_word(focus: str, line: str) -> int:
     """Where `focus` stands in `line` and is no part of a longer name; -1 if nowhere."""
     pattern = re.escape(focus)
     if re.match(r"\w", focus):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from tilewright.core.errors import ScheduleError
 from tilewright.core.node import node
-from tilewright.ir.loop.excerpt import excerpt
 from tilewright.ir.loop.nodes import Block, For, Func, Stmt
+from tilewright.ir.loop.text import stmt_excerpt
 
 
 @node
@@ -23,7 +23,7 @@ class Mark:
     focus: str
 
     def __str__(self) -> str:
-        return "\n  ".join(excerpt(self.func, self.stmt, self.focus))
+        return "\n  ".join(stmt_excerpt(self.func, self.stmt, self.focus))
 
 
 def refuse(

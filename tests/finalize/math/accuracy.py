@@ -15,7 +15,7 @@ from tests.finalize.math.jit_expression import jit
 from tilewright.arith.expr import Var, call
 from tilewright.arith.operators import CALLS
 from tilewright.core.dtypes import F32, F64, DType
-from tilewright.finalize.math.expand import expand_math
+from tilewright.finalize.math.expand import expand_calls
 
 Array = np.ndarray[Any, Any]
 Oracle = Callable[..., Array]
@@ -31,7 +31,7 @@ SPECIAL = [0.0, 1.0, 2.0, 0.5, 3.0, 2.5, 1e7 + 1, 1e30, 1e-30, 1e-40, np.inf, np
 def machine(fn: str, dtype: DType) -> Callable[..., Array]:
     """The function as machine code on arrays."""
     variables = [("x", dtype), ("y", dtype)][: CALLS[fn]]
-    return jit(expand_math(call(fn, *(Var(*v) for v in variables))), variables)
+    return jit(expand_calls(call(fn, *(Var(*v) for v in variables))), variables)
 
 
 def special_values(dtype: DType) -> Array:

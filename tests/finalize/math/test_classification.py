@@ -7,7 +7,7 @@ from tests.finalize.math.accuracy import all_magnitudes, machine, special_values
 from tests.finalize.math.jit_expression import jit
 from tilewright.arith.expr import Call, Var
 from tilewright.core.dtypes import DTYPES, F32, F64, DType
-from tilewright.finalize.math.expand import expand_math
+from tilewright.finalize.math.expand import expand_calls
 
 
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
@@ -30,5 +30,5 @@ def test_sign_of_integers(name: str) -> None:
     dtype = DTYPES[name]
     info = np.iinfo(dtype.numpy)
     x = np.array([info.min, info.min + 1, 0, 1, 2, info.max], dtype.numpy)
-    e = expand_math(Call("sign", (Var("x", dtype),), dtype))
+    e = expand_calls(Call("sign", (Var("x", dtype),), dtype))
     np.testing.assert_array_equal(jit(e, [("x", dtype)])(x), np.sign(x))

@@ -7,7 +7,15 @@ from tilewright.arith.expr import Binary, Load, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop import text
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Region, Seq, Store
-from tilewright.ir.loop.text import parse_func, print_func, print_lines, print_region, print_stmt
+from tilewright.ir.loop.text import (
+    parse_func,
+    print_func,
+    print_lines,
+    print_region,
+    print_stmt,
+    stmt_excerpt,
+)
+from tilewright.ir.loop.walk import find_block, find_loop
 
 EXAMPLE = text.__doc__[text.__doc__.index("    func") : text.__doc__.index("Bare braces")]
 
@@ -60,3 +68,30 @@ def test_lines_know_their_statement():
     func = Func("f", (Buffer("C", F32, (const(4),)),), ("C",), loop)
     owners = [owner for _, owner in print_lines(func)]
     assert owners == [None, loop, store, loop, None]
+
+
+FUNC = parse_func("""
+func @f(out C: f32[8]) {
+  for y.1 in serial(8) {
+    block "C" [v: S(8) = y.1] writes C[v]
+      where y.1 < 4
+      { C[v] = 1.0 }
+  }
+}""")
+
+
+def test_a_word_of_a_statement():
+    assert stmt_excerpt(FUNC, find_loop(FUNC, "y.1"), "y.1") == (
+        " 2 |   for y.1 in serial(8) {",
+        "   |       ^^^",
+    )
+
+
+def test_the_line_of_a_statement_that_has_the_word():
+    first, marks = stmt_excerpt(FUNC, find_block(FUNC, "C"), "y.1 < 4")
+    assert first == " 4 |       where y.1 < 4"
+    assert marks == "   |             ^^^^^^^"
+
+
+def test_the_head_stands_for_the_function():
+    assert stmt_excerpt(FUNC, None)[0] == " 1 | func @f(out C: f32[8]) {"

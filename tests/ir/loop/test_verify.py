@@ -38,6 +38,8 @@ WRONG = {
     "missing-read": ("reads A[vi, vk], B", "reads B"),
     "missing-write": (" writes C[vi, vj]", ""),
     "duplicate-loop": ("for j in", "for i in"),
+    "annotation": ("parallel(M) {", "parallel(M) {partitions=1} {"),
+    "annotation-of-block": ("C[vi, vj]\n", "C[vi, vj] {shift_inward=1}\n"),
     "duplicate-buffer": ("alloc T:", "alloc A: f32[1] alloc T:"),
     "duplicate-iterator": ("vj: S(N)", "vi: S(N)"),
     "iterator-called-like-a-loop": ("vj: S(N)", "k: S(N)"),

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from tests.schedule.programs import dense, func_of, refused, softmax
 from tilewright.ir.loop.nodes import Block
-from tilewright.ir.loop.walk import find_block
+from tilewright.ir.loop.walk import find_block, find_loop
 from tilewright.schedule.analysis.dataflow import (
     allocation,
     check_order,
     early_reads,
+    has_independent_iterations,
     only_buffer,
     read,
     readers,
@@ -63,6 +64,25 @@ def test_allocations() -> None:
     assert allocation(dense(), "mm", "step")[-1].buffer.name == "mm"
     assert "a parameter" in refused("step.allocation", allocation, dense(), "x", "step")
     assert "not a buffer" in refused("step.allocation", allocation, dense(), "no", "step")
+
+
+def test_independent_iterations() -> None:
+    func = func_of("""
+    func @f(a: f32[4, 8], out y: f32[4], out z: f32[8]) {
+      for i in serial(4) {
+        for j in serial(8) {
+          block "y" [vi: S(4) = i, vj: R(8) = j] reads a[vi, vj] writes y[vi]
+            init { y[vi] = 0.0 }
+            { y[vi] += a[vi, vj] }
+          block "z" [wi: R(4) = i, wj: S(8) = j] reads a[wi, wj] writes z[wj]
+            init { z[wj] = 0.0 }
+            { z[wj] += a[wi, wj] }
+        }
+      }
+    }""")
+    assert not has_independent_iterations(find_loop(func, "i"))
+    assert not has_independent_iterations(find_loop(func, "j"))
+    assert has_independent_iterations(find_loop(dense(), "mm.i0"))
 
 
 def test_order() -> None:

@@ -9,11 +9,11 @@ from tilewright.schedule.schedule import Schedule
 def test_annotate() -> None:
     before = dense()
     sch = Schedule(before)
-    sch.annotate("mm.i0", "grain", 4)
-    sch.annotate("mm.i0", "grain", 8)
-    sch.annotate("mm", "note", "hot")
-    assert find_loop(sch.func, "mm.i0").annotations == (("grain", 8),)
-    assert find_block(sch.func, "mm").annotations == (("note", "hot"),)
+    sch.annotate("mm.i0", "partition", 1)
+    sch.annotate("mm.i0", "partition", 2)
+    sch.annotate("mm", "bind", "thread")
+    assert find_loop(sch.func, "mm.i0").annotations == (("partition", 2),)
+    assert find_block(sch.func, "mm").annotations == (("bind", "thread"),)
     assert parse_func(print_func(sch.func)) == sch.func
     assert sch.trace.replay(before) == sch.func
 

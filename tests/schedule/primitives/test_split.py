@@ -44,10 +44,10 @@ def test_split_beyond_the_extent_is_guarded() -> None:
 
 def test_split_keeps_kind_and_notes() -> None:
     sch = Schedule(dense())
-    sch.annotate("y.i0", "grain", 4)
+    sch.annotate("y.i0", "versioned", 1)
     sch.parallel("y.i0")
     outer, inner = sch.split("y.i0", [None, 4])
-    assert find_loop(sch.func, outer).annotations == (("grain", 4),)
+    assert find_loop(sch.func, outer).annotations == (("versioned", 1),)
     assert find_loop(sch.func, inner).kind == "parallel"
 
 

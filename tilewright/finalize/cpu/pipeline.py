@@ -11,10 +11,10 @@ from tilewright.finalize.cpu.edge_tiles import edge_tiles
 from tilewright.finalize.cpu.loop_partition import loop_partition
 from tilewright.finalize.cpu.shift_inwards import shift_inwards
 from tilewright.finalize.cpu.transpose_loads import transpose_loads
-from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.expand_tiles import expand_tiles
 from tilewright.finalize.flatten import flatten
 from tilewright.finalize.lower_blocks import lower_blocks
+from tilewright.finalize.math.expand import expand_math
 from tilewright.finalize.unroll import unroll
 from tilewright.finalize.vectorize import vectorize
 from tilewright.ir.loop.nodes import Func
@@ -32,7 +32,7 @@ STEPS: tuple[Step, ...] = (
     ("vectorize", vectorize),
     ("unroll", unroll),
     ("transpose-loads", transpose_loads),
-    ("expand-math", expand_functions),
+    ("expand-math", expand_math),
 )
 
 

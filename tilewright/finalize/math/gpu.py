@@ -13,8 +13,8 @@ from dataclasses import replace
 from tilewright.arith.expr import Binary, Call, Cast, Expr, call, maximum, minimum
 from tilewright.arith.walk import map_children, rewrite
 from tilewright.core.dtypes import BF16, F16, F32
-from tilewright.finalize.expand_math import expand_functions
 from tilewright.finalize.math.error_function import ERF, ERF_RANGE
+from tilewright.finalize.math.expand import expand_math
 from tilewright.finalize.math.exponential import EXP_RANGE, LOG2_E, exp_reduced
 from tilewright.finalize.math.primitive import absolute, clamp, fma, horner2, literal, polynomial
 from tilewright.finalize.math.table import EXPANSIONS, Expansion
@@ -101,7 +101,7 @@ def expand_on_gpu(func: Func) -> Func:
     """`func` with every call that has an expansion expanded."""
     memo: dict[Expr, Expr] = {}
     body = map_exprs(func.body, lambda e: rewrite(e, _rounded, memo))
-    return expand_functions(replace(func, body=body), GPU_EXPANSIONS)
+    return expand_math(replace(func, body=body), GPU_EXPANSIONS)
 
 
 def _rounded(e: Expr) -> Expr | None:

@@ -4,8 +4,8 @@
       for k in serial(64) {pipeline_stages=5, warp_specialized=1} { ... }
     }
 
-An annotation changes how a loop is carried out, never what it computes. `ANNOTATIONS` has them all,
-by the key that the text shows.
+An annotation changes how a loop runs, never what it computes. `ANNOTATIONS` has them all, by the
+key that the text shows; `verify` refuses any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewright.ir.loop.nodes import Block, For, Func
 
 @node
 class Annotation:
-    """A key whose value is an integer; `meaning` says what it asks for."""
+    """A key whose value is an integer, that of `bind` a word; `meaning` says what it asks for."""
 
     key: str
     meaning: str
@@ -88,6 +88,12 @@ VERSIONED = Annotation(
     "Each iteration of a loop tests once whether any guard is needed, and has a version without.",
 )
 
+# On the loops of sketches, which are not compiled for GPUs: no pass reads it.
+BIND = Annotation(
+    "bind",
+    "A sketch of the search space for GPUs wants a loop on blocks, virtual threads or threads.",
+)
+
 # On functions.
 ALIGNED = Annotation("aligned", "The parameters of a function start at multiples of this number.")
 
@@ -105,6 +111,7 @@ ANNOTATIONS = {
         SHIFT_INWARDS,
         PARTITION,
         VERSIONED,
+        BIND,
         ALIGNED,
     )
 }

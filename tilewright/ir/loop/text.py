@@ -4,7 +4,7 @@
       layout B = pack [64, 96] -> [d1 // 12, d0, d1 % 12]
     {
       alloc T: f32[8, 12] @register                   # until the end of the enclosing braces
-      for i in parallel(M // 8) {grain=4} {
+      for i in parallel(M // 8) {versioned=1} {
         for j, k in serial(8, 64) {                   # short for two loops, one in the other
           block "C" [vi: S(M) = i * 8 + j, vk: R(64) = k] reads A[vi, vk : 4] writes T[vi, 0 : 12]
             where i * 8 + j < M
@@ -30,6 +30,7 @@ from collections.abc import Callable
 from tilewright.arith.expr import TRUE, Binary, Expr, as_int
 from tilewright.arith.text import print_expr
 from tilewright.core.dtypes import DTYPES
+from tilewright.ir.excerpt import excerpt
 from tilewright.ir.loop.nodes import (
     Alloc,
     Annotations,
@@ -51,7 +52,7 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.parse import parse_func
 
-__all__ = ["parse_func", "print_func", "print_lines", "print_stmt"]
+__all__ = ["parse_func", "print_func", "print_lines", "print_stmt", "stmt_excerpt"]
 
 WIDTH = 100
 
@@ -79,6 +80,16 @@ def print_lines(func: Func) -> list[Line]:
     layouts = [f"  layout {name} = {print_layout(layout)}" for name, layout in func.layouts]
     lines = [*header, *layouts, "{"] if layouts else [*header[:-1], header[-1] + " {"]
     return [*((line, None) for line in lines), *_indent(_items(func.body)), ("}", None)]
+
+
+def stmt_excerpt(func: Func, stmt: Stmt | None, focus: str = "") -> tuple[str, ...]:
+    """The line of `stmt` (the very object) with marks under `focus`, for an error message.
+
+    `None` stands for the function's head.
+    """
+    lines = print_lines(func)
+    own = [n for n, (_, owner) in enumerate(lines) if owner is stmt] or [0]
+    return excerpt([text for text, _ in lines], own, focus)
 
 
 def print_annotations(annotations: Annotations) -> str:

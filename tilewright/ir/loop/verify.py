@@ -9,13 +9,14 @@ VerifyError[loop.out-of-scope]: the body of block "C" uses the loop variable i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from tilewright.arith.expr import Expr, Reduce, as_int
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.errors import VerifyError
-from tilewright.ir.loop.excerpt import excerpt
+from tilewright.ir.loop.annotations import ANNOTATIONS
 from tilewright.ir.loop.nodes import (
     LOOP_KINDS,
     SCOPES,
@@ -35,6 +36,7 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
+from tilewright.ir.loop.text import stmt_excerpt
 from tilewright.ir.loop.walk import blocks, loops, touched_buffers
 from tilewright.ir.verify_expr import (
     Fault,
@@ -56,7 +58,7 @@ def verify_func(func: Func) -> None:
     try:
         verifier.check_func()
     except Fault as fault:
-        notes = excerpt(func, verifier.current, fault.focus)
+        notes = stmt_excerpt(func, verifier.current, fault.focus)
         raise VerifyError(
             fault.code, fault.message, loc=func.loc, notes=notes, help=fault.help
         ) from None
@@ -83,6 +85,7 @@ class _Verifier:
     def check_func(self) -> None:
         self.check_params()
         self.check_layouts()
+        self.check_annotations(self.func)
         self.stmt(self.func.body)
 
     def check_params(self) -> None:
@@ -108,6 +111,13 @@ class _Verifier:
             if wrong_axis or len(layout.parts) != len(params[name].shape):
                 message = f"the layout of {name!r} does not give each of its dimensions a part"
                 raise Fault("loop.layout", message, f"layout {name}")
+
+    def check_annotations(self, node: Func | For | Block) -> None:
+        for key, _ in node.annotations:
+            if key not in ANNOTATIONS:
+                (nearest,) = get_close_matches(key, ANNOTATIONS, n=1, cutoff=0)
+                help = f"the nearest one is {nearest!r}; ir/loop/annotations.py has them all"
+                raise Fault("loop.annotation", f"no annotation {key!r}", key, help)
 
     def declare_buffer(self, b: Buffer, writable: bool) -> None:
         check_name(b.name, "buffer", self.buffer_names)
@@ -149,6 +159,7 @@ class _Verifier:
         check_name(s.name, "loop", self.loop_names)
         if s.kind not in LOOP_KINDS:
             raise Fault("loop.kind", f"no kind of loop {s.kind!r}", s.kind, _one_of(LOOP_KINDS))
+        self.check_annotations(s)
         self.expr(s.extent, "the extent of a loop")
         if s.kind in _CONSTANT_KINDS and as_int(s.extent) is None:
             message = f"{s.kind} loop {s.name} must have a constant extent, not {s.extent}"
@@ -204,6 +215,7 @@ class _Verifier:
         if s.name in self.block_names:
             raise Fault("loop.duplicate", f"two blocks are called {s.name!r}", f'"{s.name}"')
         self.block_names.add(s.name)
+        self.check_annotations(s)
         names: set[str] = set(self.scope)
         for it in s.iters:
             check_name(it.name, "iterator", names)

@@ -12,7 +12,7 @@ from tilewright.arith.vector import Lane, Ramp, Shuffle
 from tilewright.arith.walk import free_vars, subexpressions
 from tilewright.core.dtypes import I64
 from tilewright.core.errors import VerifyError
-from tilewright.ir.excerpt import mark
+from tilewright.ir.excerpt import excerpt
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.tensor.text import print_program
 from tilewright.ir.verify_expr import Fault, Signature, check_dtype, check_expr, check_name
@@ -28,7 +28,7 @@ def verify_program(program: Program) -> None:
         first = len(lines) - 1 - len(program.stages)
         number = 0 if verifier.current is None else first + verifier.current
         raise VerifyError(
-            fault.code, fault.message, notes=mark(lines, number, fault.focus), help=fault.help
+            fault.code, fault.message, notes=excerpt(lines, [number], fault.focus), help=fault.help
         ) from None
 
 

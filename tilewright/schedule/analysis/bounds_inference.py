@@ -15,12 +15,11 @@ from dataclasses import replace
 from tilewright.arith.affine import split_by, to_affine
 from tilewright.arith.bounds import NATURAL, Bounds, loop_ranges
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, const, maximum, minimum
-from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.simplify import prove, prove_less, simplify
 from tilewright.arith.walk import loads
 from tilewright.core.node import node
 from tilewright.ir.loop.access_regions import regions_of
 from tilewright.ir.loop.nodes import Block, Buffer, For, Iter, Region, Seq, Stmt
-from tilewright.schedule.facts import is_below
 from tilewright.schedule.tree import Spine, loops_of
 
 Extents = Mapping[str, Expr]
@@ -52,7 +51,7 @@ def loops_over_region(block: Block, ranges: Sequence[Range], scope: Extents) -> 
         iters.append(Iter(it.name, it.kind, it.extent, at))
         if not prove(ZERO <= at, inner):
             predicate = predicate & (ZERO <= at)
-        if not is_below(at, it.extent, inner):
+        if not prove_less(at, it.extent, inner):
             predicate = predicate & (at < it.extent)
     nest: Stmt = replace(block, iters=tuple(iters), predicate=predicate)
     for name, r in reversed(tuple(zip(names, ranges, strict=True))):

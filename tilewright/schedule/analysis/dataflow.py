@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.ir.loop.nodes import Alloc, Block, Func, Stmt
-from tilewright.ir.loop.walk import buffers, touched_buffers
+from tilewright.arith.walk import free_vars
+from tilewright.ir.loop.nodes import Alloc, Block, For, Func, Stmt
+from tilewright.ir.loop.walk import blocks, buffers, touched_buffers
 from tilewright.schedule.diagnostics import refuse
 from tilewright.schedule.tree import Spine, leaf_spines, leaves, spine_to
 
@@ -30,6 +31,18 @@ def writers(func: Func, buffer: str) -> list[Spine]:
 def readers(func: Func, buffer: str) -> list[Spine]:
     """The spines of all leaves that read a buffer, in order."""
     return [spine for spine in leaf_spines(func.body) if buffer in read(spine[-1])]
+
+
+def has_independent_iterations(loop: For) -> bool:
+    """Whether each block in a loop writes only what is indexed by the loop."""
+    return all(_is_owned(block, loop) for block in blocks(loop))
+
+
+def _is_owned(block: Block, loop: For) -> bool:
+    bound = {it.name for it in block.iters if it.kind == "S" and loop.name in free_vars(it.binding)}
+    return all(
+        any(bound & free_vars(start) for start, _ in region.ranges) for region in block.writes
+    )
 
 
 def only_buffer(func: Func, block: Block, step: str) -> str:

@@ -1,6 +1,6 @@
 """`annotate(name, key, value)`: a note on a loop or block for the steps after scheduling.
 
-    for i in parallel(M) { ... }    →    for i in parallel(M) {grain=4} { ... }
+    for i in parallel(M) { ... }    →    for i in parallel(M) {versioned=1} { ... }
 
 A note under the same key is replaced.
 """

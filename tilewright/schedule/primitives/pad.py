@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.arith.expr import Binary, Expr, Load, Var, ceildiv, minimum
-from tilewright.arith.simplify import prove, simplify
+from tilewright.arith.simplify import prove, prove_less, simplify
 from tilewright.arith.walk import conjuncts, free_vars, rewrite, substitute
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Block, Buffer, For, Func, Iter, Store
 from tilewright.ir.loop.walk import blocks, buffers, map_exprs
 from tilewright.schedule.analysis.dataflow import allocation, only_buffer
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.facts import is_below
 from tilewright.schedule.tree import Spine, block_spine, leaves, replaced, target_block
 
 
@@ -123,7 +122,7 @@ def _padded(block: Block, it: Iter, size: Expr, known: Mapping[str, Buffer]) -> 
         pairs = zip(e.indices, known[e.buffer].shape, strict=True)
         if all(
             it.name not in free_vars(i)
-            or is_below(i, dim, extents)
+            or prove_less(i, dim, extents)
             or _is_masked_beyond(e.mask, i, dim)
             for i, dim in pairs
         ):

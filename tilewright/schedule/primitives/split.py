@@ -17,10 +17,9 @@ from collections.abc import Sequence
 
 from tilewright.arith.affine import from_affine, to_affine
 from tilewright.arith.expr import TRUE, Expr, Var, as_int, ceildiv, const
-from tilewright.arith.simplify import simplify
+from tilewright.arith.simplify import prove_less, simplify
 from tilewright.ir.loop.nodes import For, Func
 from tilewright.schedule.diagnostics import refuse
-from tilewright.schedule.facts import is_below
 from tilewright.schedule.tree import (
     check_loop_free,
     extents_of,
@@ -43,7 +42,7 @@ def split(func: Func, loop: str, factors: Sequence[int | None]) -> Func:
     for name, extent in zip(names, extents, strict=True):
         index = index * extent + Var(name)
     index = simplify(index, scope)
-    guard = TRUE if is_below(index, old.extent, scope) else index < old.extent
+    guard = TRUE if prove_less(index, old.extent, scope) else index < old.extent
     body = with_loops(old.body, {loop: index}, scope, guard)
     for n, (name, extent) in reversed(tuple(enumerate(zip(names, extents, strict=True)))):
         body = For(name, extent, old.kind, body, old.annotations if n == 0 else ())

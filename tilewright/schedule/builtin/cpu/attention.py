@@ -34,6 +34,7 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
+from tilewright.schedule.analysis.dataflow import has_independent_iterations
 from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm, schedule_amx_gemm
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
@@ -67,21 +68,11 @@ class _Panel:
 
 
 def tasks_loop(func: Func) -> For | None:
-    """The loop that holds several nests, sums among them, in iterations independent of each other.
-
-    Independent they are if all that is written is indexed by the loop.
-    """
+    """The loop that holds several nests, reductions among them, in independent iterations."""
     for loop in loops(func.body):
         if isinstance(loop.body, Seq) and any(reductions(b) for b in blocks(loop)):
-            return loop if all(_is_owned(b, loop) for b in blocks(loop)) else None
+            return loop if has_independent_iterations(loop) else None
     return None
-
-
-def _is_owned(block: Block, loop: For) -> bool:
-    bound = {it.name for it in spatial(block) if loop.name in free_vars(it.binding)}
-    return all(
-        any(bound & free_vars(start) for start, _ in region.ranges) for region in block.writes
-    )
 
 
 def schedule_attention(sch: Schedule, tasks: For, target: CpuTarget) -> None:

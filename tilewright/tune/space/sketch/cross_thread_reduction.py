@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tilewright.ir.loop.annotations import BIND
 from tilewright.schedule.analysis.blocks import (
     is_simple,
     loop_of,
@@ -38,7 +39,7 @@ def _apply(sketch: Sketch, name: str) -> None:
     count = sch.choose(f"{name}.threads", THREADS[0], lambda: THREADS)
     _, thread = sch.split(last, [None, count])
     partial = sch.rfactor(name, thread)
-    sch.annotate(thread, "bind", sketch.form.binds[-1])
+    sch.annotate(thread, BIND.key, sketch.form.binds[-1])
     for part in (partial, name):
         block = sketch.block(part)
         if block.init is not None:
