@@ -56,7 +56,8 @@ class LightGbmCost(CostModel):
         known = self.known(features)
         if self._booster is None or not len(features):
             return known
-        return known + np.asarray(self._booster.predict(features, num_threads=1))
+        scores: np.ndarray = known + self._booster.predict(features, num_threads=1)
+        return scores
 
     def known(self, features: np.ndarray) -> np.ndarray:
         """The scores before anything is learnt, to which what is learnt is added."""

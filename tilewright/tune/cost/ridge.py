@@ -44,7 +44,8 @@ class RidgeCost(CostModel):
         """The logarithm of the throughput; all equal before anything was learnt."""
         if self._weights is None:
             return np.zeros(len(features))
-        return self._terms(features) @ self._weights
+        scores: np.ndarray = self._terms(features) @ self._weights
+        return scores
 
     def _terms(self, features: np.ndarray) -> np.ndarray:
         unit = (features - self._mean) / self._scale

@@ -85,7 +85,8 @@ def _pooled(rows: Sequence[np.ndarray]) -> np.ndarray:
     if not rows:
         return np.zeros(len(_statement_names()))
     stacked = np.vstack(rows)
-    return np.where(_summed(), np.log2(1 + (2**stacked - 1).sum(axis=0)), stacked.max(axis=0))
+    sums: np.ndarray = np.log2(1 + (2**stacked - 1).sum(axis=0))
+    return np.where(_summed(), sums, stacked.max(axis=0))
 
 
 @cache

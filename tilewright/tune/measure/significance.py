@@ -74,7 +74,8 @@ def least_shown(
 
 
 def _logs(first: Sequence[float], second: Sequence[float]) -> np.ndarray:
-    return np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
+    ratios: np.ndarray = np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
+    return ratios
 
 
 def signed_rank(differences: np.ndarray) -> float:
