@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.differential.native import compare, random_inputs
 from tests.models import convnet, mlp, reference, save, transformer
 from tests.models import random_inputs as onnx_inputs
 from tilewright.arith.expr import Var
+from tilewright.core.config import override
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import ConfigError, ExecutionError
 from tilewright.driver.compile import compile, compile_container
@@ -131,3 +134,29 @@ def test_for_another_machine() -> None:
 
 def test_the_package_offers_it() -> None:
     assert tw.compile is compile
+
+
+def test_the_log_says_what_was_compiled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = save(mlp(3), tmp_path / "model.onnx")
+    with caplog.at_level(logging.INFO, logger="tilewright"), override(cache_dir=tmp_path / "cache"):
+        for _ in range(2):
+            compile(path, threads=1).close()
+    lines = [r.getMessage() for r in caplog.records if r.name == "tilewright.driver.compile"]
+    key = r"key [0-9a-f]{64}"
+    wanted = [
+        rf"model\.onnx: cache miss, {key}",
+        r"compiling model\.onnx for native in f32",
+        r"compiled model\.onnx in [0-9.]+ s: 3 kernels",
+        rf"model\.onnx: cache hit, {key}",
+    ]
+    assert all(re.fullmatch(w, line) for w, line in zip(wanted, lines, strict=True)), lines
+
+
+def test_the_log_has_the_rule_of_each_kernel(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="tilewright.driver.kernel"):
+        compile_container(mlp(3), make_options(cache=False))
+    assert [r.getMessage() for r in caplog.records] == [
+        "matmul_add_relu is scheduled by the rule register_blocked",
+        "matmul_add is scheduled by the rule register_blocked",
+        "softmax is scheduled by the rule rowwise",
+    ]

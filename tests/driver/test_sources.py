@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from tilewright.arith.expr import Var
 from tilewright.core.errors import ConfigError
 from tilewright.driver.compile_graph import optimized_graph
 from tilewright.driver.options import make_options
-from tilewright.driver.sources import import_graph, is_torch, read_source
+from tilewright.driver.sources import import_graph, is_torch, read_source, source_name
 
 
 def test_a_module_is_compiled() -> None:
@@ -49,3 +51,17 @@ def test_sizes_cannot_be_set_after_fusion() -> None:
     fused = optimized_graph(KERNELS["softmax"](Var("M"), 4, 1), make_options())
     with pytest.raises(ConfigError, match=r"dims.fused"):
         import_graph(fused, {"M": 3})
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("models/a.onnx", "a.onnx"),
+        (Path("models/b.onnx"), "b.onnx"),
+        (mlp(3), "mlp"),
+        (import_graph(mlp(3)), "mlp"),
+        (b"", "unnamed bytes"),
+    ],
+)
+def test_models_have_names(source: object, name: str) -> None:
+    assert source_name(source) == name

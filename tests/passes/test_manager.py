@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+import re
 from dataclasses import replace
 
 import pytest
@@ -87,3 +89,11 @@ def test_a_pass_with_nothing_to_do_is_not_run_again_on_the_same_graph():
     run_passes(_graph(), (look, look, dce, look, look), context)
     assert len(runs) == 2
     assert [r.name for r in context.log.records] == ["look", "look", "dce", "look", "look"]
+
+
+def test_each_pass_is_logged(caplog):
+    with caplog.at_level(logging.DEBUG, logger="tilewright.passes"):
+        run_passes(_graph(), PASSES, PassContext(host()))
+    lines = [r.getMessage() for r in caplog.records]
+    assert re.fullmatch(r"cse: 2 nodes, unchanged, [0-9.]+ ms", lines[0])
+    assert re.fullmatch(r"dce: 2 -> 1 nodes, [0-9.]+ ms", lines[1])

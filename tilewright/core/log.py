@@ -1,8 +1,9 @@
 """What the package logs, under the name `tilewright` of the standard `logging`.
 
-Modules log by `logging.getLogger(__name__)`: where time goes at INFO, each pass and each use of the
-cache at DEBUG. An application sets levels and handlers as for any library; `TW_LOG=info` shows the
-log on standard error without a line of code.
+Modules log by `logging.getLogger(__name__)`: compilations, loads, graph breaks and rounds of tuning
+at INFO; each pass, the schedule rule of each kernel and each use of the cache at DEBUG. An
+application sets levels and handlers as for any library; `TW_LOG=info` shows the log on standard
+error without a line of code.
 """
 
 from __future__ import annotations

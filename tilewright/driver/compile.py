@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.errors import UnsupportedError
+from tilewright.core.log import show_log
 from tilewright.driver.cache_key import compilation_key
 from tilewright.driver.options import CompileOptions, Progress, make_options, no_progress
-from tilewright.driver.sources import read_source
+from tilewright.driver.sources import read_source, source_name
 from tilewright.driver.timings import Timings
 from tilewright.driver.trim_memory import release_memory
 from tilewright.runtime.container import Container, read_container
@@ -21,6 +24,8 @@ from tilewright.runtime.model import CompiledModel
 if TYPE_CHECKING:
     from tilewright.driver.artifact.artifact import Artifact
     from tilewright.driver.segmented.model import BreakReason, SegmentedModel
+
+_LOG = logging.getLogger(__name__)
 
 
 def compile(
@@ -59,6 +64,7 @@ def compile(
 
     A model in which something is known only when it runs is compiled in segments, while it runs.
     """
+    show_log()
     options = make_options(
         target,
         precision,
@@ -100,6 +106,8 @@ def compile_segmented(
     from tilewright.driver.segmented.segment_cache import SegmentCache
     from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 
+    why = "" if reason is None else f": {reason}"
+    _LOG.info("%s is compiled in segments%s", source_name(source), why)
     cache = SegmentCache(options, compile_container)
     return SegmentedModel(OnnxSegmentSource(source, options.dims), cache, reason)
 
@@ -124,11 +132,18 @@ def compile_container(source: Any, options: CompileOptions) -> Container:
         _compiled(source, options).write(path)
         release_memory()
 
-    return read_container(store.get_or_put(key, write))
+    found = store.get(key)
+    _LOG.info("%s: cache %s, key %s", source_name(source), "hit" if found else "miss", key)
+    return read_container(found or store.get_or_put(key, write))
 
 
 def _compiled(source: Any, options: CompileOptions) -> Artifact:
+    name, start = source_name(source), time.perf_counter()
+    _LOG.info("compiling %s for %s in %s", name, options.target_name, options.precision)
     # The stages are imported only here: what is in the cache is ready without them.
     from tilewright.driver.compile_graph import compile_source
 
-    return compile_source(source, options)
+    made = compile_source(source, options)
+    seconds, kernels = time.perf_counter() - start, made.manifest["counters"]["kernels"]
+    _LOG.info("compiled %s in %.2f s: %d kernels", name, seconds, kernels)
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tilewright.core.log import show_log
 from tilewright.runtime.container import read_container
 from tilewright.runtime.load import open_model
 from tilewright.runtime.model import CompiledModel
@@ -19,6 +20,7 @@ def load(path: str | os.PathLike[str]) -> CompiledModel | SegmentedModel:
     No compiler is imported, unless the model is one in segments: what of it is not compiled yet is
     compiled when it is run.
     """
+    show_log()
     container = read_container(path)
     if "segmented" not in container.manifest:
         return open_model(container)

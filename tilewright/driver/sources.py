@@ -5,6 +5,7 @@ Modules of torch are told apart without importing torch.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,14 @@ def read_source(source: Any, inputs: Any) -> Any:
             help="leave `inputs` out; give symbolic sizes a value with `dims`",
         )
     return source
+
+
+def source_name(source: Any) -> str:
+    """What the log calls a model: a file's name, or that of the graph."""
+    if isinstance(source, str | os.PathLike):
+        return os.path.basename(source)
+    name = getattr(getattr(source, "graph", source), "name", "")
+    return str(name) or f"unnamed {type(source).__name__}"
 
 
 def is_torch(source: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from functools import partial
@@ -15,6 +16,8 @@ from tilewright.ops.typecheck import check_types
 from tilewright.passes.canonicalize.unify_dims import unify_dims
 from tilewright.passes.context import Pass, PassContext, PassRecord
 from tilewright.passes.regions import map_regions
+
+_LOG = logging.getLogger(__name__)
 
 # Passes that visit the regions of control flow themselves. All others are applied to each region,
 # innermost first, as to a graph of its own.
@@ -49,6 +52,8 @@ def run_passes(graph: Graph, passes: Iterable[Pass], context: PassContext) -> Gr
         changed = result is not graph
         before, after = len(graph.nodes), len(result.nodes)
         context.log.records.append(PassRecord(pass_name(p), seconds, before, after, changed))
+        nodes = f"{before} -> {after} nodes" if changed else f"{before} nodes, unchanged"
+        _LOG.debug("%s: %s, %.1f ms", pass_name(p), nodes, seconds * 1e3)
         if changed:
             _verify(result)
         else:

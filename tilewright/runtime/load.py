@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 
 from tilewright.core.errors import ExecutionError
 from tilewright.runtime.container import Container, read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.model import CompiledModel
+
+_LOG = logging.getLogger(__name__)
 
 
 def load(path: str | os.PathLike[str]) -> CompiledModel:
@@ -24,6 +28,15 @@ def load(path: str | os.PathLike[str]) -> CompiledModel:
 
 def open_model(container: Container, *, threads: int | None = None) -> CompiledModel:
     """The model in a container, ready to be called; `threads` is for processors."""
+    start = time.perf_counter()
+    model = _opened(container, threads)
+    ms, size = (time.perf_counter() - start) * 1e3, container.weights.nbytes / 1e6
+    name = "a new model" if container.path is None else container.path.name
+    _LOG.info("loaded %s in %.1f ms: %.1f MB of weights", name, ms, size)
+    return model
+
+
+def _opened(container: Container, threads: int | None) -> CompiledModel:
     if container.manifest["target"].get("kind") == "gpu":
         # Imported here because few models need it: loading one is quick.
         from tilewright.runtime.cuda.executable import CudaExecutable

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 
-from tests.frontends.onnx.segments.segmented_models import AXES, RESHAPED, ROWS, parsed
+from tests.frontends.onnx.segments.segmented_models import AXES, RESHAPED, ROWS, SEQUENCE, parsed
 from tilewright.core.errors import Error, ExecutionError
 from tilewright.driver.compile import compile
 from tilewright.driver.segmented.executor import SegmentExecutor
@@ -126,3 +128,22 @@ def test_a_host_operator_that_gives_fewer_results_than_the_node_names() -> None:
     program = SegmentExecutor(remaining_graph(read_model(m)), Counting())
     with pytest.raises(ExecutionError, match="it has 2 outputs, and gives 1"):
         program.run({"s": [np.ones(2, np.float32)]})
+
+
+def test_graph_breaks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="tilewright.driver"):
+        x = np.ones((2, 4), np.float32)
+        with compile(RESHAPED, threads=1, cache=False) as model:
+            model(x.reshape(-1), np.array([1, 2]))
+        with compile(SEQUENCE, threads=1, cache=False) as model:
+            model(x)
+    lines = [r.getMessage() for r in caplog.records]
+    assert [line for line in lines if line.startswith(("g is", "graph break"))] == [
+        "g is compiled in segments: Reshape: input 1 (shape) is known only when the model runs "
+        "(node Reshape(r))",
+        "graph break: 2 nodes wait until shape is known",
+        "g is compiled in segments: SplitToSequence runs on the host, between native segments "
+        "(node SplitToSequence(parts))",
+        "graph break: SplitToSequence, SequenceLength, ConcatFromSequence on the host; "
+        "1 nodes wait",
+    ]

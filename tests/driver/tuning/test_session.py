@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -288,3 +290,17 @@ def test_a_cluster_may_lose_a_worker(tmp_path: Path) -> None:
     assert report.trials == len(found) == 8
     assert max(Counter((r.workload, steps_of(r.trace)) for r in found).values()) == 1
     assert not all(record.failure for record in found)
+
+
+def test_each_round_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_fakes(monkeypatch)
+    with Records(database(tmp_path)) as records, caplog.at_level(logging.INFO, "tilewright.driver"):
+        report = session(records, trials=6, batch=2, scheduler="round-robin").run()
+    name = r"driver\.tuning\.session"
+    lines = [r.getMessage() for r in caplog.records if re.search(name, r.name)]
+    first = report.searches[0].task.about.name
+    time = r"[0-9.e+]+ µs"
+    assert re.fullmatch(f"{first}: 2 trials, best {time}, built-in {time}", lines[0]), lines
+    assert re.fullmatch(r"tuned in \d+ s: 6 trials", lines[-1]), lines

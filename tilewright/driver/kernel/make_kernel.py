@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,8 @@ from tilewright.driver.tuning.apply_records import RecordedSchedules
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape
 from tilewright.lower.lower_kernel import lower_kernel
+
+_LOG = logging.getLogger(__name__)
 
 
 def make_kernel(step: KernelStep, options: CompileOptions, cache: KernelCache) -> Kernel:
@@ -35,6 +38,8 @@ def make_kernel(step: KernelStep, options: CompileOptions, cache: KernelCache) -
             with measure("schedule"):
                 scheduled = schedules_of(options, backend)(func, constants, target)
                 scheduled = overridden(scheduled, options.overrides)
+            note = f" ({scheduled.note})" if scheduled.note else ""
+            _LOG.debug("%s is scheduled by the rule %s%s", func.name, scheduled.rule, note)
             with measure("finalize"):
                 strided = _with_strides(scheduled.func, lowered.parent_shapes)
                 finalized = backend.finalize(strided, target)

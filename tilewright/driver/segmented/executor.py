@@ -8,6 +8,7 @@ compiled for; sizes stay symbolic, so that another size needs no further compila
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ from tilewright.frontends.onnx.segments.symbolic_ints import (
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
 from tilewright.runtime.model import CompiledModel
+
+_LOG = logging.getLogger(__name__)
 
 # Plans kept of one part: values that are waited for may be others at every run.
 MOST_PLANS = 64
@@ -133,6 +136,8 @@ class SegmentExecutor:
             segment = self._exact_segment(present, values)
         if _is_stuck(segment):
             raise _stuck(segment)
+        if segment.rest.nodes or segment.hosts:
+            _LOG.info("graph break: %s", _why_broken(segment))
         native = None if segment.graph is None else self.compile_graph(segment.graph)
         rest = SegmentExecutor(segment.rest, self.compile_graph) if segment.rest.nodes else None
         return _Plan(segment, native, rest)
@@ -224,6 +229,19 @@ def _type(name: str, value: np.ndarray, exact: bool) -> TensorType:
 def _is_stuck(segment: Segment) -> bool:
     """Whether nodes are left, but none that can run."""
     return segment.graph is None and not segment.hosts and bool(segment.rest.nodes)
+
+
+def _why_broken(segment: Segment) -> str:
+    """Why a segment ends where it does: operators on the host, or values that are waited for."""
+    reasons = []
+    if segment.hosts:
+        names = dict.fromkeys(node.op_type for node in segment.hosts)
+        reasons.append(f"{', '.join(names)} on the host")
+    if segment.rest.nodes:
+        wants = ", ".join(sorted(segment.wants | segment.sizes))
+        waiting = f" until {wants} is known" if wants else ""
+        reasons.append(f"{len(segment.rest.nodes)} nodes wait{waiting}")
+    return "; ".join(reasons)
 
 
 def _stuck(segment: Segment) -> UnsupportedError:

@@ -10,6 +10,7 @@ the built-in schedules. A second one ends that as well.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ from tilewright.tune.task_scheduler.table import TASK_SCHEDULERS
 from tilewright.tune.task_scheduler.task_scheduler import Task, TaskScheduler
 from tilewright.tune.tuned_schedules import LEVEL, SLOWER
 
+_LOG = logging.getLogger(__name__)
 BUILD_WORKER = (sys.executable, "-m", "tilewright.driver.tuning.build_worker")
 OpenMeasurer = Callable[[MeasureSettings], AbstractContextManager[Measures]]
 
@@ -156,6 +158,7 @@ class Session:
                 self._decide(measurer, folder)
                 self._check_model(whole, measurer)
         self.report.seconds = self.budget.elapsed
+        _LOG.info("tuned in %.0f s: %d trials", self.report.seconds, self.report.trials)
         return self.report
 
     def _measurer(self) -> AbstractContextManager[Measures]:
@@ -206,6 +209,7 @@ class Session:
             more = job is not None and search.round(measurer, job, wanted)
             seconds = time.monotonic() - begin
             scheduler.observe(chosen, search.best, finished=not more, seconds=seconds)
+            _LOG.info("%s", search)
 
     def _allowed(self) -> int:
         """How many trials the next batch may have."""

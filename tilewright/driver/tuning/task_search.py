@@ -72,6 +72,10 @@ class TaskSearch:
         self._known: dict[str, Result] = {}
         self._recall(writer.of(task))
 
+    def __str__(self) -> str:
+        best, builtin = (f"{seconds * 1e6:.4g} µs" for seconds in (self.best, self.builtin))
+        return f"{self.task.about.name}: {self.trials} trials, best {best}, built-in {builtin}"
+
     def _recall(self, records: Iterable[Record]) -> None:
         """Go on from what was measured before, by whichever way it was found."""
         measured = [record for record in records if not record.rival]
