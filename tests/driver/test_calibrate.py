@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tilewright.core.config import override
 from tilewright.core.disk_cache import open_cache
 from tilewright.core.dtypes import F32
+from tilewright.core.errors import ConfigError
 from tilewright.core.host.core_rates import CoreRates
 from tilewright.driver import calibrate as module
 from tilewright.driver.cache_key import compilation_key
@@ -20,6 +22,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.target.calibration.cpu import BUILTIN
+from tilewright.target.calibration.store import read_calibration
 from tilewright.target.host import host
 from tilewright.target.registry import resolve_target
 
@@ -52,7 +55,7 @@ def test_a_calibration_changes_native_alone(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "fork_seconds", lambda: 0.0)
     before, named = host(), resolve_target("x86-64-v3")
     assert before.costs == BUILTIN
-    assert calibrate() == RATES
+    assert calibrate(others=lambda: 0.0) == RATES
     after = host()
     assert (after.costs.fma_units, after.costs.fma_chains) == (1, 3)
     assert after.features == before.features
@@ -60,6 +63,25 @@ def test_a_calibration_changes_native_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert repr(after) != repr(before)
     assert reset_calibration()
     assert host() == before
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_figures_of_a_busy_machine_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "measure_core", lambda fork: RATES)
+    monkeypatch.setattr(module, "fork_seconds", lambda: 0.0)
+    counts = itertools.count(0.0, 1e3)  # others use a thousand seconds between two looks
+
+    def others() -> float:
+        return next(counts)
+
+    with pytest.raises(ConfigError, match="other processes used") as caught:
+        calibrate(others=others)
+    assert caught.value.code == "calibration.busy"
+    assert "--force" in caught.value.help
+    assert read_calibration() is None
+    assert host().costs == BUILTIN
+    assert calibrate(force=True, others=others) == RATES
+    assert read_calibration() == RATES
 
 
 @pytest.mark.usefixtures("own_cache")
@@ -75,7 +97,7 @@ def test_models_compiled_with_a_calibration(monkeypatch: pytest.MonkeyPatch) -> 
 
     built_in = _key()
     np.testing.assert_allclose(run(), x @ x, rtol=1e-4, atol=1e-4)
-    calibrate()
+    calibrate(others=lambda: 0.0)
     assert _key() != built_in
     np.testing.assert_allclose(run(), x @ x, rtol=1e-4, atol=1e-4)
     reset_calibration()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.bench.wait_idle import busy_seconds, own_seconds
+from tilewright.core.host.machine_load import busy_seconds, own_seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|Failure)\b")

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.bench.engine_process import Worker, WorkerFailed
-from tilewright.bench.wait_idle import QUIET, wait_until_quiet
+from tilewright.bench.wait_idle import wait_until_quiet
+from tilewright.core.host.machine_load import QUIET
 
 WORKER = ("-m", "tilewright.bench.worker")
 _THREAD_VARIABLES = (

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.core.dtypes import F32
+from tilewright.core.errors import ConfigError
 from tilewright.core.host.core_rates import CoreRates
+from tilewright.core.host.machine_load import QUIET, others_seconds
 from tilewright.driver.compile import compile
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -22,9 +24,22 @@ ELEMENTS = 1 << 17
 CALLS = 200
 
 
-def calibrate() -> CoreRates:
-    """Measure this machine; from now on `native` has these rates."""
+def calibrate(force: bool = False, others: Callable[[], float] = others_seconds) -> CoreRates:
+    """Measure this machine; from now on `native` has these rates.
+
+    Other processes make a machine look slower than it is. If they have used more of it than a
+    little meanwhile, by the seconds that `others` counts, nothing is kept unless `force` says so.
+    """
+    before, start = others(), time.perf_counter()
     rates = measure_core(fork_seconds())
+    share = (others() - before) / (time.perf_counter() - start)
+    if share > QUIET and not force:
+        raise ConfigError(
+            "calibration.busy",
+            f"other processes used {share:.2f} cores while the machine was measured, so that "
+            "nothing is kept",
+            help="measure again when the machine is idle, or keep what is found with --force",
+        )
     write_calibration(rates)
     host.cache_clear()
     return rates
