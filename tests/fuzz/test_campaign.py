@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 
-from tilewright.fuzz.campaign import Report, signature, verdict_of
-from tilewright.fuzz.differential_check import Verdict
+from tilewright.fuzz.campaign import FuzzReport, check_result, signature
+from tilewright.fuzz.differential_check import CheckResult
 from tilewright.fuzz.sandbox import Outcome
 
 
@@ -22,21 +22,21 @@ def test_no_random_graph_goes_wrong() -> None:
 
 
 def test_outcomes_become_verdicts() -> None:
-    assert verdict_of(Outcome("hang", "")).kind == "hang"
-    assert verdict_of(Outcome("exception", "Traceback")).kind == "internal"
-    assert verdict_of(Outcome("done", {"kind": "right", "detail": ""})) == Verdict("right")
+    assert check_result(Outcome("hang", "")).kind == "hang"
+    assert check_result(Outcome("exception", "Traceback")).kind == "internal"
+    assert check_result(Outcome("done", {"kind": "right", "detail": ""})) == CheckResult("right")
 
 
 def test_a_finding_keeps_its_kind_of_error_when_it_is_shrunk() -> None:
-    one = Verdict("error", "TypeCheckError[a.b]: 3 is not 4\n  --> x")
-    other = Verdict("error", "TypeCheckError[a.b]: 5 is not 6")
+    one = CheckResult("error", "TypeCheckError[a.b]: 3 is not 4\n  --> x")
+    other = CheckResult("error", "TypeCheckError[a.b]: 5 is not 6")
     assert signature(one) == signature(other)
-    assert signature(one) != signature(Verdict("error", "LoweringError[c]: 3"))
+    assert signature(one) != signature(CheckResult("error", "LoweringError[c]: 3"))
     trace = 'File "/a/tilewright/ir/x.py", line 5, in f\n    x\nKeyError: 3'
-    assert signature(Verdict("internal", trace))[1].startswith("KeyError")
+    assert signature(CheckResult("internal", trace))[1].startswith("KeyError")
 
 
 def test_a_report_counts() -> None:
-    report = Report()
+    report = FuzzReport()
     report.kinds.update(["right", "right", "wrong"])
     assert report.as_json()["tried"] == 3

@@ -6,7 +6,7 @@ from onnx import helper
 
 from tests.fuzz.models import case_of
 from tilewright.fuzz import differential_check
-from tilewright.fuzz.differential_check import Verdict, check_case
+from tilewright.fuzz.differential_check import CheckResult, check_case
 from tilewright.fuzz.oracle import Expected
 
 
@@ -16,7 +16,7 @@ def _sum() -> differential_check.Case:
 
 
 def test_a_right_answer() -> None:
-    assert check_case(_sum()) == Verdict("right")
+    assert check_case(_sum()) == CheckResult("right")
 
 
 def test_a_wrong_answer_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +24,10 @@ def test_a_wrong_answer_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
         return Expected([np.full((1, 1), 67, np.float32)], [np.zeros((1, 1))], False)
 
     monkeypatch.setattr(differential_check, "expect", other)
-    verdict = check_case(_sum())
-    assert verdict.kind == "wrong"
-    assert "66.0 for 67.0" in verdict.detail
-    assert verdict.is_finding
+    result = check_case(_sum())
+    assert result.kind == "wrong"
+    assert "66.0 for 67.0" in result.detail
+    assert result.is_finding
 
 
 def test_what_cannot_be_read_is_refused() -> None:

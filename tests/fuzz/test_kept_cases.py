@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.fuzz.campaign import verdict_of
+from tilewright.fuzz.campaign import check_result
 from tilewright.fuzz.case_file import read_case
 from tilewright.fuzz.differential_check import check_case
-from tilewright.fuzz.robustness_check import check_hostile
+from tilewright.fuzz.robustness_check import check_robustness
 from tilewright.fuzz.sandbox import preload, run_isolated
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*.onnx"))
-HOSTILE = sorted((HERE / "hostile").glob("*/*.onnx"))
+MALFORMED = sorted((HERE / "malformed").glob("*/*.onnx"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -24,11 +24,11 @@ def _loaded() -> None:
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_graph(path: Path) -> None:
-    verdict = verdict_of(run_isolated(lambda: check_case(read_case(path)).as_json()))
-    assert not verdict.is_finding, verdict.detail
+    result = check_result(run_isolated(lambda: check_case(read_case(path)).as_json()))
+    assert not result.is_finding, result.detail
 
 
-@pytest.mark.parametrize("path", HOSTILE, ids=[path.parent.name for path in HOSTILE])
+@pytest.mark.parametrize("path", MALFORMED, ids=[path.parent.name for path in MALFORMED])
 def test_damaged_model(path: Path) -> None:
-    verdict = verdict_of(run_isolated(lambda: check_hostile(path, {}).as_json()))
-    assert not verdict.is_finding, verdict.detail
+    result = check_result(run_isolated(lambda: check_robustness(path, {}).as_json()))
+    assert not result.is_finding, result.detail

@@ -1,4 +1,4 @@
-"""Damaged models: a fixed seed, a bounded time, nothing but models that work and clear errors."""
+"""Mutated models: a fixed seed, a bounded time, nothing but models that work and clear errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tilewright.fuzz import mutation_campaign
-from tilewright.fuzz.campaign import Settings
-from tilewright.fuzz.differential_check import Verdict
-from tilewright.fuzz.exhaustive_mutations import all_damages
+from tilewright.fuzz.campaign import FuzzSettings
+from tilewright.fuzz.differential_check import CheckResult
+from tilewright.fuzz.exhaustive_mutations import all_mutations
 
 
 def test_no_damaged_model_does_harm() -> None:
@@ -27,8 +27,9 @@ def test_no_damaged_model_does_harm() -> None:
     assert report["kinds"]["right"] >= 2
 
 
-def test_single_damages_from_a_number_on() -> None:
-    command = [sys.executable, "-m", "tilewright", "fuzz", "--mutate", "--each", "--ops", "Gather"]
+def test_single_mutations_from_a_number_on() -> None:
+    command = [sys.executable, "-m", "tilewright", "fuzz", "--mutate", "--exhaustive"]
+    command += ["--ops", "Gather"]
 
     def report(*options: str) -> dict[str, Any]:
         done = subprocess.run(
@@ -36,7 +37,7 @@ def test_single_damages_from_a_number_on() -> None:
         )
         return dict(json.loads(done.stdout))
 
-    count = len(all_damages(frozenset({"Gather"})))
+    count = len(all_mutations(frozenset({"Gather"})))
     found = report("--from", str(count - 3))
     assert found["tried"] == 3  # it ends with the last
     assert found["findings"] == []
@@ -44,10 +45,12 @@ def test_single_damages_from_a_number_on() -> None:
 
 
 def test_findings_that_are_alike_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutation_campaign, "check_hostile", lambda *_: Verdict("internal", "X: y"))
-    settings = Settings(graphs=3, operators=frozenset({"Gather"}), first=4)
-    report = mutation_campaign.run_each_damage(settings)
+    monkeypatch.setattr(
+        mutation_campaign, "check_robustness", lambda *_: CheckResult("internal", "X: y")
+    )
+    settings = FuzzSettings(graphs=3, operators=frozenset({"Gather"}), first=4)
+    report = mutation_campaign.run_exhaustive(settings)
     assert [found["graph"] for found in report.findings] == ["0:4"]
     assert report.kinds["internal"] == 3
-    name = all_damages(settings.operators)[4][1].name
+    name = all_mutations(settings.operators)[4][1].name
     assert report.findings[0]["operators"] == ["test_gather_0", name]

@@ -5,11 +5,11 @@ import random
 import onnx
 import pytest
 
-from tilewright.fuzz.mutators import MUTATIONS, OFTEN, RARE
+from tilewright.fuzz.mutators import MUTATORS, OFTEN, RARE
 from tilewright.fuzz.seed_corpus import seeds_of
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", MUTATORS)
 def test_every_mutation_changes_models(name: str) -> None:
     seeds = [*seeds_of("slice"), *seeds_of("if_")]
     changed = 0
@@ -17,10 +17,10 @@ def test_every_mutation_changes_models(name: str) -> None:
         model = onnx.ModelProto()
         model.CopyFrom(seeds[number % len(seeds)].model)
         before = model.SerializeToString()
-        MUTATIONS[name](random.Random(number), model)
+        MUTATORS[name](random.Random(number), model)
         changed += model.SerializeToString() != before
     assert changed or name == "shuffled"
 
 
 def test_weights_name_mutations() -> None:
-    assert {*OFTEN, *RARE} <= set(MUTATIONS)
+    assert {*OFTEN, *RARE} <= set(MUTATORS)

@@ -11,8 +11,8 @@ from tests.fuzz.models import case_of
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import Error, FrontendError, InternalError
 from tilewright.fuzz import robustness_check
-from tilewright.fuzz.campaign import verdict_of
-from tilewright.fuzz.robustness_check import check_hostile
+from tilewright.fuzz.campaign import check_result
+from tilewright.fuzz.robustness_check import check_robustness
 from tilewright.fuzz.sandbox import run_isolated
 from tilewright.runtime.binding import Port
 
@@ -26,7 +26,7 @@ def _model(folder: Path, op: str) -> Path:
 
 
 def _kind(path: Path) -> str:
-    return verdict_of(run_isolated(lambda: check_hostile(path, {}).as_json())).kind
+    return check_result(run_isolated(lambda: check_robustness(path, {}).as_json())).kind
 
 
 def test_valid_and_refused_models_are_fine(tmp_path: Path) -> None:

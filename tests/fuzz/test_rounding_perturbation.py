@@ -8,7 +8,7 @@ from onnx import ModelProto, helper, parser
 from tests.fuzz.models import case_of
 from tilewright.fuzz.case_file import Case
 from tilewright.fuzz.oracle import expect, interpreter, mismatch
-from tilewright.fuzz.rounding_perturbation import EXACT, Moved
+from tilewright.fuzz.rounding_perturbation import EXACT, PerturbedEvaluator
 from tilewright.ops.registry import op_table
 from tilewright.target.cpu import CpuTarget
 from tilewright.target.registry import CPUS
@@ -38,7 +38,7 @@ def test_what_cancels_within_an_operator_shows() -> None:
     given |= {"w": w, "r": np.zeros((1, 3, 1), np.float32)}
     node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=1)
     case = case_of([node], given, ["y"])
-    size = float(interpreter(case.model)(given, Moved(0))[0].reshape(()))
+    size = float(interpreter(case.model)(given, PerturbedEvaluator(0))[0].reshape(()))
     assert 0 < size < 0.01
     assert EPS / 4 < float(_spread(case.model, **given).reshape(())) < 16 * EPS
 
@@ -97,7 +97,8 @@ def test_a_product_that_leaves_the_range_on_the_way_may_be_anything() -> None:
 def test_a_steep_function_of_a_rounded_number() -> None:
     given = {"x": np.array([-16.0, 1.0])}
     case = case_of([helper.make_node("Gelu", ["x"], ["y"])], given, ["y"])
-    far, near = _spread(case.model, **given) / np.abs(interpreter(case.model)(given, Moved(0))[0])
+    (found,) = interpreter(case.model)(given, PerturbedEvaluator(0))
+    far, near = _spread(case.model, **given) / np.abs(found)
     assert far > 8 * near
 
 

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.seed_corpus import seeds_of
 from tilewright.fuzz.seed_template import resized, retyped, seed_step
 
@@ -15,7 +15,7 @@ def test_cases_become_steps() -> None:
     for number in range(12):
         seed = seeds[number % len(seeds)]
         opsets = {o.domain: o.version for o in seed.model.opset_import}
-        d = Draft(random.Random(number), opsets, lambda case: None)
+        d = PartialModel(random.Random(number), opsets, lambda case: None)
         d.fresh(np.dtype(np.float32), (3, 5))
         taken += bool(seed_step(d, seed))
     assert taken >= 6

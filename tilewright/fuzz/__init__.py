@@ -1,1 +1,1 @@
-"""Fuzzers: random graphs against the interpreter, and damaged model files."""
+"""Fuzzers: random graphs against the interpreter, and mutated model files."""

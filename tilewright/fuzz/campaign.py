@@ -19,7 +19,7 @@ import numpy as np
 
 from tilewright.core.errors import Error
 from tilewright.fuzz.case_file import Case, read_case, write_case
-from tilewright.fuzz.differential_check import Verdict, check_case
+from tilewright.fuzz.differential_check import CheckResult, check_case
 from tilewright.fuzz.oracle import interpreter
 from tilewright.fuzz.random_case import prepare, random_case
 from tilewright.fuzz.sandbox import USUAL, Job, Limits, Outcome, preload, run_all, run_isolated
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class FuzzSettings:
     """What to try, for how long, and where findings go."""
 
     seed: int = 0
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass
-class Report:
+class FuzzReport:
     """What came out: how many of each kind, which operators, and the findings."""
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -64,26 +64,26 @@ class Report:
         }
 
 
-def run_campaign(settings: Settings, progress: Progress = lambda text: None) -> Report:
+def run_campaign(settings: FuzzSettings, progress: Progress = lambda text: None) -> FuzzReport:
     """Try graphs until their number or the time is reached."""
     preload()
-    report, start = Report(), time.monotonic()
+    report, start = FuzzReport(), time.monotonic()
     with TemporaryDirectory(prefix="tw-fuzz-") as folder:
         jobs = _jobs(settings, Path(folder), start)
         for index, outcome in run_all(jobs, settings.limits, settings.jobs):
-            number, verdict = settings.first + index, verdict_of(outcome)
-            report.kinds[verdict.kind] += 1
+            number, result = settings.first + index, check_result(outcome)
+            report.kinds[result.kind] += 1
             if outcome.kind == "done":
                 report.operators.update(outcome.value["operators"])
-            if verdict.is_finding:
-                _keep(settings, report, number, _path(Path(folder), number), verdict)
+            if result.is_finding:
+                _keep(settings, report, number, _path(Path(folder), number), result)
             _remove(_path(Path(folder), number))
             progress(f"{report.kinds.total()} graphs, {len(report.findings)} findings")
     report.seconds = time.monotonic() - start
     return report
 
 
-def numbers(settings: Settings, start: float) -> Iterator[int]:
+def numbers(settings: FuzzSettings, start: float) -> Iterator[int]:
     """The numbers of what is tried, until there are enough or the time is up."""
     count = itertools.count(settings.first)
     for number in itertools.islice(count, settings.graphs):
@@ -92,7 +92,7 @@ def numbers(settings: Settings, start: float) -> Iterator[int]:
         yield number
 
 
-def _jobs(settings: Settings, folder: Path, start: float) -> Iterator[Job]:
+def _jobs(settings: FuzzSettings, folder: Path, start: float) -> Iterator[Job]:
     for number in numbers(settings, start):
         seed, path = f"{settings.seed}:{number}", _path(folder, number)
         prepare(seed, settings.operators)
@@ -116,31 +116,33 @@ def _try(seed: str, operators: frozenset[str], path: Path) -> dict[str, Any]:
     return {**check_case(case).as_json(), "operators": sorted(names)}
 
 
-def verdict_of(outcome: Outcome) -> Verdict:
+def check_result(outcome: Outcome) -> CheckResult:
     """What the outcome of a check's process says."""
     if outcome.kind == "done":
-        return Verdict(outcome.value["kind"], outcome.value["detail"])
+        return CheckResult(outcome.value["kind"], outcome.value["detail"])
     kind = "internal" if outcome.kind == "exception" else outcome.kind
-    return Verdict(kind, str(outcome.value))
+    return CheckResult(kind, str(outcome.value))
 
 
-def check_isolated(case: Case, limits: Limits) -> Verdict:
+def check_isolated(case: Case, limits: Limits) -> CheckResult:
     """Check a case in a process of its own."""
-    return verdict_of(run_isolated(lambda: check_case(case).as_json(), limits))
+    return check_result(run_isolated(lambda: check_case(case).as_json(), limits))
 
 
-def _keep(settings: Settings, report: Report, number: int, path: Path, verdict: Verdict) -> None:
+def _keep(
+    settings: FuzzSettings, report: FuzzReport, number: int, path: Path, result: CheckResult
+) -> None:
     """Shrink a finding and write it, unless the like of it is there already."""
     if not path.is_file():  # a defect of the generator, before there was anything to try
         report.findings.append(
-            {"graph": f"{settings.seed}:{number}", "operators": [], **verdict.as_json()}
+            {"graph": f"{settings.seed}:{number}", "operators": [], **result.as_json()}
         )
         return
     case = read_case(path)
     short = replace(settings.limits, seconds=min(settings.limits.seconds, 20.0))
     again = check_isolated(case, settings.limits)
-    if again.kind == verdict.kind:
-        wanted = signature(verdict)
+    if again.kind == result.kind:
+        wanted = signature(result)
         case = shrink(
             case,
             lambda c: signature(check_isolated(c, short)) == wanted,
@@ -148,25 +150,25 @@ def _keep(settings: Settings, report: Report, number: int, path: Path, verdict: 
             settings.shrink_seconds,
         )
     operators = [node.op_type for node in case.model.graph.node]
-    found = {"graph": f"{settings.seed}:{number}", "kind": verdict.kind, "operators": operators}
-    found["detail"] = check_isolated(case, short).detail or verdict.detail
+    found = {"graph": f"{settings.seed}:{number}", "kind": result.kind, "operators": operators}
+    found["detail"] = check_isolated(case, short).detail or result.detail
     if any(_like(found) == _like(other) for other in report.findings):
         report.kinds["like another"] += 1
         return
     if settings.out is not None:
-        name = "-".join([verdict.kind, *operators[:3], str(settings.seed), str(number)]).lower()
+        name = "-".join([result.kind, *operators[:3], str(settings.seed), str(number)]).lower()
         found["file"] = str(write_case(settings.out / f"{name}.onnx", replace(case, notes=found)))
     report.findings.append(found)
 
 
-def signature(verdict: Verdict) -> tuple[str, str]:
+def signature(result: CheckResult) -> tuple[str, str]:
     """What must stay the same when a finding is shrunk: its kind, and which error it is."""
-    lines = verdict.detail.strip().splitlines() or [""]
-    if verdict.kind == "internal":
-        return verdict.kind, lines[-1].split(":")[0] + _place(lines)
-    if verdict.kind in ("error", "crash"):
-        return verdict.kind, lines[0].split(":")[0]
-    return verdict.kind, ""
+    lines = result.detail.strip().splitlines() or [""]
+    if result.kind == "internal":
+        return result.kind, lines[-1].split(":")[0] + _place(lines)
+    if result.kind in ("error", "crash"):
+        return result.kind, lines[0].split(":")[0]
+    return result.kind, ""
 
 
 def _place(lines: list[str]) -> str:
@@ -176,7 +178,7 @@ def _place(lines: list[str]) -> str:
 
 
 def _like(found: Mapping[str, Any]) -> tuple[object, ...]:
-    said = signature(Verdict(found["kind"], found["detail"]))
+    said = signature(CheckResult(found["kind"], found["detail"]))
     return (*said, *(found["operators"] if said[0] in ("wrong", "threads") else ()))
 
 

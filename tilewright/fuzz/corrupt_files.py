@@ -1,4 +1,4 @@
-"""A damaged model as files: its bytes, perhaps damaged too, and data that lies elsewhere.
+"""A mutated model as files: its bytes, perhaps corrupted, and data that lies elsewhere.
 
 The model is `inside/model.onnx`; `outside/secret` is a file that it has no business with.
 """
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from tilewright.fuzz.mutators import MUTATIONS, OFTEN, RARE, every_node
+from tilewright.fuzz.mutators import MUTATORS, OFTEN, RARE, every_node
 
 FOLDER, OUTSIDE, MODEL = "inside", "outside", "model.onnx"
 SECRET = b"\1\2\3\4" * 1024
 
 
 @dataclass(frozen=True)
-class Damaged:
+class MutatedFiles:
     """The bytes of a model, the links that lie beside it, and what was done to it."""
 
     data: bytes
@@ -26,26 +26,26 @@ class Damaged:
     done: tuple[str, ...] = ()
 
 
-def damaged(rng: random.Random, model: ModelProto) -> Damaged:
+def random_mutations(rng: random.Random, model: ModelProto) -> MutatedFiles:
     """A model with one to three mutations."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    names = [*MUTATIONS, *OFTEN, *OFTEN, *OFTEN]
+    names = [*MUTATORS, *OFTEN, *OFTEN, *OFTEN]
     done, links = list[str](), list[tuple[str, str]]()
     for _ in range(rng.choice((1, 1, 2, 3))):
         name = rng.choice(names)
         if name in RARE and rng.random() < 0.6:
             continue
-        MUTATIONS[name](rng, copy)
+        MUTATORS[name](rng, copy)
         done.append(name)
     if rng.random() < 0.12:
         links += elsewhere(rng, copy)
         done.append("elsewhere")
     data = copy.SerializeToString()
     if rng.random() < 0.25:
-        data = damaged_bytes(rng, data)
+        data = corrupted_bytes(rng, data)
         done.append("bytes")
-    return Damaged(data, tuple(links), tuple(done))
+    return MutatedFiles(data, tuple(links), tuple(done))
 
 
 def elsewhere(rng: random.Random, model: ModelProto) -> list[tuple[str, str]]:
@@ -71,7 +71,7 @@ def elsewhere(rng: random.Random, model: ModelProto) -> list[tuple[str, str]]:
     return [("link", f"../{OUTSIDE}/secret"), ("folder", f"../{OUTSIDE}"), ("loop", "loop")]
 
 
-def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
+def corrupted_bytes(rng: random.Random, data: bytes) -> bytes:
     """Some bytes changed, cut out, repeated, or the end cut off."""
     found = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
@@ -93,8 +93,8 @@ def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
     return bytes(found)
 
 
-def write_damaged(folder: Path, model: Damaged) -> Path:
-    """Write a damaged model and what lies around it; gives its path."""
+def write_mutated(folder: Path, model: MutatedFiles) -> Path:
+    """Write a mutated model and what lies around it; gives its path."""
     inside, outside = folder / FOLDER, folder / OUTSIDE
     for one in (inside, outside):
         one.mkdir(parents=True, exist_ok=True)

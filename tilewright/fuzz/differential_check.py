@@ -1,7 +1,7 @@
 """One case: compiled and run against the interpreter.
 
-What comes out is a `Verdict`: `right`, `refused` (the model cannot be read, which is no finding),
-or what is wrong: `wrong` results, an `error` where the interpreter has an answer, no error where it
+The result is a `CheckResult`: `right`, `refused` (the model cannot be read: no finding), or a
+finding: `wrong` results, an `error` where the interpreter has an answer, no error where it
 has one (`unchecked`), another `reading` of the model than ONNX's reference, `threads` (another
 result on more threads), `internal` (an exception that is no Error).
 """
@@ -18,7 +18,7 @@ from onnx import ModelProto
 from tilewright.core.errors import Error
 from tilewright.driver.compile import compile
 from tilewright.fuzz.case_file import Arrays, Case
-from tilewright.fuzz.onnx_reference import unlike_reference
+from tilewright.fuzz.onnx_reference import differs_from_reference
 from tilewright.fuzz.oracle import Expected, Interpreter, expect, interpreter, mismatch
 from tilewright.ops.interpret import evaluate_node
 
@@ -28,7 +28,7 @@ MORE_TRIES = 24
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """How a case came out, in a word and in detail."""
 
     kind: str
@@ -44,31 +44,31 @@ class Verdict:
         return asdict(self)
 
 
-def check_case(case: Case) -> Verdict:
+def check_case(case: Case) -> CheckResult:
     """Compile and run a case, and compare."""
     try:
         return _check(case)
     except Exception:
-        return Verdict("internal", traceback.format_exc(limit=-6))
+        return CheckResult("internal", traceback.format_exc(limit=-6))
 
 
-def _check(case: Case) -> Verdict:
+def _check(case: Case) -> CheckResult:
     try:
         run = interpreter(case.model)
     except Error as error:
-        return Verdict("refused", str(error))
+        return CheckResult("refused", str(error))
     try:
         executable = compile(case.model, threads=1, cache=False)
     except Error as error:
         # sizes that can never fit are seen at once
         fine = any(_is_run(run, inputs) for inputs in case.runs)
-        return Verdict("error" if fine else "right", str(error))
+        return CheckResult("error" if fine else "right", str(error))
     with executable:
         for inputs in case.runs:
-            verdict = _check_run(executable, run, inputs, case.model)
-            if verdict.kind != "right":
-                return verdict
-    return Verdict("right")
+            result = _check_run(executable, run, inputs, case.model)
+            if result.kind != "right":
+                return result
+    return CheckResult("right")
 
 
 def _is_run(run: Interpreter, inputs: Arrays) -> bool:
@@ -79,7 +79,7 @@ def _is_run(run: Interpreter, inputs: Arrays) -> bool:
     return True
 
 
-def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelProto) -> Verdict:
+def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelProto) -> CheckResult:
     names = {port.name for port in executable.inputs}
     given = {name: a.copy() for name, a in inputs.items() if name in names}
     try:
@@ -89,27 +89,27 @@ def _check_run(executable: Any, run: Interpreter, inputs: Arrays, model: ModelPr
     try:
         found = list(executable.run(given).values())
     except Error as error:
-        return Verdict("error", str(error))
+        return CheckResult("error", str(error))
     changed = [n for n, a in given.items() if a.tobytes() != inputs[n].tobytes()]
     if changed:
-        return Verdict("wrong", f"input {changed[0]} was written to")
+        return CheckResult("wrong", f"input {changed[0]} was written to")
     if _mismatches(found, expected):
         wrong = _mismatches(found, expect(run, inputs, MORE_TRIES))
         if wrong:
-            return Verdict("wrong", wrong)
-    if unlike_reference(model, inputs, expected):
-        unlike = unlike_reference(model, inputs, expect(run, inputs, MORE_TRIES))
-        if unlike:
-            return Verdict("reading", unlike)
+            return CheckResult("wrong", wrong)
+    if differs_from_reference(model, inputs, expected):
+        difference = differs_from_reference(model, inputs, expect(run, inputs, MORE_TRIES))
+        if difference:
+            return CheckResult("reading", difference)
     return _check_threads(executable, given, found)
 
 
-def _expecting_an_error(executable: Any, given: Arrays, expected: Error) -> Verdict:
+def _expecting_an_error(executable: Any, given: Arrays, expected: Error) -> CheckResult:
     try:
         executable.run(given)
     except Error:
-        return Verdict("right")
-    return Verdict("unchecked", f"no error natively where there should be: {expected}")
+        return CheckResult("right")
+    return CheckResult("unchecked", f"no error natively where there should be: {expected}")
 
 
 def _mismatches(found: list[Any], expected: Expected) -> str:
@@ -120,13 +120,13 @@ def _mismatches(found: list[Any], expected: Expected) -> str:
     return ""
 
 
-def _check_threads(executable: Any, given: Arrays, found: list[Any]) -> Verdict:
+def _check_threads(executable: Any, given: Arrays, found: list[Any]) -> CheckResult:
     """The same bits on more threads."""
     if not hasattr(executable, "set_threads"):
-        return Verdict("right")
+        return CheckResult("right")
     executable.set_threads(3)
     for number, (x, y) in enumerate(zip(found, executable.run(given).values(), strict=True)):
         if np.asarray(x).tobytes() != np.asarray(y).tobytes():
-            return Verdict("threads", f"output {number} differs on 3 threads")
+            return CheckResult("threads", f"output {number} differs on 3 threads")
     executable.set_threads(1)
-    return Verdict("right")
+    return CheckResult("right")

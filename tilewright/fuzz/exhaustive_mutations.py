@@ -1,9 +1,9 @@
-"""All single small damages of a model, one after another: what chance finds only in the end.
+"""All single mutations of a model in order: random mutation finds some of them hardly ever.
 
-    each_damage(seed)    Damage("Conv operand 1 left out", change), ...
+    single_mutations(seed)    Mutation("Conv operand 1 left out", change), ...
 
-Random damage finds the common mistakes soon and the last ones never: an operator that relies on the
-rank of its fourth operand is met once in ten thousand models. What such mistakes have in common is
+Random mutation finds common defects soon and rare ones never: an operator that relies on the
+rank of its fourth operand is met once in ten thousand models. What such defects have in common is
 that one thing about one node is not what its operator expects: an operand is absent or has another
 rank, size or type, an attribute is missing, of another kind or beyond its range. There are few
 enough of these to try every one.
@@ -41,29 +41,29 @@ TYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STR
 
 
 @dataclass(frozen=True)
-class Damage:
-    """One damage: which it is, in words, and the function that does it to a copy of the model.
+class Mutation:
+    """One mutation: its description, and the function that applies it to a copy of the model.
 
-    Two damages of the same name, of two models, are likely to meet the same code.
+    Two mutations of the same name, of two models, are likely to meet the same code.
     """
 
     name: str
     change: Change
 
 
-def all_damages(operators: frozenset[str] = frozenset()) -> list[tuple[Seed, Damage]]:
-    """Every damage of every seed; the first of each name come first, then the second, and so on.
+def all_mutations(operators: frozenset[str] = frozenset()) -> list[tuple[Seed, Mutation]]:
+    """Every mutation of every seed; the first of each name come first, then the second, and so on.
 
     So a part from the start has seen all operators and all their operands and attributes.
     """
-    found: list[tuple[int, Seed, Damage]] = []
+    found: list[tuple[int, Seed, Mutation]] = []
     seen: Counter[str] = Counter()
     for seed in distinct_seeds(operators):
-        for damage in each_damage(seed):
-            found.append((seen[damage.name], seed, damage))
-            seen[damage.name] += 1
+        for mutation in single_mutations(seed):
+            found.append((seen[mutation.name], seed, mutation))
+            seen[mutation.name] += 1
     found.sort(key=lambda item: item[0])
-    return [(seed, damage) for _, seed, damage in found]
+    return [(seed, mutation) for _, seed, mutation in found]
 
 
 def distinct_seeds(operators: frozenset[str]) -> list[Seed]:
@@ -90,22 +90,22 @@ def _structure(model: ModelProto) -> object:
     return nodes, ranks, tuple((o.domain, o.version) for o in model.opset_import)
 
 
-def each_damage(seed: Seed) -> Iterator[Damage]:
-    """All damages of one model, always in the same order."""
+def single_mutations(seed: Seed) -> Iterator[Mutation]:
+    """All mutations of one model, always in the same order."""
     for index, node in enumerate(every_node(seed.model)):
         for what, change in (*_operands(node, seed.model), *_results(node), *_attributes(node)):
-            yield Damage(f"{node.op_type} {what}", partial(_on_node, index, change))
+            yield Mutation(f"{node.op_type} {what}", partial(_on_node, index, change))
     for index, value in enumerate(seed.model.graph.input):
         reader = _reader(seed.model, value.name)
         for what, alter in (*_types(value.type), *_constants(seed, value.name)):
-            yield Damage(f"{reader} {what}", partial(_on_input, index, alter))
+            yield Mutation(f"{reader} {what}", partial(_on_input, index, alter))
 
 
-def damaged_by(damage: Damage, model: ModelProto) -> ModelProto:
-    """A copy of the model with the damage."""
+def mutated_by(mutation: Mutation, model: ModelProto) -> ModelProto:
+    """A copy of the model with the mutation."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    damage.change(copy)
+    mutation.change(copy)
     return copy
 
 

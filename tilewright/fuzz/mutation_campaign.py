@@ -1,7 +1,7 @@
-"""Many damaged models, each compiled in a process of its own.
+"""Many mutated models, each compiled in a process of its own.
 
-A model is one of ONNX's test cases, damaged as its number and the seed say, or by the single damage
-of that number. A finding is written as the files that were compiled.
+A model is one of ONNX's test cases, with random mutations by its number and the seed, or with the
+single mutation of that number. A finding is written as the files that were compiled.
 """
 
 from __future__ import annotations
@@ -19,30 +19,39 @@ from typing import Any
 
 import onnx
 
-from tilewright.fuzz.campaign import Progress, Report, Settings, numbers, signature, verdict_of
-from tilewright.fuzz.corrupt_files import Damaged, damaged, write_damaged
-from tilewright.fuzz.differential_check import Verdict
-from tilewright.fuzz.exhaustive_mutations import Damage, all_damages, damaged_by
-from tilewright.fuzz.robustness_check import check_hostile
+from tilewright.fuzz.campaign import (
+    FuzzReport,
+    FuzzSettings,
+    Progress,
+    check_result,
+    numbers,
+    signature,
+)
+from tilewright.fuzz.corrupt_files import MutatedFiles, random_mutations, write_mutated
+from tilewright.fuzz.differential_check import CheckResult
+from tilewright.fuzz.exhaustive_mutations import Mutation, all_mutations, mutated_by
+from tilewright.fuzz.robustness_check import check_robustness
 from tilewright.fuzz.sandbox import preload, run_all
 from tilewright.fuzz.seed_corpus import Seed, modules_for, seeds_of
 
-Made = tuple[Damaged, dict[str, Any]]  # a damaged model, and inputs for the valid one
+Made = tuple[MutatedFiles, dict[str, Any]]  # a mutated model, and inputs for the valid one
 
 
-def run_mutations(settings: Settings, progress: Progress = lambda text: None) -> Report:
-    """Try models with random damages until their number or the time is reached."""
+def run_mutations(settings: FuzzSettings, progress: Progress = lambda text: None) -> FuzzReport:
+    """Try models with random mutations until their number or the time is reached."""
     return _run(settings, _random_models(settings), progress)
 
 
-def run_each_damage(settings: Settings, progress: Progress = lambda text: None) -> Report:
-    """Try all single damages, from the first number on, until they or the time are at an end."""
-    return _run(settings, _single_damages(settings), progress)
+def run_exhaustive(settings: FuzzSettings, progress: Progress = lambda text: None) -> FuzzReport:
+    """Try all single mutations, from the first number on, until they or the time are at an end."""
+    return _run(settings, _single_mutations(settings), progress)
 
 
-def _run(settings: Settings, makers: Iterator[Callable[[], Made]], progress: Progress) -> Report:
+def _run(
+    settings: FuzzSettings, makers: Iterator[Callable[[], Made]], progress: Progress
+) -> FuzzReport:
     preload()
-    report, start = Report(), time.monotonic()
+    report, start = FuzzReport(), time.monotonic()
     with TemporaryDirectory(prefix="tw-fuzz-") as name:
         root = Path(name)
         jobs = (
@@ -50,18 +59,18 @@ def _run(settings: Settings, makers: Iterator[Callable[[], Made]], progress: Pro
             for number, make in zip(numbers(settings, start), makers, strict=False)
         )
         for index, outcome in run_all(jobs, settings.limits, settings.jobs):
-            number, verdict = settings.first + index, verdict_of(outcome)
-            report.kinds[verdict.kind] += 1
+            number, result = settings.first + index, check_result(outcome)
+            report.kinds[result.kind] += 1
             folder = root / str(number)
-            if verdict.is_finding:
-                _keep(settings, report, folder, number, verdict)
+            if result.is_finding:
+                _keep(settings, report, folder, number, result)
             rmtree(folder, ignore_errors=True)
             progress(f"{report.kinds.total()} models, {len(report.findings)} findings")
     report.seconds = time.monotonic() - start
     return report
 
 
-def _random_models(settings: Settings) -> Iterator[Callable[[], Made]]:
+def _random_models(settings: FuzzSettings) -> Iterator[Callable[[], Made]]:
     for number in itertools.count(settings.first):
         seed = f"{settings.seed}:{number}"
         _valid(random.Random(seed), settings.operators)  # kept in this process, not in the next
@@ -71,25 +80,25 @@ def _random_models(settings: Settings) -> Iterator[Callable[[], Made]]:
 def _random_model(seed: str, operators: frozenset[str]) -> Made:
     rng = random.Random(seed)
     model, inputs = _valid(rng, operators)
-    return damaged(rng, model), inputs
+    return random_mutations(rng, model), inputs
 
 
-def _single_damages(settings: Settings) -> Iterator[Callable[[], Made]]:
-    for seed, damage in itertools.islice(all_damages(settings.operators), settings.first, None):
-        yield partial(_single_damage, seed, damage)
+def _single_mutations(settings: FuzzSettings) -> Iterator[Callable[[], Made]]:
+    for seed, mutation in itertools.islice(all_mutations(settings.operators), settings.first, None):
+        yield partial(_single_mutation, seed, mutation)
 
 
-def _single_damage(seed: Seed, damage: Damage) -> Made:
-    data = damaged_by(damage, seed.model).SerializeToString()
-    return Damaged(data, done=(seed.name, damage.name)), seed.inputs
+def _single_mutation(seed: Seed, mutation: Mutation) -> Made:
+    data = mutated_by(mutation, seed.model).SerializeToString()
+    return MutatedFiles(data, done=(seed.name, mutation.name)), seed.inputs
 
 
 def _try(make: Callable[[], Made], folder: Path) -> dict[str, str]:
-    """In a process of its own: damage a model, write it down, compile it."""
+    """In a process of its own: mutate a model, write it down, compile it."""
     made, inputs = make()
-    path = write_damaged(folder, made)
+    path = write_mutated(folder, made)
     (folder / "done.json").write_text(json.dumps(made.done))
-    return check_hostile(path, inputs).as_json()
+    return check_robustness(path, inputs).as_json()
 
 
 def _valid(rng: random.Random, operators: frozenset[str]) -> tuple[onnx.ModelProto, dict[str, Any]]:
@@ -100,20 +109,22 @@ def _valid(rng: random.Random, operators: frozenset[str]) -> tuple[onnx.ModelPro
     return chosen.model, chosen.inputs
 
 
-def _keep(settings: Settings, report: Report, folder: Path, number: int, verdict: Verdict) -> None:
+def _keep(
+    settings: FuzzSettings, report: FuzzReport, folder: Path, number: int, result: CheckResult
+) -> None:
     """Write a finding down, unless the like of it is there already."""
-    if verdict.kind == "internal" and any(
-        signature(verdict) == signature(Verdict(other["kind"], other["detail"]))
+    if result.kind == "internal" and any(
+        signature(result) == signature(CheckResult(other["kind"], other["detail"]))
         for other in report.findings
     ):
         report.kinds["like another"] += 1
         return
-    kind, done = verdict.kind, folder / "done.json"
+    kind, done = result.kind, folder / "done.json"
     found = {
         "graph": f"{settings.seed}:{number}",
         "kind": kind,
         "operators": json.loads(done.read_text()) if done.is_file() else [],
-        "detail": verdict.detail,
+        "detail": result.detail,
     }
     if settings.out is not None and done.is_file():
         place = settings.out / f"{kind}-{settings.seed}-{number}"

@@ -1,7 +1,7 @@
-"""Models damaged in their structure: each mutation is a function that changes a model in place.
+"""Mutators of a model's structure: each is a function that changes a model in place.
 
-They are what a hostile or broken exporter would write: sizes without bound, names that lead
-nowhere or in circles, types and attributes that make no sense, functions without end.
+They write what a malicious or broken exporter would: sizes without bound, undefined or cyclic
+names, types and attributes that make no sense, functions that never end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onnx import (
 
 from tilewright.fuzz.seed_corpus import seed_modules
 
-Mutation = Callable[[random.Random, ModelProto], object]
+Mutator = Callable[[random.Random, ModelProto], object]
 
 NUMBERS = (
     *(0, 1, -1, 2, -2, 3, 7, -9, 100, 255),
@@ -121,7 +121,7 @@ def _change_numbers(rng: random.Random, tensor: TensorProto) -> None:
     try:
         array = numpy_helper.to_array(tensor).copy()
     except (ValueError, TypeError):
-        return  # damaged before
+        return  # by an earlier mutation
     if not array.size:
         return
     number = rng.choice(
@@ -324,7 +324,7 @@ def _tensor(rng: random.Random, model: ModelProto) -> TensorProto:
     return added
 
 
-MUTATIONS: dict[str, Mutation] = {
+MUTATORS: dict[str, Mutator] = {
     mutation.__name__: mutation
     for mutation in (
         *(declared_sizes, element_type, tensor_shape, tensor_data, constant_numbers, operand),

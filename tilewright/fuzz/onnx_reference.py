@@ -2,7 +2,7 @@
 
 The interpreter runs what the converters made of a model, so that it cannot see a converter that
 misreads an operator. The reference reads the model itself. It is slow and has mistakes of its own:
-what it cannot run is not compared, nor are models with an operator of `UNLIKE`.
+what it cannot run is not compared, nor are models with an operator of `KNOWN_DIFFERENCES`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.fuzz.random_values import finfo, iinfo, is_float
 from tilewright.fuzz.shrink import constants
 
 # Operators in which the reference is wrong, or which ONNX leaves open.
-UNLIKE: Mapping[str, str] = {
+KNOWN_DIFFERENCES: Mapping[str, str] = {
     "CastLike": "a float outside the range of an integer type is nobody's promise",
     "GlobalMaxPool": "the last two axes are reduced, however many there are",
     "Loop": "rows that are scalars become rows of one element",
@@ -33,7 +33,7 @@ UNLIKE: Mapping[str, str] = {
     "Pow": "integers beyond 2^53 are rounded, here and in ONNX Runtime",
 }
 # The same for models with an input that is not finite.
-UNLIKE_NOT_FINITE: Mapping[str, str] = {
+KNOWN_DIFFERENCES_NOT_FINITE: Mapping[str, str] = {
     "Attention": "keys that are hidden count nothing, but NaN and infinities of theirs are spread",
     "AveragePool": "elements that are NaN are taken for padding",
     "BatchNormalization": "here a scale and an offset are formed first, NaN of an infinite scale",
@@ -49,16 +49,16 @@ UNLIKE_NOT_FINITE: Mapping[str, str] = {
     "STFT": "in a fast transform infinities meet other factors",
 }
 # The same for nodes whose first operand is not of floats, unless they only choose among elements.
-UNLIKE_INTEGERS: Mapping[str, str] = {
+KNOWN_DIFFERENCES_INTEGERS: Mapping[str, str] = {
     "GridSample": "the weights are cut off to integers, and so are 0",
     "ReduceMean": "the mean is formed in floats, integers beyond 2^53 are rounded",
     "Resize": "what lies between integers is rounded; here and in ONNX Runtime it is cut off",
 }
 # The same for models of an opset before this one: until then all axes from `axis` on were one, and
 # the reference has only the newest meaning of an operator.
-UNLIKE_BEFORE: Mapping[str, int] = {"Hardmax": 13, "LogSoftmax": 13, "Softmax": 13}
+KNOWN_DIFFERENCES_BEFORE: Mapping[str, int] = {"Hardmax": 13, "LogSoftmax": 13, "Softmax": 13}
 # The same for nodes with this element type as the attribute `to`.
-UNLIKE_TO: Mapping[int, str] = {
+KNOWN_DIFFERENCES_CAST_TO: Mapping[int, str] = {
     onnx.TensorProto.FLOAT8E8M0: "it has no sign: what a negative number becomes is open",
 }
 # How much further than roundings of the interpreter a result may lie from the reference's: it sums
@@ -97,7 +97,7 @@ def _is_of_integers(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> boo
 
 
 def _is_finite(node: onnx.NodeProto, operands: Sequence[np.ndarray]) -> bool:
-    """Operators of `UNLIKE_NOT_FINITE` may meet infinities that come up on the way."""
+    """Operators of `KNOWN_DIFFERENCES_NOT_FINITE` may meet infinities that come up on the way."""
     floats = [x.astype(np.float64) for x in operands if is_float(x.dtype)]
     return all(np.isfinite(x).all() for x in floats)
 
@@ -189,7 +189,7 @@ RIGHT_FOR: Mapping[str, Callable[[onnx.NodeProto, Sequence[np.ndarray]], bool]] 
 }
 
 
-def unlike_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected) -> str:
+def differs_from_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected) -> str:
     """What the interpreter says otherwise than the reference, or nothing."""
     if not _is_comparable(model, inputs):
         return ""
@@ -206,26 +206,30 @@ def unlike_reference(model: onnx.ModelProto, inputs: Arrays, expected: Expected)
 def _is_comparable(model: onnx.ModelProto, inputs: Arrays) -> bool:
     nodes = list(_nodes(model.graph))
     operators = {node.op_type for node in nodes}
-    if any(a.name == "to" and a.i in UNLIKE_TO for node in nodes for a in node.attribute):
+    attributes = [a for node in nodes for a in node.attribute]
+    if any(a.name == "to" and a.i in KNOWN_DIFFERENCES_CAST_TO for a in attributes):
         return False
     given = [*inputs.values(), *constants(model).values()]
     floats = [x for x in given if is_float(x.dtype)]
     opset = max((o.version for o in model.opset_import if o.domain in DOMAINS), default=1)
-    unlike = {*UNLIKE, *(op for op, since in UNLIKE_BEFORE.items() if opset < since)}
+    excluded = {
+        *KNOWN_DIFFERENCES,
+        *(op for op, since in KNOWN_DIFFERENCES_BEFORE.items() if opset < since),
+    }
     if not all(np.isfinite(x.astype(np.float64)).all() for x in floats):
-        unlike |= UNLIKE_NOT_FINITE.keys()
+        excluded |= KNOWN_DIFFERENCES_NOT_FINITE.keys()
     floating = _floating(model)
     return (
         floating is not None
         and not any(n.op_type in RIGHT_FOR for n in _nested(model.graph))
-        and not operators & unlike
+        and not operators & excluded
         and all(n.input[0] in floating for n in nodes if _makes_numbers_between(n))
     )
 
 
 def _makes_numbers_between(node: onnx.NodeProto) -> bool:
-    """Whether an operator of `UNLIKE_INTEGERS` gives what is between its elements."""
-    if node.op_type not in UNLIKE_INTEGERS:
+    """Whether an operator of `KNOWN_DIFFERENCES_INTEGERS` gives what is between its elements."""
+    if node.op_type not in KNOWN_DIFFERENCES_INTEGERS:
         return False
     usual = onnx.defs.get_schema(node.op_type).attributes.values()
     values = [x.default_value for x in usual] + list(node.attribute)
@@ -236,7 +240,9 @@ def _spreads_infinities(model: onnx.ModelProto, results: list[Any]) -> bool:
     """Whether what is not finite may come from an operator on the way, and was spread there."""
     arrays = [np.asarray(x) for x in results if not isinstance(x, list | dict)]
     finite = all(np.isfinite(x.astype(np.float64)).all() for x in arrays if is_float(x.dtype))
-    return not finite and any(n.op_type in UNLIKE_NOT_FINITE for n in _nodes(model.graph))
+    return not finite and any(
+        n.op_type in KNOWN_DIFFERENCES_NOT_FINITE for n in _nodes(model.graph)
+    )
 
 
 def _floating(model: onnx.ModelProto) -> set[str] | None:
@@ -266,7 +272,7 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 def _reference(model: onnx.ModelProto, inputs: Arrays) -> list[Any] | None:
     """What the reference gives, if it is right; it raises whatever NumPy raises."""
-    tables = (RIGHT_FOR, UNLIKE_NOT_FINITE)
+    tables = (RIGHT_FOR, KNOWN_DIFFERENCES_NOT_FINITE)
     judged = [node for node in model.graph.node if any(node.op_type in t for t in tables)]
     names = [v.name for v in model.graph.output]
     read = sorted({name for node in judged for name in node.input if name})

@@ -1,8 +1,8 @@
 """What a model should give, and how far off a right answer may be.
 
 The answer is the interpreter's. How far a compiled result may lie from it follows from the
-operators: the model is interpreted again with everything inexact moved by a few units in its last
-place (`rounding_perturbation.py`), and what that does to an output is what rounding may do to it.
+operators: the model is interpreted again with everything inexact perturbed by a few ulps
+(`rounding_perturbation.py`), and what that does to an output is what rounding may do to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.frontends.onnx.segments.source import OnnxSegmentSource
 from tilewright.fuzz.random_values import finfo, is_float
-from tilewright.fuzz.rounding_perturbation import Moved
+from tilewright.fuzz.rounding_perturbation import PerturbedEvaluator
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ops.interpret import Step, evaluate_node, run_outputs
 from tilewright.runtime.binding import Port
@@ -88,20 +88,22 @@ def expect(
     tries: int = 3,
     machine: CpuTarget | None = None,
 ) -> Expected:
-    """Interpret a model `tries` times more, with results moved as `machine` may (by default this
-    one); an output without a spread is one whose shape depends on rounding, as are all where that
-    leads to an error."""
+    """Interpret a model `tries` times more, with results perturbed as `machine` may.
+
+    An output without a spread is one whose shape depends on rounding, as are all where that leads
+    to an error.
+    """
     flushes = bool((machine or resolve_cpu("native")).bf16_gemm)
     outputs = run(inputs, evaluate_node)
     spread: list[np.ndarray | None] = [np.zeros(np.shape(x)) for x in outputs]
     exact = False
     for seed in range(tries):
-        moved = Moved(seed, flushes)
+        perturbed = PerturbedEvaluator(seed, flushes)
         try:
-            others = run(inputs, moved)
+            others = run(inputs, perturbed)
         except Error:
             return Expected(outputs, [None for _ in outputs], False)
-        exact = exact or not moved.count
+        exact = exact or not perturbed.count
         pairs = zip(spread, outputs, others, strict=True)
         spread = [_widened(s, x, y) for s, x, y in pairs]
         if exact:

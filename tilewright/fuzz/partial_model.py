@@ -24,7 +24,7 @@ from tilewright.ops.interpret import evaluate_node
 MOST_ELEMENTS = 1 << 14
 
 
-class Draft:
+class PartialModel:
     """Nodes, inputs and constants so far; `values` has the array of every name."""
 
     def __init__(

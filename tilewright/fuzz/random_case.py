@@ -1,4 +1,4 @@
-"""Random cases: drafts grown from operands and test cases, some with sizes left open."""
+"""Random cases: models grown from operands and test cases, some with sizes left open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx
 from tilewright.core.errors import Error
 from tilewright.frontends.onnx.importer import import_onnx
 from tilewright.fuzz.case_file import Arrays, Case
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.random_values import any_dtype
 from tilewright.fuzz.seed_corpus import Seed, modules_for, seeds_of
 from tilewright.fuzz.seed_template import seed_step
@@ -30,7 +30,7 @@ Save = Callable[[Case], object]
 def random_case(seed: str, operators: frozenset[str], save: Save) -> Case:
     """The case of a seed; `save` is told of each piece before it is first tried."""
     rng, first = _start(seed, operators)
-    d = Draft(rng, _opsets(first), save)
+    d = PartialModel(rng, _opsets(first), save)
     for _ in range(rng.randrange(1, 3)):
         d.fresh(any_dtype(rng))
     if rng.random() < 0.7:
@@ -73,14 +73,14 @@ def _opsets(seed: Seed | None) -> dict[str, int]:
     return {o.domain: o.version for o in seed.model.opset_import}
 
 
-def _grow(d: Draft) -> None:
+def _grow(d: PartialModel) -> None:
     """One more step, mostly from a recent value."""
     names = list(d.values)
     recent = names[-3:] if d.rng.random() < 0.6 else names
     d.rng.choice(STEPS)(d, d.rng.choice(recent))
 
 
-def _with_open_sizes(d: Draft) -> Case:
+def _with_open_sizes(d: PartialModel) -> Case:
     """The draft with one or two sizes of its inputs open, run at several; or as it is."""
     fixed = d.case()
     sizes = sorted({s for run in fixed.runs for a in run.values() for s in a.shape if s > 1})

@@ -1,4 +1,4 @@
-"""One damaged model: it must compile and run, or be refused with one Error that says where.
+"""One malformed model: it must compile and run, or be refused with one Error that says where.
 
 Everything else is a finding: another exception, a file opened outside the model's folder, an error
 that names no place. Crashes, hangs and memory without bound are what the process around it sees.
@@ -22,7 +22,7 @@ from onnx import numpy_helper
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import NOWHERE, Error, InternalError
 from tilewright.driver.compile import compile
-from tilewright.fuzz.differential_check import Verdict
+from tilewright.fuzz.differential_check import CheckResult
 from tilewright.fuzz.mutators import every_node
 
 # A model is run if its inputs have at most so many elements.
@@ -31,22 +31,22 @@ MOST_ELEMENTS = 1 << 16
 MOST_STEPS = 1 << 16
 
 
-def check_hostile(path: Path, inputs: Mapping[str, Any]) -> Verdict:
+def check_robustness(path: Path, inputs: Mapping[str, Any]) -> CheckResult:
     """Compile the model at `path`, run it where that can be done, and see how that ends.
 
     Watches the files that this process opens from now on: to be called in one of its own.
     """
     opened = _watch(path.parent.parent, path.parent)
     try:
-        verdict = _check(path, inputs)
+        result = _check(path, inputs)
     except MemoryError:
-        return Verdict("memory", traceback.format_exc(limit=-6))
+        return CheckResult("memory", traceback.format_exc(limit=-6))
     except Exception:
-        return Verdict("internal", traceback.format_exc(limit=-6))
-    return Verdict("outside", f"opened {opened[0]}") if opened else verdict
+        return CheckResult("internal", traceback.format_exc(limit=-6))
+    return CheckResult("outside", f"opened {opened[0]}") if opened else result
 
 
-def _check(path: Path, inputs: Mapping[str, Any]) -> Verdict:
+def _check(path: Path, inputs: Mapping[str, Any]) -> CheckResult:
     try:
         executable = compile(path, threads=1, cache=False)
         with executable:
@@ -55,15 +55,15 @@ def _check(path: Path, inputs: Mapping[str, Any]) -> Verdict:
                 executable.run(given)
     except Error as error:
         return _judged(error)
-    return Verdict("right")
+    return CheckResult("right")
 
 
-def _judged(error: Error) -> Verdict:
+def _judged(error: Error) -> CheckResult:
     if isinstance(error, InternalError):
-        return Verdict("internal", str(error))
+        return CheckResult("internal", str(error))
     # What a run refuses is about what it was given, not about a place in the model.
     placed = error.loc != NOWHERE or error.code.startswith(("run.", "onnx.damaged", "dtype"))
-    return Verdict("refused" if placed else "unlocated", str(error))
+    return CheckResult("refused" if placed else "unlocated", str(error))
 
 
 def _given(executable: Any, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -90,7 +90,7 @@ def _is_endless(path: Path, given: Mapping[str, Any]) -> bool:
     numbers = {name: given[name] for name in counts if name in given}
     for tensor in model.graph.initializer:
         if tensor.name in counts and math.prod(tensor.dims) == 1:
-            with suppress(ValueError):  # damaged, but not needed: else it would have been refused
+            with suppress(ValueError):  # malformed, but not needed: else it would have been refused
                 numbers.setdefault(tensor.name, numpy_helper.to_array(tensor))
     known = [np.asarray(number) for number in numbers.values()]
     many = (x.max(initial=0) > MOST_STEPS for x in known if x.dtype.kind in "iu")

@@ -1,6 +1,6 @@
-"""The interpreter with other roundings: what is inexact is moved by a few units in its last place.
+"""The interpreter with other roundings: inexact results change by a few units in the last place.
 
-Results and operands are moved element by element; within an operator each sum, product, quotient or
+Results and operands are perturbed by element; within an operator each sum, product, quotient or
 function is scaled by a number of its own, so that what cancels there shows as well. Operators that
 only move elements, and all integers, move nothing: they have to agree exactly.
 
@@ -50,7 +50,7 @@ BY_FLOATS = frozenset({"resize"})
 WEIGHTED = frozenset({"resize"})
 # Operators that multiply many numbers, in whichever order.
 PRODUCTS = frozenset({"reduce_prod"})
-# Units in the last place by which an inexact result, or an operand of a sum, is moved.
+# Units in the last place by which an inexact result, or an operand of a sum, is perturbed.
 UNITS = 4.0
 # The same for sums, products and quotients within an operator, each of which is rounded once.
 ROUNDED = 1.0
@@ -66,7 +66,7 @@ _NORMAL = float(np.finfo(np.float32).smallest_normal)
 _INEXACT_CALLS = FUNCTIONS.keys() - {"floor", "ceil", "trunc", "round_even", "copysign"}
 
 
-class Moved:
+class PerturbedEvaluator:
     """Evaluates nodes and moves what is inexact; `count` says how many results were.
 
     `flushes` says that the machine's products of bf16 know no subnormal numbers.
@@ -86,7 +86,7 @@ class Moved:
     def __call__(
         self, node: Node, inputs: Arrays, sizes: Sizes, types: Sequence[Type | None]
     ) -> list[np.ndarray]:
-        """The results of a node, moved."""
+        """The results of a node, perturbed."""
         if node.op in EXACT:
             return evaluate_node(node, inputs, sizes, types)
         if node.regions:
@@ -116,7 +116,7 @@ class Moved:
         """An expression with each inexact value in it scaled; the same for equal ones."""
         match e:
             case Reduce(op="sum", axes=axes, body=Binary(op="mul", a=a, b=b)):
-                # its operands are moved, and a sum of products is interpreted at once
+                # its operands are perturbed, and a sum of products is interpreted at once
                 x, y = self.scaled(a), self.scaled(b)
                 if self.flushes and _is_of_bf16(a) and _is_of_bf16(b):
                     self._multiplies_bf16 = True
@@ -165,20 +165,19 @@ class Moved:
         return e * const(1 + eps * self.draw.uniform(-units, units), e.dtype)
 
     def _operands(self, node: Node, inputs: Arrays) -> Arrays:
-        moved = {
-            n: self._move(x) for n, x in zip(node.inputs, inputs, strict=True) if x is not None
-        }
-        return [None if x is None else moved[n] for n, x in zip(node.inputs, inputs, strict=True)]
+        pairs = list(zip(node.inputs, inputs, strict=True))
+        perturbed = {n: self._move(x) for n, x in pairs if x is not None}
+        return [None if x is None else perturbed[n] for n, x in pairs]
 
     def _rounded(self, x: np.ndarray) -> np.ndarray:
-        """Integers moved as far as roundings in f32 may move them."""
+        """Integers perturbed as far as roundings in f32 may move them."""
         if x.dtype.kind not in "iu":
             return x
-        moved = np.asarray(x.astype(np.float64) * (1 + self._by(np.float32, x.shape)))
+        perturbed = np.asarray(x.astype(np.float64) * (1 + self._by(np.float32, x.shape)))
         info = np.iinfo(x.dtype)
         low, high = np.nextafter(float(info.min), 0), np.nextafter(float(info.max), 0)
         self.count += 1
-        return np.asarray(np.clip(moved, low, high), x.dtype)
+        return np.asarray(np.clip(perturbed, low, high), x.dtype)
 
     def _by(self, dtype: Any, shape: Sequence[int]) -> np.ndarray:
         eps = float(finfo(dtype).eps)

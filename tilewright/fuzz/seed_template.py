@@ -15,7 +15,7 @@ import onnx
 from onnx import NodeProto
 
 from tilewright.fuzz.case_file import Arrays
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.random_values import ODD_SIZES, is_float, is_known, numpy_dtype, random_array
 from tilewright.fuzz.seed_corpus import Seed
 from tilewright.fuzz.templates.plain import fitted
@@ -33,7 +33,7 @@ _NAMES = {
 }
 
 
-def seed_step(d: Draft, seed: Seed) -> list[str]:
+def seed_step(d: PartialModel, seed: Seed) -> list[str]:
     """Add the nodes of a case to a draft, as they are or varied."""
     inputs = dict(seed.inputs)
     if d.rng.random() < 0.4:
@@ -95,7 +95,7 @@ def _wide(dtype: np.dtype) -> type[np.generic]:
     return np.float64 if is_float(dtype) else np.int64
 
 
-def _operand(d: Draft, array: np.ndarray) -> str:
+def _operand(d: PartialModel, array: np.ndarray) -> str:
     """A case's operand in a draft: itself, other elements, or a value that is there."""
     chance = d.rng.random()
     data = is_float(array.dtype) or array.dtype == np.bool_
@@ -109,7 +109,7 @@ def _operand(d: Draft, array: np.ndarray) -> str:
     return d.give(array, None if data else d.rng.random() < 0.7)
 
 
-def _renamed(d: Draft, node: NodeProto, names: dict[str, str]) -> NodeProto:
+def _renamed(d: PartialModel, node: NodeProto, names: dict[str, str]) -> NodeProto:
     copy = NodeProto()
     copy.CopyFrom(node)
     copy.name = ""

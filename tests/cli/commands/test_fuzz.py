@@ -20,6 +20,6 @@ def test_a_summary_for_people() -> None:
 
 
 def test_single_damages_are_damages() -> None:
-    result = invoke("fuzz", "--each")
+    result = invoke("fuzz", "--exhaustive")
     assert result.exit_code == 2
-    assert "--each is about damages" in result.stderr
+    assert "--exhaustive needs --mutate" in result.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.fuzz.case_file import reads
 from tilewright.fuzz.differential_check import check_case
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates.control_flow import Body, Maker, branch, loop, scan
 from tilewright.fuzz.templates.plain import binary, unary
 
@@ -16,7 +16,7 @@ from tilewright.fuzz.templates.plain import binary, unary
 def test_bodies_are_checked_like_everything_else(make: Maker, op: str) -> None:
     found = []
     for seed in range(8):
-        d = Draft(random.Random(seed), {"": 22}, lambda case: None)
+        d = PartialModel(random.Random(seed), {"": 22}, lambda case: None)
         if make(d, d.fresh(np.dtype(np.float32), (3, 4)), [unary, binary]):
             found.append(d.case())
     assert len(found) >= 4
@@ -25,7 +25,7 @@ def test_bodies_are_checked_like_everything_else(make: Maker, op: str) -> None:
 
 
 def test_a_body_reads_from_outside() -> None:
-    d = Draft(random.Random(0), {"": 22}, lambda case: None)
+    d = PartialModel(random.Random(0), {"": 22}, lambda case: None)
     outside = d.fresh(np.dtype(np.float32), (3,))
     body = Body(d, {"inner": np.ones(3, np.float32)})
     made = body.attempt(body.node("Add", ["inner", outside]))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tilewright.fuzz.differential_check import check_case
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates.plain import MOST_INSERTED, any_axis, fitted, some_axes, top
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3), ()])
 def test_values_are_made_to_fit(shape: tuple[int, ...]) -> None:
-    d = Draft(random.Random(0), {"": 21}, lambda case: None)
+    d = PartialModel(random.Random(0), {"": 21}, lambda case: None)
     x = d.give(np.arange(6, dtype=np.float32).reshape(3, 2), constant=False)
     y = fitted(d, x, shape)
     assert d.values[y].shape == shape
@@ -21,7 +21,7 @@ def test_values_are_made_to_fit(shape: tuple[int, ...]) -> None:
 
 
 def test_axes_are_those_of_the_value() -> None:
-    d = Draft(random.Random(0), {"": 21}, lambda case: None)
+    d = PartialModel(random.Random(0), {"": 21}, lambda case: None)
     x, y = d.fresh(np.dtype(np.float32), (2, 3, 4)), d.fresh(np.dtype(np.float32), ())
     for _ in range(20):
         assert 0 <= any_axis(d, x) < 3
@@ -31,7 +31,7 @@ def test_axes_are_those_of_the_value() -> None:
 
 
 def test_the_interpreter_does_not_sort_thousands() -> None:
-    d = Draft(random.Random(0), {"": 21}, lambda case: None)
+    d = PartialModel(random.Random(0), {"": 21}, lambda case: None)
     x = d.give(np.arange(10_000, dtype=np.float32), constant=False)
     for _ in range(3):
         values, _ = top(d, x)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates.table import PLAIN, REGIONS, STEPS, Step
 
 
@@ -13,7 +13,7 @@ from tilewright.fuzz.templates.table import PLAIN, REGIONS, STEPS, Step
 def test_every_step_succeeds_now_and_then(step: Step) -> None:
     made = 0
     for seed in range(12):
-        d = Draft(random.Random(seed), {"": 22}, lambda case: None)
+        d = PartialModel(random.Random(seed), {"": 22}, lambda case: None)
         x = d.fresh(np.dtype(np.float32), (2, 3, 4, 5)[: 4 if seed % 2 else 3])
         if step(d, x):
             made += 1

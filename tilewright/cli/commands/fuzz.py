@@ -2,8 +2,8 @@
 
 tilewright fuzz --seconds 60                 # random graphs against the interpreter
 tilewright fuzz --ops Gather,Conv --seed 7   # of these operators
-tilewright fuzz --mutate --seconds 60        # damaged model files
-tilewright fuzz --mutate --each --from 900   # with every single damage, from the 900th on
+tilewright fuzz --mutate --seconds 60        # mutated model files
+tilewright fuzz --mutate --exhaustive --start 900   # every single mutation, from the 900th on
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tilewright.cli.options import json_option
 from tilewright.cli.output import print_json, progress
 
 if TYPE_CHECKING:
-    from tilewright.fuzz.campaign import Report
+    from tilewright.fuzz.campaign import FuzzReport
 
 
 @click.command("fuzz")
-@click.option("--mutate", is_flag=True, help="Damaged model files instead of random graphs.")
-@click.option("--each", is_flag=True, help="With --mutate: every single small damage, in order.")
+@click.option("--mutate", is_flag=True, help="Mutated model files instead of random graphs.")
+@click.option("--exhaustive", is_flag=True, help="With --mutate: every single mutation, in order.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--graphs", type=click.IntRange(min=1), help="How many to try.")
 @click.option(
-    "--from", "first", type=click.IntRange(min=0), default=0, help="The number of the first."
+    "--start", "first", type=click.IntRange(min=0), default=0, help="The number of the first."
 )
 @click.option(
-    "--seconds", type=float, help="How long to try. [default: 60 unless --graphs or --each]"
+    "--seconds", type=float, help="How long to try. [default: 60 unless --graphs or --exhaustive]"
 )
 @click.option("--ops", default="", metavar="A,B", help="Only test cases of these ONNX operators.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="At once.")
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @json_option
 def fuzz_command(
     mutate: bool,
-    each: bool,
+    exhaustive: bool,
     seed: int,
     graphs: int | None,
     first: int,
@@ -50,24 +50,24 @@ def fuzz_command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Try random graphs, or damaged models; what goes wrong is shrunk. Fails if anything did."""
-    from tilewright.fuzz.campaign import Settings, run_campaign
-    from tilewright.fuzz.mutation_campaign import run_each_damage, run_mutations
+    """Try random graphs, or mutated models; what goes wrong is shrunk. Fails if anything did."""
+    from tilewright.fuzz.campaign import FuzzSettings, run_campaign
+    from tilewright.fuzz.mutation_campaign import run_exhaustive, run_mutations
 
-    if each and not mutate:
-        raise click.UsageError("--each is about damages: it needs --mutate")
+    if exhaustive and not mutate:
+        raise click.UsageError("--exhaustive needs --mutate")
     operators = frozenset(filter(None, (name.strip() for name in ops.split(","))))
-    limit = 60.0 if seconds is None and graphs is None and not each else seconds
-    settings = Settings(seed, graphs, limit, operators, jobs, out, first=first)
-    damages = run_each_damage if each else run_mutations
+    limit = 60.0 if seconds is None and graphs is None and not exhaustive else seconds
+    settings = FuzzSettings(seed, graphs, limit, operators, jobs, out, first=first)
+    run_mutated = run_exhaustive if exhaustive else run_mutations
     with progress() as show:
-        report = (damages if mutate else run_campaign)(settings, show)
+        report = (run_mutated if mutate else run_campaign)(settings, show)
     _print(report, as_json)
     if report.findings:
         sys.exit(1)
 
 
-def _print(report: Report, as_json: bool) -> None:
+def _print(report: FuzzReport, as_json: bool) -> None:
     if as_json:
         print_json(report.as_json())
         return

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 
-from tilewright.fuzz.partial_model import Draft, value_info
+from tilewright.fuzz.partial_model import PartialModel, value_info
 
 # A longer axis is not scanned, since each step is interpreted many times.
 MOST_STEPS = 32
 
-Grow = Callable[[Draft, str], list[str]]
-Maker = Callable[[Draft, str, Sequence[Grow]], list[str]]
+Grow = Callable[[PartialModel, str], list[str]]
+Maker = Callable[[PartialModel, str, Sequence[Grow]], list[str]]
 
 
-class Body(Draft):
+class Body(PartialModel):
     """A draft within another: names and operands from outside are that one's."""
 
-    def __init__(self, outer: Draft, given: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, outer: PartialModel, given: Mapping[str, np.ndarray]) -> None:
         super().__init__(outer.rng, outer.opsets, outer.save)
         self.outer = outer
         self.values = {**outer.values, **given}
@@ -77,7 +77,7 @@ def step(make: Maker, steps: Sequence[Grow]) -> Grow:
     return lambda d, x: make(d, x, steps)
 
 
-def branch(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
+def branch(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     """One of two bodies, whose results have the same types and any shapes."""
     condition = d.fresh(np.dtype(bool), d.rng.choice(((), (1,))))
     bodies = [Body(d, {}), Body(d, {})]
@@ -100,7 +100,7 @@ def branch(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
     return d.attempt(d.node("If", [condition], len(chosen), **sides))
 
 
-def loop(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
+def loop(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     """A value carried around, and what each round adds to a list of results."""
     number, go, carried = d.name(), d.name(), d.name()
     given = {number: np.array(1, np.int64), go: np.array(True), carried: d.values[x]}
@@ -124,7 +124,7 @@ def loop(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
     return d.attempt(node)
 
 
-def scan(d: Draft, x: str, steps: Sequence[Grow]) -> list[str]:
+def scan(d: PartialModel, x: str, steps: Sequence[Grow]) -> list[str]:
     """A state that goes along an axis, and one result for each element of it."""
     array = d.values[x]
     if not array.ndim:

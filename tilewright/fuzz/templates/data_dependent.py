@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates.plain import any_axis
 
 
-def positions(d: Draft, x: str) -> list[str]:
+def positions(d: PartialModel, x: str) -> list[str]:
     """Where elements are not 0, or those that a condition takes."""
     if d.rng.random() < 0.5:
         return d.attempt(d.node("NonZero", [x]))
@@ -21,7 +21,7 @@ def positions(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Compress", [x, chosen]))
 
 
-def unique(d: Draft, x: str) -> list[str]:
+def unique(d: PartialModel, x: str) -> list[str]:
     """Each element, or each slice along an axis, once."""
     options = {"sorted": d.rng.randrange(2)}
     if d.values[x].ndim and d.rng.random() < 0.5:
@@ -29,7 +29,7 @@ def unique(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Unique", [x], d.rng.choice((1, 2, 3, 4)), **options))
 
 
-def boxes(d: Draft, x: str) -> list[str]:
+def boxes(d: PartialModel, x: str) -> list[str]:
     """Boxes that do not overlap too much; `x` has their scores where it can."""
     array = d.values[x]
     if array.dtype == np.float32 and array.ndim == 3 and np.isfinite(array).all():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.random_values import DTYPES, FLOATS, SMALL, iinfo, is_float, numpy_dtype
 from tilewright.fuzz.templates.plain import any_axis
 
@@ -16,7 +16,7 @@ WITH_NAN = (*FLOATS, "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2", *WITH_NAN[4:])
 
 
-def cast(d: Draft, x: str) -> list[str]:
+def cast(d: PartialModel, x: str) -> list[str]:
     """Another element type; a float of 8 bits may saturate or not."""
     kinds = DTYPES if d.rng.random() < 0.7 else SMALL
     to = d.rng.choice([kind for kind in kinds if _holds(numpy_dtype(kind), d.values[x])] or FLOATS)
@@ -37,7 +37,7 @@ def _holds(dtype: np.dtype, array: np.ndarray) -> bool:
     return bool(((wide > float(info.min) - 1) & (wide < float(info.max) + 1)).all())
 
 
-def quantized(d: Draft, x: str) -> list[str]:
+def quantized(d: PartialModel, x: str) -> list[str]:
     """Quantized by one scale, one for each index of an axis or one for each block; and back."""
     array = d.values[x]
     if array.dtype not in (np.float32, np.float16) or not np.isfinite(array).all():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.random_values import is_float, random_shape
 
 UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
@@ -28,12 +28,12 @@ MOST_INSERTED = 1 << 18
 ROWS = ("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")
 
 
-def unary(d: Draft, x: str) -> list[str]:
+def unary(d: PartialModel, x: str) -> list[str]:
     """One operand, element by element."""
     return d.attempt(d.node(d.rng.choice(UNARY), [x]))
 
 
-def binary(d: Draft, x: str) -> list[str]:
+def binary(d: PartialModel, x: str) -> list[str]:
     """Two operands that broadcast, in either order."""
     op = d.rng.choice(BINARY)
     pair = [x, _partner(d, x)]
@@ -42,7 +42,7 @@ def binary(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node(op, pair, **({"fmod": 1} if fmod else {})))
 
 
-def _partner(d: Draft, x: str) -> str:
+def _partner(d: PartialModel, x: str) -> str:
     """A value of the same type that may broadcast with `x`: often one that is there."""
     array = d.values[x]
     same = [name for name, other in d.values.items() if other.dtype == array.dtype]
@@ -55,39 +55,39 @@ def _partner(d: Draft, x: str) -> str:
     return d.fresh(array.dtype, shape)
 
 
-def where(d: Draft, x: str) -> list[str]:
+def where(d: PartialModel, x: str) -> list[str]:
     """A choice between two values."""
     shape = [1 if d.rng.random() < 0.3 else size for size in d.values[x].shape]
     return d.attempt(d.node("Where", [d.fresh(np.dtype(bool), shape), x, _partner(d, x)]))
 
 
-def clip(d: Draft, x: str) -> list[str]:
+def clip(d: PartialModel, x: str) -> list[str]:
     """Between two limits, one of which may be absent."""
     dtype = d.values[x].dtype
     limits = [d.give(np.asarray(v).astype(dtype)) if d.rng.random() < 0.8 else "" for v in (0, 5)]
     return d.attempt(d.node("Clip", [x, *limits]))
 
 
-def reduction(d: Draft, x: str) -> list[str]:
+def reduction(d: PartialModel, x: str) -> list[str]:
     """Over some of the axes."""
     axes = some_axes(d, x)
     given = [x, d.setting(axes)] if d.rng.random() < 0.8 else [x]
     return d.attempt(d.node(d.rng.choice(REDUCTIONS), given, keepdims=d.rng.randrange(2)))
 
 
-def extreme(d: Draft, x: str) -> list[str]:
+def extreme(d: PartialModel, x: str) -> list[str]:
     """Where the largest or smallest element is."""
     options = {"keepdims": d.rng.randrange(2), "select_last_index": d.rng.randrange(2)}
     op = d.rng.choice(("ArgMax", "ArgMin"))
     return d.attempt(d.node(op, [x], axis=any_axis(d, x), **options))
 
 
-def rows(d: Draft, x: str) -> list[str]:
+def rows(d: PartialModel, x: str) -> list[str]:
     """Softmax and its like."""
     return d.attempt(d.node(d.rng.choice(ROWS), [x], axis=any_axis(d, x)))
 
 
-def layer_norm(d: Draft, x: str) -> list[str]:
+def layer_norm(d: PartialModel, x: str) -> list[str]:
     """Normalised over the last axes."""
     axis = any_axis(d, x)
     shape = d.values[x].shape[axis:] if d.values[x].ndim else ()
@@ -95,14 +95,14 @@ def layer_norm(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node(op, [x, d.fresh(d.values[x].dtype, shape)], axis=axis))
 
 
-def transpose(d: Draft, x: str) -> list[str]:
+def transpose(d: PartialModel, x: str) -> list[str]:
     """The axes in another order."""
     perm = list(range(d.values[x].ndim))
     d.rng.shuffle(perm)
     return d.attempt(d.node("Transpose", [x], perm=perm))
 
 
-def reshape(d: Draft, x: str) -> list[str]:
+def reshape(d: PartialModel, x: str) -> list[str]:
     """The same elements under another shape, one size of which may be left open."""
     shape = _factored(d, d.values[x].size)
     if shape and d.values[x].size and d.rng.random() < 0.4:
@@ -110,7 +110,7 @@ def reshape(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Reshape", [x, d.setting(shape)]))
 
 
-def _factored(d: Draft, size: int) -> list[int]:
+def _factored(d: PartialModel, size: int) -> list[int]:
     if size == 0:
         return [0, 0] if d.rng.random() < 0.5 else [0]
     shape = []
@@ -122,7 +122,7 @@ def _factored(d: Draft, size: int) -> list[int]:
     return shape
 
 
-def squeeze(d: Draft, x: str) -> list[str]:
+def squeeze(d: PartialModel, x: str) -> list[str]:
     """Axes of size 1 come and go."""
     ones = [i for i, size in enumerate(d.values[x].shape) if size == 1]
     if ones and d.rng.random() < 0.5:
@@ -131,7 +131,7 @@ def squeeze(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Unsqueeze", [x, d.setting([axis])]))
 
 
-def slice_(d: Draft, x: str) -> list[str]:
+def slice_(d: PartialModel, x: str) -> list[str]:
     """A part along one or two axes, also backwards and beyond the ends."""
     axes = some_axes(d, x)[:2]
     limits = [[], [], []]  # type: list[list[int]]
@@ -146,7 +146,7 @@ def slice_(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Slice", [x, *given]))
 
 
-def concat(d: Draft, x: str) -> list[str]:
+def concat(d: PartialModel, x: str) -> list[str]:
     """Several values one after another, some of them the same."""
     axis, array = any_axis(d, x), d.values[x]
     parts = [x]
@@ -157,7 +157,7 @@ def concat(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Concat", parts, axis=axis))
 
 
-def split(d: Draft, x: str) -> list[str]:
+def split(d: PartialModel, x: str) -> list[str]:
     """Two parts of any sizes."""
     axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
@@ -166,7 +166,7 @@ def split(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Split", [x, sizes], 2, axis=axis))
 
 
-def pad(d: Draft, x: str) -> list[str]:
+def pad(d: PartialModel, x: str) -> list[str]:
     """More elements around, or fewer where a padding is negative."""
     array = d.values[x]
     mode = d.rng.choice(("constant", "constant", "edge", "reflect", "wrap"))
@@ -178,7 +178,7 @@ def pad(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Pad", given, mode=mode))
 
 
-def expand(d: Draft, x: str) -> list[str]:
+def expand(d: PartialModel, x: str) -> list[str]:
     """Broadcast to a larger shape, or repeated."""
     array = d.values[x]
     if d.rng.random() < 0.5:
@@ -189,7 +189,7 @@ def expand(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Tile", [x, d.setting(times)]))
 
 
-def gather(d: Draft, x: str) -> list[str]:
+def gather(d: PartialModel, x: str) -> list[str]:
     """Elements by their numbers, which count from the end where they are negative."""
     axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
@@ -210,13 +210,13 @@ def gather(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node(op, [x, numbers, updates], axis=axis, reduction=how))
 
 
-def running(d: Draft, x: str) -> list[str]:
+def running(d: PartialModel, x: str) -> list[str]:
     """Sums up to each element."""
     options = {"exclusive": d.rng.randrange(2), "reverse": d.rng.randrange(2)}
     return d.attempt(d.node("CumSum", [x, d.setting(any_axis(d, x))], **options))
 
 
-def top(d: Draft, x: str) -> list[str]:
+def top(d: PartialModel, x: str) -> list[str]:
     """The largest or smallest elements and where they are."""
     axis, array = any_axis(d, x), d.values[x]
     size = array.shape[axis] if array.ndim else 0
@@ -224,7 +224,7 @@ def top(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("TopK", [x, k], 2, axis=axis, largest=d.rng.randrange(2)))
 
 
-def matmul(d: Draft, x: str) -> list[str]:
+def matmul(d: PartialModel, x: str) -> list[str]:
     """A product with a matrix on either side."""
     array = d.values[x]
     if array.ndim == 0:
@@ -236,7 +236,7 @@ def matmul(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("MatMul", [x, d.fresh(array.dtype, (*batch, array.shape[-1], other))]))
 
 
-def conv(d: Draft, x: str) -> list[str]:
+def conv(d: PartialModel, x: str) -> list[str]:
     """A convolution with odd strides, dilations and paddings, with or without groups."""
     array = d.values[x]
     if array.ndim not in (3, 4, 5):
@@ -260,7 +260,7 @@ def conv(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Conv", given, **options))
 
 
-def pool(d: Draft, x: str) -> list[str]:
+def pool(d: PartialModel, x: str) -> list[str]:
     """Windows of any kind of pooling."""
     axes = d.values[x].ndim - 2
     if axes not in (1, 2, 3):
@@ -279,7 +279,7 @@ def pool(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node(op, [x], **options, **ceil))
 
 
-def resize(d: Draft, x: str) -> list[str]:
+def resize(d: PartialModel, x: str) -> list[str]:
     """Up or down, in any of the modes."""
     array = d.values[x]
     sizes = [
@@ -291,25 +291,25 @@ def resize(d: Draft, x: str) -> list[str]:
     return d.attempt(d.node("Resize", [x, "", "", d.setting(sizes)], **options))
 
 
-def triangle(d: Draft, x: str) -> list[str]:
+def triangle(d: PartialModel, x: str) -> list[str]:
     """One side of a diagonal."""
     k = d.setting(d.rng.randint(-3, 3))
     return d.attempt(d.node("Trilu", [x, k], upper=d.rng.randrange(2)))
 
 
-def any_axis(d: Draft, x: str) -> int:
+def any_axis(d: PartialModel, x: str) -> int:
     """One of the axes; 0 where there are none."""
     rank = d.values[x].ndim
     return d.rng.randrange(rank) if rank else 0
 
 
-def some_axes(d: Draft, x: str) -> list[int]:
+def some_axes(d: PartialModel, x: str) -> list[int]:
     """At least one of the axes, in any order; none where there are none."""
     rank = d.values[x].ndim
     return d.rng.sample(range(rank), d.rng.randint(min(1, rank), rank))
 
 
-def fitted(d: Draft, x: str, shape: Sequence[int]) -> str:
+def fitted(d: PartialModel, x: str, shape: Sequence[int]) -> str:
     """The elements of `x`, repeated or cut, under another shape; nothing where it has none."""
     have, want = d.values[x].size, math.prod(shape)
     if have == 0 or tuple(shape) == d.values[x].shape:

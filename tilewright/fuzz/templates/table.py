@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilewright.fuzz.partial_model import Draft
+from tilewright.fuzz.partial_model import PartialModel
 from tilewright.fuzz.templates import control_flow, data_dependent, dtypes, plain
 
-Step = Callable[[Draft, str], list[str]]
+Step = Callable[[PartialModel, str], list[str]]
 
 # What a body of a loop or branch is made of: steps that have no bodies themselves.
 PLAIN: Sequence[Step] = (
