@@ -187,6 +187,25 @@ done:
 }
 """)
 
+# GPUs round to bf16 by an instruction. Where the host has none, LLVM calls this function of a
+# compiler's library, which the process need not have: the address would be 0.
+_TO_BF16 = """
+define bfloat @__truncsfbf2(float %a) noinline {
+  %bits = bitcast float %a to i32
+  %high = lshr i32 %bits, 16
+  %odd = and i32 %high, 1
+  %half = add i32 %odd, 32767
+  %rounded = add i32 %bits, %half
+  %quiet = or i32 %bits, 4194304
+  %is_nan = fcmp uno float %a, %a
+  %chosen = select i1 %is_nan, i32 %quiet, i32 %rounded
+  %top = lshr i32 %chosen, 16
+  %short = trunc i32 %top to i16
+  %result = bitcast i16 %short to bfloat
+  ret bfloat %result
+}
+"""
+
 # Blocks run one after another, and what is waited for must be there.
 _PARTS = {
     SIGNAL_PARTIALS: f"""
@@ -240,7 +259,7 @@ def host_text(text: str, kernel: str) -> str:
     )
     arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
     run = _RUN.substitute(most=MOST_ARGUMENTS, loads=loads, arguments=arguments, kernel=kernel)
-    return text + run
+    return text + run + _TO_BF16
 
 
 @cache
