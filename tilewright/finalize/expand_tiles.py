@@ -26,7 +26,8 @@ def expand_tiles(func: Func, target: Target) -> Func:
 
     def expand(stmt: Stmt) -> Stmt | None:
         if not isinstance(stmt, Tile) or (
-            dispatched(stmt, target) and (holding or not INTRINSICS[stmt.intrinsic].held)
+            dispatched(stmt, target)
+            and (holding or not INTRINSICS[stmt.intrinsic].register_operand)
         ):
             return None
         return expand_tile(stmt, known, f"tile{next(numbers)}")
@@ -84,10 +85,10 @@ def _tiles_of(stmt: Stmt, held: set[str]) -> set[str]:
 def _held_operand(tile: Tile) -> str:
     """The buffer that a tile's instruction holds in registers; empty if it holds none."""
     row = INTRINSICS.get(tile.intrinsic)
-    if row is None or not row.held:
+    if row is None or not row.register_operand:
         return ""
     names = [p.name for p in pattern_of(tile.intrinsic).params]
-    return (*tile.srcs, tile.dst)[names.index(row.held)].buffer
+    return (*tile.srcs, tile.dst)[names.index(row.register_operand)].buffer
 
 
 def _is_leaf(stmt: Stmt) -> bool:

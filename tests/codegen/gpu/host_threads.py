@@ -19,7 +19,7 @@ from string import Template
 import llvmlite.binding as llvm
 import numpy as np
 
-from tests.codegen.gpu.host_bulk import matrix
+from tests.codegen.gpu.host_tma import matrix
 from tests.codegen.gpu.host_warps import forget_copies, warp_text
 from tests.codegen.native_func import sizes_of
 from tilewright.arith.evaluate import evaluate

@@ -17,9 +17,9 @@ from itertools import product
 import llvmlite.binding as llvm
 import numpy as np
 
-from tests.codegen.gpu import host_bulk
-from tests.codegen.gpu.host_bulk import bulk_text
+from tests.codegen.gpu import host_tma
 from tests.codegen.gpu.host_products import COMPUTE, LANES, OPERANDS, SHARED_BYTES, under_way
+from tests.codegen.gpu.host_tma import tma_text
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, SIGNS
 
 # Functions that a thread calls with its number, then pointers or numbers.
@@ -136,8 +136,8 @@ _NAMES = {
 
 def warp_text(text: str) -> str:
     """A module with those instructions as one that calls the functions here."""
-    text = bulk_text(text)
-    for name, own in {**_NAMES, **host_bulk.NAMES}.items():
+    text = tma_text(text)
+    for name, own in {**_NAMES, **host_tma.NAMES}.items():
         text = re.sub(rf"^declare [^\n]*@{re.escape(name)}\([^\n]*\n", "", text, flags=re.M)
         text = text.replace(f"@{name}(", f"@{own}(")
     place = r"getelementptr \(i8, ptr addrspace\(3\) (@[\w.$]+), i64 (\d+)\)"
@@ -161,7 +161,7 @@ def warp_text(text: str) -> str:
     made = _ldmatrix("") + _ldmatrix(".trans") + _mma("f16", "<2 x half>")
     made += _mma("bf16", "i32") + _mma("tf32", "i32")
     made += "".join(_mma(signs, "i32", "i32") for signs in _SIGNS)
-    return re.sub(r" addrspace\([137]\)", "", text) + _TEXT + host_bulk.TEXT + made + groups
+    return re.sub(r" addrspace\([137]\)", "", text) + _TEXT + host_tma.TEXT + made + groups
 
 
 _GROUPED = re.compile(

@@ -36,9 +36,9 @@ def test_products_are_begun_and_waited_for_behind_formulas() -> None:
     _, text = emitted(128)
     body = text[text.index("ptx_kernel") :]
     calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
-    first = ["wgmma_bf16_128_nt_first", "wgmma_bf16_128_nt_begun"]
-    second = ["wgmma_bf16_128_rn_begun"] * 2
-    ends = ["wgmma_settle_128_2", "wgmma_settle_128"]
+    first = ["wgmma_bf16_128_nt_issue_zero", "wgmma_bf16_128_nt_issue"]
+    second = ["wgmma_bf16_128_rs_n_issue"] * 2
+    ends = ["wgmma_wait_128_2", "wgmma_wait_128"]
     assert calls == [*first, ends[1], *first, *second, *ends, *second, ends[1]]
 
 

@@ -46,9 +46,9 @@ COPIES = """func @f(A: bf16[N * 64], B: bf16[M * 192], out C: f32[8]) {
   for i in grid(M) {
     alloc T: bf16[4096] @shared
     alloc K: i64[1] @shared
-    tile copy T[0 : 64] <- B[i * 64 : 192], K[0] using "bulk_bf16_64x64"
-    tile copy T[0 : 64] <- B[0 : 192], K[0] using "bulk_bf16_64x64"
-    tile copy T[0 : 64] <- A[0 : 64], K[0] using "bulk_bf16_64x64"
+    tile copy T[0 : 64] <- B[i * 64 : 192], K[0] using "tma_load_bf16_64x64"
+    tile copy T[0 : 64] <- B[0 : 192], K[0] using "tma_load_bf16_64x64"
+    tile copy T[0 : 64] <- A[0 : 64], K[0] using "tma_load_bf16_64x64"
     for x in thread(64) { C[0] = 0.0 }
   }
 }"""

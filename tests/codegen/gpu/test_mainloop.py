@@ -7,11 +7,13 @@ from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.text import parse_func
 
-COPY_K = 'tile copy K[0 : 64] <- x1[k * 4096 : 64] using "bulk_f16_64x64"'
-COPY_V = 'tile copy V[0 : 64] <- x2[k * 4096 : 64] using "bulk_f16_64x64"'
-FIRST = 'for p in warp(4) { tile mma.nt S[0 : 64] <- A[0 : 64], K[0 : 64] using "wgmma_f16_64_rt" }'
+COPY_K = 'tile copy K[0 : 64] <- x1[k * 4096 : 64] using "tma_load_f16_64x64"'
+COPY_V = 'tile copy V[0 : 64] <- x2[k * 4096 : 64] using "tma_load_f16_64x64"'
+FIRST = (
+    'for p in warp(4) { tile mma.nt S[0 : 64] <- A[0 : 64], K[0 : 64] using "wgmma_f16_64_rs_t" }'
+)
 SECOND = (
-    'for q in warp(4) { tile mma.nn O[0 : 64] <- W[0 : 64], V[0 : 64] using "wgmma_f16_64_rn" }'
+    'for q in warp(4) { tile mma.nn O[0 : 64] <- W[0 : 64], V[0 : 64] using "wgmma_f16_64_rs_n" }'
 )
 E = "for e in thread(128) { E[0] = S[0] * 2.0 }"
 W = "for w in thread(128) { W[0] = f16(E[0]) }"

@@ -49,7 +49,7 @@ def test_groups_have_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None
     assert launch.block_threads == 256 + PRODUCER_THREADS
     body = text[text.index("ptx_kernel") :]
     calls = [line.split("@tw.")[1].split("(")[0] for line in body.splitlines() if "@tw.w" in line]
-    assert calls == ["wgmma_zero_64", "wgmma_f16_64_nn_ahead", "wgmma_settle_64"]
+    assert calls == ["wgmma_zero_64", "wgmma_f16_64_nn_async", "wgmma_wait_64"]
 
 
 def test_one_group_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,10 +56,10 @@ def test_one_barrier_a_step() -> None:
 
 
 def test_pieces_are_copied_while_threads_go_on() -> None:
-    assert 'using "copy_async"' in print_func(staged()[1])
-    assert "copy_async" not in print_func(staged(notes="")[1])
+    assert 'using "cp_async_16"' in print_func(staged()[1])
+    assert "cp_async_16" not in print_func(staged(notes="")[1])
     odd = COPY.replace("k * 64 + z * 4", "k * 64 + z * 4 + 1")
-    assert "copy_async" not in print_func(staged(odd)[1])
+    assert "cp_async_16" not in print_func(staged(odd)[1])
 
 
 WORD = "for w in serial(4) { T[z * 4 + w] = A[k * 64 + z * 4 + w ? k * 64 + z * 4 + w < 70] }"
@@ -68,7 +68,7 @@ WORD = "for w in serial(4) { T[z * 4 + w] = A[k * 64 + z * 4 + w ? k * 64 + z * 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
 def test_words_are_copied_so_wherever_they_begin(steps: int) -> None:
     before, after = staged(WORD, notes="")
-    assert 'using "copy_async_word"' in print_func(after)
+    assert 'using "cp_async_4"' in print_func(after)
     arrays = sample(before, {"N": steps})
     expected = run(before, arrays, {"N": steps})["C"].copy()
     np.testing.assert_allclose(run(after, arrays, {"N": steps})["C"], expected, rtol=1e-6)
@@ -76,9 +76,9 @@ def test_words_are_copied_so_wherever_they_begin(steps: int) -> None:
 
 def test_a_piece_is_whole_or_zero() -> None:
     text = print_func(staged(MASKED)[1])
-    assert "copy_async" in text
+    assert "cp_async_16" in text
     assert "= 0.0" in text[text.index("else") :]
-    assert "copy_async" not in print_func(staged(MASKED.replace("72", "74"))[1])
+    assert "cp_async_16" not in print_func(staged(MASKED.replace("72", "74"))[1])
 
 
 def test_a_loop_without_copies() -> None:
@@ -95,8 +95,8 @@ PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096
     for k in serial(N) {pipeline_stages=4} {
       alloc L: bf16[4096] @shared
       alloc R: bf16[4096] @shared
-      tile copy L[0 : 64] <- A[k * 4096 : 64] using "bulk_bf16_64x64"
-      tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"
+      tile copy L[0 : 64] <- A[k * 4096 : 64] using "tma_load_bf16_64x64"
+      tile copy R[0 : 64] <- B[k * 4096 : 64] using "tma_load_bf16_64x64"
       barrier
       for y in warp(4) {
         tile mma.nt S[0 : 64] <- L[y * 1024 : 64], R[0 : 64] using "wgmma_bf16_64_nt"
@@ -109,14 +109,14 @@ PRODUCT = """func @product(A: bf16[N * 4096], B: bf16[N * 4096], out C: f32[4096
 def test_whole_tiles_are_counted_and_products_go_on() -> None:
     text = print_func(software_pipeline(parse_func(PRODUCT)))
     before, loop = text.split("for k in")
-    assert before.count("bulk_counter_2") == 1
-    assert "for k.ahead in serial(3)" in before
+    assert before.count("mbarrier_init_2") == 1
+    assert "for k.prologue in serial(3)" in before
     order = [
         "mbarrier_wait k.mbarriers[k % 4] parity k // 4 % 2",
-        "wgmma_bf16_64_nt_ahead",
+        "wgmma_bf16_64_nt_async",
         " barrier",
     ]
-    order += ["if k + 3 < N", "k.mbarriers[(k + 3) % 4] using", "wgmma_settle_64"]
+    order += ["if k + 3 < N", "k.mbarriers[(k + 3) % 4] using", "wgmma_wait_64"]
     places = [loop.index(word) for word in order]
     assert places == sorted(places)
     assert loop.count(" barrier") == 1
@@ -124,7 +124,7 @@ def test_whole_tiles_are_counted_and_products_go_on() -> None:
 
 def test_whole_tiles_and_others_are_not_mixed() -> None:
     mixed = PRODUCT.replace(
-        'tile copy R[0 : 64] <- B[k * 4096 : 64] using "bulk_bf16_64x64"',
+        'tile copy R[0 : 64] <- B[k * 4096 : 64] using "tma_load_bf16_64x64"',
         "for t in thread(64) { R[t] = B[k * 4096 + t] }",
     )
     with pytest.raises(CodegenError, match="mixes TMA with other copies"):

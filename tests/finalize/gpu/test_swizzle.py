@@ -46,8 +46,8 @@ def test_of_what_lies_across_a_sum_a_panel_has_the_rows_of_a_statement() -> None
         alloc S: f32[2048] @fragment
         for x in thread(128) { T[ramp(x * 8 + 8192, 1, 8)] = A[ramp(x * 8, 1, 8)] }
         for w in warp(4) {
-          tile mma.nn S[0 : 128] <- W[0 : 128], T[0 : 128] using "wgmma_f16_128_rn"
-          tile mma.nn S[0 : 128] <- W[64 : 128], T[8192 : 128] using "wgmma_f16_128_rn"
+          tile mma.nn S[0 : 128] <- W[0 : 128], T[0 : 128] using "wgmma_f16_128_rs_n"
+          tile mma.nn S[0 : 128] <- W[64 : 128], T[8192 : 128] using "wgmma_f16_128_rs_n"
         }
       }
     }"""

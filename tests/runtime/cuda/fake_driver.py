@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.codegen.gpu.host_bulk import matrix
 from tests.codegen.gpu.host_threads import launch
+from tests.codegen.gpu.host_tma import matrix
 from tilewright.arith.evaluate import evaluate
 from tilewright.codegen.gpu.launches import launches
 from tilewright.driver.model_build import ModelBuild

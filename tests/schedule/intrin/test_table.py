@@ -39,14 +39,12 @@ INSTRUCTIONS = {
     "wgmma_f16": "wgmma.mma_async.sync.aligned.m64n",
     "wgmma_f32": "wgmma.mma_async.sync.aligned.m64n",
     **{f"wgmma_{t}": "wgmma.mma_async.sync.aligned.m64n" for t in ("i8", "u8")},
-    "bulk_bf16": "cp.async.bulk.tensor.2d.shared::cluster.global",
-    "bulk_f16": "cp.async.bulk.tensor.2d.shared::cluster.global",
-    "bulk_f32": "cp.async.bulk.tensor.2d.shared::cluster.global",
-    **{f"bulk_{t}": "cp.async.bulk.tensor.2d.shared::cluster.global" for t in ("i8", "u8")},
-    "bulk_counter": "mbarrier.init",
-    "turn": "shfl.sync.bfly",
-    "spread": "shfl.sync.bfly",
-    "wgmma_settle": "wgmma.wait_group.sync.aligned",
+    "tma_load": "cp.async.bulk.tensor.2d.shared::cluster.global",
+    "mbarrier_init": "mbarrier.init",
+    "quad_transpose": "shfl.sync.bfly",
+    "packed_transpose": "shfl.sync.bfly",
+    "row_transpose": "shfl.sync.bfly",
+    "wgmma_wait": "wgmma.wait_group.sync.aligned",
     "mma_bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
     "mma_f32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
     "mma_f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
@@ -54,8 +52,8 @@ INSTRUCTIONS = {
         f"mma_{kind}_": f"mma.sync.aligned.m16n8k32.row.col.s32.{SIGNS[a]}.{SIGNS[b]}.s32"
         for kind, (a, b) in BYTE_KINDS.items()
     },
-    "copy_async": "cp.async.cg.shared.global",
-    "copy_async_word": "cp.async.ca.shared.global",
+    "cp_async_16": "cp.async.cg.shared.global",
+    "cp_async_4": "cp.async.ca.shared.global",
 }
 # The processor that an architecture's code is for, where there is none for all.
 PROCESSORS = {"nvptx64": "sm_90a"}

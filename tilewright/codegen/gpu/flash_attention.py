@@ -23,7 +23,7 @@ from tilewright.codegen.gpu.mainloop import attention_mainloop, products
 from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
 from tilewright.ir.loop.walk import rewrite_stmts, seq, statements
-from tilewright.schedule.intrin.nvidia.wgmma import begun_name
+from tilewright.schedule.intrin.nvidia.wgmma import issue_name
 
 
 class FlashAttention(WarpSpecializedKernel):
@@ -111,7 +111,7 @@ class FlashAttention(WarpSpecializedKernel):
                 return None
             if not s.srcs:
                 return seq()
-            return replace(s, intrinsic=begun_name(s.intrinsic, starts and s is tiles[0]))
+            return replace(s, intrinsic=issue_name(s.intrinsic, starts and s is tiles[0]))
 
         with self.fn.scope():
             self._select_stage(pipeline, k_tile)

@@ -116,7 +116,9 @@ class Launch:
 
 def uses_async_proxy(stmt: Stmt) -> bool:
     """Whether instructions read shared memory through the async proxy (wgmma, TMA)."""
-    return any(isinstance(s, Tile) and INTRINSICS[s.intrinsic].proxy for _, s in statements(stmt))
+    return any(
+        isinstance(s, Tile) and INTRINSICS[s.intrinsic].async_proxy for _, s in statements(stmt)
+    )
 
 
 def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
@@ -154,7 +156,7 @@ def _maps(nest: Stmt, params: Sequence[Buffer]) -> tuple[TensorMap, ...]:
 
 def tensor_map(tile: Tile, params: Sequence[Buffer]) -> TensorMap | None:
     """The tensor map of a TMA copy, `None` for other tiles."""
-    box = INTRINSICS[tile.intrinsic].box
+    box = INTRINSICS[tile.intrinsic].tma_box
     if box is None:
         return None
     source = tile.srcs[0]

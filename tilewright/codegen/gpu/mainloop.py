@@ -148,11 +148,11 @@ def _flat(stmt: Stmt) -> list[Stmt]:
 def products(stmt: Stmt) -> list[Tile]:
     """The asynchronous mma instructions in a statement."""
     tiles = (s for _, s in statements(stmt) if isinstance(s, Tile) and s.srcs)
-    return [t for t in tiles if INTRINSICS[t.intrinsic].settle]
+    return [t for t in tiles if INTRINSICS[t.intrinsic].wait]
 
 
 def copied(stmt: Stmt) -> str:
     """The buffer that a TMA copy fills, "" for any other statement."""
-    if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].box:
+    if isinstance(stmt, Tile) and INTRINSICS[stmt.intrinsic].tma_box:
         return stmt.dst.buffer
     return ""

@@ -29,7 +29,7 @@ from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import rewrite_stmts
-from tilewright.schedule.intrin.nvidia.wgmma import ahead_name, begun_name
+from tilewright.schedule.intrin.nvidia.wgmma import async_name, issue_name
 
 # The one pipeline, of both operands.
 OPERANDS = 0
@@ -123,18 +123,18 @@ class PingPongGemm(WarpSpecializedKernel):
         """Issue the product of a k-tile, and release the stage of the one before, if any."""
         tiles = products(self.parts.product)
 
-        def ahead(s: Stmt) -> Stmt | None:
+        def in_flight(s: Stmt) -> Stmt | None:
             if not isinstance(s, Tile):
                 return None
             if s is tiles[-1]:
-                return replace(s, intrinsic=ahead_name(s.intrinsic, len(tiles)))
-            return replace(s, intrinsic=begun_name(s.intrinsic, first=False))
+                return replace(s, intrinsic=async_name(s.intrinsic, len(tiles)))
+            return replace(s, intrinsic=issue_name(s.intrinsic, zero=False))
 
         fn = self.fn
         self._wait_stage(OPERANDS, False, now)
         self._bind(k)
         self._select_stage(OPERANDS, now)
         with fn.scope():
-            self.em.emit(rewrite_stmts(self.parts.product, ahead))
+            self.em.emit(rewrite_stmts(self.parts.product, in_flight))
         before = fn.let(f"add i32 {now}, -1")
         self._release_stage(OPERANDS, before, unless=fn.let(f"icmp eq i64 {k}, {first}"))

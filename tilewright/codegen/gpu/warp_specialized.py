@@ -34,7 +34,7 @@ from tilewright.ir.loop.annotations import PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
 from tilewright.ir.loop.thread_mapping import THREAD
 from tilewright.ir.loop.walk import statements
-from tilewright.schedule.intrin.nvidia.tma import FENCE, INIT
+from tilewright.schedule.intrin.nvidia.tma import MBARRIER_FENCE, MBARRIER_INIT
 from tilewright.schedule.intrin.table import INTRINSICS
 
 BLOCKS = "llvm.nvvm.read.ptx.sreg.nctaid.x"
@@ -112,7 +112,7 @@ class WarpSpecializedKernel(ABC):
 
     def _init_mbarriers(self) -> None:
         fn = self.fn
-        fn.module.declare(INIT, "void (ptr addrspace(3), i32)")
+        fn.module.declare(MBARRIER_INIT, "void (ptr addrspace(3), i32)")
         yes, done = fn.label("init"), fn.label("ready")
         first = fn.let(f"icmp eq i64 {self.ex.values[THREAD]}, 0")
         fn.emit(f"br i1 {first}, label %{yes}, label %{done}")
@@ -125,14 +125,14 @@ class WarpSpecializedKernel(ABC):
                     self._init_mbarrier(str(index), count)
         for place, count in self._further_mbarriers():
             self._init_mbarrier(place, count)
-        fn.emit(FENCE)
+        fn.emit(MBARRIER_FENCE)
         fn.emit(f"br label %{done}")
         fn.start(done)
         barrier(self.ex)
 
     def _init_mbarrier(self, index: str, count: int) -> None:
         mbarrier = self._shared_mbarrier(index)
-        self.fn.emit(f"call void @{INIT}(ptr addrspace(3) {mbarrier}, i32 {count})")
+        self.fn.emit(f"call void @{MBARRIER_INIT}(ptr addrspace(3) {mbarrier}, i32 {count})")
 
     def _further_mbarriers(self) -> Iterable[tuple[str, int]]:
         """The indices of other mbarriers, with their arrival counts."""
@@ -253,7 +253,7 @@ class WarpSpecializedKernel(ABC):
     def _wgmma_wait(self, product: Stmt, pending: int = 0) -> None:
         """Wait for the accumulators of a product; `pending` later ones may be in flight."""
         tile = products(product)[0]
-        name = INTRINSICS[tile.intrinsic].settle + (f"_{pending}" if pending else "")
+        name = INTRINSICS[tile.intrinsic].wait + (f"_{pending}" if pending else "")
         assert isinstance(product, For)
         waits = replace(product, body=Tile("copy", tile.dst, (tile.dst,), name))
         with self.fn.scope():

@@ -36,7 +36,7 @@ from tilewright.ir.loop.thread_mapping import (
     threads_of,
 )
 from tilewright.ir.loop.walk import map_stmt, own_expressions, statements
-from tilewright.schedule.intrin.nvidia.fragment_shuffle import ONE
+from tilewright.schedule.intrin.nvidia.fragment_shuffle import ROW_ELEMENTS
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.rewrite_accesses import simplify_loads
 
@@ -90,7 +90,7 @@ class _Part:
         # The least number that is added to an index in each dimension: the part begins there.
         self.least: list[int] = []
         # The neighbours in a row that a thread has of a fragment.
-        self.width = _turned(buffer.name, body) or COLS_PER_LANE
+        self.width = _lane_elements(buffer.name, body) or COLS_PER_LANE
 
     def shrunk(self) -> Stmt:
         """The allocation of the part, and accesses relative to its start."""
@@ -142,7 +142,7 @@ class _Part:
     def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
         """Refuse elements of a fragment that another thread has."""
         row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
-        spread = self.width == ONE
+        spread = self.width == ROW_ELEMENTS
         apart, whole = (1, WARP_SIZE) if spread else (ROW_STEP, self.width * LANES_PER_ROW)
         own = prove((row % apart).eq(0), inner) and prove(column % whole < self.width, inner)
         if not own:
@@ -222,7 +222,7 @@ def fragment_origin(thread: Expr, width: int) -> tuple[Expr, Expr]:
 
     Of spread ones: see `schedule/intrin/nvidia/fragment_shuffle.py`.
     """
-    if width == ONE:
+    if width == ROW_ELEMENTS:
         eighth = thread % WARP_SIZE // ROW_STEP * ROW_STEP
         return const(
             0
@@ -230,10 +230,10 @@ def fragment_origin(thread: Expr, width: int) -> tuple[Expr, Expr]:
     return thread % WARP_SIZE // LANES_PER_ROW, thread % LANES_PER_ROW * width
 
 
-def _turned(buffer: str, body: Stmt) -> int:
+def _lane_elements(buffer: str, body: Stmt) -> int:
     """How many neighbours a thread has of a fragment that was handed around; 0 where none was."""
     tiles = (s for _, s in statements(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
-    return max((INTRINSICS[t.intrinsic].turns for t in tiles if t.intrinsic), default=0)
+    return max((INTRINSICS[t.intrinsic].lane_elements for t in tiles if t.intrinsic), default=0)
 
 
 def _inner(around: list[For]) -> dict[str, Expr]:

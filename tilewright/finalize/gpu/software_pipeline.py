@@ -55,7 +55,7 @@ from tilewright.ir.loop.walk import (
     statements,
     substitute_stmt,
 )
-from tilewright.schedule.intrin.nvidia.mma import COPY_ASYNC
+from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC
 from tilewright.schedule.intrin.nvidia.tma import mbarrier_init_name
 from tilewright.schedule.intrin.table import INTRINSICS
 
@@ -100,7 +100,7 @@ class _Pipeline:
         self.copies = seq(*parts[:middle])
         self.rest = seq(*parts[middle + 1 :])
         leaves = [s for _, s in statements(self.copies) if not isinstance(s, For | Seq)]
-        self.tma = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].box]
+        self.tma = [s for s in leaves if isinstance(s, Tile) and INTRINSICS[s.intrinsic].tma_box]
         if self.tma and (len(self.tma) < len(leaves) or not aligned):
             raise CodegenError("gpu.pipeline", f"loop {loop.name} mixes TMA with other copies")
         self.mbarriers = Buffer(f"{loop.name}.mbarriers", I64, (const(stages),), "shared")
@@ -109,34 +109,34 @@ class _Pipeline:
 
     def result(self) -> Stmt:
         """The prologue of copies, and the loop."""
-        rest, settle = self._async_mma()
-        begin, body = self._tma_stages(rest) if self.tma else self._cp_async_stages(rest, settle)
+        rest, wait = self._async_mma()
+        begin, body = self._tma_stages(rest) if self.tma else self._cp_async_stages(rest, wait)
         notes = tuple(n for n in self.loop.annotations if n[0] != PIPELINE_STAGES.key)
         loop = For(self.loop.name, self.loop.extent, self.loop.kind, body, notes)
-        made = seq(begin, loop, *settle)
+        made = seq(begin, loop, *wait)
         for b in reversed(self.buffers.values()):
             size = simplify(b.shape[0] * self.stages)
             made = Alloc(replace(b, shape=(size,)), made)
         return Alloc(self.mbarriers, made) if self.tma else made
 
-    def _cp_async_stages(self, rest: Stmt, settle: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
+    def _cp_async_stages(self, rest: Stmt, wait: tuple[Stmt, ...]) -> tuple[Stmt, Stmt]:
         """The prologue and the body of the loop, with cp.async."""
         step = Var(self.loop.name)
-        ahead = self.stages - 1 - len(settle)
-        first = f"{self.loop.name}.ahead"
+        ahead = self.stages - 1 - len(wait)
+        first = f"{self.loop.name}.prologue"
         begin = For(first, const(ahead), "serial", seq(self._copy(Var(first)), CpAsyncCommit()))
         copies = seq(self._copy(simplify(step + ahead)), CpAsyncCommit())
-        parts = (self._staged(rest, step), copies) if settle else (copies, self._staged(rest, step))
+        parts = (self._staged(rest, step), copies) if wait else (copies, self._staged(rest, step))
         return begin, seq(CpAsyncWait(ahead - 1), Barrier(), *parts)
 
     def _tma_stages(self, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The prologue and the body of the loop, with TMA and an mbarrier for each stage."""
         step, ahead = Var(self.loop.name), self.stages - 1
-        first, place = f"{self.loop.name}.ahead", f"{self.loop.name}.place"
-        counted = _one(self.mbarriers.name, Var(place))
-        start = Tile("fill", counted, (), mbarrier_init_name(len(self.tma)))
+        first, stage = f"{self.loop.name}.prologue", f"{self.loop.name}.stage"
+        mbarrier = _one(self.mbarriers.name, Var(stage))
+        start = Tile("fill", mbarrier, (), mbarrier_init_name(len(self.tma)))
         begin = seq(
-            For(place, const(self.stages), "serial", start),
+            For(stage, const(self.stages), "serial", start),
             Barrier(),
             For(first, const(ahead), "serial", self._copy(Var(first))),
         )
@@ -156,24 +156,24 @@ class _Pipeline:
         """
         leaves = [s for _, s in statements(self.rest) if not isinstance(s, For | Seq)]
         rows = [INTRINSICS[s.intrinsic] for s in leaves if isinstance(s, Tile)]
-        if self.stages < 3 or len(leaves) != 1 or not any(row.ahead for row in rows):
+        if self.stages < 3 or len(leaves) != 1 or not any(row.async_variant for row in rows):
             return self.rest, ()
         (row,) = rows
 
-        def ahead(s: Stmt) -> Stmt | None:
-            return replace(s, intrinsic=row.ahead) if isinstance(s, Tile) else None
+        def in_flight(s: Stmt) -> Stmt | None:
+            return replace(s, intrinsic=row.async_variant) if isinstance(s, Tile) else None
 
-        def settle(s: Stmt) -> Stmt | None:
-            return Tile("copy", s.dst, (s.dst,), row.settle) if isinstance(s, Tile) else None
+        def waiting(s: Stmt) -> Stmt | None:
+            return Tile("copy", s.dst, (s.dst,), row.wait) if isinstance(s, Tile) else None
 
-        waits = rename_loops(rewrite_stmts(self.rest, settle), "settle")
-        return rewrite_stmts(self.rest, ahead), (waits,)
+        waits = rename_loops(rewrite_stmts(self.rest, waiting), "wait")
+        return rewrite_stmts(self.rest, in_flight), (waits,)
 
     def _copy(self, step: Expr) -> Stmt:
         """The copies for a k-tile, if there is one."""
         name = self.loop.name
         copies = self._staged(self._cp_async(self.copies), Var(name))
-        copies = rename_loops(copies, "ahead") if isinstance(step, Var) else copies
+        copies = rename_loops(copies, "prologue") if isinstance(step, Var) else copies
         return If(step < self.loop.extent, substitute_stmt(copies, {name: step}))
 
     def _staged(self, stmt: Stmt, step: Expr) -> Stmt:
@@ -199,9 +199,9 @@ class _Pipeline:
         def go(s: Stmt) -> Stmt:
             s = map_stmt(s, go, lambda e: rewrite(e, load))
             if isinstance(s, Tile):
-                counted = INTRINSICS[s.intrinsic].box is not None
-                place = (_one(self.mbarriers.name, step % self.stages),) if counted else ()
-                return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *place))
+                tma = INTRINSICS[s.intrinsic].tma_box is not None
+                mbarrier = (_one(self.mbarriers.name, step % self.stages),) if tma else ()
+                return replace(s, dst=region(s.dst), srcs=(*map(region, s.srcs), *mbarrier))
             if isinstance(s, Store) and s.buffer in self.buffers:
                 return Store(s.buffer, (moved(s.buffer, s.indices[0]),), s.value, s.mask)
             return s
@@ -219,12 +219,12 @@ class _Pipeline:
         (origin,), width = value.indices, value.dtype.bytes * value.lanes
         mask = TRUE if value.mask is None else one_for_all(value.mask)
         known = value.lanes == 1 or value.buffer in self.aligned
-        if width not in COPY_ASYNC or not known or mask is None:
+        if width not in CP_ASYNC or not known or mask is None:
             return stmt
-        here, there = _piece(stmt.buffer, to), _piece(value.buffer, origin)
+        here, there = _vector(stmt.buffer, to), _vector(value.buffer, origin)
         if here is None or there is None:
             return stmt
-        copy = Tile("copy", here, (there,), COPY_ASYNC[width])
+        copy = Tile("copy", here, (there,), CP_ASYNC[width])
         nothing = Store(stmt.buffer, (to,), const(0, value.dtype))
         return copy if mask is TRUE else If(mask, copy, nothing)
 
@@ -234,8 +234,8 @@ def _one(buffer: str, index: Expr) -> Region:
     return Region(buffer, ((index, const(1)),))
 
 
-def _piece(buffer: str, index: Expr) -> Region | None:
-    """The start of neighbours from a multiple of their number on, or one element."""
+def _vector(buffer: str, index: Expr) -> Region | None:
+    """The start of an aligned vector, or one element."""
     if index.lanes == 1:
         return Region(buffer, ((index, const(1)),))
     if not isinstance(index, Ramp) or index.stride != 1 or not _multiple(index.base, index.count):
@@ -250,26 +250,26 @@ def _multiple(e: Expr, of: int) -> bool:
 
 
 def one_for_all(mask: Expr) -> Expr | None:
-    """A condition of lanes as one of all of them, `None` if they may differ."""
+    """A mask of lanes as one condition for all of them, `None` if they may differ."""
     if mask.lanes == 1:
         return mask
     match mask:
         case Binary("and", a, b):
             both = one_for_all(a), one_for_all(b)
             return None if both[0] is None or both[1] is None else both[0] & both[1]
-        case Binary("lt", a, b) if b.lanes == 1 and (first := _first(a)) is not None:
+        case Binary("lt", a, b) if b.lanes == 1 and (first := _base(a)) is not None:
             whole = _multiple(first, a.lanes) and _multiple(b, a.lanes)
             return first < b if whole else None
     return None
 
 
-def _first(e: Expr) -> Expr | None:
-    """The first of consecutive numbers."""
+def _base(e: Expr) -> Expr | None:
+    """The first of consecutive indices."""
     match e:
         case Ramp(base, 1):
             return base
         case Binary("add", a, b):
             one, other = (a, b) if a.lanes > 1 else (b, a)
-            found = None if other.lanes > 1 else _first(one)
+            found = None if other.lanes > 1 else _base(one)
             return None if found is None else simplify(found + other)
     return None

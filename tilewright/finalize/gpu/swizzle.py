@@ -102,7 +102,9 @@ def _layouts(func: Func) -> dict[str, SharedLayout]:
                 # A panel of an MN-major operand has the rows of K that one instruction takes.
                 mn_major = param.name == "b" and row.tile.endswith("n")
                 high = as_int(param.shape[0]) if mn_major else None
-                layout = _layout(known[region.buffer], region, param.name in row.panels, high)
+                layout = _layout(
+                    known[region.buffer], region, param.name in row.swizzle_panels, high
+                )
                 if found.setdefault(region.buffer, layout) != layout:
                     raise _error(region.buffer, "is an operand of several kinds")
     for _, stmt in statements(func.body):

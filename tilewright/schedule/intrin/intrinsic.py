@@ -1,13 +1,15 @@
-"""What an intrinsic is: a row of the table."""
+"""What an intrinsic is: an entry of the table."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from tilewright.core.node import node
 
 
 @node
 class MachineState:
-    """What a function must set up before it uses an instruction, and put back at its end.
+    """What a function must set up before it uses an instruction, and restore at its end.
 
     `llvm` defines `void @tw.<name>.begin()` and `void @tw.<name>.end()`, and declares what the
     instructions share.
@@ -19,19 +21,22 @@ class MachineState:
 
 @node
 class Intrinsic:
-    """A row: the matched block becomes the tile statement `tile`, which means the same.
+    """An instruction: the matched block becomes the tile statement `tile`, which means the same.
 
-    `llvm` is the text for machines of `arch` with `features`, what LLVM calls the extensions that
+    `llvm` is the text for machines of `arch` with `features`, LLVM's names of the extensions that
     it needs; without it, or elsewhere, the tile is expanded to loops. Operands are contiguous; with
-    `strided` the rows of each may lie apart, and the distance in bytes is passed after its pointer.
-    `state` is what the instruction needs set up. `held` names the operand that stays in registers
-    of its own from one instruction to the next: its memory is never touched. With `swizzled`,
-    pieces of 16 bytes of the sources change places within their rows; the sources in `panels` are
-    in panels of 64 columns. With `proxy` it reads memory past the threads, which must say when what
-    they have written may be read. `ahead` names the intrinsic that does the same and leaves it
-    under way while the next one starts, `settle` the one that waits for those. With `box`, rows and
-    columns, it is a copy that another engine does and a place in shared memory counts. One that
-    `turns` a fragment leaves other elements of it with each thread, so many side by side.
+    `strided` each has a row stride, passed in bytes after its pointer. `state` is what the
+    instruction needs set up. The other fields:
+
+    - `register_operand`: the operand that stays in registers of its own between instructions (AMX
+      tiles); its memory is never touched.
+    - `swizzled`: 16-byte vectors of the sources are permuted within their rows.
+    - `swizzle_panels`: the sources that are stored in panels of 128-byte rows.
+    - `async_proxy`: it reads shared memory through the async proxy; stores need a fence before it.
+    - `async_variant`: the intrinsic that does the same and stays in flight while the next starts.
+    - `wait`: the intrinsic that waits for those.
+    - `tma_box`: rows and columns of one TMA copy, which an mbarrier in shared memory counts.
+    - `lane_elements`: neighbours in a row that a lane has after a shuffle of a fragment; 0 if none.
     """
 
     pattern: str
@@ -41,16 +46,22 @@ class Intrinsic:
     llvm: str = ""
     strided: bool = False
     state: MachineState | None = None
-    held: str = ""
+    register_operand: str = ""
     swizzled: bool = False
-    panels: tuple[str, ...] = ()
-    proxy: bool = False
-    ahead: str = ""
-    settle: str = ""
-    box: tuple[int, int] | None = None
-    turns: int = 0
+    swizzle_panels: tuple[str, ...] = ()
+    async_proxy: bool = False
+    async_variant: str = ""
+    wait: str = ""
+    tma_box: tuple[int, int] | None = None
+    lane_elements: int = 0
 
     def available(self, arch: str, features: tuple[str, ...]) -> bool:
         """Whether a machine has the instruction; features as LLVM's `+name`."""
         needed = {f"+{feature}" for feature in self.features}
         return bool(self.llvm) and arch == self.arch and needed <= {*features}
+
+
+def function_text(name: str, params: str, lines: Iterable[str]) -> str:
+    """The LLVM definition of an intrinsic."""
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"define internal void @tw.{name}({params}) alwaysinline {{\n{body}\n  ret void\n}}"

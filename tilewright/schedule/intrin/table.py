@@ -10,11 +10,12 @@ from __future__ import annotations
 from tilewright.schedule.intrin.cpu.amx import AMX
 from tilewright.schedule.intrin.cpu.bf16_dot import BF16_PAIRS
 from tilewright.schedule.intrin.intrinsic import Intrinsic
-from tilewright.schedule.intrin.nvidia.fragment_shuffle import TURN
+from tilewright.schedule.intrin.nvidia.cp_async import CP_ASYNC_COPIES
+from tilewright.schedule.intrin.nvidia.fragment_shuffle import FRAGMENT_SHUFFLES
 from tilewright.schedule.intrin.nvidia.mma import MMA
-from tilewright.schedule.intrin.nvidia.tma import BULK
+from tilewright.schedule.intrin.nvidia.tma import TMA
 from tilewright.schedule.intrin.nvidia.wgmma import WGMMA
-from tilewright.schedule.intrin.nvidia.wgmma_tf32_rs import WGMMA_TURNED
+from tilewright.schedule.intrin.nvidia.wgmma_tf32_rs import WGMMA_TF32_RS
 
 # Four products of bytes a lane, the same four bytes of the row for all lanes.
 _SDOT = """
@@ -81,9 +82,10 @@ INTRINSICS: dict[str, Intrinsic] = {
     ),
     **AMX,
     **BF16_PAIRS,
-    **BULK,
+    **TMA,
+    **CP_ASYNC_COPIES,
     **MMA,
     **WGMMA,
-    **WGMMA_TURNED,
-    **TURN,
+    **WGMMA_TF32_RS,
+    **FRAGMENT_SHUFFLES,
 }

@@ -144,7 +144,7 @@ def test_four_warps_multiply_at_once_where_they_can(
 def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
     scheduled = schedule_for_gpu(func, frozenset(), H200).func
     assert (mainloop_of(scheduled.body) is not None) == bool(apart)
-    found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("bulk"))
+    found = (t.dst.buffer for t in tiles(scheduled) if t.intrinsic.startswith("tma_load"))
     assert sorted(found) == apart
 
 
@@ -160,8 +160,8 @@ def test_threads_apart_copy_whole_tiles(func: Func, apart: list[str]) -> None:
 def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> None:
     scores, values, results = (t.intrinsic for t in tiles(_scheduled(func)) if t.srcs)
     assert scores.endswith(f"_{queries}t")
-    assert values == "wgmma_bf16_64_rn"
-    assert results == "turn_bf16_16x64"
+    assert values == "wgmma_bf16_64_rs_n"
+    assert results == "packed_transpose_bf16_16x64"
 
 
 def test_a_walk_of_one_step_has_room_for_one() -> None:

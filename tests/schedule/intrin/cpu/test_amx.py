@@ -42,7 +42,7 @@ def test_start_steps_and_store_are_a_product(rows: int) -> None:
 
 
 def test_all_hold_the_same_registers() -> None:
-    assert {row.held for row in AMX.values()} == {"a", "c"}
+    assert {row.register_operand for row in AMX.values()} == {"a", "c"}
     assert all(row.state is AMX_STATE and row.strided for row in AMX.values())
 
 

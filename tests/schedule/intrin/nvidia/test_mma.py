@@ -6,13 +6,13 @@ import pytest
 from tests.finalize.kernel_steps import run, sample
 from tilewright.ir.loop.text import parse_func, print_func
 from tilewright.schedule.intrin.match import pattern_of
-from tilewright.schedule.intrin.nvidia.mma import BLOCKS, MMA, ORDERS, mma_names, mma_orders
+from tilewright.schedule.intrin.nvidia.mma import MMA, ORDERS, WARP_TILES, mma_names, mma_orders
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS
 from tilewright.schedule.intrin.table import INTRINSICS
 
 
 def test_every_block_has_its_instructions() -> None:
-    for rows, columns in BLOCKS:
+    for rows, columns in WARP_TILES:
         for kind in ("f16", "bf16", "f32", *BYTE_KINDS):
             for order in mma_orders(kind, rows):
                 for name in mma_names(kind, rows, columns, order):

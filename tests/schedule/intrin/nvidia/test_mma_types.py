@@ -4,12 +4,12 @@ import pytest
 
 from tilewright.schedule.intrin.nvidia.mma_types import (
     BYTE_KINDS,
+    accumulator_type,
     kind_of,
-    of_sums,
     operand_bytes,
     operand_types,
     product_text,
-    sum_type,
+    with_accumulator,
 )
 
 
@@ -27,10 +27,10 @@ def test_a_kind_is_its_operands() -> None:
         ("u8i8", 1, "i32", "i32(a) * i32(b)"),
     ],
 )
-def test_what_is_summed(kind: str, size: int, total: str, text: str) -> None:
-    assert (operand_bytes(kind), sum_type(kind)) == (size, total)
+def test_types_of_a_kind(kind: str, size: int, total: str, text: str) -> None:
+    assert (operand_bytes(kind), accumulator_type(kind)) == (size, total)
     assert product_text(kind, "a", "b") == text
 
 
-def test_sums_of_f32_have_the_short_names() -> None:
-    assert [of_sums("turn", total) for total in ("f32", "i32")] == ["turn", "turn_i32"]
+def test_accumulators_of_f32_have_the_short_names() -> None:
+    assert [with_accumulator("row", acc) for acc in ("f32", "i32")] == ["row", "row_i32"]

@@ -39,7 +39,7 @@ from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
 from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
-from tilewright.schedule.intrin.nvidia.mma import DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
@@ -157,7 +157,7 @@ def _can_warp_specialize(
     """Whether producer warps can load all operands of the mainloop by TMA, tile by tile."""
     # Queries, which may be copied as well, take no more room than keys.
     room = plan.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
-    groups = plan.threads == GROUPS * GROUPED // ROWS * WARP_SIZE
+    groups = plan.threads == GROUPS * GROUPED // MMA_M * WARP_SIZE
     copies = [b for b in inside if b.name in plan.copies]
     return plan.wgmma and groups and room and all(_is_whole(sch, b) for b in copies)
 
@@ -185,7 +185,7 @@ def _is_whole(sch: Schedule, block: Block) -> bool:
     width = graph.buffers[load.buffer].shape[-1]
     given = load.buffer in {p.name for p in sch.func.params}
     whole = given and last is column and not any(free_vars(i) & within for i in others)
-    return whole and prove((width % PIECE).eq(0))
+    return whole and prove((width % VECTOR_ELEMENTS).eq(0))
 
 
 def _bind_grid(sch: Schedule, outer: list[str]) -> str:
@@ -226,7 +226,7 @@ def _plan(sch: Schedule, inside: list[Block], lasting: frozenset[str], target: G
     ]
     sides = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
     grouped = any(s.m == GROUPED for s in target.mma_shapes) and all(map(_fits, sides))
-    threads = sides[0][0] // ROWS * WARP_SIZE
+    threads = sides[0][0] // MMA_M * WARP_SIZE
     # Registers are given away only where the fragments of both products have as many.
     kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()
     product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
@@ -257,7 +257,7 @@ def _written_copy(block: Block) -> str:
 def _fits(sides: list[int]) -> bool:
     """Whether four warps can do a product of these rows, columns and depth at once."""
     rows, columns, depth = sides
-    return rows % GROUPED == 0 and depth % wgmma.DEPTH == 0 and columns in wgmma.COLUMNS
+    return rows % GROUPED == 0 and depth % wgmma.WGMMA_K == 0 and columns in wgmma.WGMMA_N
 
 
 def _gemm_of(block: Block) -> GemmAxes | None:
@@ -281,16 +281,18 @@ def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
     found = _gemm_of(block)
     assert found is not None
     left, right = operand_load(found.a), operand_load(found.b)
-    along = right.indices[-1] is Var(found.k[-1].name)
-    order = ("n" if left.buffer in plan.copies else "r") + ("t" if along else "n")
+    right_order = "t" if right.indices[-1] is Var(found.k[-1].name) else "n"
+    in_registers = left.buffer not in plan.copies
     dtype, wide = str(left.dtype), _extent(sch, columns)
     if plan.wgmma:
-        held = "k" if left.buffer in plan.loop_invariant_a else order[0]
-        zero, add = wgmma.wgmma_names(dtype, wide, order[1], held)
+        source = "rs_copy" if left.buffer in plan.loop_invariant_a else "rs"
+        left_order = source if in_registers else "n"
+        zero, add = wgmma.wgmma_names(dtype, wide, right_order, left_order)
     else:
-        zero, add = mma_names(dtype, ROWS, wide, order)
-    y, m = sch.split(rows, [None, ROWS])
-    k, step = sch.split(depth, [None, wgmma.DEPTH if plan.wgmma else DEPTH])
+        left_order = "r" if in_registers else "n"
+        zero, add = mma_names(dtype, MMA_M, wide, left_order + right_order)
+    y, m = sch.split(rows, [None, MMA_M])
+    k, step = sch.split(depth, [None, wgmma.WGMMA_K if plan.wgmma else MMA_K])
     sch.reorder(y, k, m, columns, step)
     sch.bind(y, "warp")
     sch.unroll(k)
@@ -309,7 +311,7 @@ def _copy_tile(sch: Schedule, block: Block, plan: _Plan) -> None:
         _tma_load(sch, block, along=buffer not in plan.mn_major)
         return
     loops = own_loops(sch, block)
-    part, thread, piece = sch.split(sch.fuse(*loops), [None, plan.threads, PIECE])
+    part, thread, piece = sch.split(sch.fuse(*loops), [None, plan.threads, VECTOR_ELEMENTS])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
@@ -322,15 +324,15 @@ def _tma_load(sch: Schedule, block: Block, along: bool) -> None:
     dtype = str(block_graph(sch.func).buffers[block.writes[0].buffer].dtype)
     high, wide = _extent(sch, rows), _extent(sch, columns)
     if not along:
-        part, rows = sch.split(rows, [None, wgmma.DEPTH])
+        part, rows = sch.split(rows, [None, wgmma.WGMMA_K])
         sch.unroll(part)
-        high = wgmma.DEPTH
+        high = wgmma.WGMMA_K
     sch.tensorize(sch.blockize(rows), tma_load_name(dtype, high, wide))
 
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
     """Warps, the rows that the threads of one have, and how many each thread has."""
-    y, half, row = sch.split(rows, [None, ROWS // ROW_STEP, ROW_STEP])
+    y, half, row = sch.split(rows, [None, MMA_M // ROW_STEP, ROW_STEP])
     return y, row, half
 
 
@@ -350,10 +352,10 @@ def _hand_around(sch: Schedule, block: Block) -> None:
     """Results among the lanes of a row, until each has neighbours."""
     rows, columns = own_loops(sch, block)
     buffer = block_graph(sch.func).buffers[block.writes[0].buffer]
-    y, row = sch.split(rows, [None, ROWS])
+    y, row = sch.split(rows, [None, MMA_M])
     sch.bind(y, "warp")
     sch.set_scope(buffer.name, "fragment")
-    name = fragment_shuffle.packed_transpose_name(str(buffer.dtype), ROWS, _extent(sch, columns))
+    name = fragment_shuffle.packed_transpose_name(str(buffer.dtype), MMA_M, _extent(sch, columns))
     sch.tensorize(sch.blockize(row), name)
 
 
@@ -366,7 +368,8 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str], plan: _Plan) -> None:
     inner, lane = [half, *terms], columns
     elements = not terms and _extent(sch, columns) != LANES
     if elements:
-        wide = fragment_shuffle.WIDE if {r.buffer for r in block.reads} & plan.shuffled else PAIR
+        shuffled = {r.buffer for r in block.reads} & plan.shuffled
+        wide = fragment_shuffle.QUAD_ELEMENTS if shuffled else PAIR
         group, lane, pair = sch.split(columns, [None, LANES, wide])
         inner += [group, pair]
     sch.reorder(y, row, lane, *inner)

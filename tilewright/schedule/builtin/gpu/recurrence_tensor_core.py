@@ -28,7 +28,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_formulas, read_ahead
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
-from tilewright.schedule.intrin.nvidia.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
+from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -36,7 +36,7 @@ from tilewright.target.gpu import GpuTarget
 # `schedule/intrin/nvidia/mma.py`.
 WIDE = 64
 # Units of a block of threads: two instructions side by side.
-UNITS = 2 * COLUMNS
+UNITS = 2 * MMA_N
 # Warps of a block of threads: each sums some of the state for one gate.
 WARPS = 16
 # Rows from which on the instructions, which have 16, are faster than a sum for each.
@@ -50,14 +50,14 @@ def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget)
     if row is None or gate is None or unit is None or depth is None or row < LEAST_ROWS:
         return False
     kinds = {str(x.dtype) for x in reads_of(block)}
-    known = {s.operands for s in target.mma_shapes if (s.m, s.n, s.k) == (ROWS, COLUMNS, DEPTH)}
+    known = {s.operands for s in target.mma_shapes if (s.m, s.n, s.k) == (MMA_M, MMA_N, MMA_K)}
     weights = [x for x in reads_of(block) if uses(x, spatial(block)[-1].name)]
     steady = all(x.buffer in constants for x in weights) and len(weights) == 1
     if not (len(kinds) == 1 and kinds <= known and steady) or unit % UNITS or depth % WIDE:
         return False
-    blocks = -(-row // ROWS) * unit // UNITS
-    sums = ROWS * UNITS * gate * _parts(gate, depth)
-    shared = (UNITS * gate + ROWS) * depth * 2 + sums * 4
+    blocks = -(-row // MMA_M) * unit // UNITS
+    sums = MMA_M * UNITS * gate * _parts(gate, depth)
+    shared = (UNITS * gate + MMA_M) * depth * 2 + sums * 4
     return blocks <= target.sm_count and shared <= target.max_shared_per_block
 
 
@@ -69,12 +69,12 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
     (weights,) = (x for x in reads_of(block) if uses(x, unit.name))
     (state,) = (x for x in reads_of(block) if not uses(x, unit.name))
     copies = [sch.cache_read(name, x.buffer, "shared") for x in (weights, state)]
-    sch.pad(copies[1], f"v{_position(state, row.name)}", ROWS)
-    sch.pad(name, row.name, ROWS)
-    parts = _parts(as_int(gate.extent) or 1, as_int(reductions(block)[0].extent) or DEPTH)
-    outer, m = sch.split(loop_of(row), [None, ROWS])
+    sch.pad(copies[1], f"v{_position(state, row.name)}", MMA_M)
+    sch.pad(name, row.name, MMA_M)
+    parts = _parts(as_int(gate.extent) or 1, as_int(reductions(block)[0].extent) or MMA_K)
+    outer, m = sch.split(loop_of(row), [None, MMA_M])
     panel, n = sch.split(loop_of(unit), [None, UNITS])
-    part, steps, k = sch.split(loop_of(reductions(block)[0]), [parts, None, DEPTH])
+    part, steps, k = sch.split(loop_of(reductions(block)[0]), [parts, None, MMA_K])
     warp = loop_of(gate)
     sch.reorder(outer, panel, part, warp, steps, m, n, k)
     grid = str(sch.fuse(outer, panel))
@@ -89,7 +89,7 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
     for copy in copies:
         _copy(sch, copy, grid, parts * (as_int(gate.extent) or 1) * target.warp_size)
     init = sch.decompose_reduction(partial, steps)
-    zero, step = mma_names(str(state.dtype), ROWS, UNITS, "nt")
+    zero, step = mma_names(str(state.dtype), MMA_M, UNITS, "nt")
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m), step)
     _write(sch, write, grid)
@@ -102,7 +102,7 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
 def _parts(gates: int, depth: int) -> int:
     """In how many parts a sum is cut, so that all warps have something to do."""
     most = max(1, WARPS // gates)
-    return gcd(depth // DEPTH, 1 << most.bit_length() - 1)
+    return gcd(depth // MMA_K, 1 << most.bit_length() - 1)
 
 
 def _sum_parts(sch: Schedule, name: str) -> None:
@@ -127,7 +127,7 @@ def _sum_parts(sch: Schedule, name: str) -> None:
 def _copy(sch: Schedule, name: str, grid: str, threads: int) -> None:
     """Copy an operand to shared memory, neighbouring pieces by neighbouring threads."""
     axes = sch.compute_at(name, grid)
-    part, thread, piece = sch.split(sch.fuse(*axes), [None, threads, PIECE])
+    part, thread, piece = sch.split(sch.fuse(*axes), [None, threads, VECTOR_ELEMENTS])
     sch.reorder(thread, part, piece)
     sch.bind(thread, "thread")
     sch.unroll(part)
@@ -138,7 +138,7 @@ def _write(sch: Schedule, name: str, grid: str) -> None:
     """Sums to shared memory, by the threads that have them in their registers."""
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
     part, step, rows, gate, units = sch.reverse_compute_at(name, grid)
-    eighth, row = sch.split(rows, [None, ROWS // 2])
+    eighth, row = sch.split(rows, [None, MMA_M // 2])
     n, column, pair = sch.split(units, [None, 4, 2])
     sch.reorder(part, gate, row, column, step, eighth, n, pair)
     for loop in (part, gate, row, column):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.schedule.intrin.intrinsic import Intrinsic, MachineState
+from tilewright.schedule.intrin.intrinsic import Intrinsic, MachineState, function_text
 
 ROWS, DEPTH = 16, 32
 """A register's rows, and the bf16 elements in one of them."""
@@ -66,11 +66,6 @@ def _registers(high: int) -> Iterator[tuple[int, int, int]]:
         yield number, number // 2, number % 2
 
 
-def _function(name: str, params: str, lines: list[str]) -> str:
-    body = "\n".join(f"  {line}" for line in lines)
-    return f"define internal void @tw.{name}({params}) alwaysinline {{\n{body}\n  ret void\n}}"
-
-
 def _zero(name: str, high: int) -> Intrinsic:
     calls = [f"call void @llvm.x86.tilezero(i8 {n})" for n, _, _ in _registers(high)]
     return Intrinsic(
@@ -79,10 +74,10 @@ def _zero(name: str, high: int) -> Intrinsic:
         tile="fill",
         arch="x86_64",
         features=_FEATURES,
-        llvm=_function(name, "ptr %c, i64 %rows.c", calls),
+        llvm=function_text(name, "ptr %c, i64 %rows.c", calls),
         strided=True,
         state=AMX_STATE,
-        held="c",
+        register_operand="c",
     )
 
 
@@ -110,12 +105,12 @@ def _step(name: str, high: int) -> Intrinsic:
         tile="mma.packed",
         arch="x86_64",
         features=_FEATURES,
-        llvm=_function(
+        llvm=function_text(
             name, "ptr %a, i64 %rows.a, ptr %b, i64 %rows.b, ptr %c, i64 %rows.c", lines
         ),
         strided=True,
         state=AMX_STATE,
-        held="c",
+        register_operand="c",
     )
 
 
@@ -140,10 +135,10 @@ def _store(name: str, high: int) -> Intrinsic:
         tile="copy",
         arch="x86_64",
         features=_FEATURES,
-        llvm=_function(name, "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c", lines),
+        llvm=function_text(name, "ptr %a, i64 %rows.a, ptr %c, i64 %rows.c", lines),
         strided=True,
         state=AMX_STATE,
-        held="a",
+        register_operand="a",
     )
 
 

@@ -32,7 +32,7 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.schedule.builtin.gpu.gemm import tensor_core_tiles
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import MULTISTAGE_TILES
 from tilewright.schedule.builtin.gpu.select_rule import schedule_for_gpu
-from tilewright.schedule.intrin.nvidia.mma import ROWS
+from tilewright.schedule.intrin.nvidia.mma import MMA_M
 from tilewright.target.gpu import GpuTarget, with_tf32
 from tilewright.target.registry import resolve_gpu
 
@@ -112,7 +112,7 @@ def aligned(count: int, dtype: type) -> np.ndarray:
 def grouped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small products have the tiles of larger ones, copied by the engine where it can."""
     tiles = tuple(
-        replace(t, us_per_k_tile=inf) if t.block_m == ROWS else t for t in MULTISTAGE_TILES
+        replace(t, us_per_k_tile=inf) if t.block_m == MMA_M else t for t in MULTISTAGE_TILES
     )
     monkeypatch.setattr(tensor_core_tiles, "MULTISTAGE_TILES", tiles)
     times = replace(tensor_core_tiles.TIMES, tma_min_k_tiles=0, tma_max_stages=8)
@@ -150,10 +150,10 @@ def test_emitted_code_by_threads_of_this_machine(
     func, scheduled = the_kernel(dense(*sizes, dtype, order), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
     grouped = target is H200 and order[0] == "n" and sizes[0] > 32
-    assert found - {"turn", "spread", "bulk"} == {"wgmma" if grouped else "mma"}
-    assert ("spread" in found) == (grouped and sizes[1] % 8 > 0)
+    assert found - {"quad", "row", "tma"} == {"wgmma" if grouped else "mma"}
+    assert ("row" in found) == (grouped and sizes[1] % 8 > 0)
     whole = grouped and all(n % 64 == 0 for n in sizes)
-    assert ("bulk" in found) == whole
+    assert ("tma" in found) == whole
     on_threads(func, scheduled, {})
 
 
@@ -236,7 +236,7 @@ def test_whole_tiles_of_f32_are_rounded_on_their_way(
     func, scheduled = the_kernel(dense(*sizes, F32, order), with_tf32(few))
     found = {t.intrinsic for t in tiles(scheduled)}
     assert any(name.startswith("wgmma_f32") and name.endswith(ways) for name in found)
-    assert any(name.startswith("bulk_f32") for name in found)
+    assert any(name.startswith("tma_load_f32") for name in found)
     on_threads(func, scheduled, {})
 
 
@@ -282,7 +282,7 @@ def test_constants_with_room_behind_their_columns_are_copied_by_the_engine(
     weights = b.constant(np.ones((64, 70), np.float16))
     product = b.add("matmul", b.input("x", tensor(F16, 128, 64)), weights)
     func, scheduled = the_kernel(b.graph(product))
-    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"wgmma", "bulk", "spread"}
+    assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"wgmma", "tma", "row"}
     on_threads(func, scheduled, {})
 
 
@@ -322,7 +322,7 @@ def test_columns_of_several_matrices_are_copied_and_written_like_those_of_one(
     dtype = F16 if target is H200 else F32
     func, scheduled = the_kernel(stack(64, 64, 64, dtype), target)
     found = {t.intrinsic.split("_")[0] for t in tiles(scheduled)}
-    assert found == ({"wgmma", "bulk", "turn"} if dtype is F16 else {"wgmma", "bulk"})
+    assert found == ({"wgmma", "tma", "quad"} if dtype is F16 else {"wgmma", "tma"})
     on_threads(func, scheduled, {})
 
 
@@ -367,9 +367,9 @@ def all_bytes(func: Func) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("sizes", "left", "right", "target", "narrow", "found"),
     [
-        ((64, 64, 256), U8, I8, H200, False, {"wgmma_u8i8", "bulk_u8", "bulk_i8"}),
-        ((60, 72, 80), I8, U8, H200, True, {"wgmma_i8u8", "turn_i32"}),
-        ((40, 41, 77), I8, I8, H200, False, {"wgmma_i8", "spread_i32"}),
+        ((64, 64, 256), U8, I8, H200, False, {"wgmma_u8i8", "tma_load"}),
+        ((60, 72, 80), I8, U8, H200, True, {"wgmma_i8u8", "quad_transpose"}),
+        ((40, 41, 77), I8, I8, H200, False, {"wgmma_i8", "row_transpose"}),
         ((16, 64, 64), U8, U8, A100, True, {"mma_u8"}),
         ((9, 33, 77), U8, I8, A100, False, {"mma_u8i8"}),
         ((9, 33, 40), I8, U8, A100, False, {"mma_i8u8"}),

@@ -24,7 +24,7 @@ from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     tensor_core_tile_of,
 )
 from tilewright.schedule.builtin.inlining import inline_copies
-from tilewright.schedule.intrin.nvidia.mma import BLOCKS
+from tilewright.schedule.intrin.nvidia.mma import WARP_TILES
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
@@ -41,7 +41,7 @@ def chosen(
 
 def test_tiles_are_whole_and_fit() -> None:
     for tile in (*MULTISTAGE_TILES, *PERSISTENT_TILES):
-        assert tile.warp in BLOCKS or (tile.wgmma and tile.warp == (16, tile.block_n))
+        assert tile.warp in WARP_TILES or (tile.wgmma and tile.warp == (16, tile.block_n))
         for side in (tile.block_m, tile.block_n):
             assert side * tile.block_k % (tile.threads * 8) == 0
         assert tile.blocks_per_sm * (tile.shared + 1024) <= H200.shared_per_sm

@@ -44,7 +44,7 @@ from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_lo
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
 from tilewright.schedule.intrin.nvidia import fragment_shuffle
-from tilewright.schedule.intrin.nvidia.mma import PIECE, ROWS
+from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
 from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
@@ -219,17 +219,17 @@ def _copy_tile(sch: Schedule, name: str, step: str, tile: TensorCoreTile) -> Non
 def _write_tile(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
     """What follows the sum, by the threads that have it in their registers."""
     high, wide = tile.warp
-    side = _writes_side_by_side(sch, name) and wide % fragment_shuffle.GROUP == 0
+    side = _writes_side_by_side(sch, name) and wide % fragment_shuffle.SHUFFLE_COLUMNS == 0
     if side and not _writes_sectors(sch, name):
         _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.row_transpose_name)
         _write_rows(sch, name, grid, tile)
         return
     turned = side and _writes_pieces(sch, name)
-    neighbours = PIECE if turned else 2
+    neighbours = VECTOR_ELEMENTS if turned else 2
     if turned:
         _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.quad_transpose_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
-    *again, y, m, eighth, row = sch.split(rows, [*tile.m_split, high // ROWS, 2, ROWS // 2])
+    *again, y, m, eighth, row = sch.split(rows, [*tile.m_split, high // MMA_M, 2, MMA_M // 2])
     x, n, column, piece = sch.split(
         columns, [tile.warps_n, wide // (4 * neighbours), 4, neighbours]
     )
@@ -250,7 +250,7 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> No
     high, wide = tile.warp
     *again, y, row = sch.split(rows, [*tile.m_split, high])
     x, n, eighth, pair, one = sch.split(
-        columns, [tile.warps_n, wide // fragment_shuffle.GROUP, 4, 4, 2]
+        columns, [tile.warps_n, wide // fragment_shuffle.SHUFFLE_COLUMNS, 4, 4, 2]
     )
     sch.reorder(y, x, eighth, one, pair, *again, n, row)
     for loop in (y, x, eighth, one, pair):
@@ -308,18 +308,18 @@ def _writes_side_by_side(sch: Schedule, name: str) -> bool:
     Columns may be several axes in one, of which the last falls into eights.
     """
     place, to, column = _written(sch, name)
-    flat, extents = in_groups(flat_index(place, to), column, PIECE)
+    flat, extents = in_groups(flat_index(place, to), column, VECTOR_ELEMENTS)
     return stride_of(flat, list(extents)[-1]) == 1
 
 
 def _writes_sectors(sch: Schedule, name: str) -> bool:
     """Whether eight columns of the product begin where a sector of what a block writes may."""
-    return prove((_written(sch, name)[2].extent % PIECE).eq(0))
+    return prove((_written(sch, name)[2].extent % VECTOR_ELEMENTS).eq(0))
 
 
 def _writes_pieces(sch: Schedule, name: str) -> bool:
     """Whether eight columns are 16 bytes: pairs of more than 16 bits are whole sectors as are."""
-    return _written(sch, name)[1].dtype.bytes * PIECE <= VECTOR_BYTES
+    return _written(sch, name)[1].dtype.bytes * VECTOR_ELEMENTS <= VECTOR_BYTES
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:

@@ -25,8 +25,8 @@ from tilewright.schedule.builtin.gpu.column_reduction import plan_columns
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import MIN_K
 from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.schedule.intrin.nvidia import wgmma
-from tilewright.schedule.intrin.nvidia.mma import COLUMNS, DEPTH, PIECE, ROWS, mma_names
-from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, kind_of, sum_type
+from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
+from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
 from tilewright.target.calibration.sm_90a import TENSOR_CORE
 from tilewright.target.gpu import GpuTarget
 
@@ -108,13 +108,13 @@ class TensorCoreTile:
     def instruction_k(self) -> int:
         """K of one instruction."""
         if self.wgmma:
-            return wgmma.wgmma_depth(self.operand_bytes)
-        return DEPTH * 2 // self.operand_bytes
+            return wgmma.wgmma_k(self.operand_bytes)
+        return MMA_K * 2 // self.operand_bytes
 
     @property
     def vector_elements(self) -> int:
         """The elements of a vector of 16 bytes."""
-        return PIECE * 2 // self.operand_bytes
+        return VECTOR_ELEMENTS * 2 // self.operand_bytes
 
     def names(self, kind: str, left: bool, right: bool) -> tuple[str, str]:
         """The intrinsics that zero and accumulate; `left` and `right`: A and B are K-major."""
@@ -228,7 +228,7 @@ def tensor_core_tile_of(
     if not fitting:
         return None
     shape = shape.swapped() if fitting[0].swap_ab else shape
-    filled = [t for t in fitting if t.block_m < 2 * max(shape.m, ROWS)]
+    filled = [t for t in fitting if t.block_m < 2 * max(shape.m, MMA_M)]
     split = [c for t in filled or fitting for c in _with_split_k(t, block, target)]
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
     tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
@@ -308,10 +308,10 @@ def _tf32_tiles(
 def _is_known(gemm: GemmAxes, total: DType, target: GpuTarget) -> bool:
     """Whether there are instructions for the operand and accumulator types of a GEMM."""
     left, right = kinds = [str(operand_load(x).dtype) for x in (gemm.a, gemm.b)]
-    known = {s.operands for s in target.mma_shapes if (s.m, s.n) == (ROWS, COLUMNS)}
+    known = {s.operands for s in target.mma_shapes if (s.m, s.n) == (MMA_M, MMA_N)}
     kind = kind_of(left, right)
     together = left == right or kind in BYTE_KINDS
-    return together and {*kinds} <= known and str(total) == sum_type(kind)
+    return together and {*kinds} <= known and str(total) == accumulator_type(kind)
 
 
 def _tiles_divide(gemm: GemmAxes, tile: TensorCoreTile, k_major: bool) -> bool:

@@ -62,7 +62,7 @@ NAMES = {
 SECONDS = 60
 
 
-def bulk_text(text: str) -> str:
+def tma_text(text: str) -> str:
     """A module whose waits for such copies, and words that they may come, are calls."""
     for said, name in ((MBARRIER_TRY_WAIT, "arrived"), (MBARRIER_ARRIVE, "leave")):
         text = re.sub(rf'asm sideeffect "{re.escape(said)}", "[^"]*"', f"@tw.{name}", text)
