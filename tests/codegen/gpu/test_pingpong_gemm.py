@@ -17,10 +17,21 @@ from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import PERSISTENT_TILES, TensorCoreTile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
+    PERSISTENT_TILES,
+    Mainloop,
+    TensorCoreTile,
+    TileScheduler,
+)
 
 ONE = replace(H200, sm_count=1)
-SMALL = TensorCoreTile(64, 64, 4, 1, 2, 1, 0.2, wgmma=True, consumer_groups=2)
+SMALL = TensorCoreTile(
+    *(64, 64, 4, 1, 2, 1, 0.2),
+    wgmma=True,
+    mainloop=Mainloop.WARP_SPECIALIZED,
+    scheduler=TileScheduler.PERSISTENT,
+    consumer_groups=2,
+)
 
 
 def _scheduled(

@@ -18,16 +18,16 @@ from tilewright.core.dtypes import F16
 from tilewright.finalize.gpu.storage_scope import ALIGNED_PARAMS
 from tilewright.ir.loop.nodes import Func
 from tilewright.schedule.builtin.gpu import select_rule
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile, TileScheduler
 
-SHARED = replace(SMALL, consumer_groups=1, stream_k=True)
+STREAM_K = replace(SMALL, consumer_groups=1, scheduler=TileScheduler.STREAM_K)
 
 
 def _scheduled(
     sizes: tuple[int, int, int],
     blocks: int,
     monkeypatch: pytest.MonkeyPatch,
-    tile: TensorCoreTile = SHARED,
+    tile: TensorCoreTile = STREAM_K,
     order: str = "nn",
 ) -> tuple[Func, Func]:
     """A product whose steps so many blocks share, before and after scheduling."""
@@ -63,12 +63,12 @@ def test_a_block_gives_once_and_takes_of_several(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("sizes", "blocks", "order", "tile"),
     [
-        ((192, 64, 320), 2, "nn", SHARED),
-        ((192, 64, 320), 4, "nn", SHARED),
-        ((128, 64, 448), 5, "nt", SHARED),
-        ((64, 64, 448), 7, "nn", SHARED),
-        ((320, 64, 128), 3, "nn", SHARED),
-        ((256, 64, 192), 2, "nn", replace(SHARED, block_m=128, warps_m=8)),
+        ((192, 64, 320), 2, "nn", STREAM_K),
+        ((192, 64, 320), 4, "nn", STREAM_K),
+        ((128, 64, 448), 5, "nt", STREAM_K),
+        ((64, 64, 448), 7, "nn", STREAM_K),
+        ((320, 64, 128), 3, "nn", STREAM_K),
+        ((256, 64, 192), 2, "nn", replace(STREAM_K, block_m=128, warps_m=8)),
     ],
     ids=["more tiles", "fewer tiles", "three parts", "a part a step", "whole ones", "two groups"],
 )

@@ -14,10 +14,7 @@ from tilewright.ir.types import tensor
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.passes.algebra.combine_parallel_matmuls import (
-    LEAST_ROWS,
     MOST_PRODUCTS,
-    MOST_TURNS,
-    TILE,
     combine_parallel_matmuls,
 )
 from tilewright.passes.canonicalize.dce import dce
@@ -25,8 +22,11 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.fuse import fuse
 from tilewright.passes.memory.copy_aliased_outputs import copy_aliased_outputs
 from tilewright.passes.memory.eliminate_concat import eliminate_concat
+from tilewright.target.calibration.sm_90a import PARALLEL_MATMULS
 from tilewright.target.gpu import GpuTarget, with_tf32
 from tilewright.target.registry import resolve_gpu
+
+TILE = PARALLEL_MATMULS.tile
 
 H200 = resolve_gpu("cuda -arch=sm_90a")
 # For which one small product is enough to do.
@@ -174,8 +174,8 @@ def test_many_are_cut_into_stacks() -> None:
     ("rows", "dtype", "target", "pays"),
     [
         (1, F16, H200, False),
-        (LEAST_ROWS - 1, F16, H200, False),
-        (LEAST_ROWS, F16, H200, True),
+        (PARALLEL_MATMULS.min_rows - 1, F16, H200, False),
+        (PARALLEL_MATMULS.min_rows, F16, H200, True),
         (132 * TILE - TILE, BF16, H200, True),
         (132 * TILE, BF16, H200, False),
         (64, F32, with_tf32(H200), True),
@@ -183,7 +183,7 @@ def test_many_are_cut_into_stacks() -> None:
         (TILE * 32, F32, H200, False),
         (TILE * 33, F32, H200, True),
         (TILE * 132, F32, H200, True),
-        (TILE * 132 * MOST_TURNS, F32, H200, False),
+        (TILE * 132 * PARALLEL_MATMULS.max_waves, F32, H200, False),
         (N, F32, H200, False),
         (N, F16, H200, False),
     ],

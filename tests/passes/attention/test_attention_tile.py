@@ -13,15 +13,15 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.attention.attention_tile import (
-    APART,
     KEYS,
     MORE_KEYS,
     ROWS,
-    SOME_PARTS,
     WARP_ROWS,
+    WARP_SPECIALIZED_TILE,
     attention_tile,
 )
 from tilewright.passes.attention.fuse_attention import fuse_attention
+from tilewright.target.calibration.sm_90a import ATTENTION
 from tilewright.target.registry import CUDA, resolve_gpu
 
 
@@ -69,11 +69,11 @@ def test_many_keys_are_taken_in_larger_steps() -> None:
 @pytest.mark.parametrize(
     ("queries", "size", "heads", "keys", "tile"),
     [
-        (1024, 128, 64, 1024, APART),
-        (300, 128, 23, 128, APART),
+        (1024, 128, 64, 1024, WARP_SPECIALIZED_TILE),
+        (300, 128, 23, 128, WARP_SPECIALIZED_TILE),
         (1024, 128, 64, 1000, (ROWS[0], KEYS)),
         (1024, 128, 8, 1024, (ROWS[0], KEYS)),
-        (256, 64, 64, 128, APART),
+        (256, 64, 64, 128, WARP_SPECIALIZED_TILE),
         (256, 64, 64, 256, (ROWS[0], KEYS)),
         (32, 128, 512, 256, (ROWS[-1], KEYS)),
     ],
@@ -90,7 +90,7 @@ def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
     shape = tensor(BF16, 64, 1024, 128)
     problem = Problem(FusedAttentionAttrs(), (shape, shape, shape), shape)
     assert attention_tile(resolve_gpu("cuda -arch=sm_80"), problem) == (ROWS[0], KEYS)
-    assert attention_tile(resolve_gpu(CUDA), problem) == APART
+    assert attention_tile(resolve_gpu(CUDA), problem) == WARP_SPECIALIZED_TILE
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_without_instructions_of_four_warps_no_thread_is_apart() -> None:
         (1, 2, 4096, (WARP_ROWS, KEYS, 32)),
         (4, 64, 16384, (WARP_ROWS, KEYS, 4)),
         (20, 2, 1000, (ROWS[-1], KEYS, 8)),
-        (1, 2, Var("J"), (WARP_ROWS, KEYS, SOME_PARTS)),
+        (1, 2, Var("J"), (WARP_ROWS, KEYS, ATTENTION.split_unknown)),
         (1, 512, 4096, (ROWS[-1], KEYS)),
         (100, 2, 4096, (ROWS[-1], KEYS)),
     ],

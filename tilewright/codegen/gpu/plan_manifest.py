@@ -31,21 +31,17 @@ from tilewright.ir.loop.nodes import Buffer
 from tilewright.ir.types import Shape
 from tilewright.passes.memory.plan_memory import RuntimePlacement
 from tilewright.runtime.size_expr import OPERATIONS, SizeExpr
+from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
 
 Data = dict[str, Any]
-
-# An SM changes its split of L1 cache and shared memory (the carveout) only when idle. Where the
-# largest launches of a model need most of it as shared memory, launches of at most this many blocks
-# for each SM keep that carveout and do without the cache.
-CARVEOUT_BLOCKS_PER_SM = 8
 
 
 @node
 class LaunchedKernel:
     """A kernel: the names of its sizes, the buffers that it is given, and its launches.
 
-    Buffers with gaps between their rows are in `boxes`, with their shape and that of their room.
+    Strided buffers are in `boxes`, with their shape and that of their storage.
     """
 
     name: str
@@ -58,9 +54,11 @@ class LaunchedKernel:
 def device_program(
     code: ExecutionPlan, kernels: Sequence[LaunchedKernel], target: GpuTarget
 ) -> Data:
-    """All that a run needs to know."""
+    """The plan as data."""
     largest = max((x.shared for kernel in kernels for x in kernel.launches), default=0)
-    few = CARVEOUT_BLOCKS_PER_SM * target.sm_count if 2 * largest > target.shared_per_sm else 0
+    # Where the largest launches need most of an SM's L1 as shared memory, small launches keep that
+    # carveout and do without the cache.
+    few = OCCUPANCY.carveout_blocks * target.sm_count if 2 * largest > target.shared_per_sm else 0
     return {
         "symbols": list(code.symbols),
         "data_dependent_sizes": list(code.data_dependent_sizes),
@@ -110,11 +108,11 @@ def _kernel(kernel: LaunchedKernel, target: GpuTarget, few: int) -> Data:
 
 
 def _span(param: Buffer, box: tuple[Shape, Shape] | None) -> list[Any]:
-    """The bytes of a buffer that lie one behind the other, and how often, how far apart."""
-    shape, room = box or (param.shape, param.shape)
+    """The contiguous bytes of a buffer, and the counts and strides at which they repeat."""
+    shape, storage = box or (param.shape, param.shape)
     step: Expr = const(param.dtype.bytes)
     run, rows, whole = step, list[list[SizeExpr]](), True
-    for size, wide in zip(reversed(shape), reversed(room), strict=True):
+    for size, wide in zip(reversed(shape), reversed(storage), strict=True):
         if whole:
             run = run * size
         else:
@@ -152,9 +150,9 @@ def _map(m: TensorMap) -> Data:
 
 
 def _actions(actions: Sequence[Action], steps: Iterator[int]) -> list[Data]:
-    """What is done in order; what may run side by side does so one after another.
+    """The actions in order; parallel calls run one after another.
 
-    `steps` numbers the calls as the manifest lists them: a run may do some never, or often.
+    `steps` numbers the calls in the order of the manifest; a run may skip or repeat some.
     """
     found: list[Data] = []
     for a in actions:

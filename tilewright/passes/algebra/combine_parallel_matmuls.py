@@ -30,16 +30,9 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.calibration.sm_90a import PARALLEL_MATMULS
 from tilewright.target.gpu import GpuTarget
 
-# A tile that large products get.
-TILE = 128
-# On instructions for matrices: the fewest rows that gain; 1 and 37 rows lose 1 to 2 %.
-LEAST_ROWS = 64
-# By threads: the part of the multiprocessors that a stack has tiles for at least, since smaller
-# tiles, few for the room there is, lose (vit_b16, batch 1, takes a fifth longer). And how many
-# turns one product may take: of many, all but the last are full anyway.
-LEAST_FILLED, MOST_TURNS = 0.5, 4
 # All results of a stack are stored before the first one is read.
 MOST_PRODUCTS = 4
 # Columns that weights need no room behind: see `schedule/builtin/gpu/weight_layout.py`.
@@ -122,10 +115,15 @@ def _is_profitable(graph: Graph, products: tuple[_Product, ...], target: GpuTarg
     lost = sum(_has_epilogue(graph, p.result) for p in products)
     if rows is None or columns % WHOLE_COLUMNS or lost >= len(products) - 1:
         return False
-    filled = -(-rows // TILE) * -(-columns // TILE) / target.sm_count
+    filled = (
+        -(-rows // PARALLEL_MATMULS.tile) * -(-columns // PARALLEL_MATMULS.tile) / target.sm_count
+    )
     if any(s.operands == str(dtype) for s in target.mma_shapes):
-        return rows >= LEAST_ROWS and filled < 1
-    return bool(filled < MOST_TURNS and filled * len(products) >= LEAST_FILLED)
+        return rows >= PARALLEL_MATMULS.min_rows and filled < 1
+    return bool(
+        filled < PARALLEL_MATMULS.max_waves
+        and filled * len(products) >= PARALLEL_MATMULS.min_filled
+    )
 
 
 def _has_epilogue(graph: Graph, value: str) -> bool:

@@ -115,6 +115,11 @@ def flat_stride(load: Load, buffer: Buffer, axis: str) -> int | None:
     return stride_of(simplify(flat_index(load, buffer)), axis)
 
 
+def index_position(load: Load, axis: str) -> int:
+    """The dimension of a load whose index is the axis itself."""
+    return next(n for n, i in enumerate(load.indices) if i is Var(axis))
+
+
 def in_groups(e: Expr, axis: Iter, count: int) -> tuple[Expr, dict[str, Expr]]:
     """An index by groups of `count` neighbours of an axis, the place in its group last of both."""
     outer, inner = Var(f"{axis.name}.outer"), Var(f"{axis.name}.inner")

@@ -1,7 +1,8 @@
-"""What tiles of GEMMs and their surroundings take on a GPU: the data of the tile choosers.
+"""Measured figures of GPUs: times of GEMM tiles, and thresholds of the built-in schedules.
 
 One instance for each GPU that was measured, `sm_90a.py`. Times are microseconds, rates bytes a
-second. A field marked *fitted* was chosen for the model named, and is to be replaced by a formula.
+second. A field marked *fitted* was chosen for the models or shapes named, and is to be replaced by
+a formula over the target.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ class TensorCoreTileTime:
     us_per_k_tile_im2col: float = inf
     wgmma: bool = False
     m_repeats: int = 1
-    consumer_groups: int = 0
-    stream_k: bool = False
+    consumer_groups: int = 1
 
 
 @node
@@ -58,11 +58,13 @@ class TensorCoreTimes:
     `us_per_pingpong_call` beside the mainloop of the other group, which hides part of the stores:
     `pingpong_stores` of them are left. Stream-K hands over partial sums: `us_per_fixup_element`,
     and `us_per_fixup_part` for each part of a tile; beyond `stream_k_max_tiles` an SM, blocks no
-    longer read the same operands at a time, and together these exceed the L2.
+    longer read the same operands at a time, and together these exceed the L2. Each of these
+    schedulers has tiles of its own: `multistage` (one tile a block), `persistent`, `stream_k`.
     """
 
     multistage: tuple[TensorCoreTileTime, ...]
     persistent: tuple[TensorCoreTileTime, ...]
+    stream_k: tuple[TensorCoreTileTime, ...]
     tma_min_k_tiles: int
     tma_max_stages: int
     edge_factor: float
@@ -106,6 +108,97 @@ class SimtTimes:
     sum_step: float
     sum_begin: float
     sum_rate: float
+    # Fitted to gpt2 and vit_b16, batch 32: the columns from which on an epilogue through shared
+    # memory is faster, where rows of the result are not aligned. 50257 columns gain 8 %; 197, with
+    # a mask and K = 64, take 1.8 times as long.
+    shared_epilogue_min_n: int
     # Fitted on silero_vad, batch 32: a k-tile of an im2col operand whose block has an SM to itself
     # (0.4 to 0.9 us). Several blocks take as much longer.
     im2col_k_tile: float
+
+
+@node
+class Occupancy:
+    """Threads, or thread blocks, of an SM that keep it busy, for each kind of kernel.
+
+    With fewer than `injective_threads`, `stencil_threads` or `rowwise_threads`, more threads are
+    better than more work for each. Split reductions have at most `split_reduction_threads`, or
+    `split_reduction_blocks`; reductions down columns `column_reduction_blocks`, so that some load
+    while others reduce. An SM changes its split of L1 cache and shared memory (the carveout) only
+    when idle: launches of at most `carveout_blocks` keep that of the launch before.
+
+    All are fitted to the benchmark models.
+    """
+
+    injective_threads: int
+    stencil_threads: int
+    rowwise_threads: int
+    split_reduction_threads: int
+    split_reduction_blocks: int
+    column_reduction_blocks: int
+    carveout_blocks: int
+
+
+@node
+class RowwiseLimits:
+    """How rows are distributed over threads.
+
+    A row has at most `max_lanes` threads to keep the GPU busy, or if its length is unknown; a block
+    of several short rows has `block_threads`. A thread has `elements` of a row, or `more_elements`
+    where there would be more than `many_lanes` lanes, which need barriers, or where a row is read
+    once. The lanes of a row read `line_bytes` at a time. Arrays of a row take at most `registers`
+    of a thread. At most `max_idle` of the threads have no row.
+    """
+
+    max_lanes: int
+    elements: int
+    more_elements: int
+    many_lanes: int
+    line_bytes: int
+    registers: int
+    max_idle: float
+    # Fitted to layer norms of 196608 rows of 128: 26.3 us with 128 threads, 26.6 with 256 or 512.
+    block_threads: int
+    # Fitted: the most vectors of a lane with which one warp is faster than two. Layer norms of 4096
+    # rows of 768 f16 take 7.2 us with one warp, 8.9 with two; softmax of 8192 rows of 1000 f32,
+    # eight vectors, 17.9 and 17.0.
+    warp_vectors: int
+
+
+@node
+class ParallelMatmuls:
+    """Where matmuls of one value are faster as one (`passes/algebra/combine_parallel_matmuls.py`).
+
+    On tensor cores, from `min_rows` rows on; 1 and 37 rows lose 1 to 2 %. On CUDA cores, where the
+    tiles of all fill `min_filled` of the SMs, and one matmul has fewer than `max_waves` waves: of
+    many waves, all but the last are full anyway. `tile` is the side of the tiles that are counted.
+
+    Fitted to vit_b16, batch 1, which takes a fifth longer below `min_filled`.
+    """
+
+    tile: int
+    min_rows: int
+    min_filled: float
+    max_waves: int
+
+
+@node
+class AttentionLimits:
+    """Sizes of attention that decide its tile: see `passes/attention/attention_tile.py`.
+
+    From `many_keys` on an iteration has more keys. For few rows, more than `long_keys` are split
+    over thread blocks (split-KV), `split_blocks` of them for an SM, each with at least
+    `split_min_tiles` tiles of keys, at most `split_max` for a row, or `split_unknown` where the
+    number of keys is unknown. Heads of `warp_specialized_size` are worth warp specialization: their
+    products take longer than their exponentials.
+
+    All are fitted to the attention of the benchmark models.
+    """
+
+    many_keys: int
+    long_keys: int
+    split_blocks: int
+    split_min_tiles: int
+    split_max: int
+    split_unknown: int
+    warp_specialized_size: int

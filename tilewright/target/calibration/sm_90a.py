@@ -5,6 +5,10 @@ from __future__ import annotations
 from math import inf
 
 from tilewright.target.calibration.gpu import (
+    AttentionLimits,
+    Occupancy,
+    ParallelMatmuls,
+    RowwiseLimits,
     SimtTileRate,
     SimtTimes,
     TensorCoreTileTime,
@@ -36,16 +40,14 @@ TENSOR_CORE = TensorCoreTimes(
     ),
     persistent=(
         TensorCoreTileTime(128, 128, 4, 1, 6, 1, 0.345, wgmma=True, m_repeats=2, consumer_groups=2),
-        TensorCoreTileTime(128, 192, 8, 1, 5, 1, 0.485, wgmma=True, consumer_groups=1),
-        TensorCoreTileTime(128, 160, 8, 1, 5, 1, 0.40, wgmma=True, consumer_groups=1),
-        TensorCoreTileTime(128, 128, 8, 1, 6, 1, 0.33, wgmma=True, consumer_groups=1),
-        TensorCoreTileTime(128, 96, 8, 1, 7, 1, 0.255, wgmma=True, consumer_groups=1),
-        TensorCoreTileTime(
-            128, 256, 8, 1, 4, 1, 0.69, wgmma=True, consumer_groups=1, stream_k=True
-        ),
-        TensorCoreTileTime(
-            128, 128, 8, 1, 6, 1, 0.43, wgmma=True, consumer_groups=1, stream_k=True
-        ),
+        TensorCoreTileTime(128, 192, 8, 1, 5, 1, 0.485, wgmma=True),
+        TensorCoreTileTime(128, 160, 8, 1, 5, 1, 0.40, wgmma=True),
+        TensorCoreTileTime(128, 128, 8, 1, 6, 1, 0.33, wgmma=True),
+        TensorCoreTileTime(128, 96, 8, 1, 7, 1, 0.255, wgmma=True),
+    ),
+    stream_k=(
+        TensorCoreTileTime(128, 256, 8, 1, 4, 1, 0.69, wgmma=True),
+        TensorCoreTileTime(128, 128, 8, 1, 6, 1, 0.43, wgmma=True),
     ),
     tma_min_k_tiles=12,
     tma_max_stages=4,
@@ -89,5 +91,40 @@ SIMT = SimtTimes(
     sum_step=0.4e-6,
     sum_begin=1.2e-9,
     sum_rate=5e12,
+    shared_epilogue_min_n=1024,
     im2col_k_tile=0.5e-6,
+)
+
+OCCUPANCY = Occupancy(
+    injective_threads=512,
+    stencil_threads=256,
+    rowwise_threads=512,
+    split_reduction_threads=2048,
+    split_reduction_blocks=4,
+    column_reduction_blocks=8,
+    carveout_blocks=8,
+)
+
+ROWWISE = RowwiseLimits(
+    max_lanes=256,
+    elements=16,
+    more_elements=32,
+    many_lanes=128,
+    line_bytes=128,
+    registers=96,
+    max_idle=1 / 8,
+    block_threads=128,
+    warp_vectors=4,
+)
+
+PARALLEL_MATMULS = ParallelMatmuls(tile=128, min_rows=64, min_filled=0.5, max_waves=4)
+
+ATTENTION = AttentionLimits(
+    many_keys=1024,
+    long_keys=512,
+    split_blocks=2,
+    split_min_tiles=2,
+    split_max=64,
+    split_unknown=16,
+    warp_specialized_size=128,
 )

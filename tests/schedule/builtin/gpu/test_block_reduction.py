@@ -9,23 +9,23 @@ from tests.schedule.builtin.scheduled import sources
 from tilewright.ir.graph.nodes import Graph
 from tilewright.schedule.analysis.blocks import block_graph, reductions
 from tilewright.schedule.builtin.gpu import split_reduction
-from tilewright.schedule.builtin.gpu.block_reduction import StreamPlan, plan_stream
+from tilewright.schedule.builtin.gpu.block_reduction import BlockReductionPlan, plan_block_reduction
 
 
 @pytest.mark.parametrize(
     ("name", "sizes", "plan"),
     [
-        ("sum_all", (1, 8192, 8192), StreamPlan(256, 4, 8)),
-        ("sum_all", (1, 3, 640), StreamPlan(32, 4, 1)),
+        ("sum_all", (1, 8192, 8192), BlockReductionPlan(256, 4, 8)),
+        ("sum_all", (1, 3, 640), BlockReductionPlan(32, 4, 1)),
         ("sum_all", (1, 3, 1000), None),
-        ("sum_rows", (1, 3, 3072), StreamPlan(256, 4, 1)),
+        ("sum_rows", (1, 3, 3072), BlockReductionPlan(256, 4, 1)),
         ("max_columns", (96, 4, 32), None),
     ],
 )
-def test_plan(name: str, sizes: tuple[int, int, int], plan: StreamPlan | None) -> None:
+def test_plan(name: str, sizes: tuple[int, int, int], plan: BlockReductionPlan | None) -> None:
     ((func, _),) = sources(KERNELS[name](*sizes))
     (block,) = (b for b in block_graph(func).blocks if reductions(b))
-    assert plan_stream(block, H200) == plan
+    assert plan_block_reduction(block, H200) == plan
 
 
 def _distance() -> Graph:

@@ -24,7 +24,8 @@ SMALL = replace(H200, sm_count=1)
 
 @pytest.fixture(autouse=True)
 def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depthwise_module, "BUSY_THREADS", 64)
+    busy = replace(depthwise_module.OCCUPANCY, stencil_threads=64)
+    monkeypatch.setattr(depthwise_module, "OCCUPANCY", busy)
 
 
 def depthwise(

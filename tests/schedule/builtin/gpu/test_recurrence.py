@@ -154,7 +154,7 @@ def test_what_is_emitted_runs_step_by_step() -> None:
 def test_what_is_emitted_stays(
     cell: str, batch: int, units: int, dtype: DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recurrence, "SHARED_PRODUCTS", 1)
+    monkeypatch.setattr(recurrence, "MIN_PRODUCTS", 1)
     alone = replace(H200, sm_count=1)
     assert run_emitted(steps_of(cell, 4, batch, units, dtype), alone, {})
 

@@ -9,8 +9,8 @@ from tilewright.core.dtypes import F16
 from tilewright.schedule.analysis.blocks import BlockGraph, block_graph
 from tilewright.schedule.builtin.gpu.rowwise_plan import (
     RowwisePlan,
-    held_arrays,
     plan_rows,
+    register_arrays,
     wide_blocks,
 )
 from tilewright.target.registry import resolve_gpu
@@ -47,12 +47,12 @@ def test_a_warp_has_rows_of_few_pieces_or_those_it_goes_through_once() -> None:
 
 
 def test_rows_of_unknown_length_are_gone_through_again() -> None:
-    assert not plan_rows(_facts("softmax", Var("M"), Var("N"), 1), 1, H200).held
+    assert not plan_rows(_facts("softmax", Var("M"), Var("N"), 1), 1, H200).in_registers
 
 
 def test_what_stays_in_registers() -> None:
     structure = _facts("layer_norm", 64, 96, 1)
-    assert held_arrays(structure, 1) == ["add"]
+    assert register_arrays(structure, 1) == ["add"]
     assert [b.name for b in wide_blocks(structure, 1)] == [
         "add",
         "layer_norm.total",

@@ -1,18 +1,18 @@
-"""Attention by instructions on matrices: a block of threads has some rows of queries.
+"""Attention on tensor cores: a thread block has some rows of queries.
 
     grid: (batch, row tile)
       thread (y, row, lane): a = queries                 fragments
       thread (y, row, lane): m, l, o = -inf, 0, 0        registers
-      for keys, copies some steps ahead
+      for tiles of keys, software-pipelined
         threads: kt, vt = keys, values                   shared, 16 bytes at a time
         warp (y): s = a * kt                             fragments
-        thread (y, row, lane): masks, peaks, weights     what a lane has of each row
-        warp (y): o += w * vt                            weights stay where they are
+        thread (y, row, lane): masks, maxima, weights    the elements of each lane
+        warp (y): o += w * vt                            weights stay in registers
       thread (y, row, lane): result = o / sum
 
-Of the scores nothing leaves the registers. The loops, with the lanes of each row, are those of
-`ops/attention/tiled_loops.py`. Where tiles of keys and values are whole, and a block has two groups
-of warps that multiply at once, producer warps copy them, and the kernel is persistent: see
+Scores never leave the registers. The loops, with the lanes of each row, are those of
+`ops/attention/tiled_loops.py`. Where tiles of keys and values are full, and a block has two
+warpgroups, producer warps copy them, and the kernel is persistent: see
 `codegen/gpu/warp_specialized.py`.
 """
 
@@ -37,6 +37,7 @@ from tilewright.ops.attention.tiled_loops import LANES, PAIR
 from tilewright.schedule.analysis.blocks import block_graph, loop_of, reads_of, reductions
 from tilewright.schedule.analysis.gemm import GemmAxes, match_gemm, operand_load
 from tilewright.schedule.builtin.cpu.attention import tasks_loop
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
 from tilewright.schedule.intrin.nvidia import fragment_shuffle, wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, VECTOR_ELEMENTS, mma_names
@@ -44,18 +45,16 @@ from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# How far copies of keys and values run ahead, this step's among them: further where a block has one
-# part of many keys, and where that covers a whole walk; such copies may take so many bytes.
+# Pipeline stages of keys and values: more with split-KV, and where they cover a whole mainloop of
+# at most so many bytes.
 STAGES, MORE_STAGES = 2, 3
-ROOM = 48 << 10
-# The rows of an instruction of four warps, and how many such groups there are where other threads
-# copy, which then run so many steps ahead.
-GROUPED = 64
-GROUPS = 2
-APART_STAGES = 2
-# Bits of a register.
-WORD = 32
-# The rows that an instruction leaves to one thread are so far apart.
+MAX_PROLOGUE_BYTES = 48 << 10
+# The rows of wgmma, and the consumer warpgroups and pipeline stages with warp specialization.
+WARPGROUP_M = 64
+CONSUMER_GROUPS = 2
+WARP_SPECIALIZED_STAGES = 2
+REGISTER_BITS = 32
+# The distance of the rows that a lane has of a fragment.
 ROW_STEP = 8
 
 
@@ -70,9 +69,9 @@ class _Plan:
     threads: int
     # Whether warpgroups multiply, or single warps.
     wgmma: bool
-    # The bytes that are copied for one iteration of the mainloop.
-    step_bytes: int
-    # Fragments that iterations of the mainloop hand on, see `schedule/intrin/nvidia/wgmma.py`.
+    # The bytes of one pipeline stage.
+    stage_bytes: int
+    # Fragments that all iterations of the mainloop read, see `schedule/intrin/nvidia/wgmma.py`.
     loop_invariant_a: frozenset[str]
     # Whether producer warps copy full tiles.
     warp_specialized: bool
@@ -81,13 +80,13 @@ class _Plan:
 
 
 def tiled_tasks(func: Func) -> For | None:
-    """The loop over blocks of rows that are dealt out to lanes, `None` if there is none."""
+    """The loop over blocks of rows that are distributed over lanes, `None` if there is none."""
     tasks = tasks_loop(func)
-    return tasks if tasks is not None and any(map(_joins_lanes, blocks(tasks))) else None
+    return tasks if tasks is not None and any(map(_reduces_lanes, blocks(tasks))) else None
 
 
-def _joins_lanes(block: Block) -> bool:
-    """Whether a block combines what lanes have, the last axis of what it reads."""
+def _reduces_lanes(block: Block) -> bool:
+    """Whether a block reduces over lanes, the last axis of what it reads."""
     last = [load.indices[-1] for load in reads_of(block)]
     axes = [it for it in reductions(block) if as_int(it.extent) == LANES]
     return bool(axes) and last == [Var(axes[0].name)]
@@ -97,12 +96,12 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
     """Schedule the nests in the loop `tasks`."""
     inside = list(blocks(tasks))
     behind = [b for b in blocks(sch.func.body) if b.name not in {b.name for b in inside}]
-    # What stays in memory: results, and parts of them.
-    kept = {*block_graph(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
-    walk = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
-    plan = _plan(sch, inside, _lasting(inside, walk), target)
+    # Buffers in global memory: results, and partial ones.
+    in_memory = {*block_graph(sch.func).outputs, *(x.buffer for b in behind for x in reads_of(b))}
+    mainloop = next(loop for loop in loops(tasks.body) if len(list(blocks(loop))) > 1)
+    plan = _plan(sch, inside, _loop_invariant(inside, mainloop), target)
     if not behind and _can_warp_specialize(sch, inside, plan, target):
-        # Nothing branches between the products of a turn.
+        # Nothing branches between the products of an iteration.
         plan = replace(
             plan,
             warp_specialized=True,
@@ -116,36 +115,36 @@ def schedule_tiled_attention(sch: Schedule, tasks: For, target: GpuTarget) -> No
             _multiply(sch, block, plan)
         elif block.name in plan.copies:
             _copy_tile(sch, block, plan)
-        elif _joins_lanes(block):
-            _join_lanes(sch, block)
+        elif _reduces_lanes(block):
+            _reduce_lanes(sch, block)
         elif block.writes[0].buffer in plan.shuffled:
-            _hand_around(sch, block)
+            _shuffle_results(sch, block)
         else:
-            _deal_out(sch, block, kept, plan)
+            _distribute(sch, block, in_memory, plan)
     grid = _bind_grid(sch, outer)
     if plan.warp_specialized:
         sch.annotate(grid, PERSISTENT.key, target.sm_count)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
-        sch.annotate(walk.name, PIPELINE_STAGES.key, APART_STAGES)
-        sch.annotate(walk.name, WARP_SPECIALIZED.key, 1)
+        sch.annotate(mainloop.name, PIPELINE_STAGES.key, WARP_SPECIALIZED_STAGES)
+        sch.annotate(mainloop.name, WARP_SPECIALIZED.key, 1)
         return
-    ahead = MORE_STAGES if behind or _is_short(walk, plan) else STAGES
-    sch.annotate(walk.name, PIPELINE_STAGES.key, ahead)
+    stages = MORE_STAGES if behind or _is_short(mainloop, plan) else STAGES
+    sch.annotate(mainloop.name, PIPELINE_STAGES.key, stages)
     if behind:
-        _put_together(sch, behind)
+        _combine_splits(sch, behind)
 
 
-def _is_short(walk: For, plan: _Plan) -> bool:
-    """Whether all steps of a walk can be copied before its first one."""
-    steps = as_int(walk.extent)
-    return steps == MORE_STAGES - 1 and plan.step_bytes * MORE_STAGES <= ROOM
+def _is_short(mainloop: For, plan: _Plan) -> bool:
+    """Whether the prologue of the pipeline can copy all tiles of a mainloop."""
+    tiles = as_int(mainloop.extent)
+    return tiles == MORE_STAGES - 1 and plan.stage_bytes * MORE_STAGES <= MAX_PROLOGUE_BYTES
 
 
-def _lasting(inside: list[Block], walk: For) -> frozenset[str]:
-    """What is made before a walk along the keys, if some steps of it do more than others."""
-    steps = list(blocks(walk))
+def _loop_invariant(inside: list[Block], mainloop: For) -> frozenset[str]:
+    """What is computed before the mainloop, if only some of its iterations are masked."""
+    steps = list(blocks(mainloop))
     counted = {v for b in steps for it in b.iters for v in free_vars(it.binding)}
-    if all(loop.name in counted for loop in loops(walk.body)):
+    if all(loop.name in counted for loop in loops(mainloop.body)):
         return frozenset()
     own = {b.name for b in steps}
     return frozenset(b.writes[0].buffer for b in inside if b.name not in own)
@@ -155,23 +154,23 @@ def _can_warp_specialize(
     sch: Schedule, inside: list[Block], plan: _Plan, target: GpuTarget
 ) -> bool:
     """Whether producer warps can load all operands of the mainloop by TMA, tile by tile."""
-    # Queries, which may be copied as well, take no more room than keys.
-    room = plan.step_bytes * 3 // 2 * APART_STAGES < target.max_shared_per_block
-    groups = plan.threads == GROUPS * GROUPED // MMA_M * WARP_SIZE
+    # Queries, which may be copied as well, take no more memory than keys.
+    fits = plan.stage_bytes * 3 // 2 * WARP_SPECIALIZED_STAGES < target.max_shared_per_block
+    groups = plan.threads == CONSUMER_GROUPS * WARPGROUP_M // MMA_M * WARP_SIZE
     copies = [b for b in inside if b.name in plan.copies]
-    return plan.wgmma and groups and room and all(_is_whole(sch, b) for b in copies)
+    return plan.wgmma and groups and fits and all(_is_tma_loadable(sch, b) for b in copies)
 
 
 def _copied(sch: Schedule, inside: list[Block], plan: _Plan) -> frozenset[str]:
-    """All blocks of the producer warps: the copies of each k-tile, and queries where they can."""
+    """The blocks of the producer warps: the copies of each iteration, and queries if TMA can."""
     found = (_gemm_of(b) for b in inside if b.name in plan.gemms)
     left = {operand_load(r.a).buffer for r in found if r is not None}
-    more = (b for b in inside if b.writes[0].buffer in left and _is_whole(sch, b))
+    more = (b for b in inside if b.writes[0].buffer in left and _is_tma_loadable(sch, b))
     return plan.copies | {b.name for b in more}
 
 
-def _is_whole(sch: Schedule, block: Block) -> bool:
-    """Whether a block copies tiles of a matrix in memory, whose rows begin at pieces."""
+def _is_tma_loadable(sch: Schedule, block: Block) -> bool:
+    """Whether a block copies tiles of a matrix in memory with aligned rows."""
     assert isinstance(block.body, Store)
     load = block.body.value
     if not isinstance(load, Load) or load.mask is not None or len(block.iters) < 2:
@@ -194,8 +193,8 @@ def _bind_grid(sch: Schedule, outer: list[str]) -> str:
     return grid
 
 
-def _put_together(sch: Schedule, behind: list[Block]) -> None:
-    """All parts of a result: a thread has a column of it."""
+def _combine_splits(sch: Schedule, behind: list[Block]) -> None:
+    """Combine the partial results of split-KV: a thread has a column."""
     own = own_loops(sch, behind[0])
     *outer, column = (
         loop.name for loop in loops_above(sch.func, behind[0].name) if loop.name not in own
@@ -208,11 +207,13 @@ def _put_together(sch: Schedule, behind: list[Block]) -> None:
     sch.bind(column, "thread")
 
 
-def _plan(sch: Schedule, inside: list[Block], lasting: frozenset[str], target: GpuTarget) -> _Plan:
+def _plan(
+    sch: Schedule, inside: list[Block], invariant: frozenset[str], target: GpuTarget
+) -> _Plan:
     products = [b for b in inside if _gemm_of(b) is not None]
     found = [r for b in products if (r := _gemm_of(b)) is not None]
     read = {operand_load(r.b).buffer for r in found}
-    across = frozenset(
+    mn_major = frozenset(
         x.buffer
         for r in found
         for x in (operand_load(r.b),)
@@ -224,23 +225,23 @@ def _plan(sch: Schedule, inside: list[Block], lasting: frozenset[str], target: G
         for b in inside
         if b.writes[0].buffer in read and {r.buffer for r in reads_of(b)} <= params
     ]
-    sides = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
-    grouped = any(s.m == GROUPED for s in target.mma_shapes) and all(map(_fits, sides))
-    threads = sides[0][0] // MMA_M * WARP_SIZE
-    # Registers are given away only where the fragments of both products have as many.
-    kept = lasting if len({depth for *_, depth in sides}) == 1 else frozenset()
+    shapes = [[_extent(sch, loop) for loop in own_loops(sch, b)] for b in products]
+    use_wgmma = any(s.m == WARPGROUP_M for s in target.mma_shapes) and all(map(_fits_wgmma, shapes))
+    threads = shapes[0][0] // MMA_M * WARP_SIZE
+    # ptxas reuses the registers only where the fragments of both products have as many.
+    kept = invariant if len({k for *_, k in shapes}) == 1 else frozenset()
     product_names, copy_names = (frozenset(b.name for b in x) for x in (products, copies))
-    # What results are copied from, and is a copy itself.
+    # Copies that results are copied from.
     outs = [b for b in inside if b.writes[0].buffer in block_graph(sch.func).outputs]
-    handed = frozenset(x for x in map(_copy_of, outs) if x in set(map(_written_copy, inside)))
+    shuffled = frozenset(x for x in map(_copy_of, outs) if x in set(map(_written_copy, inside)))
     buffers = block_graph(sch.func).buffers
     sizes = (
         prod(_extent(sch, loop) for loop in own_loops(sch, b))
         * buffers[b.writes[0].buffer].dtype.bytes
         for b in copies
     )
-    about = product_names, copy_names, across, threads, grouped, sum(sizes), kept
-    return _Plan(*about, warp_specialized=False, shuffled=handed)
+    about = product_names, copy_names, mn_major, threads, use_wgmma, sum(sizes), kept
+    return _Plan(*about, warp_specialized=False, shuffled=shuffled)
 
 
 def _copy_of(block: Block) -> str:
@@ -254,14 +255,14 @@ def _written_copy(block: Block) -> str:
     return block.writes[0].buffer if _copy_of(block) else ""
 
 
-def _fits(sides: list[int]) -> bool:
-    """Whether four warps can do a product of these rows, columns and depth at once."""
-    rows, columns, depth = sides
-    return rows % GROUPED == 0 and depth % wgmma.WGMMA_K == 0 and columns in wgmma.WGMMA_N
+def _fits_wgmma(shape: list[int]) -> bool:
+    """Whether wgmma has a GEMM of this M, N and K."""
+    m, n, k = shape
+    return m % WARPGROUP_M == 0 and k % wgmma.WGMMA_K == 0 and n in wgmma.WGMMA_N
 
 
 def _gemm_of(block: Block) -> GemmAxes | None:
-    """The GEMM of a block, also of one that is added to what is there."""
+    """The GEMM of a block, also of one that accumulates onto its result."""
     if block.init is None and isinstance(block.body, Store) and reductions(block):
         start = replace(block.body, value=const(0, block.body.value.dtype))
         return match_gemm(replace(block, init=start))
@@ -275,7 +276,7 @@ def _extent(sch: Schedule, loop: str) -> int:
 
 
 def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
-    """A product: sixteen rows a warp, all columns."""
+    """A GEMM: a warp has sixteen rows and all columns."""
     name = block.name
     rows, columns, depth = own_loops(sch, block)
     found = _gemm_of(block)
@@ -304,26 +305,21 @@ def _multiply(sch: Schedule, block: Block, plan: _Plan) -> None:
 
 
 def _copy_tile(sch: Schedule, block: Block, plan: _Plan) -> None:
-    """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
+    """Copy a tile of an operand to shared memory."""
     buffer = block.writes[0].buffer
     sch.set_scope(buffer, "shared")
     if plan.warp_specialized:
-        _tma_load(sch, block, along=buffer not in plan.mn_major)
+        _tma_load(sch, block, k_major=buffer not in plan.mn_major)
         return
-    loops = own_loops(sch, block)
-    part, thread, piece = sch.split(sch.fuse(*loops), [None, plan.threads, VECTOR_ELEMENTS])
-    sch.reorder(thread, part, piece)
-    sch.bind(thread, "thread")
-    sch.unroll(part)
-    sch.vectorize(piece)
+    copy_by_threads(sch, own_loops(sch, block), plan.threads, VECTOR_ELEMENTS)
 
 
-def _tma_load(sch: Schedule, block: Block, along: bool) -> None:
-    """Have a tile copied by the engine: of what lies across a sum, the rows that are added."""
+def _tma_load(sch: Schedule, block: Block, k_major: bool) -> None:
+    """Load a tile by TMA; of an MN-major operand, the rows of one instruction at a time."""
     rows, columns = own_loops(sch, block)
     dtype = str(block_graph(sch.func).buffers[block.writes[0].buffer].dtype)
     high, wide = _extent(sch, rows), _extent(sch, columns)
-    if not along:
+    if not k_major:
         part, rows = sch.split(rows, [None, wgmma.WGMMA_K])
         sch.unroll(part)
         high = wgmma.WGMMA_K
@@ -331,13 +327,13 @@ def _tma_load(sch: Schedule, block: Block, along: bool) -> None:
 
 
 def _rows_of(sch: Schedule, rows: str) -> tuple[str, str, str]:
-    """Warps, the rows that the threads of one have, and how many each thread has."""
+    """The loops over warps, over the rows of a warp, and over the rows of a lane."""
     y, half, row = sch.split(rows, [None, MMA_M // ROW_STEP, ROW_STEP])
     return y, row, half
 
 
-def _join_lanes(sch: Schedule, block: Block) -> None:
-    """What the lanes of a row have becomes one value, which all of them have."""
+def _reduce_lanes(sch: Schedule, block: Block) -> None:
+    """An all-reduce over the lanes of a row."""
     rows, lane = own_loops(sch, block)
     y, row, half = _rows_of(sch, rows)
     sch.reorder(y, row, half, lane)
@@ -348,8 +344,8 @@ def _join_lanes(sch: Schedule, block: Block) -> None:
     sch.set_scope(block.writes[0].buffer, "register")
 
 
-def _hand_around(sch: Schedule, block: Block) -> None:
-    """Results among the lanes of a row, until each has neighbours."""
+def _shuffle_results(sch: Schedule, block: Block) -> None:
+    """Shuffle results between the lanes of a row, so that each has contiguous ones."""
     rows, columns = own_loops(sch, block)
     buffer = block_graph(sch.func).buffers[block.writes[0].buffer]
     y, row = sch.split(rows, [None, MMA_M])
@@ -359,10 +355,10 @@ def _hand_around(sch: Schedule, block: Block) -> None:
     sch.tensorize(sch.blockize(row), name)
 
 
-def _deal_out(sch: Schedule, block: Block, kept: set[str], plan: _Plan) -> None:
-    """Formulas on rows, by every lane, and on the elements that a lane has."""
+def _distribute(sch: Schedule, block: Block, in_memory: set[str], plan: _Plan) -> None:
+    """Elementwise blocks: on rows, by every lane, or on the elements that a lane has."""
     bound = {v for it in block.iters for v in free_vars(it.binding)}
-    # A loop that numbers nothing only says whether there is something to do.
+    # A loop that binds no iterator is a condition.
     rows, columns, *terms = (loop for loop in own_loops(sch, block) if loop in bound)
     y, row, half = _rows_of(sch, rows)
     inner, lane = [half, *terms], columns
@@ -379,11 +375,14 @@ def _deal_out(sch: Schedule, block: Block, kept: set[str], plan: _Plan) -> None:
         sch.decompose_reduction(block.name, loop_of(reductions(block)[0]))
     for loop in inner[:-1]:
         sch.unroll(loop)
-    # What is in memory, or narrow, moves in pairs.
+    # Elements in memory, and narrow ones, move in pairs.
     graph = block_graph(sch.func)
     buffer = graph.buffers[block.writes[0].buffer]
-    params = {p.name for p in sch.func.params} | kept
-    pairs = buffer.dtype.bits < WORD or {r.buffer for r in (*block.reads, *block.writes)} & params
+    params = {p.name for p in sch.func.params} | in_memory
+    pairs = (
+        buffer.dtype.bits < REGISTER_BITS
+        or {r.buffer for r in (*block.reads, *block.writes)} & params
+    )
     (sch.vectorize if elements and pairs else sch.unroll)(inner[-1])
-    if buffer.name not in kept:
+    if buffer.name not in in_memory:
         sch.set_scope(buffer.name, "fragment" if elements else "register")

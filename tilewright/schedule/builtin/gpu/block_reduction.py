@@ -1,13 +1,13 @@
-"""Long sums along rows, each by a block of threads, piece by piece.
+"""Long reductions along rows, one for each thread block.
 
-    grid: sums
+    grid: rows
       thread (lane): s = 0
       for step
-        thread (lane): x[pieces]                     registers, 16 bytes at once, some ahead
-        thread (lane): s += x[pieces]
+        thread (lane): x[vectors]                    registers, 16 bytes each, prefetched
+        thread (lane): s += x[vectors]
       allreduce (lanes): y = sum of s
 
-What is read is not kept: a sum may have any number of terms, and of axes.
+Elements are read once and not kept: a reduction may have any length, and any number of axes.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     uses,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import THREADS, own_loops
+from tilewright.schedule.builtin.gpu.thread_per_element import THREADS, bind_threads, own_loops
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Pieces that a thread reads before it adds them.
-AHEAD = 8
+# Vectors that a thread reads before it adds them.
+PREFETCH_VECTORS = 8
 
 
 @node
-class StreamPlan:
-    """How many threads share a sum, and the elements of a piece and pieces of a step of each."""
+class BlockReductionPlan:
+    """The threads of a reduction, the elements of a vector, and the vectors of a step of each."""
 
     lanes: int
     width: int
-    ahead: int
+    prefetch: int
 
 
-def plan_stream(block: Block, target: GpuTarget) -> StreamPlan | None:
-    """The plan for a sum, `None` if its last axis does not fall into pieces for all threads."""
+def plan_block_reduction(block: Block, target: GpuTarget) -> BlockReductionPlan | None:
+    """The plan for a reduction, `None` if its last axis is no multiple of vectors for all lanes."""
     if not reductions(block):
         return None
     axis = reductions(block)[-1]
@@ -52,11 +52,11 @@ def plan_stream(block: Block, target: GpuTarget) -> StreamPlan | None:
     reads = [x for x in reads_of(block) if uses(x, axis.name)]
     if not length or not reads or not all(_is_along(x, axis.name) for x in reads):
         return None
-    pieces, rest = divmod(length, target.lanes(min(x.dtype.bits for x in reads)))
-    lanes = gcd(pieces, THREADS)
+    vectors, rest = divmod(length, target.lanes(min(x.dtype.bits for x in reads)))
+    lanes = gcd(vectors, THREADS)
     if rest or lanes < target.warp_size or len({x.buffer for x in reads}) < len(reads):
         return None
-    return StreamPlan(lanes, length // pieces, gcd(pieces // lanes, AHEAD))
+    return BlockReductionPlan(lanes, length // vectors, gcd(vectors // lanes, PREFETCH_VECTORS))
 
 
 def _is_along(load: Load, axis: str) -> bool:
@@ -65,25 +65,25 @@ def _is_along(load: Load, axis: str) -> bool:
     return load.mask is None and last is Var(axis) and not any(axis in free_vars(e) for e in rest)
 
 
-def schedule_stream(sch: Schedule, name: str, plan: StreamPlan) -> None:
-    """Schedule a sum alone in its nest."""
+def schedule_block_reduction(sch: Schedule, name: str, plan: BlockReductionPlan) -> None:
+    """Schedule a reduction alone in its nest."""
     block = block_graph(sch.func).block(name)
     axis, count = reductions(block)[-1].name, len(spatial(block))
     out = str(sch.cache_write(name, "shared"))
-    streamed = [x.buffer for x in reads_of(block) if uses(x, axis)]
-    copies = [str(sch.cache_read(name, buffer, "register")) for buffer in streamed]
+    reads_along = [x.buffer for x in reads_of(block) if uses(x, axis)]
+    copies = [str(sch.cache_read(name, buffer, "register")) for buffer in reads_along]
     *loops, last = [loop_of(it) for it in block_graph(sch.func).block(out).iters]
     last, one = sch.split(last, [None, 1])
     grid = str(sch.fuse(*loops, last)) if loops else str(last)
     own = list(sch.compute_at(name, grid))
-    lane, step, inner = _deal_out(sch, own[-1], plan)
+    lane, step, inner = _distribute(sch, own[-1], plan)
     steps = [*own[count:-1], step]
     sch.reorder(*steps, *own[:count], lane, *inner)
     partial = str(sch.rfactor(name, lane))
     sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
-    _bind_all(sch, [*own[:count], lane])
+    bind_threads(sch, [*own[:count], lane])
     init = sch.decompose_reduction(partial, steps[0])
-    _bind_all(sch, own_loops(sch, block_graph(sch.func).block(init)))
+    bind_threads(sch, own_loops(sch, block_graph(sch.func).block(init)))
     for loop in inner:
         sch.unroll(loop)
     for copy in copies:
@@ -91,27 +91,24 @@ def schedule_stream(sch: Schedule, name: str, plan: StreamPlan) -> None:
         _copy(sch, ones, columns, plan)
     *numbering, left = own_loops(sch, block_graph(sch.func).block(name))
     sch.bind(left, "allreduce")
-    _bind_all(sch, [*numbering, one])
+    bind_threads(sch, [*numbering, one])
     sch.bind(grid, "grid")
 
 
-def _deal_out(sch: Schedule, columns: str, plan: StreamPlan) -> tuple[str, str, list[str]]:
+def _distribute(
+    sch: Schedule, columns: str, plan: BlockReductionPlan
+) -> tuple[str, str, list[str]]:
     """The loops over threads, over steps, and over what a thread has of each step."""
-    chunk, piece = sch.split(columns, [None, plan.width])
-    step, part, lane = sch.split(chunk, [None, plan.ahead, plan.lanes])
-    return lane, step, [part, piece]
+    chunk, vector = sch.split(columns, [None, plan.width])
+    step, part, lane = sch.split(chunk, [None, plan.prefetch, plan.lanes])
+    return lane, step, [part, vector]
 
 
-def _copy(sch: Schedule, ones: list[str], columns: str, plan: StreamPlan) -> None:
-    """What is read in a step, each element by the thread that adds it."""
-    lane, step, (part, piece) = _deal_out(sch, columns, plan)
-    sch.reorder(step, *ones, lane, part, piece)
-    _bind_all(sch, [*ones, lane])
-    sch.vectorize(piece)
+def _copy(sch: Schedule, ones: list[str], columns: str, plan: BlockReductionPlan) -> None:
+    """Read a step to registers, each element by the thread that adds it."""
+    lane, step, (part, vector) = _distribute(sch, columns, plan)
+    sch.reorder(step, *ones, lane, part, vector)
+    bind_threads(sch, [*ones, lane])
+    sch.vectorize(vector)
     for loop in (step, part):
         sch.unroll(loop)
-
-
-def _bind_all(sch: Schedule, loops: list[str]) -> None:
-    for loop in loops:
-        sch.bind(loop, "thread")

@@ -1,11 +1,11 @@
-"""Sums down columns: neighbouring threads read neighbouring columns, several rows at a time.
+"""Reductions down columns: neighbouring threads read neighbouring columns, several rows at a time.
 
     grid: (part of the rows, some columns)
-      thread (row, lane): s[piece] += x[row, piece]            registers, some rows ahead
-      thread (row, lane): t[row, piece] = s[piece]             shared
+      thread (row, lane): s[vector] += x[row, vector]          registers, some rows prefetched
+      thread (row, lane): t[row, vector] = s[vector]           shared
       thread (column):    y[part, column] = sum of t[:, column]
 
-A product of one row is such a sum: its weights are read once.
+A GEMV is such a reduction: its weights are read once.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.gpu.thread_per_element import THREADS, own_loops, sum_at
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
 
-# Pieces that a thread reads before it adds them.
-AHEAD = 8
-# Threads side by side, and as many as read a line of memory at least.
-LANES, LEAST_LANES = 16, 8
-# Blocks of threads for each multiprocessor, so that some read while others hand over; and parts at
-# most, which one thread adds.
-BUSY_BLOCKS, MOST_PARTS = 8, 16
+# Vectors that a thread reads before it adds them.
+PREFETCH_VECTORS = 8
+# Threads along a row, and the fewest that read a cache line together.
+LANES, MIN_LANES = 16, 8
+# The most parts of a reduction, which one thread adds.
+MAX_PARTS = 16
 
 
 @node
 class ColumnPlan:
-    """Threads of a block: `lanes` side by side, `width` columns each, and `rows` of those.
+    """Threads of a block: `lanes` along a row, `width` columns each, and `rows` of those.
 
-    A thread reads `ahead` pieces before it adds them; the rows of a sum are cut into `parts`.
+    A thread reads `prefetch` vectors before it adds them; the rows are split into `parts`.
     """
 
     lanes: int
     width: int
     rows: int
-    ahead: int
+    prefetch: int
     parts: int
 
 
 def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) -> ColumnPlan | None:
-    """How threads go through a sum down columns, `None` if it is none or not worth it."""
+    """The plan of a reduction down columns, `None` if a block is none or is better off without."""
     axes = spatial(block)
     size = as_int(axes[-1].extent) if axes else None
     points, terms = _count(axes), _count(reductions(block))
@@ -63,14 +63,14 @@ def plan_columns(block: Block, buffers: dict[str, Buffer], target: GpuTarget) ->
         return None
     width = gcd(target.lanes(max(r.dtype.bits for r in reads)), size)
     lanes = gcd(LANES, size // width)
-    busy = target.sm_count * BUSY_BLOCKS * lanes * width // points
-    most = min(busy, terms // (2 * THREADS // lanes), MOST_PARTS)
+    busy = target.sm_count * OCCUPANCY.column_reduction_blocks * lanes * width // points
+    most = min(busy, terms // (2 * THREADS // lanes), MAX_PARTS)
     parts = gcd(terms, 1 << (most.bit_length() - 1)) if most > 1 else 1
     rows = gcd(terms // parts, THREADS // lanes)
     masked = any(r.mask is not None for r in reads_of(block))
-    if masked or lanes < LEAST_LANES or parts == 1 or 2 * rows * lanes < THREADS:
+    if masked or lanes < MIN_LANES or parts == 1 or 2 * rows * lanes < THREADS:
         return None
-    return ColumnPlan(lanes, width, rows, gcd(terms // parts // rows, AHEAD), parts)
+    return ColumnPlan(lanes, width, rows, gcd(terms // parts // rows, PREFETCH_VECTORS), parts)
 
 
 def _count(axes: tuple[Iter, ...]) -> int | None:
@@ -78,10 +78,10 @@ def _count(axes: tuple[Iter, ...]) -> int | None:
 
 
 def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
-    """Schedule a sum over one loop, alone in its nest."""
+    """Schedule a reduction over one loop, alone in its nest."""
     block = block_graph(sch.func).block(name)
     depth = own_loops(sch, block)[len(spatial(block))]
-    *_, row = sch.split(depth, [None, plan.ahead, plan.rows])
+    *_, row = sch.split(depth, [None, plan.prefetch, plan.rows])
     part = str(sch.rfactor(name, row))
     copy = str(sch.cache_write(part, "register"))
     shared = block_graph(sch.func).block(copy).writes[0].buffer
@@ -93,10 +93,10 @@ def schedule_columns(sch: Schedule, name: str, plan: ColumnPlan) -> None:
     sch.bind(column, "thread")
     sum_at(sch, name, column)
     *rows, columns = sch.compute_at(copy, grid)
-    lane, piece = sch.split(columns, [plan.lanes, plan.width])
+    lane, vector = sch.split(columns, [plan.lanes, plan.width])
     for loop in (sch.fuse(*rows) if len(rows) > 1 else rows[0], lane):
         sch.bind(loop, "thread")
-    sch.vectorize(piece)
+    sch.vectorize(vector)
     sch.set_scope(shared, "shared")
     sum_at(sch, part, lane, plan.width)
     sch.unroll(loop_of(reductions(block_graph(sch.func).block(part))[-1]))

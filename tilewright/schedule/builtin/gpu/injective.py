@@ -1,4 +1,4 @@
-"""Nests with no reduction: a thread for a few neighbouring elements, moved at once if possible.
+"""Nests without reduction: a thread computes a few neighbouring elements, as a vector if possible.
 
 grid, thread: some elements
   y[4 elements] = f(x[4 elements])
@@ -23,21 +23,19 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.gpu.thread_per_element import bind_points, own_loops, threads_for
 from tilewright.schedule.builtin.gpu.transpose import schedule_transpose, transposed_read
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.sm_90a import OCCUPANCY
 from tilewright.target.gpu import GpuTarget
-
-# Threads for each multiprocessor below which more of them are better than more work for each.
-BUSY_THREADS = 512
 
 
 def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
-    """Schedule one nest whose loops all number output elements."""
+    """Schedule one nest whose loops are all spatial."""
     axes = spatial(block)
     if not axes:
         return
     graph = block_graph(sch.func)
-    turned = transposed_read(block, graph)
-    if turned is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
-        schedule_transpose(sch, block, turned)
+    transposed = transposed_read(block, graph)
+    if transposed is not None and own_loops(sch, block) == [loop_of(it) for it in axes]:
+        schedule_transpose(sch, block, transposed)
         return
     loops = [loop_of(it) for it in axes]
     width = _width(block, graph, target)
@@ -48,7 +46,7 @@ def schedule_injective(sch: Schedule, block: Block, target: GpuTarget) -> None:
 
 
 def _width(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
-    """How many elements a thread moves at once: what it reads and writes must lie side by side."""
+    """The elements of a vector: what a thread reads and writes must be contiguous."""
     axes = spatial(block)
     last, points = axes[-1], typical_extent(simplify(product(tuple(it.extent for it in axes))))
     strides = [
@@ -61,16 +59,16 @@ def _width(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
         return _short_row(block, graph, target)
     bits = max(x.dtype.bits for x in (value_of(block), *reads_of(block)))
     width = target.lanes(bits)
-    busy = target.sm_count * BUSY_THREADS
+    busy = target.sm_count * OCCUPANCY.injective_threads
     while width > 1 and (points // width < busy or not prove((last.extent % width).eq(0))):
         width //= 2
     return width
 
 
 def _short_row(block: Block, graph: BlockGraph, target: GpuTarget) -> int:
-    """The length of rows that a thread writes at once, each element read beside its neighbours'.
+    """The length of rows that a thread writes as a vector, where reads are coalesced across rows.
 
-    Elsewhere one thread has one element, and neighbours read what lies apart.
+    Elsewhere a thread has one element, and reads of neighbours are not coalesced.
     """
     axes, written = spatial(block), graph.buffers[block.writes[0].buffer]
     length = as_int(axes[-1].extent)

@@ -1,8 +1,8 @@
-"""Functions that operators give as loops, and whatever no other rule is for: right before fast.
+"""Functions that operators define as loops, and all that no other rule handles.
 
-A nest of its own gets a thread for each point. Nests that share a loop stay in it: its iterations
-are blocks of threads if they are independent, else one block goes through them all; what the nests
-themselves number is dealt out to the threads of the block.
+A nest of its own gets a thread for each element. Nests that share a loop stay in it: its iterations
+are thread blocks if they are independent, else one block runs them all; the loops of each nest are
+distributed over the threads of the block.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _bind_own(sch: Schedule, block: Block) -> None:
     if loops:
         point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         part, thread = sch.split(point, [None, THREADS])
-        sch.reorder(thread, part)  # a thread has all its points between two barriers
+        sch.reorder(thread, part)  # a thread has all its elements between two barriers
         sch.bind(thread, "thread")
 
 

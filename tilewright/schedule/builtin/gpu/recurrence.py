@@ -1,19 +1,19 @@
-"""Recurrences: steps one after another, each of them shared by all sm_count.
+"""Recurrences: steps one after another, each distributed over all SMs.
 
     for t in serial(T)
       grid: states                          what comes before the first sum
       grid: some rows, all gates of some units
-        thread (gate, unit, lane): held = weights[unit, gate, pieces]
-        thread (row, unit):        ahead = inputs[t]
-        thread:                    near = state                shared, 16 bytes at a time
-        thread (gate, unit, lane): part[row] += near[row, piece] * held[piece]
+        thread (gate, unit, lane): w = weights[unit, gate, vectors]      registers
+        thread (row, unit):        x = inputs[t]                         registers, prefetched
+        thread:                    s = state                             shared, 16 bytes at a time
+        thread (gate, unit, lane): part[row] += s[row, vector] * w[vector]
         allreduce (lanes):         sums[row, gate, unit] = part[row]
-        thread (row, unit):        state, outputs = formulas(sums, ahead)
+        thread (row, unit):        state, outputs = epilogue(sums, x)
 
-Where there are several steps, and sm_count have room for all weights, each stays with its
-part of them for all steps: the loop is one launch (`finalize/gpu/grid_sync.py`). Otherwise a grid
-loop in a serial one is launched once for each of its iterations, and weights are read as they are
-needed. Constant weights are packed at compile time, so that what is summed lies side by side.
+Where there are several steps, and the registers of all SMs can hold the weights, the loop is one
+cooperative launch, in which a block keeps its part of the weights for all steps
+(`finalize/gpu/grid_sync.py`). Otherwise a grid loop in a serial one is launched once for each of
+its iterations, and weights are read in each. Constant weights are packed at compile time, K-major.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.expr import as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.annotations import GRID_SYNC
 from tilewright.ir.loop.nodes import Block, For, Func, Iter
@@ -29,6 +29,7 @@ from tilewright.ir.loop.walk import blocks, find_loop
 from tilewright.schedule.analysis.blocks import (
     block_graph,
     flat_stride,
+    index_position,
     is_simple,
     loop_of,
     reads_of,
@@ -39,11 +40,12 @@ from tilewright.schedule.analysis.blocks import (
     value_of,
 )
 from tilewright.schedule.builtin.cpu.recurrence import steps_loop
-from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_formulas, read_ahead
+from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_epilogue, prefetch_inputs
 from tilewright.schedule.builtin.gpu.recurrence_tensor_core import (
-    has_matrix_steps,
-    schedule_matrix_sum,
+    fits_tensor_cores,
+    schedule_tensor_core_step,
 )
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     bind_points,
     leading_spatial,
@@ -52,16 +54,16 @@ from tilewright.schedule.builtin.gpu.thread_per_element import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Products of a step from which on it is worth launches of its own: one block of threads has done
-# as many in the time of these.
-SHARED_PRODUCTS = 8_192
-# Threads of a block, and the rows that each has sums of.
+# Multiplications of a step that are worth launches of their own: in the time of a launch, one block
+# has done as many.
+MIN_PRODUCTS = 8_192
+# Threads of a block, and the rows that each has accumulators of.
 THREADS, ROWS = 512, 8
-# The rows that a thread may have sums of in blocks that stay, if a step has one sum; a quarter of
-# them where it has two. Of more some would not be in registers.
-MOST_ROWS = 16
-# Pieces that a thread reads before it adds them.
-AHEAD = 4
+# The rows that a thread may have accumulators of in a cooperative launch, if a step has one
+# reduction; a quarter of them where it has two. More would spill.
+MAX_ROWS = 16
+# Vectors that a thread reads before it adds them.
+PREFETCH_VECTORS = 4
 # Bytes of a register.
 WORD = 4
 # Rows where their number is not known.
@@ -70,9 +72,9 @@ SYMBOLIC_ROWS = 4
 
 @dataclass(frozen=True)
 class _Tile:
-    """The axes of a sum, and what a block of threads has of rows and units.
+    """The axes of a reduction, and the rows and units of a block.
 
-    A thread reads `width` neighbours of the sum at once, and `ahead` such pieces before it adds.
+    A thread reads vectors of `width` elements along K, and `prefetch` of them before it adds them.
     """
 
     row: Iter
@@ -81,11 +83,11 @@ class _Tile:
     rows: int
     units: int
     width: int
-    ahead: int
+    prefetch: int
 
 
 def shared_steps(func: Func) -> For | None:
-    """The loop over steps that are worth sharing, if all of a function is in one."""
+    """The loop over steps that are worth a grid, if all of a function is in one."""
     loop = steps_loop(func)
     if loop is None or [*blocks(loop)] != [*blocks(func.body)]:
         return None
@@ -93,7 +95,7 @@ def shared_steps(func: Func) -> For | None:
     known = all(len(spatial(b)) == 4 and len(reductions(b)) == 1 for b in sums)
     if not known or not all(map(is_simple, blocks(loop))):
         return None
-    return loop if max(map(_products, sums)) >= SHARED_PRODUCTS else None
+    return loop if max(map(_products, sums)) >= MIN_PRODUCTS else None
 
 
 def _products(block: Block) -> int:
@@ -106,7 +108,7 @@ def _products(block: Block) -> int:
 def schedule_recurrence(
     sch: Schedule, steps: For, constants: frozenset[str], target: GpuTarget
 ) -> None:
-    """Schedule every nest in the loop `steps`, which itself stays as it is."""
+    """Schedule every nest in the loop `steps`, which stays serial."""
     found = list(blocks(steps))
     starts = [n for n, b in enumerate(found) if reductions(b)]
     _schedule_states(sch, found[: starts[0]])
@@ -114,26 +116,28 @@ def schedule_recurrence(
         (found[first], found[first + 1 : end])
         for first, end in zip(starts, [*starts[1:], len(found)], strict=True)
     ]
-    by_matrix = [has_matrix_steps(block, constants, target) for block, _ in sums]
-    rows = MOST_ROWS // len(sums) ** 2
-    fits = [_staying_units(block, target, rows) > 0 for block, _ in sums]
-    several = as_int(steps.extent) != 1  # nobody waits after the only one
-    stays = several and all(one or other for one, other in zip(by_matrix, fits, strict=True))
-    for matrix, (block, after) in zip(by_matrix, sums, strict=True):
+    on_tensor_cores = [fits_tensor_cores(block, constants, target) for block, _ in sums]
+    rows = MAX_ROWS // len(sums) ** 2
+    fits = [_cooperative_units(block, target, rows) > 0 for block, _ in sums]
+    several = as_int(steps.extent) != 1  # a single step needs no grid barrier
+    cooperative = several and all(
+        one or other for one, other in zip(on_tensor_cores, fits, strict=True)
+    )
+    for tensor_core, (block, after) in zip(on_tensor_cores, sums, strict=True):
         _pack(sch, block, constants)
-        if matrix and stays:
-            schedule_matrix_sum(sch, block, after, target)
+        if tensor_core and cooperative:
+            schedule_tensor_core_step(sch, block, after, target)
         else:
-            _schedule_sum(sch, block, after, target, stays)
-    if stays:
+            _schedule_sum(sch, block, after, target, cooperative)
+    if cooperative:
         sch.annotate(steps.name, GRID_SYNC.key, 1)
 
 
 def _schedule_states(sch: Schedule, states: list[Block]) -> None:
-    """What comes before the first sum: one that only the next reads is computed with that."""
+    """The blocks before the first reduction; one that only the next reads is computed in it."""
     for before, block in zip(("", *(b.name for b in states)), states, strict=False):
         point = bind_points(sch, leading_spatial(sch, block))
-        readers = block_graph(sch.func).consumers(before)  # each writes what is named like it
+        readers = block_graph(sch.func).consumers(before)  # a block and its buffer have one name
         if [b.name for b in readers] == [block.name]:
             sch.compute_at(before, point)
 
@@ -143,62 +147,64 @@ def _schedule_sum(
     block: Block,
     after: list[Block],
     target: GpuTarget,
-    stays: bool,
+    cooperative: bool,
 ) -> None:
-    """A sum by groups of threads, and the formulas that use it."""
-    tile = _tile(sch, block_graph(sch.func).block(block.name), target, stays)
-    states = [x.buffer for x in reads_of(block) if stays and not uses(x, tile.unit.name)]
+    """A reduction by warps, and its epilogue."""
+    tile = _tile(sch, block_graph(sch.func).block(block.name), target, cooperative)
+    states = [x.buffer for x in reads_of(block) if cooperative and not uses(x, tile.unit.name)]
     copies = [sch.cache_read(block.name, state, "shared") for state in states]
     outer, row = sch.split(loop_of(tile.row), [None, tile.rows])
     panel, unit = sch.split(loop_of(tile.unit), [None, tile.units])
     depth = loop_of(reductions(block)[0])
-    part, ahead, lane, piece = sch.split(depth, [None, tile.ahead, target.warp_size, tile.width])
+    part, prefetched, lane, vector = sch.split(
+        depth, [None, tile.prefetch, target.warp_size, tile.width]
+    )
     gate = loop_of(tile.gate)
-    sch.reorder(outer, panel, gate, unit, lane, part, ahead, row, piece)
+    sch.reorder(outer, panel, gate, unit, lane, part, prefetched, row, vector)
     grid = str(sch.fuse(outer, panel))
     sch.bind(grid, "grid")
     summed = block.writes[0].buffer
     for copy in copies:
         _copy_state(sch, copy, grid, tile, target)
-    place_formulas(sch, after, grid)
-    if stays:
-        _hold_weights(sch, block.name, grid, tile, target)
-        read_ahead(sch, after, grid)
-    _share_sum(sch, block, [gate, unit, lane], [part, ahead, row, piece])
+    place_epilogue(sch, after, grid)
+    if cooperative:
+        _weights_to_registers(sch, block.name, grid, tile, target)
+        prefetch_inputs(sch, after, grid)
+    _schedule_reduction(sch, block, [gate, unit, lane], [part, prefetched, row, vector])
     sch.set_scope(summed, "shared")
 
 
 def _copy_state(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTarget) -> None:
-    """The state of all rows in shared memory: every group of threads reads all of it."""
+    """Copy the state of all rows to shared memory: every warp reads all of it."""
     gates = typical_extent(tile.gate.extent)
     threads = gates * tile.units * target.warp_size
-    point = sch.fuse(*sch.compute_at(name, grid))
-    part, thread, piece = sch.split(point, [None, threads, tile.width])
-    sch.reorder(thread, part, piece)
-    sch.bind(thread, "thread")
-    sch.unroll(part)
-    if tile.width > 1:
-        sch.vectorize(piece)
+    copy_by_threads(sch, sch.compute_at(name, grid), threads, tile.width)
 
 
-def _hold_weights(sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTarget) -> None:
-    """Weights in registers, of each thread what it sums."""
+def _weights_to_registers(
+    sch: Schedule, name: str, grid: str, tile: _Tile, target: GpuTarget
+) -> None:
+    """Keep in the registers of each thread the weights that it multiplies."""
     block = block_graph(sch.func).block(name)
     depth = reductions(block)[0].name
     (load,) = (x for x in reads_of(block) if uses(x, tile.unit.name))
     copy = sch.cache_read(name, load.buffer, "register")
     axes = sch.compute_at(copy, grid)
-    gate, unit, summed = (axes[_position(load, n)] for n in (tile.gate.name, tile.unit.name, depth))
-    part, ahead, lane, piece = sch.split(summed, [None, tile.ahead, target.warp_size, tile.width])
-    sch.reorder(gate, unit, lane, part, ahead, piece)
+    gate, unit, summed = (
+        axes[index_position(load, n)] for n in (tile.gate.name, tile.unit.name, depth)
+    )
+    part, prefetched, lane, vector = sch.split(
+        summed, [None, tile.prefetch, target.warp_size, tile.width]
+    )
+    sch.reorder(gate, unit, lane, part, prefetched, vector)
     for loop in (gate, unit, lane):
         sch.bind(loop, "thread")
-    for loop in (part, ahead, piece):
+    for loop in (part, prefetched, vector):
         sch.unroll(loop)
 
 
-def _share_sum(sch: Schedule, block: Block, threads: list[str], inner: list[str]) -> None:
-    """Partial sums, one of each row for a thread, which its group then combines."""
+def _schedule_reduction(sch: Schedule, block: Block, threads: list[str], inner: list[str]) -> None:
+    """Partial reductions, one of each row for a thread, and their all-reduce."""
     name, row = block.name, spatial(block)[1].name
     partial = str(sch.rfactor(name, threads[-1]))
     sch.set_scope(block_graph(sch.func).block(partial).writes[0].buffer, "register")
@@ -206,16 +212,16 @@ def _share_sum(sch: Schedule, block: Block, threads: list[str], inner: list[str]
         sch.bind(loop, "thread")
     if block_graph(sch.func).block(partial).init is not None:
         sch.decompose_reduction(partial, inner[0])
-    _bind_all(sch, f"{partial}.init", row)
+    _bind_but_rows(sch, f"{partial}.init", row)
     once = as_int(find_loop(sch.func, inner[0]).extent) == 1
     for loop in inner if once else inner[1:]:
         sch.unroll(loop)
     sch.bind(own_loops(sch, block_graph(sch.func).block(name))[-1], "allreduce")
-    _bind_all(sch, name, row)
+    _bind_but_rows(sch, name, row)
 
 
-def _bind_all(sch: Schedule, name: str, row: str) -> None:
-    """The loops of a block by threads, but for those over rows, which a thread has all of."""
+def _bind_but_rows(sch: Schedule, name: str, row: str) -> None:
+    """Bind the loops of a block to threads, except those over rows, which a thread unrolls."""
     block = block_graph(sch.func).block(name)
     rows = next(free_vars(it.binding) for it in block.iters if it.name == row)
     for loop in own_loops(sch, block):
@@ -225,14 +231,14 @@ def _bind_all(sch: Schedule, name: str, row: str) -> None:
             sch.bind(loop, "thread")
 
 
-def _staying_units(block: Block, target: GpuTarget, most_rows: int = MOST_ROWS) -> int:
-    """The units of a block of threads where all stay, one a multiprocessor; 0 if they cannot.
+def _cooperative_units(block: Block, target: GpuTarget, max_rows: int = MAX_ROWS) -> int:
+    """The units of a block in a cooperative launch, one block for each SM; 0 if they do not fit.
 
-    The weights take registers, as do the sums of all rows; as many are left for all else.
+    Weights and accumulators of all rows may take half of the registers.
     """
     row, gate, unit = (as_int(it.extent) for it in spatial(block)[1:])
     depth = as_int(reductions(block)[0].extent)
-    if row is None or gate is None or unit is None or depth is None or row > most_rows:
+    if row is None or gate is None or unit is None or depth is None or row > max_rows:
         return 0
     units = -(-unit // target.sm_count)
     threads = units * gate * target.warp_size
@@ -246,8 +252,8 @@ def _staying_units(block: Block, target: GpuTarget, most_rows: int = MOST_ROWS) 
     return units if words <= most and shared <= target.max_shared_per_block else 0
 
 
-def _tile(sch: Schedule, block: Block, target: GpuTarget, stays: bool) -> _Tile:
-    """As many units as threads allow, fewer where sm_count would be without."""
+def _tile(sch: Schedule, block: Block, target: GpuTarget, cooperative: bool) -> _Tile:
+    """As many units as threads allow, fewer where SMs would be idle."""
     row, gate, unit = spatial(block)[1:]
     rows = min(ROWS, as_int(row.extent) or SYMBOLIC_ROWS)
     groups = THREADS // target.warp_size
@@ -257,15 +263,15 @@ def _tile(sch: Schedule, block: Block, target: GpuTarget, stays: bool) -> _Tile:
     while units > 1 and tiles // units < target.sm_count:
         units //= 2
     width = _width(sch, block, target)
-    pieces = -(-typical_extent(reductions(block)[0].extent) // (target.warp_size * width))
-    if stays:
-        rows, units = typical_extent(row.extent), _staying_units(block, target)
-        return _Tile(row, gate, unit, rows, units, width, pieces)
-    return _Tile(row, gate, unit, rows, units, width, gcd(pieces, AHEAD))
+    vectors = -(-typical_extent(reductions(block)[0].extent) // (target.warp_size * width))
+    if cooperative:
+        rows, units = typical_extent(row.extent), _cooperative_units(block, target)
+        return _Tile(row, gate, unit, rows, units, width, vectors)
+    return _Tile(row, gate, unit, rows, units, width, gcd(vectors, PREFETCH_VECTORS))
 
 
 def _width(sch: Schedule, block: Block, target: GpuTarget) -> int:
-    """How many neighbours of the sum a thread reads at once."""
+    """The elements along K that a thread reads at a time."""
     depth = reductions(block)[0]
     length = as_int(depth.extent)
     buffers = block_graph(sch.func).buffers
@@ -276,14 +282,12 @@ def _width(sch: Schedule, block: Block, target: GpuTarget) -> int:
 
 
 def _pack(sch: Schedule, block: Block, constants: frozenset[str]) -> None:
-    """Constant weights with what is summed innermost."""
+    """Pack constant weights K-major."""
     block = block_graph(sch.func).block(block.name)
     unit, depth = spatial(block)[-1], reductions(block)[0]
     for load in reads_of(block):
         if load.buffer in constants and uses(load, unit.name):
             order = [unit.name, spatial(block)[-2].name, depth.name]
-            sch.transform_layout(load.buffer, [(_position(load, axis), 0, 0) for axis in order])
-
-
-def _position(load: Load, axis: str) -> int:
-    return next(n for n, i in enumerate(load.indices) if i is Var(axis))
+            sch.transform_layout(
+                load.buffer, [(index_position(load, axis), 0, 0) for axis in order]
+            )

@@ -1,9 +1,9 @@
-"""The formulas behind the sums of a step: one thread for each row and unit does them all.
+"""The epilogue of a step: one thread for each row and unit computes all gates.
 
-thread (row, unit): ahead = inputs[t, row, gates, unit]        before the sums are there
+thread (row, unit): x = inputs[t, row, gates, unit]        prefetched before the sums
 ...
-thread (row, unit): cell = f(sums, ahead)
-                    state = g(cell, sums, ahead)
+thread (row, unit): cell = f(sums, x)
+                    state = g(cell, sums, x)
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.blocks import BlockGraph, block_graph, reads_of, spatial
 from tilewright.schedule.schedule import Schedule
 
-# Where what is read ahead waits: once for a buffer, the formulas of another sum read it in time.
+# The scope of prefetched inputs; each buffer is prefetched once.
 SCOPE = "register"
 
 
-def place_formulas(sch: Schedule, formulas: list[Block], grid: str) -> None:
-    """Compute formulas for what a block of threads has summed.
+def place_epilogue(sch: Schedule, formulas: list[Block], grid: str) -> None:
+    """Compute the blocks of an epilogue for the sums of a thread block.
 
-    One that needs what another has computed is done by the same thread.
+    A block that reads what another computes runs in the same thread.
     """
     written: set[str] = set()
     inner = grid
@@ -37,21 +37,21 @@ def place_formulas(sch: Schedule, formulas: list[Block], grid: str) -> None:
         written = {r.buffer for r in formula.writes}
 
 
-def read_ahead(sch: Schedule, formulas: list[Block], grid: str) -> None:
-    """Read what formulas are given of each row and unit by a nest of its own, into registers."""
+def prefetch_inputs(sch: Schedule, formulas: list[Block], grid: str) -> None:
+    """Read the inputs of an epilogue to registers, in a nest of their own."""
     graph = block_graph(sch.func)
     changed = {r.buffer for b in graph.blocks for r in b.writes}
     given = {x.buffer for f in formulas for x in reads_of(f)} - changed
     for buffer in sorted(n for n in given if f"{n}.{SCOPE}" not in graph.buffers):
-        places = {_places(x, f) for f in formulas for x in reads_of(f) if x.buffer == buffer}
+        places = {_row_and_unit(x, f) for f in formulas for x in reads_of(f) if x.buffer == buffer}
         if len(places) == 1 and None not in places:
             (place,) = places
             assert place is not None
-            _hold(sch, formulas, buffer, place, grid)
+            _prefetch(sch, formulas, buffer, place, grid)
 
 
-def _places(load: Load, formula: Block) -> tuple[int, int] | None:
-    """The dimensions that row and unit number, in this order; `None` if nothing can be told."""
+def _row_and_unit(load: Load, formula: Block) -> tuple[int, int] | None:
+    """The dimensions indexed by row and unit, in this order; `None` if there are none."""
     _, row, unit = (Var(it.name) for it in spatial(formula))
     indices = list(load.indices)
     if load.mask is not None or any(any(loads(i)) for i in indices):
@@ -62,7 +62,7 @@ def _places(load: Load, formula: Block) -> tuple[int, int] | None:
     return found if found[0] < found[1] else None
 
 
-def _hold(
+def _prefetch(
     sch: Schedule, formulas: list[Block], buffer: str, place: tuple[int, int], grid: str
 ) -> None:
     graph: BlockGraph = block_graph(sch.func)

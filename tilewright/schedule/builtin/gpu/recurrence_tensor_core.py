@@ -1,59 +1,65 @@
-"""Steps of recurrences in 16 bits, by instructions on matrices: weights stay in shared memory.
+"""Steps of recurrences in 16 bits on tensor cores: weights stay in shared memory.
 
 grid: 16 rows, all gates of 16 units
   threads: weights = those of these units               shared, once for all steps
   threads: state = all units of these rows              shared, 16 bytes at a time
   warp (part, gate): C = 0                              fragments
   warp (part, gate): C += state * weights               some of the state, 16 units at a time
-  thread (part, gate, lane): parts = C                  shared
-  thread (row, unit): sums = parts 0 + parts 1 + ...    registers
-                      state, outputs = formulas(sums)
+  thread (part, gate, lane): partials = C               shared
+  thread (row, unit): sums = sum of partials            registers
+                      state, outputs = epilogue(sums)
 """
 
 from __future__ import annotations
 
 from math import gcd
 
-from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.expr import as_int
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
     block_graph,
+    index_position,
     loop_of,
     reads_of,
     reductions,
     spatial,
     uses,
 )
-from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_formulas, read_ahead
+from tilewright.schedule.builtin.gpu.recurrence_epilogue import place_epilogue, prefetch_inputs
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Elements of 128 bytes, of which a row in shared memory must have some whole: see
-# `schedule/intrin/nvidia/mma.py`.
-WIDE = 64
-# Units of a block of threads: two instructions side by side.
+# A row in shared memory is a multiple of 128 bytes, as the swizzle needs: so many elements
+# (`schedule/intrin/nvidia/mma.py`).
+SWIZZLE_ELEMENTS = 64
+# Units of a block: two instructions along N.
 UNITS = 2 * MMA_N
-# Warps of a block of threads: each sums some of the state for one gate.
+# Warps of a block: each accumulates a part of K for one gate.
 WARPS = 16
-# Rows from which on the instructions, which have 16, are faster than a sum for each.
-LEAST_ROWS = 6
+# With fewer rows, of the 16 that an instruction has, reductions by warps are faster.
+MIN_ROWS = 6
 
 
-def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget) -> bool:
-    """Whether all blocks of threads may stay, with all weights, and multiply by instructions."""
+def fits_tensor_cores(block: Block, constants: frozenset[str], target: GpuTarget) -> bool:
+    """Whether a cooperative launch on tensor cores can hold all weights in shared memory."""
     row, gate, unit = (as_int(it.extent) for it in spatial(block)[1:])
     depth = as_int(reductions(block)[0].extent)
-    if row is None or gate is None or unit is None or depth is None or row < LEAST_ROWS:
+    if row is None or gate is None or unit is None or depth is None or row < MIN_ROWS:
         return False
     kinds = {str(x.dtype) for x in reads_of(block)}
     known = {s.operands for s in target.mma_shapes if (s.m, s.n, s.k) == (MMA_M, MMA_N, MMA_K)}
     weights = [x for x in reads_of(block) if uses(x, spatial(block)[-1].name)]
     steady = all(x.buffer in constants for x in weights) and len(weights) == 1
-    if not (len(kinds) == 1 and kinds <= known and steady) or unit % UNITS or depth % WIDE:
+    if (
+        not (len(kinds) == 1 and kinds <= known and steady)
+        or unit % UNITS
+        or depth % SWIZZLE_ELEMENTS
+    ):
         return False
     blocks = -(-row // MMA_M) * unit // UNITS
     sums = MMA_M * UNITS * gate * _parts(gate, depth)
@@ -61,15 +67,17 @@ def has_matrix_steps(block: Block, constants: frozenset[str], target: GpuTarget)
     return blocks <= target.sm_count and shared <= target.max_shared_per_block
 
 
-def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target: GpuTarget) -> None:
-    """A sum by instructions on matrices, and the formulas that use it; weights are packed."""
+def schedule_tensor_core_step(
+    sch: Schedule, block: Block, after: list[Block], target: GpuTarget
+) -> None:
+    """A GEMM on tensor cores, and its epilogue; weights are packed."""
     name = block.name
     block = block_graph(sch.func).block(name)
     row, gate, unit = spatial(block)[1:]
     (weights,) = (x for x in reads_of(block) if uses(x, unit.name))
     (state,) = (x for x in reads_of(block) if not uses(x, unit.name))
     copies = [sch.cache_read(name, x.buffer, "shared") for x in (weights, state)]
-    sch.pad(copies[1], f"v{_position(state, row.name)}", MMA_M)
+    sch.pad(copies[1], f"v{index_position(state, row.name)}", MMA_M)
     sch.pad(name, row.name, MMA_M)
     parts = _parts(as_int(gate.extent) or 1, as_int(reductions(block)[0].extent) or MMA_K)
     outer, m = sch.split(loop_of(row), [None, MMA_M])
@@ -86,27 +94,28 @@ def schedule_matrix_sum(sch: Schedule, block: Block, after: list[Block], target:
     for loop in (part, warp):
         sch.bind(loop, "warp")
     sch.unroll(steps)
+    threads = parts * (as_int(gate.extent) or 1) * target.warp_size
     for copy in copies:
-        _copy(sch, copy, grid, parts * (as_int(gate.extent) or 1) * target.warp_size)
+        copy_by_threads(sch, sch.compute_at(copy, grid), threads, VECTOR_ELEMENTS)
     init = sch.decompose_reduction(partial, steps)
     zero, step = mma_names(str(state.dtype), MMA_M, UNITS, "nt")
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m), step)
-    _write(sch, write, grid)
+    _store_partials(sch, write, grid)
     sch.reverse_compute_at(name, grid)
-    place_formulas(sch, after, grid)
+    place_epilogue(sch, after, grid)
     _sum_parts(sch, name)
-    read_ahead(sch, after, grid)
+    prefetch_inputs(sch, after, grid)
 
 
 def _parts(gates: int, depth: int) -> int:
-    """In how many parts a sum is cut, so that all warps have something to do."""
+    """The split-K factor that gives all warps a part."""
     most = max(1, WARPS // gates)
     return gcd(depth // MMA_K, 1 << most.bit_length() - 1)
 
 
 def _sum_parts(sch: Schedule, name: str) -> None:
-    """Add up the parts: where all formulas need them, or for all of them before."""
+    """Add up the partials: in the thread of the epilogue, or before all of its threads."""
     graph = block_graph(sch.func)
     readers = graph.consumers(graph.block(name).writes[0].buffer)
     inner = loops_above(sch.func, readers[0].name)
@@ -124,18 +133,8 @@ def _sum_parts(sch: Schedule, name: str) -> None:
         sch.unroll(loop)
 
 
-def _copy(sch: Schedule, name: str, grid: str, threads: int) -> None:
-    """Copy an operand to shared memory, neighbouring pieces by neighbouring threads."""
-    axes = sch.compute_at(name, grid)
-    part, thread, piece = sch.split(sch.fuse(*axes), [None, threads, VECTOR_ELEMENTS])
-    sch.reorder(thread, part, piece)
-    sch.bind(thread, "thread")
-    sch.unroll(part)
-    sch.vectorize(piece)
-
-
-def _write(sch: Schedule, name: str, grid: str) -> None:
-    """Sums to shared memory, by the threads that have them in their registers."""
+def _store_partials(sch: Schedule, name: str, grid: str) -> None:
+    """Store accumulators to shared memory."""
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
     part, step, rows, gate, units = sch.reverse_compute_at(name, grid)
     eighth, row = sch.split(rows, [None, MMA_M // 2])
@@ -146,7 +145,3 @@ def _write(sch: Schedule, name: str, grid: str) -> None:
     for loop in (step, eighth, n):
         sch.unroll(loop)
     sch.vectorize(pair)
-
-
-def _position(load: Load, axis: str) -> int:
-    return next(n for n, i in enumerate(load.indices) if i is Var(axis))

@@ -1,16 +1,16 @@
-"""Row-wise kernels: softmax, norms, sums along the last axis, in one pass over each row.
+"""Row-wise kernels: softmax, norms, reductions along the last axis, in one pass over each row.
 
-A group of threads has a row; several groups are a block. What is read of a row and what is computed
-of it stays in the registers of these threads from the first stage to the last, if it fits.
+A group of threads has a row, and a block has several groups. What is read of a row and what is
+computed of it stays in the registers of these threads from the first stage to the last, if it fits.
 
     grid: rows
-      thread (row, lane): x[pieces]                    registers, 16 bytes at once
-      thread (row, lane): peak.rf = max(x[pieces])
-      allreduce (lanes):  peak = max(peak.rf)          every thread has it
-      thread (row, lane): e[pieces] = exp(x[pieces] - peak)
+      thread (row, lane): x[vectors]                    registers, 16 bytes at a time
+      thread (row, lane): peak.rf = max(x[vectors])
+      allreduce (lanes):  peak = max(peak.rf)          in every thread
+      thread (row, lane): e[vectors] = exp(x[vectors] - peak)
       ...
 
-Rows of unknown or great length, or of several axes, are gone through in each stage.
+Rows of unknown or great length, or of several axes, are read again in each stage.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.builtin.gpu.rowwise_plan import (
     RowwisePlan,
-    held_arrays,
     plan_rows,
+    register_arrays,
     wide_blocks,
 )
-from tilewright.schedule.builtin.gpu.thread_per_element import own_loops
+from tilewright.schedule.builtin.gpu.thread_per_element import bind_threads, own_loops
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Rows shorter than this are summed by one thread each.
+# Rows shorter than this are reduced by one thread each.
 SHORT = 16
 
 
 def is_short(graph: BlockGraph) -> bool:
-    """Whether rows are too short to be shared by threads."""
+    """Whether rows are too short to be reduced by several threads."""
     sums = [b for b in graph.blocks if reductions(b)]
     return all(_length(b) < SHORT for b in sums)
 
@@ -63,8 +63,8 @@ def schedule_rowwise(sch: Schedule, graph: BlockGraph, rows: int, target: GpuTar
         sch.cache_write(graph.blocks[-1].name, "shared")
     graph = without(block_graph(sch.func), others)
     plan = plan_rows(graph, rows, target)
-    if plan.held:
-        _hold(sch, graph, rows)
+    if plan.in_registers:
+        _keep_in_registers(sch, graph, rows)
         graph = without(block_graph(sch.func), others)
     outer = _number_blocks(sch, graph, rows, plan)
     last = graph.blocks[-1]
@@ -84,17 +84,17 @@ def without(graph: BlockGraph, names: Collection[str]) -> BlockGraph:
 
 
 def _inline_row_values(sch: Schedule, graph: BlockGraph, rows: int) -> None:
-    """What is computed of a row's sums, every thread computes for itself."""
+    """Inline the scalars of a row: every thread computes them for itself."""
     for b in graph.blocks[:-1]:
         one_a_row = len(spatial(b)) == rows and not reductions(b)
         if one_a_row and b.writes[0].buffer not in graph.outputs:
             sch.inline(b.name)
 
 
-def _hold(sch: Schedule, graph: BlockGraph, rows: int) -> None:
+def _keep_in_registers(sch: Schedule, graph: BlockGraph, rows: int) -> None:
     """Keep what is read of a row, and what is computed of it, in registers."""
     made = {b.writes[0].buffer for b in graph.blocks}
-    held = held_arrays(graph, rows)
+    held = register_arrays(graph, rows)
     for name in held:
         if name in made:
             sch.set_scope(name, "register")
@@ -110,43 +110,43 @@ def _number_blocks(sch: Schedule, graph: BlockGraph, rows: int, plan: RowwisePla
     loops = [loop_of(it) for it in spatial(last)[:rows]]
     if not loops:
         return str(sch.add_unit_loop(graph.blocks[0].name))
-    loops[-1], _ = sch.split(loops[-1], [None, plan.several])
+    loops[-1], _ = sch.split(loops[-1], [None, plan.rows_per_block])
     outer = str(sch.fuse(*loops)) if rows > 1 else loops[0]
     for b in reversed(graph.blocks[:-1]):
         sch.compute_at(b.name, outer)
     return outer
 
 
-def _deal_out(sch: Schedule, columns: list[str], plan: RowwisePlan) -> tuple[str, list[str]]:
-    """Deal out the elements of a row: the loop over threads, and those over a thread's elements."""
+def _distribute(sch: Schedule, columns: list[str], plan: RowwisePlan) -> tuple[str, list[str]]:
+    """Distribute a row: the loop over threads, and the loops over a thread's elements."""
     chunk = str(sch.fuse(*columns)) if len(columns) > 1 else columns[0]
     inner = []
-    if plan.width > 1:
-        chunk, piece = sch.split(chunk, [None, plan.width])
-        inner = [piece]
-    part, lane = sch.split(chunk, [None, plan.lanes])
+    if plan.vector_width > 1:
+        chunk, vector = sch.split(chunk, [None, plan.vector_width])
+        inner = [vector]
+    part, lane = sch.split(chunk, [None, plan.lanes_per_row])
     sch.reorder(lane, part, *inner)  # a thread has all its elements between two barriers
     return lane, [part, *inner]
 
 
 def _map_rows(sch: Schedule, name: str, rows: int, plan: RowwisePlan) -> None:
-    """Deal out the elements of each row; the first `rows` loops of a block number rows."""
+    """Distribute the elements of each row; the first `rows` loops of a block are over rows."""
     own = own_loops(sch, block_graph(sch.func).block(name))
     if own[rows:]:
-        lane, (part, *pieces) = _deal_out(sch, own[rows:], plan)
+        lane, (part, *vectors) = _distribute(sch, own[rows:], plan)
         sch.bind(lane, "thread")
-        for piece in pieces:
-            sch.vectorize(piece)
-        if plan.held:
+        for vector in vectors:
+            sch.vectorize(vector)
+        if plan.in_registers:
             sch.unroll(part)
-    _bind_all(sch, own[:rows])
+    bind_threads(sch, own[:rows])
 
 
 def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowwisePlan, wide: set[str]) -> None:
-    """Partial sums, one a thread, which the threads of a row then combine."""
+    """Partial reductions, one for each thread, and their all-reduce over the threads of a row."""
     name = block.name
     own = own_loops(sch, block_graph(sch.func).block(name))
-    lane, parts = _deal_out(sch, own[rows:], plan)
+    lane, parts = _distribute(sch, own[rows:], plan)
     partial = str(sch.rfactor(name, lane))
     graph = block_graph(sch.func)
     sch.set_scope(graph.block(partial).writes[0].buffer, "register")
@@ -155,18 +155,13 @@ def _sum_rows(sch: Schedule, block: Block, rows: int, plan: RowwisePlan, wide: s
         sch.decompose_reduction(partial, parts[0])
     elif f"{partial}.init" in {b.name for b in graph.blocks}:
         sch.bind(own_loops(sch, graph.block(f"{partial}.init"))[-1], "thread")
-    if plan.held:
+    if plan.in_registers:
         for part in parts:
             sch.unroll(part)
-    _bind_all(sch, own[:rows])
+    bind_threads(sch, own[:rows])
     summed = block.writes[0].buffer
     readers = {b.name for b in graph.blocks if summed in {x.buffer for x in reads_of(b)}}
     sch.set_scope(summed, "register" if readers <= wide | {partial} else "shared")
     *numbering, left = own_loops(sch, block_graph(sch.func).block(name))
     sch.bind(left, "allreduce")
-    _bind_all(sch, numbering)
-
-
-def _bind_all(sch: Schedule, loops: list[str]) -> None:
-    for loop in loops:
-        sch.bind(loop, "thread")
+    bind_threads(sch, numbering)

@@ -1,4 +1,4 @@
-"""How a row is dealt out to threads: how many have one, what each has of it, what stays with it."""
+"""How rows are distributed over threads: lanes of a row, vectors of a lane, and registers."""
 
 from __future__ import annotations
 
@@ -15,68 +15,49 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     typical_extent,
 )
+from tilewright.target.calibration.sm_90a import OCCUPANCY, ROWWISE
 from tilewright.target.gpu import GpuTarget
-
-# Threads that may share a row to keep the GPU busy, or if its length is not known; and those of a
-# block where rows are so short that it has several: layer norms of 196608 rows of 128 take 26.3 us
-# with 128 of them and 26.6 with 256 or 512.
-THREADS, SHARING = 256, 128
-# Elements of a row that a thread has, where there are rows for all threads; and where that would
-# be more than so many threads, which have to meet, or where a row is gone through once.
-ELEMENTS, MORE_ELEMENTS, MANY = 16, 32, 128
-# Or where one warp has no more than so many pieces a thread, instead of two warps: layer norms of
-# 4096 rows of 768 f16 take 7.2 us, not 8.9; softmax of 8192 rows of 1000 f32, eight pieces, 17.9
-# and 17.0.
-PIECES = 4
-# Bytes of a row that its threads read at once, at least.
-LINE = 128
-# Words that may be held in the registers of a thread.
-WORDS = 96
-# The part of the threads that may have no row, where the rows of a block do not divide all.
-MOST_IDLE = 1 / 8
-# Threads for each multiprocessor below which more of them are better than more work for each.
-BUSY_THREADS = 512
 
 
 @node
 class RowwisePlan:
-    """`several` rows a block of threads, `lanes` threads a row, `width` neighbours at once each.
+    """The rows of a block, the threads of a row, and the elements that a thread reads at a time.
 
-    Where `held`, a row stays in registers.
+    `in_registers`: a row stays in the registers of its threads.
     """
 
-    several: int
-    lanes: int
-    width: int
-    held: bool
+    rows_per_block: int
+    lanes_per_row: int
+    vector_width: int
+    in_registers: bool
 
 
 def plan_rows(graph: BlockGraph, rows: int, target: GpuTarget) -> RowwisePlan:
-    """The plan for blocks that share rows, numbered by their first axes."""
+    """The plan for blocks whose first axes are the same rows."""
     counts = spatial(graph.blocks[-1])[:rows]
     length = _length(graph, rows)
-    if length is not None and _is_held(graph, rows):
+    if length is not None and _fits_registers(graph, rows):
         bits = _bits(graph, rows)
-        # A row of one chunk would have one thread, and nothing to combine.
+        # A row of one vector would have one thread, and nothing to reduce.
         width = min(gcd(target.lanes(bits), length), max(1, length // 2))
-        line = width, 8 * LINE // (width * bits)
+        line = width, 8 * ROWWISE.line_bytes // (width * bits)
         once = len(wide_blocks(graph, rows)) == 1
         lanes = _lanes(length // width, line, counts, once, target)
-        words = sum(graph.buffers[name].dtype.bits / 32 for name in held_arrays(graph, rows))
-        if lanes <= target.threads_per_block and words * length / lanes <= WORDS:
-            return RowwisePlan(_several(lanes, counts, target), lanes, width, True)
+        words = sum(graph.buffers[name].dtype.bits / 32 for name in register_arrays(graph, rows))
+        if lanes <= target.threads_per_block and words * length / lanes <= ROWWISE.registers:
+            return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, width, True)
     longest = max(typical_extent(_columns(b, rows)) for b in graph.blocks)
-    lanes = max(target.warp_size, min(THREADS, _power(-(-longest // 4))))
-    return RowwisePlan(_several(lanes, counts, target), lanes, 1, False)
+    lanes = max(target.warp_size, min(ROWWISE.max_lanes, _power(-(-longest // 4))))
+    return RowwisePlan(_rows_per_block(lanes, counts, target), lanes, 1, False)
 
 
 def wide_blocks(graph: BlockGraph, rows: int) -> list[Block]:
-    """The blocks that go through all elements of a row."""
+    """The blocks that iterate over all elements of a row."""
     return [b for b in graph.blocks if reductions(b) or len(spatial(b)) > rows]
 
 
-def held_arrays(graph: BlockGraph, rows: int) -> list[str]:
-    """Arrays of whole rows: those that are made here, and those that a sum reads."""
+def register_arrays(graph: BlockGraph, rows: int) -> list[str]:
+    """Arrays of full rows: those computed here, and those that a reduction reads."""
     made = {b.writes[0].buffer for b in graph.blocks}
     found: dict[str, None] = {}
     for b in graph.blocks:
@@ -87,10 +68,10 @@ def held_arrays(graph: BlockGraph, rows: int) -> list[str]:
     return list(found)
 
 
-def _is_held(graph: BlockGraph, rows: int) -> bool:
-    """Whether each element of a row is only needed where it is made."""
+def _fits_registers(graph: BlockGraph, rows: int) -> bool:
+    """Whether each element of a row is only read by the thread that computes it."""
     made = {b.writes[0].buffer for b in graph.blocks}
-    kept = set(held_arrays(graph, rows))
+    kept = set(register_arrays(graph, rows))
     return bool(kept) and all(
         _is_own(load, b, rows)
         for b in graph.blocks
@@ -100,7 +81,7 @@ def _is_held(graph: BlockGraph, rows: int) -> bool:
 
 
 def _is_own(load: Load, block: Block, rows: int) -> bool:
-    """Whether a load is of the element that the block is at."""
+    """Whether a load reads the element at the block's own indices."""
     axes = [*spatial(block), *reductions(block)]
     return load.mask is None and load.indices == tuple(Var(it.name) for it in axes)
 
@@ -132,32 +113,34 @@ def _bits(graph: BlockGraph, rows: int) -> int:
 
 
 def _lanes(
-    chunks: int, line: tuple[int, int], counts: tuple[Iter, ...], once: bool, target: GpuTarget
+    vectors: int, line: tuple[int, int], counts: tuple[Iter, ...], once: bool, target: GpuTarget
 ) -> int:
-    """The threads that share a row of so many chunks: a power of two.
+    """The threads of a row of so many vectors: a power of two.
 
-    `line` is the elements of a chunk, and the threads whose chunks are a line of memory.
+    `line` is the elements of a vector, and the threads whose vectors fill a cache line.
     """
-    most, (width, least) = _power(chunks), line
-    few, more = (_power(-(-chunks * width // n)) for n in (MORE_ELEMENTS, ELEMENTS))
-    alone = few == target.warp_size and chunks <= PIECES * few
-    wanted = few if once or alone else min(more, max(few, MANY))
+    most, (width, least) = _power(vectors), line
+    few, more = (
+        _power(-(-vectors * width // n)) for n in (ROWWISE.more_elements, ROWWISE.elements)
+    )
+    alone = few == target.warp_size and vectors <= ROWWISE.warp_vectors * few
+    wanted = few if once or alone else min(more, max(few, ROWWISE.many_lanes))
     lanes = max(min(least, most), wanted)
-    busy = target.sm_count * BUSY_THREADS
-    while lanes < min(most, THREADS) and _number(counts) * lanes < busy:
+    busy = target.sm_count * OCCUPANCY.rowwise_threads
+    while lanes < min(most, ROWWISE.max_lanes) and _number(counts) * lanes < busy:
         lanes *= 2
     return lanes
 
 
-def _several(lanes: int, counts: tuple[Iter, ...], target: GpuTarget) -> int:
-    """The rows of a block: threads of several warps meet only where they are all of the block."""
-    several = max(1, SHARING // lanes) if lanes <= target.warp_size and counts else 1
-    while several > 1 and _number(counts) // several < 2 * target.sm_count:
-        several //= 2
+def _rows_per_block(lanes: int, counts: tuple[Iter, ...], target: GpuTarget) -> int:
+    """The rows of a block: a row of several warps is a block of its own."""
+    rows = max(1, ROWWISE.block_threads // lanes) if lanes <= target.warp_size and counts else 1
+    while rows > 1 and _number(counts) // rows < 2 * target.sm_count:
+        rows //= 2
     last = as_int(counts[-1].extent) if counts else None
-    while last is not None and several > 1 and -last % several > last * MOST_IDLE:
-        several //= 2
-    return several
+    while last is not None and rows > 1 and -last % rows > last * ROWWISE.max_idle:
+        rows //= 2
+    return rows
 
 
 def _number(counts: tuple[Iter, ...]) -> int:

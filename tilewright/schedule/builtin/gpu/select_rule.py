@@ -34,7 +34,7 @@ from tilewright.schedule.builtin.gpu.injective import schedule_injective
 from tilewright.schedule.builtin.gpu.opaque import schedule_opaque
 from tilewright.schedule.builtin.gpu.recurrence import schedule_recurrence, shared_steps
 from tilewright.schedule.builtin.gpu.rowwise import is_short, schedule_rowwise, without
-from tilewright.schedule.builtin.gpu.split_reduction import cut_sum, parts_of
+from tilewright.schedule.builtin.gpu.split_reduction import parts_of, split_sum
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     has_neighbours,
     is_near,
@@ -105,7 +105,7 @@ def _schedule_sums(
             graph = block_graph(sch.func)
         parts = parts_of(graph.block(name), graph, target) if len(sums) == 1 else 1
         if parts > 1 and graph.blocks[0].name == name:
-            cut_sum(sch, name, parts, target)
+            split_sum(sch, name, parts, target)
             done = {b.name for b in block_graph(sch.func).blocks} - {b.name for b in graph.blocks}
             graph = without(block_graph(sch.func), done)
         rows = row_axes(graph)

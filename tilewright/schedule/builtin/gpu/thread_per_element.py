@@ -1,15 +1,17 @@
-"""One thread for each point of the result, whatever it takes: right for every nest.
+"""One thread for each element of the result: correct for every nest.
 
-grid, thread: point
+grid, thread: element
   s = 0
-  for k: s += x[point, k]                    a sum is one thread's, in a register
-  y[point] = f(s)
+  for k: s += x[element, k]                  a reduction is one thread's, in a register
+  y[element] = f(s)
 
-Where neighbouring points read neighbouring elements, and there are points enough, a thread has
-several of them, and reads 16 bytes at a time.
+Where neighbouring elements read neighbouring elements, and there are enough of them, a thread has
+several, and reads 16 bytes at a time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from tilewright.arith.expr import Expr, Load, Var, as_int, product
 from tilewright.arith.simplify import simplify
@@ -30,18 +32,24 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# Threads of a block, where nothing speaks for another number.
+# Threads of a block by default.
 THREADS = 256
-# Parts of a sum from which on they are added one after another.
-MOST_PARTS = 64
-# What a thread reads at once, and what of memory comes at once.
-PIECE_BYTES, SECTOR_BYTES = 16, 32
-# Terms of a sum that one thread adds in no time, so that fewer threads will do.
-FEW_TERMS = 64
+# Fewer partials than this are added in an unrolled loop.
+UNROLL_PARTS = 64
+# The bytes of a vector access, and of a sector of memory.
+VECTOR_BYTES, SECTOR_BYTES = 16, 32
+# Reductions up to this length take little time, so that fewer threads are enough.
+SHORT_REDUCTION = 64
+
+
+def bind_threads(sch: Schedule, loops: Iterable[str]) -> None:
+    """Bind each of some loops to threads."""
+    for loop in loops:
+        sch.bind(loop, "thread")
 
 
 def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
-    """Deal out the iterations of nested loops to threads; the loop that a thread is one of."""
+    """Distribute the iterations of nested loops over threads; gives the thread loop."""
     point = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     block, thread = sch.split(point, [None, threads])
     sch.bind(block, "grid")
@@ -50,13 +58,13 @@ def bind_points(sch: Schedule, loops: list[str], threads: int = THREADS) -> str:
 
 
 def threads_for(extents: list[Expr], target: GpuTarget) -> int:
-    """Threads of a block for so many points: whole warps, no more than there are points."""
+    """Threads of a block for so many elements: full warps, no more than there are elements."""
     points = typical_extent(simplify(product(tuple(extents))))
     return max(target.warp_size, min(THREADS, 1 << (points - 1).bit_length()))
 
 
 def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
-    """One nest for itself; its spatial loops must be the outer ones, others run in each thread."""
+    """Schedule one nest; its spatial loops must be the outer ones, others run in each thread."""
     loops = leading_spatial(sch, block)
     if not loops:
         return
@@ -71,9 +79,9 @@ def schedule_points(sch: Schedule, block: Block, target: GpuTarget) -> None:
 
 
 def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = False) -> None:
-    """A sum and the one block behind it, which reads of it what it writes itself at each point.
+    """Schedule a reduction and its epilogue, element by element.
 
-    A few `parts` are all read before they are added.
+    A few partials (`parts`) are all read before they are added.
     """
     graph = block_graph(sch.func)
     last = graph.blocks[-1]
@@ -85,12 +93,12 @@ def schedule_sum(sch: Schedule, name: str, target: GpuTarget, parts: bool = Fals
         sch.vectorize(lane)
     sum_at(sch, name, bind_points(sch, loops, threads), width)
     for it in reductions(block_graph(sch.func).block(name)):
-        if parts and (as_int(it.extent) or MOST_PARTS) < MOST_PARTS:
+        if parts and (as_int(it.extent) or UNROLL_PARTS) < UNROLL_PARTS:
             sch.unroll(loop_of(it))
 
 
 def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
-    """Compute a sum in a thread that needs one point of it, or some neighbours."""
+    """Compute a reduction in a thread that needs one element of it, or some neighbours."""
     sch.compute_at(name, thread)
     block = block_graph(sch.func).block(name)
     sch.set_scope(block.writes[0].buffer, "local" if width == 1 else "register")
@@ -108,7 +116,7 @@ def sum_at(sch: Schedule, name: str, thread: str, width: int = 1) -> None:
 
 
 def _width(graph: BlockGraph, name: str, target: GpuTarget) -> int:
-    """How many neighbours a thread computes: as many as 16 bytes are, if threads are left."""
+    """How many neighbours a thread computes: 16 bytes of them, if all SMs stay busy."""
     block, last = graph.block(name), graph.blocks[-1]
     axes = spatial(block)
     size = as_int(axes[-1].extent)
@@ -121,14 +129,14 @@ def _width(graph: BlockGraph, name: str, target: GpuTarget) -> int:
         if any(stride != 1 for stride in near):
             return 1
     points = typical_extent(simplify(product(tuple(it.extent for it in axes))))
-    width = PIECE_BYTES // max(r.dtype.bytes for r in reads_of(block))
+    width = VECTOR_BYTES // max(r.dtype.bytes for r in reads_of(block))
     while width > 1 and (size % width or points < width * target.sm_count * THREADS):
         width //= 2
     return width
 
 
 def has_neighbours(block: Block, graph: BlockGraph, target: GpuTarget) -> bool:
-    """Whether there are points for all threads; where most is read, neighbours read neighbours."""
+    """Whether all SMs are busy, and accesses of the largest operand are coalesced."""
     axes = spatial(block)
     if not axes:
         return False
@@ -136,7 +144,7 @@ def has_neighbours(block: Block, graph: BlockGraph, target: GpuTarget) -> bool:
     terms = typical_extent(simplify(product(tuple(it.extent for it in reductions(block)))))
     last = axes[-1].name
     reads = [r for r in reads_of(block) if uses(r, last)]
-    threads = target.warp_size if terms <= FEW_TERMS else THREADS
+    threads = target.warp_size if terms <= SHORT_REDUCTION else THREADS
     if points < target.sm_count * threads or not reads:
         return False
     largest = max(reads, key=lambda r: typical_extent(product(graph.buffers[r.buffer].shape)))
@@ -144,13 +152,13 @@ def has_neighbours(block: Block, graph: BlockGraph, target: GpuTarget) -> bool:
 
 
 def is_near(load: Load, buffer: Buffer, axis: str) -> bool:
-    """Whether neighbours of an axis are in one sector of memory, or in the next."""
+    """Whether neighbours along an axis are in one sector of memory, or in the next."""
     stride = flat_stride(load, buffer, axis)
     return stride is not None and 0 < stride * load.dtype.bytes <= SECTOR_BYTES
 
 
 def leading_spatial(sch: Schedule, block: Block) -> list[str]:
-    """The loops of a block's own, from the outermost on, that number independent iterations."""
+    """The outermost loops of a block alone that are spatial."""
     rows = {it.binding for it in spatial(block)}
     found = []
     for loop in own_loops(sch, block):
@@ -161,7 +169,7 @@ def leading_spatial(sch: Schedule, block: Block) -> list[str]:
 
 
 def own_loops(sch: Schedule, block: Block) -> list[str]:
-    """The loops in which a block stands alone."""
+    """The loops that contain no other block."""
     around = loops_above(sch.func, block.name)
     others = [
         loops_above(sch.func, b.name) for b in block_graph(sch.func).blocks if b.name != block.name

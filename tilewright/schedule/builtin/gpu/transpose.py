@@ -1,11 +1,11 @@
-"""Rearrangements whose neighbours lie apart: through tiles in shared memory.
+"""Transposes through tiles in shared memory, so that reads and writes are both coalesced.
 
 grid: tiles of 32 by 32
-  thread: tile[j, i] = x[j, i]          neighbours read neighbouring elements
-  thread: y[i, j] = f(tile[j, i])       and write such
+  thread: tile[j, i] = x[j, i]          coalesced reads
+  thread: y[i, j] = f(tile[j, i])       coalesced writes
 
-Elements of less than 32 bits go by words: a tile has 32 words in a row, and as many rows as it has
-elements in one, of which a thread turns a few at a time.
+Elements of less than 32 bits move in words: a tile has 32 words in a row, and as many rows as a row
+has elements, of which a thread transposes a few at a time.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.schedule import Schedule
 
-# The sides of a tile in words, and the rows of it that the threads move at once.
+# The sides of a tile in words, and the rows that the threads move at a time.
 SIDE, ROWS = 32, 8
 WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
 class TransposedRead:
-    """An array that is read across: along `axis` its elements are neighbours.
+    """An array that is read with a stride: it is contiguous along `axis`.
 
-    `width` is how many of them make a word, 1 where words are not whole.
+    `width` is how many elements make a word, 1 where rows are no whole words.
     """
 
     buffer: str
@@ -43,24 +43,24 @@ class TransposedRead:
 
 
 def transposed_read(block: Block, graph: BlockGraph) -> TransposedRead | None:
-    """The one array that a block reads across, if it is worth a tile."""
+    """The one array that a block reads transposed, if it is worth a tile."""
     last = _written_along(block)
     found = []
     for load in reads_of(block):
         if uses(load, last.name) and flat_stride(load, graph.buffers[load.buffer], last.name) != 1:
-            found.append(_across(load, block, graph))
+            found.append(_transposed(load, block, graph))
     loads = [x for x in reads_of(block) if found and found[0] and x.buffer == found[0].buffer]
     return found[0] if len(found) == 1 and len(loads) == 1 else None
 
 
 def _written_along(block: Block) -> Iter:
-    """The axis along which neighbours are written; the last one where that is not plain."""
+    """The axis along which writes are contiguous; the last one where that is not plain."""
     assert isinstance(block.body, Store)
     to = block.body.indices[-1]
     return next((it for it in spatial(block) if to is Var(it.name)), spatial(block)[-1])
 
 
-def _across(load: Load, block: Block, graph: BlockGraph) -> TransposedRead | None:
+def _transposed(load: Load, block: Block, graph: BlockGraph) -> TransposedRead | None:
     """Whether each index is an axis, and the last one and the last axis are long enough."""
     axes = spatial(block)
     by_name, last = {it.name: it for it in axes}, _written_along(block).name
@@ -77,22 +77,22 @@ def _across(load: Load, block: Block, graph: BlockGraph) -> TransposedRead | Non
     return TransposedRead(load.buffer, names[-1], width if whole else 1)
 
 
-def schedule_transpose(sch: Schedule, block: Block, turned: TransposedRead) -> None:
-    """Schedule a block that reads an array across."""
+def schedule_transpose(sch: Schedule, block: Block, read: TransposedRead) -> None:
+    """Schedule a block that reads an array transposed."""
     last = _written_along(block).name
     loops = {it.name: loop_of(it) for it in spatial(block)}
-    copy = str(sch.cache_read(block.name, turned.buffer, "shared"))
-    side = SIDE * turned.width
-    i0, i1 = sch.split(loops.pop(turned.axis), [None, side])
+    copy = str(sch.cache_read(block.name, read.buffer, "shared"))
+    side = SIDE * read.width
+    i0, i1 = sch.split(loops.pop(read.axis), [None, side])
     j0, j1 = sch.split(loops.pop(last), [None, side])
     sch.reorder(*loops.values(), i0, j0, i1, j1)
     grid = str(sch.fuse(*loops.values(), i0, j0))
     own = list(sch.compute_at(copy, grid))
-    indices = next(x for x in reads_of(block) if x.buffer == turned.buffer).indices
+    indices = next(x for x in reads_of(block) if x.buffer == read.buffer).indices
     across = next(n for n, i in enumerate(indices) if i is Var(last))
     sch.reorder(*(loop for n, loop in enumerate(own[:-1]) if n != across), own[across], own[-1])
-    _bind_tile(sch, own[across], own[-1], turned.width)
-    _bind_tile(sch, i1, j1, turned.width)
+    _bind_tile(sch, own[across], own[-1], read.width)
+    _bind_tile(sch, i1, j1, read.width)
     sch.bind(grid, "grid")
 
 

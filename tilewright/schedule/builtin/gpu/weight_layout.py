@@ -1,14 +1,13 @@
-"""Constants in an order in which neighbouring threads read neighbouring elements.
+"""Layouts of constants, so that threads read them coalesced and in vectors.
 
-    w[o, c, r, q], summed over r, q, c      →      w[o, r, q, c]
-    w[c, r, q], a sum for each c            →      w[r, q, c]
+    w[o, c, r, q], reduced over r, q, c     →      w[o, r, q, c]
+    w[c, r, q], a reduction for each c      →      w[r, q, c]
 
-The caller packs them once, when the model is compiled. Products of more than a few rows want them
-their way in any case, so that a tile is copied in pieces: instructions on matrices
-(`gemm/tensor_core.py`) the sum innermost, threads (`gemm/simt.py`) their rows or columns. Products
-of one row want the sum innermost: neighbours are added, and one launch has it all (`rowwise.py`),
-whatever the columns are. Where rows or columns are no whole tiles, or pieces, there is room behind
-the last: tiles at the edge are copied like all others.
+They are packed once, when the model is compiled. A GEMM of more than a few rows needs its own
+layout, so that tiles are copied in vectors: K-major on tensor cores (`gemm/tensor_core.py`), MN-
+major on CUDA cores (`gemm/simt.py`). A GEMV needs K-major weights: `rowwise.py` reduces them in one
+launch, whatever N is. Where M or N is no multiple of tiles, or of vectors, the constant is padded:
+edge tiles are copied like all others.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# As many rows as make it worth a tile of a product on matrices.
-TURNED_ROWS = 16
+# The fewest rows that are worth the layout of a tiled GEMM.
+MIN_ROWS = 16
 # The narrowest and the widest tile of `gemm/tensor_core.py`, and of `gemm/simt.py`.
 MATRICES, THREADS = (64, 256), (32, 128)
 
 
 def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget) -> None:
-    """Bring the constants that a sum reads into such an order."""
+    """Bring the constants that a reduction reads into the layout of its schedule."""
     matrices = {s.operands for s in target.mma_shapes}
     graph = block_graph(sch.func)
     block = graph.block(name)
@@ -43,21 +42,22 @@ def arrange_weights(sch: Schedule, name: str, constants: frozenset[str], target:
         if load.buffer in constants:
             known = str(load.dtype) in matrices
             order = _order(block, load, graph.buffers[load.buffer], known)
-            room = _room(block, load, known)
-            if room or order != sorted(order):
+            padding = _padding(block, load, known)
+            if padding or order != sorted(order):
                 parts = [
-                    [(d, room[d], 0), (d, room[d], 1)] if d in room else [(d, 0, 0)] for d in order
+                    [(d, padding[d], 0), (d, padding[d], 1)] if d in padding else [(d, 0, 0)]
+                    for d in order
                 ]
                 sch.transform_layout(load.buffer, [p for two in parts for p in two])
 
 
-def _room(block: Block, load: Load, matrices: bool) -> dict[int, int]:
-    """The dimension of a matrix that is rounded up, and to a multiple of what.
+def _padding(block: Block, load: Load, matrices: bool) -> dict[int, int]:
+    """The dimension of a matrix that is padded, and to a multiple of what.
 
-    Instructions on matrices want whole tiles of its rows, threads whole pieces.
+    Tensor cores need full tiles of its rows, CUDA cores full vectors.
     """
     gemm = match_gemm(block)
-    if gemm is None or min(size_of(gemm.m), size_of(gemm.n)) < TURNED_ROWS:
+    if gemm is None or min(size_of(gemm.m), size_of(gemm.n)) < MIN_ROWS:
         return {}
     least, most = MATRICES if matrices else THREADS
     whole = least if matrices else VECTOR_ELEMENTS
@@ -70,15 +70,15 @@ def _room(block: Block, load: Load, matrices: bool) -> dict[int, int]:
 
 
 def _wanted(gemm: GemmAxes, load: Load, matrices: bool) -> tuple[list[str], list[str]]:
-    """The axes that are wanted innermost by a product, in order, and another that does as well."""
+    """The axes that a GEMM needs innermost, in order, and another that does as well."""
     rows, columns = size_of(gemm.m), size_of(gemm.n)
-    depth = [it.name for it in gemm.k]
+    k = [it.name for it in gemm.k]
     if rows == 1:
-        return depth, []
-    if rows < TURNED_ROWS or (not matrices and columns < TURNED_ROWS):
-        return depth, [gemm.n[-1].name]
+        return k, []
+    if rows < MIN_ROWS or (not matrices and columns < MIN_ROWS):
+        return k, [gemm.n[-1].name]
     own = gemm.n if uses(load, gemm.n[-1].name) else gemm.m
-    return (depth if matrices else [own[-1].name]), []
+    return (k if matrices else [own[-1].name]), []
 
 
 def _order(block: Block, load: Load, buffer: Buffer, matrices: bool) -> list[int]:

@@ -118,7 +118,7 @@ def test_every_tile(tile: SimtTile, order: str, monkeypatch: pytest.MonkeyPatch)
 def test_constants_with_room_behind_their_columns_are_copied_in_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simt, "LEAST_ROW", 128)
+    monkeypatch.setattr(simt, "SIMT", replace(simt.SIMT, shared_epilogue_min_n=128))
     b = GraphBuilder("head")
     x = b.input("x", tensor(F32, 20, 24))
     graph = b.graph(b.add("matmul", x, b.constant(np.ones((24, 130), np.float32))))

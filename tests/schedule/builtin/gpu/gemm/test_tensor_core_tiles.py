@@ -20,7 +20,9 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
     MULTISTAGE_TILES,
     PERSISTENT_TILES,
+    Mainloop,
     TensorCoreTile,
+    TileScheduler,
     tensor_core_tile_of,
 )
 from tilewright.schedule.builtin.inlining import inline_copies
@@ -61,50 +63,51 @@ def test_tiles_are_whole_and_fit() -> None:
     ],
 )
 def test_what_was_measured_best_is_taken(
-    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, engine: bool
+    sizes: tuple[int, int, int], sides: tuple[int, int], parts: int, tma: bool
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.block_m, tile.block_n, tile.split_k, tile.tma) == (*sides, parts, engine)
+    assert (tile.block_m, tile.block_n, tile.split_k) == (*sides, parts)
+    assert (tile.mainloop is Mainloop.TMA) == tma
 
 
 @pytest.mark.parametrize(
-    ("sizes", "block_n", "groups", "stream_k"),
+    ("sizes", "block_n", "groups", "scheduler"),
     [
-        ((4096, 2304, 768), 192, 1, False),
-        ((4096, 50257, 768), 192, 1, False),
-        ((4096, 768, 3072), 192, 1, False),
-        ((25088, 512, 128), 128, 2, False),
-        ((512, 4096, 14336), 128, 1, False),
-        ((4096, 768, 768), 192, 0, False),
-        ((4096, 4096, 4096), 256, 0, False),
-        ((1152, 4096, 8192), 256, 1, True),
-        ((768, 3328, 8640), 256, 1, True),
-        ((8192, 8192, 8192), 256, 0, False),
+        ((4096, 2304, 768), 192, 1, TileScheduler.PERSISTENT),
+        ((4096, 50257, 768), 192, 1, TileScheduler.PERSISTENT),
+        ((4096, 768, 3072), 192, 1, TileScheduler.PERSISTENT),
+        ((25088, 512, 128), 128, 2, TileScheduler.PERSISTENT),
+        ((512, 4096, 14336), 128, 1, TileScheduler.PERSISTENT),
+        ((4096, 768, 768), 192, 1, TileScheduler.DATA_PARALLEL),
+        ((4096, 4096, 4096), 256, 1, TileScheduler.DATA_PARALLEL),
+        ((1152, 4096, 8192), 256, 1, TileScheduler.STREAM_K),
+        ((768, 3328, 8640), 256, 1, TileScheduler.STREAM_K),
+        ((8192, 8192, 8192), 256, 1, TileScheduler.DATA_PARALLEL),
     ],
 )
 def test_persistent_kernels_where_they_were_measured_best(
-    sizes: tuple[int, int, int], block_n: int, groups: int, stream_k: bool
+    sizes: tuple[int, int, int], block_n: int, groups: int, scheduler: TileScheduler
 ) -> None:
     tile = chosen(*sizes)
     assert tile is not None
-    assert (tile.block_n, tile.consumer_groups, tile.stream_k) == (block_n, groups, stream_k)
+    assert (tile.block_n, tile.consumer_groups, tile.scheduler) == (block_n, groups, scheduler)
     while tile.fallback is not None:
-        assert tile.consumer_groups
+        assert tile.mainloop is Mainloop.WARP_SPECIALIZED
         tile = tile.fallback
-    assert not tile.consumer_groups
+    assert tile.mainloop is not Mainloop.WARP_SPECIALIZED
 
 
-def test_shares_are_of_a_known_number_of_steps() -> None:
+def test_stream_k_needs_a_known_number_of_k_tiles() -> None:
     known, unknown = (
         tensor_core_tile_of(structure.blocks[0], structure.buffers, H200)
         for rows in (1152, Var("N") * (1152 // TYPICAL_SIZE))
         for structure in (block_graph(sources(dense(rows, 4096, 8192))[0][0]),)
     )
     assert known is not None
-    assert known.stream_k
+    assert known.scheduler is TileScheduler.STREAM_K
     while unknown is not None:
-        assert not unknown.stream_k
+        assert unknown.scheduler is not TileScheduler.STREAM_K
         unknown = unknown.fallback
 
 
@@ -136,7 +139,7 @@ def test_bytes_have_the_same_tiles_twice_as_deep(target: GpuTarget) -> None:
     tile, halves = of(turned=True), chosen(512, 3072, 384, target)
     assert tile is not None
     assert halves is not None
-    assert tile == replace(halves.of(1), tma=tile.tma)
+    assert tile == replace(halves.of(1), mainloop=tile.mainloop)
     assert (tile.block_k, tile.vector_elements, tile.instruction_k) == (
         128,
         16,

@@ -46,8 +46,8 @@ def test_what_lies_along_the_depth_is_turned_where_there_is_much_to_multiply(
 
 @pytest.mark.parametrize("order", ["nn", "nt", "tt"])
 def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "LEFT", 1e9)
-    monkeypatch.setattr(transpose_operands, "RIGHT", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_A", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_B", 1e9)
     func, scheduled = the_kernel(dense(36, 40, 33, F32, order))
     assert launched(scheduled) > 1
     on_threads(func, scheduled, {})
@@ -57,7 +57,7 @@ def test_meaning(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     "order", ["nn", *(pytest.param(order, marks=pytest.mark.slow) for order in ("tn", "tt"))]
 )
 def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "ALONG", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_TENSOR_CORE", 1e9)
     func, scheduled = the_kernel(dense(70, 72, 40, F32, order), with_tf32(H200))
     assert launched(scheduled) == 1 + (order[0] == "t") + (order[1] == "n")
     assert {t.intrinsic.split("_")[0] for t in tiles(scheduled)} == {"mma"}
@@ -65,7 +65,7 @@ def test_rounded_operands_lie_along_the_depth(order: str, monkeypatch: pytest.Mo
 
 
 def test_bytes_lie_along_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "ALONG", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_TENSOR_CORE", 1e9)
     func, scheduled = the_kernel(of_bytes(20, 24, 40, U8, I8, turned=False))
     assert launched(scheduled) == 2
     assert tiles(scheduled)
@@ -73,8 +73,8 @@ def test_bytes_lie_along_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_operand_that_is_both_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose_operands, "LEFT", 1e9)
-    monkeypatch.setattr(transpose_operands, "RIGHT", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_A", 1e9)
+    monkeypatch.setattr(transpose_operands, "MAX_SHARE_B", 1e9)
 
     def square() -> Graph:
         b = GraphBuilder("square")

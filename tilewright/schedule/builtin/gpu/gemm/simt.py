@@ -1,15 +1,15 @@
-"""Products of matrices, convolutions among them: tiles in shared memory, smaller ones in registers.
+"""GEMM on CUDA cores, implicit GEMM included: tiles in shared memory, smaller ones in registers.
 
     grid: (batch, row tile, column tile)
       thread (y, x): C = 0                               registers
-      for k in steps of the tile's depth, copies some steps ahead
+      for k-tiles, software-pipelined
         threads: left, right = tiles of the operands     shared
         thread (y, x): C[8, 8] += left[8] * right[8]
-      thread (y, x): result = formulas(C)
+      thread (y, x): result = epilogue(C)
 
-A thread has pieces of four rows and columns, neighbouring threads neighbouring ones: they read
-neighbouring words of shared memory. A left operand that lies along the depth stays so; then threads
-have single rows, and read pieces of those. See `transpose_operands.py` for what is turned before.
+A thread has vectors of four rows and columns, neighbouring threads neighbouring ones: their reads
+of shared memory have no bank conflicts. A K-major A stays K-major; then threads have single rows,
+and read vectors along K. `transpose_operands.py` transposes operands before.
 """
 
 from __future__ import annotations
@@ -33,26 +33,25 @@ from tilewright.schedule.analysis.blocks import (
 from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
 from tilewright.schedule.builtin.gpu.gemm.simt_tiles import VECTOR_ELEMENTS, SimtTile
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
-# As many columns as are worth a way through shared memory, where their rows begin anywhere: 50257
-# gain 8 %; 197, with a mask and a depth of 64, take 1.8 times as long (vit_b16, batch 32).
-LEAST_ROW = 1024
-# The words along the depth, and across it, that threads of a warp turn on their way: those along it
-# lie side by side in memory, those across it in banks of their own.
+# The words along K, and across it, that a warp transposes as it copies a K-major operand: those
+# along K are contiguous in global memory, those across it in different banks of shared memory.
 TRANSPOSE_TILE = (4, 8)
-# How far copies run ahead, this step's among them.
+# Pipeline stages.
 STAGES = 4
 
 
 def schedule_simt(sch: Schedule, name: str, tile: SimtTile, target: GpuTarget) -> None:
-    """Schedule a sum of products and the one block behind it."""
+    """Schedule a GEMM and its epilogue."""
     schedule_split_k(sch, name, tile.split_k, partial(_schedule_tiles, sch, tile), target)
 
 
 def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> None:
-    """Schedule a sum of products, and the block that reads it, tile by tile."""
+    """Schedule a GEMM, and the block of its epilogue, tile by tile."""
     graph = block_graph(sch.func)
     left = _copied(graph.block(name), graph.buffers, "a", tile)
     right = _copied(graph.block(name), graph.buffers, "b", tile)
@@ -78,7 +77,7 @@ def _schedule_tiles(sch: Schedule, tile: SimtTile, name: str, reader: str) -> No
     _copy_tile(sch, f"{name}.right", k0, right, tile)
     sch.decompose_reduction(name, k0)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "register")
-    write = _write_rows if _writes_rows(sch, reader) else _write_tile
+    write = _epilogue_through_shared if _needs_shared_epilogue(sch, reader) else _epilogue
     write(sch, reader, grid, rows, columns)
     sch.annotate(k0, PIPELINE_STAGES.key, STAGES)
 
@@ -109,35 +108,39 @@ def _copied(
     load = operand_load(gemm.a if side == "a" else gemm.b)
     axis = (gemm.k if k_major else axes)[-1]
     size = tile.block_m if side == "a" else tile.block_n
-    room = axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
-    vectors = _is_vectorizable(load, buffers[load.buffer], axis, room)
+    padded = (
+        axis.extent if k_major or len(axes) > 1 else simplify(ceildiv(axis.extent, size) * size)
+    )
+    vectors = _is_vectorizable(load, buffers[load.buffer], axis, padded)
     stays = k_major and vectors and side == "a"
     return _Copy(f"{letter}k" if stays else f"k{letter}", k_major, vectors and k_major == stays)
 
 
-def _is_vectorizable(load: Load, buffer: Buffer, axis: Iter, room: Expr) -> bool:
-    """Whether neighbours along an axis begin at a multiple of a vector and are all in it.
+def _is_vectorizable(load: Load, buffer: Buffer, axis: Iter, padded: Expr) -> bool:
+    """Whether an axis is contiguous, and all its vectors are aligned and full.
 
-    The axis may be several in one, of which the last falls into vectors. Vectors may end behind the
-    axis, as far as `room`, where the buffer has elements there.
+    The axis may be several in one, of which the last is a multiple of vectors. The last vector may
+    end behind the axis, as far as `padded`, where the buffer has elements there.
     """
-    flat, extents = in_groups(flat_index(load, buffer), replace(axis, extent=room), VECTOR_ELEMENTS)
+    flat, extents = in_groups(
+        flat_index(load, buffer), replace(axis, extent=padded), VECTOR_ELEMENTS
+    )
     inner = Var(list(extents)[-1])
     start = simplify(flat - inner, extents)
     plain = load.mask is None and inner.name not in free_vars(start)
-    whole = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
-        prove((room % VECTOR_ELEMENTS).eq(0))
+    full = prove((axis.extent % VECTOR_ELEMENTS).eq(0)) or (
+        prove((padded % VECTOR_ELEMENTS).eq(0))
         and all(
-            prove(i < size, {axis.name: room})
+            prove(i < size, {axis.name: padded})
             for i, size in zip(load.indices, buffer.shape, strict=True)
             if axis.name in free_vars(i)
         )
     )
-    return plain and whole and prove((start % VECTOR_ELEMENTS).eq(0), extents)
+    return plain and full and prove((start % VECTOR_ELEMENTS).eq(0), extents)
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: SimtTile) -> None:
-    """Copy a tile of an operand to shared memory, neighbours by neighbouring threads."""
+    """Copy a tile of an operand to shared memory."""
     batch, outer, inner = sch.compute_at(name, step)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
     axes = [batch, outer, inner]
@@ -146,19 +149,13 @@ def _copy_tile(sch: Schedule, name: str, step: str, way: _Copy, tile: SimtTile) 
         wide, n = sch.split(inner, [None, TRANSPOSE_TILE[1]])
         axes = [batch, wide, deep, n, k]
         sch.reorder(*axes)
-    width = [VECTOR_ELEMENTS] if way.vectors else []
-    part, thread, *piece = sch.split(sch.fuse(*axes), [None, tile.threads, *width])
-    sch.reorder(thread, part, *piece)
-    sch.bind(thread, "thread")
-    sch.unroll(part)
-    for loop in piece:
-        sch.vectorize(loop)
+    copy_by_threads(sch, axes, tile.threads, VECTOR_ELEMENTS if way.vectors else 0)
 
 
-def _write_tile(
+def _epilogue(
     sch: Schedule, name: str, grid: str, row_parts: list[int], column_parts: list[int]
 ) -> None:
-    """What follows the sum, by the threads that have it in their registers."""
+    """The epilogue, on the accumulators of each thread."""
     _, rows, columns = sch.reverse_compute_at(name, grid)
     m1, y0, y1, m2 = sch.split(rows, row_parts)
     n1, x0, x1, n2 = sch.split(columns, column_parts)
@@ -167,19 +164,19 @@ def _write_tile(
         sch.bind(loop, "thread")
     for loop in (m1, m2, n1):
         sch.unroll(loop)
-    if _writes_pieces(sch, name):
+    if _writes_vectors(sch, name):
         sch.vectorize(n2)
     else:
         sch.unroll(n2)
 
 
-def _write_rows(
+def _epilogue_through_shared(
     sch: Schedule, name: str, grid: str, row_parts: list[int], column_parts: list[int]
 ) -> None:
-    """The same where rows of the result begin anywhere: neighbours by neighbouring threads.
+    """The epilogue where rows of the result are not aligned to vectors: coalesced stores.
 
-    Words that a thread has side by side would be parts of sectors, each written several times. So
-    sums go through shared memory, some rows of the tile at a time.
+    The contiguous words of a thread would be partial sectors, each written several times. So
+    accumulators go through shared memory, some rows of the tile at a time.
     """
     graph = block_graph(sch.func)
     (total,) = (
@@ -204,24 +201,24 @@ def _write_rows(
         sch.unroll(loop)
 
 
-def _writes_rows(sch: Schedule, name: str) -> bool:
-    """Whether neighbouring columns are neighbours in what a block writes, but not in pieces.
+def _needs_shared_epilogue(sch: Schedule, name: str) -> bool:
+    """Whether stores are contiguous along N but not aligned to vectors.
 
-    Of few columns, barriers would take longer than that saves.
+    With few columns, the barriers would cost more than coalesced stores save.
     """
     place, to, column = _written(sch, name)
-    many = typical_extent(column.extent) >= LEAST_ROW
-    return many and flat_stride(place, to, column.name) == 1 and not _writes_pieces(sch, name)
+    many = typical_extent(column.extent) >= SIMT.shared_epilogue_min_n
+    return many and flat_stride(place, to, column.name) == 1 and not _writes_vectors(sch, name)
 
 
-def _writes_pieces(sch: Schedule, name: str) -> bool:
-    """Whether a block writes whole pieces, neighbouring columns of the product side by side."""
+def _writes_vectors(sch: Schedule, name: str) -> bool:
+    """Whether a block stores aligned vectors along N."""
     place, to, column = _written(sch, name)
     return _is_vectorizable(place, to, column, column.extent)
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
-    """The place that a block writes, in which buffer, and the columns of it."""
+    """Where a block writes, in which buffer, and the N axis."""
     graph = block_graph(sch.func)
     block = graph.block(name)
     assert isinstance(block.body, Store)

@@ -1,14 +1,14 @@
-"""Products of f16, bf16 and 8-bit integers, and of f32 if rounded, by instructions on matrices.
+"""GEMM on tensor cores: f16, bf16, 8-bit integers, and f32 rounded to TF32.
 
     grid: (batch, row tile, column tile)
       warp (y, x): C = 0                                 fragments
-      for k in steps of the tile's depth, copies some steps ahead
+      for k-tiles, software-pipelined
         threads: left, right = tiles of the operands     shared, 16 bytes at a time
-        warp (y, x): C += left * right                   32 bytes of the depth at a time
-      thread (y, x, lane): result = formulas(C)
+        warp (y, x): C += left * right                   32 bytes of K at a time
+      thread (y, x, lane): result = epilogue(C)
 
-A tile of an operand lies in shared memory as the operand does in global memory, so that pieces of
-16 bytes move as they are; the instructions read it either way.
+A tile has the same layout in shared memory as its operand in global memory, so that it is copied in
+vectors of 16 bytes; the instructions read K-major and MN-major operands.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.analysis.gemm import is_k_major, match_gemm, operand_load
 from tilewright.schedule.builtin.gpu.gemm.split_k import schedule_split_k
-from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import TensorCoreTile
+from tilewright.schedule.builtin.gpu.gemm.tensor_core_tiles import (
+    Mainloop,
+    TensorCoreTile,
+    TileScheduler,
+)
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
 from tilewright.schedule.intrin.nvidia import fragment_shuffle
 from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
@@ -50,18 +55,18 @@ from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
 from tilewright.target.gpu import GpuTarget
 
-# The most rows of tiles that are gone through together.
+# The most rows of tiles that are rasterized together.
 GROUP_M = 8
-# Words that a thread may read of what follows a sum of floats, before it writes any of that.
+# Registers for what the epilogue of float accumulators reads before its first store.
 PREFETCH_REGISTERS = 64
-# Registers that it needs besides its sums, and what it has read.
-WORKING = 32
-# What a thread writes at once.
+# Registers of a thread besides its accumulators and what it has prefetched.
+WORKING_REGISTERS = 32
+# The bytes of a vector store.
 VECTOR_BYTES = 16
 
 
 def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target: GpuTarget) -> None:
-    """Schedule a sum of products and the one block behind it."""
+    """Schedule a GEMM and its epilogue."""
     while tile.fallback is not None and not _can_warp_specialize(sch, name, tile):
         tile = tile.fallback
     tiles = partial(_schedule_tiles, sch, tile, target)
@@ -69,12 +74,12 @@ def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target:
 
 
 def _can_warp_specialize(sch: Schedule, name: str, tile: TensorCoreTile) -> bool:
-    """Whether all tiles of both operands are tiles of matrices in memory.
+    """Whether TMA can load all tiles of both operands, and stores are vectors.
 
-    Pairs of results, in rows far from each other, would hold up the few warps that write them.
+    Stores of pairs, in rows far apart, would stall the few consumer warps.
     """
     reader = block_graph(sch.func).blocks[-1].name
-    if _writes_sectors(sch, reader) and not _writes_pieces(sch, reader):
+    if _writes_sectors(sch, reader) and not _writes_vectors(sch, reader):
         return False
     trial = Schedule(sch.func)
     _to_gemm(trial, tile, name)
@@ -103,7 +108,7 @@ def _to_gemm(sch: Schedule, tile: TensorCoreTile, name: str) -> tuple[bool, bool
 def _schedule_tiles(
     sch: Schedule, tile: TensorCoreTile, target: GpuTarget, name: str, reader: str
 ) -> None:
-    """Schedule a sum of products, and the block that reads it, tile by tile."""
+    """Schedule a GEMM, and the block of its epilogue, tile by tile."""
     gemm = match_gemm(block_graph(sch.func).block(name), gemv=True)
     assert gemm is not None
     kind = kind_of(*(str(operand_load(x).dtype) for x in (gemm.a, gemm.b)))
@@ -121,9 +126,10 @@ def _schedule_tiles(
         sch.bind(loop, "warp")
     for loop in (k1, *again):
         sch.unroll(loop)
-    whole = tile.wgmma and tile.tma and _are_tma_loadable(sch, tile, name)
+    uses_tma = tile.wgmma and tile.mainloop is not Mainloop.CP_ASYNC
+    tma = uses_tma and _are_tma_loadable(sch, tile, name)
     for copied in (f"{name}.left", f"{name}.right"):
-        if whole:
+        if tma:
             _tma_load(sch, copied, k0)
         else:
             _copy_tile(sch, copied, k0, tile)
@@ -132,13 +138,13 @@ def _schedule_tiles(
     zero, step = tile.names(kind, left, right)
     sch.tensorize(sch.blockize(loops_above(sch.func, init)[-2].name), zero)
     sch.tensorize(sch.blockize(m1), step)
-    _write_tile(sch, reader, grid, tile)
+    _epilogue(sch, reader, grid, tile)
     for buffer in _prefetch_epilogue(
-        block_graph(sch.func), reader, tile, _free_words(tile, target)
+        block_graph(sch.func), reader, tile, _free_registers(tile, target)
     ):
         sch.reindex_cache_read(reader, buffer, "register")
-    if tile.consumer_groups:
-        blocks = STREAM_K if tile.stream_k else PERSISTENT
+    if tile.mainloop is Mainloop.WARP_SPECIALIZED:
+        blocks = STREAM_K if tile.scheduler is TileScheduler.STREAM_K else PERSISTENT
         sch.annotate(grid, blocks.key, target.sm_count)
         sch.annotate(grid, PINGPONG.key, tile.consumer_groups)
         sch.annotate(grid, MIN_BLOCKS_PER_SM.key, 1)
@@ -149,32 +155,32 @@ def _schedule_tiles(
 
 
 def _stages(sch: Schedule, step: str, tile: TensorCoreTile) -> int:
-    """How far copies run ahead: no room is taken for steps that there are not.
+    """The pipeline stages, no more than there are k-tiles.
 
-    A step that is left under way keeps its room for one more.
+    A k-tile whose wgmma is in flight keeps its stage for one more.
     """
     (steps,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == step)
     return min(tile.stages, (steps or tile.stages) + 1 + tile.wgmma)
 
 
 def _rasterize(sch: Schedule, batch: str, rows: str, columns: str) -> str:
-    """One loop over all tiles, those of several rows column by column.
+    """One loop over all tiles, in groups of several rows, each column by column.
 
-    Tiles that run at the same time then share both operands: fewer bytes pass the L2.
+    Tiles that run at the same time then share both operands: less L2 traffic.
     """
     (count,) = (as_int(loop.extent) for loop in loops(sch.func.body) if loop.name == rows)
-    band = max(n for n in range(1, GROUP_M + 1) if (count or 1) % n == 0)
-    if band == 1:
+    group = max(n for n in range(1, GROUP_M + 1) if (count or 1) % n == 0)
+    if group == 1:
         return str(sch.fuse(batch, rows, columns))
-    bands, row = sch.split(rows, [None, band])
-    sch.reorder(batch, bands, columns, row)
-    return str(sch.fuse(batch, bands, columns, row))
+    groups, row = sch.split(rows, [None, group])
+    sch.reorder(batch, groups, columns, row)
+    return str(sch.fuse(batch, groups, columns, row))
 
 
-def _is_tma_loadable(sch: Schedule, name: str, side: int, piece: int) -> bool:
-    """Whether tiles of an operand are tiles of a matrix in memory, whose rows begin at pieces.
+def _is_tma_loadable(sch: Schedule, name: str, side: int, vector: int) -> bool:
+    """Whether tiles of an operand are tiles of a matrix in memory with aligned rows.
 
-    Rows may lie in blocks of whole tiles, `side` of them each: see
+    Rows may be in blocks of full tiles, `side` of them each: see
     `schedule/builtin/gpu/weight_layout.py`.
     """
     graph = block_graph(sch.func)
@@ -191,11 +197,11 @@ def _is_tma_loadable(sch: Schedule, name: str, side: int, piece: int) -> bool:
         rest, above = rest[:-1], row
     starts = [simplify(last - column), simplify(above - row)]
     inner = {row.name, column.name}
-    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % piece).eq(0))
+    return not any(free_vars(e) & inner for e in (*rest, *starts)) and prove((width % vector).eq(0))
 
 
 def _tma_load(sch: Schedule, name: str, step: str) -> None:
-    """Have a tile of an operand copied to shared memory by the engine for that."""
+    """Load a tile of an operand to shared memory by TMA."""
     one, rows, _ = sch.compute_at(name, step)
     sch.unroll(one)
     buffer = block_graph(sch.func).block(name).writes[0].buffer
@@ -206,46 +212,42 @@ def _tma_load(sch: Schedule, name: str, step: str) -> None:
 
 
 def _copy_tile(sch: Schedule, name: str, step: str, tile: TensorCoreTile) -> None:
-    """Copy a tile of an operand to shared memory, neighbouring pieces by neighbouring threads."""
+    """Copy a tile of an operand to shared memory by all threads."""
     axes = sch.compute_at(name, step)
     sch.set_scope(block_graph(sch.func).block(name).writes[0].buffer, "shared")
-    part, thread, piece = sch.split(sch.fuse(*axes), [None, tile.threads, tile.vector_elements])
-    sch.reorder(thread, part, piece)
-    sch.bind(thread, "thread")
-    sch.unroll(part)
-    sch.vectorize(piece)
+    copy_by_threads(sch, axes, tile.threads, tile.vector_elements)
 
 
-def _write_tile(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
-    """What follows the sum, by the threads that have it in their registers."""
+def _epilogue(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
+    """The epilogue, on the accumulators of each thread."""
     high, wide = tile.warp
     side = _writes_side_by_side(sch, name) and wide % fragment_shuffle.SHUFFLE_COLUMNS == 0
     if side and not _writes_sectors(sch, name):
         _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.row_transpose_name)
-        _write_rows(sch, name, grid, tile)
+        _epilogue_by_rows(sch, name, grid, tile)
         return
-    turned = side and _writes_pieces(sch, name)
-    neighbours = VECTOR_ELEMENTS if turned else 2
-    if turned:
+    vectors = side and _writes_vectors(sch, name)
+    neighbours = VECTOR_ELEMENTS if vectors else 2
+    if vectors:
         _shuffle_accumulators(sch, name, grid, tile, fragment_shuffle.quad_transpose_name)
     _, rows, columns = sch.reverse_compute_at(name, grid)
     *again, y, m, eighth, row = sch.split(rows, [*tile.m_split, high // MMA_M, 2, MMA_M // 2])
-    x, n, column, piece = sch.split(
+    x, n, column, vector = sch.split(
         columns, [tile.warps_n, wide // (4 * neighbours), 4, neighbours]
     )
-    sch.reorder(y, x, row, column, *again, m, eighth, n, piece)
+    sch.reorder(y, x, row, column, *again, m, eighth, n, vector)
     for loop in (y, x, row, column):
         sch.bind(loop, "thread")
     for loop in (*again, m, eighth, n):
         sch.unroll(loop)
-    if tile.swap_ab:  # neighbours in a row of sums are neighbours in a column of the result
-        sch.unroll(piece)
+    if tile.swap_ab:  # a row of accumulators is a column of the result
+        sch.unroll(vector)
     else:
-        sch.vectorize(piece)
+        sch.vectorize(vector)
 
 
-def _write_rows(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
-    """The same of sums that are spread: a warp has 32 neighbours of a row at a time."""
+def _epilogue_by_rows(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> None:
+    """The epilogue after a row transpose: a warp has 32 neighbours of a row at a time."""
     _, rows, columns = sch.reverse_compute_at(name, grid)
     high, wide = tile.warp
     *again, y, row = sch.split(rows, [*tile.m_split, high])
@@ -262,24 +264,22 @@ def _write_rows(sch: Schedule, name: str, grid: str, tile: TensorCoreTile) -> No
 def _prefetch_epilogue(
     graph: BlockGraph, reader: str, tile: TensorCoreTile, free: int
 ) -> list[str]:
-    """Arrays that a thread reads all that it needs of before it writes any of the result.
+    """Arrays that the epilogue reads before its first store: a load behind a store waits for it.
 
-    A read behind a write waits for it. What follows sums of floats has arrays of the size of the
-    result ahead, and where blocks stay, so that a scheduler has few warps, those of a value for
-    each column too; what follows sums of integers, which reads a part of a zero point or a scale
-    for each column, all that `free` registers have room for.
+    With float accumulators these are arrays of the size of the result, and in persistent kernels,
+    which have few warps to hide latency, also those with a value for each column. With integer
+    accumulators, whose epilogue reads zero points and scales, all that fits in `free` registers.
     """
     block = graph.block(reader)
     row, column = (it.name for it in spatial(block)[-2:])
     scopes = {r.buffer: graph.buffers[r.buffer] for r in block.reads}
+    persistent = tile.mainloop is Mainloop.WARP_SPECIALIZED
     integers = any(b.scope == FRAGMENT and b.dtype.is_integer for b in scopes.values())
     given = {x for x in reads_of(block) if scopes[x.buffer].scope == "global"}
-    whole = {x.buffer for x in given if uses(x, row) and uses(x, column)}
-    more = {
-        x.buffer for x in given if integers or (tile.consumer_groups and uses(x, column))
-    } - whole
+    full = {x.buffer for x in given if uses(x, row) and uses(x, column)}
+    more = {x.buffer for x in given if integers or (persistent and uses(x, column))} - full
     words, found = free if integers else PREFETCH_REGISTERS, []
-    for buffer in (*sorted(whole), *sorted(more)):
+    for buffer in (*sorted(full), *sorted(more)):
         (load, *others) = (x for x in given if x.buffer == buffer)
         own = _own_elements(tile, uses(load, row), uses(load, column)) * load.dtype.bits // 32
         if own <= words and not others:
@@ -288,11 +288,11 @@ def _prefetch_epilogue(
     return found
 
 
-def _free_words(tile: TensorCoreTile, target: GpuTarget) -> int:
-    """The registers of a thread that are free when it has all sums."""
+def _free_registers(tile: TensorCoreTile, target: GpuTarget) -> int:
+    """The registers of a thread that its accumulators leave."""
     share = target.registers_per_sm // (tile.threads * tile.blocks_per_sm)
-    sums = tile.block_m * tile.block_n // tile.threads
-    return min(share, target.registers_per_thread) - sums - WORKING
+    accumulators = tile.block_m * tile.block_n // tile.threads
+    return min(share, target.registers_per_thread) - accumulators - WORKING_REGISTERS
 
 
 def _own_elements(tile: TensorCoreTile, by_row: bool, by_column: bool) -> int:
@@ -303,9 +303,9 @@ def _own_elements(tile: TensorCoreTile, by_row: bool, by_column: bool) -> int:
 
 
 def _writes_side_by_side(sch: Schedule, name: str) -> bool:
-    """Whether eight columns of the product are neighbours in what a block writes.
+    """Whether eight columns of the GEMM are contiguous in what a block writes.
 
-    Columns may be several axes in one, of which the last falls into eights.
+    N may be several axes in one, of which the last is a multiple of eight.
     """
     place, to, column = _written(sch, name)
     flat, extents = in_groups(flat_index(place, to), column, VECTOR_ELEMENTS)
@@ -313,17 +313,17 @@ def _writes_side_by_side(sch: Schedule, name: str) -> bool:
 
 
 def _writes_sectors(sch: Schedule, name: str) -> bool:
-    """Whether eight columns of the product begin where a sector of what a block writes may."""
+    """Whether groups of eight columns are aligned in what a block writes."""
     return prove((_written(sch, name)[2].extent % VECTOR_ELEMENTS).eq(0))
 
 
-def _writes_pieces(sch: Schedule, name: str) -> bool:
-    """Whether eight columns are 16 bytes: pairs of more than 16 bits are whole sectors as are."""
+def _writes_vectors(sch: Schedule, name: str) -> bool:
+    """Whether eight columns are a 16-byte vector: pairs of wider elements fill sectors anyway."""
     return _written(sch, name)[1].dtype.bytes * VECTOR_ELEMENTS <= VECTOR_BYTES
 
 
 def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
-    """Where a block writes, and the columns of the product."""
+    """Where a block writes, and the N axis of the GEMM."""
     graph = block_graph(sch.func)
     block = graph.block(name)
     assert isinstance(block.body, Store)
@@ -334,7 +334,7 @@ def _written(sch: Schedule, name: str) -> tuple[Load, Buffer, Iter]:
 def _shuffle_accumulators(
     sch: Schedule, name: str, grid: str, tile: TensorCoreTile, way: Callable[[int, int, str], str]
 ) -> None:
-    """Let a block read sums that threads have handed around."""
+    """Let a block read accumulators after a shuffle between lanes."""
     graph = block_graph(sch.func)
     (total,) = (
         r.buffer for r in graph.block(name).reads if graph.buffers[r.buffer].scope == FRAGMENT

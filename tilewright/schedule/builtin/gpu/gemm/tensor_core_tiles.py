@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import Enum
 from math import inf
 
 from tilewright.arith.expr import Call, Var, as_int
@@ -27,6 +28,7 @@ from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.schedule.intrin.nvidia import wgmma
 from tilewright.schedule.intrin.nvidia.mma import MMA_K, MMA_M, MMA_N, VECTOR_ELEMENTS, mma_names
 from tilewright.schedule.intrin.nvidia.mma_types import BYTE_KINDS, accumulator_type, kind_of
+from tilewright.target.calibration.gpu import TensorCoreTileTime
 from tilewright.target.calibration.sm_90a import TENSOR_CORE
 from tilewright.target.gpu import GpuTarget
 
@@ -41,18 +43,37 @@ MIN_MN_MAJOR = 64
 TIMES = TENSOR_CORE
 
 
+class Mainloop(Enum):
+    """Who copies operands to shared memory: all threads, one thread by TMA, or producer warps."""
+
+    CP_ASYNC = "cp_async"
+    TMA = "tma"
+    WARP_SPECIALIZED = "warp_specialized"
+
+
+class TileScheduler(Enum):
+    """How tiles are distributed over thread blocks.
+
+    One tile a block, or a part of its K (split-K); blocks that loop over tiles (persistent), or
+    over equal numbers of k-tiles (stream-K).
+    """
+
+    DATA_PARALLEL = "data_parallel"
+    SPLIT_K = "split_k"
+    PERSISTENT = "persistent"
+    STREAM_K = "stream_k"
+
+
 @dataclass(frozen=True)
 class TensorCoreTile:
     """A thread block's tile of the result, its warps, and the depth of its pipeline.
 
     An SM runs `blocks_per_sm` of them. Each takes `us_per_k_tile` microseconds for a k-tile, or
     `us_per_k_tile_im2col` where A is an im2col matrix, which threads copy vector by vector.
-    `wgmma`: instructions of a warpgroup (four warps). `tma`: full tiles of operands are copied by
-    TMA. `split_k`: into how many parts K is split. `swap_ab`: the tile is of the transposed GEMM.
-    Warps repeat along M `m_repeats` times. `consumer_groups` above 0: a persistent kernel with warp
-    specialization, whose producer warps copy full tiles; two groups take tiles in ping-pong.
-    `stream_k`: its blocks have equal numbers of k-tiles. `fallback` is the tile for operands that
-    TMA cannot load.
+    `wgmma`: instructions of a warpgroup (four warps). `mainloop` is for full tiles that TMA can
+    load; other tiles are copied by all threads, or have a `fallback` where producer warps load
+    them. `split_k`: into how many parts K is split. `swap_ab`: the tile is of the transposed GEMM.
+    Warps repeat along M `m_repeats` times. Two `consumer_groups` of warps take tiles in ping-pong.
     """
 
     block_m: int
@@ -67,11 +88,11 @@ class TensorCoreTile:
     block_k: int = 64
     operand_bytes: int = 2
     split_k: int = 1
-    tma: bool = True
+    mainloop: Mainloop = Mainloop.TMA
+    scheduler: TileScheduler = TileScheduler.DATA_PARALLEL
     swap_ab: bool = False
     m_repeats: int = 1
-    consumer_groups: int = 0
-    stream_k: bool = False
+    consumer_groups: int = 1
     fallback: TensorCoreTile | None = None
 
     def of(self, operand_bytes: int) -> TensorCoreTile:
@@ -125,9 +146,22 @@ class TensorCoreTile:
         return mma_names(kind, *self.warp, ("n" if left else "t") + ("t" if right else "n"))
 
 
-MULTISTAGE_TILES = tuple(TensorCoreTile(**asdict(row)) for row in TIMES.multistage)
-# The same for persistent, warp-specialized kernels.
-PERSISTENT_TILES = tuple(TensorCoreTile(**asdict(row)) for row in TIMES.persistent)
+def _measured(
+    rows: Sequence[TensorCoreTileTime],
+    mainloop: Mainloop = Mainloop.TMA,
+    scheduler: TileScheduler = TileScheduler.DATA_PARALLEL,
+) -> tuple[TensorCoreTile, ...]:
+    return tuple(
+        TensorCoreTile(**asdict(row), mainloop=mainloop, scheduler=scheduler) for row in rows
+    )
+
+
+MULTISTAGE_TILES = _measured(TIMES.multistage)
+# Persistent and stream-K kernels, both warp-specialized.
+PERSISTENT_TILES = (
+    *_measured(TIMES.persistent, Mainloop.WARP_SPECIALIZED, TileScheduler.PERSISTENT),
+    *_measured(TIMES.stream_k, Mainloop.WARP_SPECIALIZED, TileScheduler.STREAM_K),
+)
 
 
 @dataclass(frozen=True)
@@ -158,7 +192,7 @@ class GemmShape:
 
         In the last wave a block that has an SM to itself is faster, but not by as much.
         """
-        if tile.consumer_groups:
+        if tile.mainloop is Mainloop.WARP_SPECIALIZED:
             return self._persistent_us(tile, sms)
         tiles, k_tiles = self.tiles_and_k_tiles(tile, sms)
         waves = (tiles - 1) // tile.blocks_per_sm
@@ -192,13 +226,14 @@ class GemmShape:
             * TIMES.us_per_store
             * (TIMES.pingpong_stores if pingpong else 1.0)
         )
-        if tile.stream_k and tiles > TIMES.stream_k_max_tiles:
+        stream_k = tile.scheduler is TileScheduler.STREAM_K
+        if stream_k and tiles > TIMES.stream_k_max_tiles:
             return inf
-        if tile.stream_k:
+        if stream_k:
             own = -(-self._tiles(tile) * k_tiles // sms)
             fixup = TIMES.us_per_fixup_element + TIMES.us_per_fixup_part * k_tiles / own
-            handed = tile.block_m * tile.block_n * fixup
-            return TIMES.us_persistent_start + own * k_tile + handed + tiles * (epilogue + store)
+            partials = tile.block_m * tile.block_n * fixup
+            return TIMES.us_persistent_start + own * k_tile + partials + tiles * (epilogue + store)
         mainloop = k_tiles * k_tile
         each = max(mainloop, (mainloop + epilogue) / tile.consumer_groups) + store
         return TIMES.us_persistent_start + (tiles - 1) * each + mainloop + epilogue + store
@@ -233,14 +268,15 @@ def tensor_core_tile_of(
     best = min(split, key=lambda t: shape.us(t, target.sm_count))
     tiles, k_tiles = shape.tiles_and_k_tiles(best, target.sm_count)
     pays = best.stages <= TIMES.tma_max_stages and tiles * k_tiles > TIMES.tma_min_k_tiles
-    best = replace(best, tma=dtype == F32 or pays)
+    best = replace(best, mainloop=Mainloop.TMA if dtype == F32 or pays else Mainloop.CP_ASYNC)
     if not best.wgmma or best.operand_bytes != PERSISTENT_TILES[0].operand_bytes:
         return best
     known = all(as_int(it.extent) is not None for it in block.iters)
     persistent = [
         t
         for t in PERSISTENT_TILES
-        if (k_major[1] or t.block_n % MIN_MN_MAJOR == 0) and (known or not t.stream_k)
+        if (k_major[1] or t.block_n % MIN_MN_MAJOR == 0)
+        and (known or t.scheduler is not TileScheduler.STREAM_K)
     ]
     return _prefer_persistent(best, persistent, shape, target)
 
@@ -355,5 +391,6 @@ def _with_split_k(
     sides = (n, m, k) if tile.swap_ab else tile.sides
     factor = split_k_factor(block, sides, MIN_SPLIT_K, target)
     while factor:
-        yield replace(tile, split_k=factor)
+        scheduler = TileScheduler.SPLIT_K if factor > 1 else TileScheduler.DATA_PARALLEL
+        yield replace(tile, split_k=factor, scheduler=scheduler)
         factor //= 2

@@ -1,11 +1,10 @@
-"""Operands of a product that lie the wrong way, turned by a launch of their own.
+"""Operands of a GEMM in the wrong layout, transposed by a launch of their own.
 
     C[m, n] += A[m, k] * B[k, n]      →      A'[k, m] = A[m, k];  C[m, n] += A'[k, m] * B[k, n]
 
-Threads multiply best, of f32, what lies along rows and columns; instructions on matrices, of
-elements of 32 or 8 bits, what lies along the depth, unless tiles are whole. A launch that turns a
-matrix moves it twice: next to the product that is little, unless there are few rows or columns for
-each element.
+CUDA cores are fastest with MN-major operands of f32; tensor cores take operands of 32 or 8 bits
+K-major only, unless tiles are full. A transpose moves a matrix twice: little beside the GEMM,
+unless M or N is small.
 """
 
 from __future__ import annotations
@@ -28,33 +27,33 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
-# The types whose products by threads, or by instructions, want operands one way.
-PARTICULAR = (F32, I8, U8)
-# How much of the time that a product takes at the machine's best turning may take: what it saves.
-# Threads copy a right operand that lies otherwise word by word, a left one in pieces all the same.
-LEFT, RIGHT, ALONG = 0.05, 0.25, 0.25
+# The types whose GEMMs need operands in one layout.
+DTYPES = (F32, I8, U8)
+# The most time that a transpose may take, as a part of the GEMM at peak rate: what it saves. CUDA
+# cores copy a K-major B word by word, a K-major A in vectors.
+MAX_SHARE_A, MAX_SHARE_B, MAX_SHARE_TENSOR_CORE = 0.05, 0.25, 0.25
 
 
 def transpose_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
-    """Let a product read operands that lie as it is computed best."""
+    """Transpose the operands of a GEMM that are not in its best layout."""
     graph = block_graph(sch.func)
     gemm = match_gemm(graph.block(name))
     if gemm is None:
         return
     left, right = operand_load(gemm.a), operand_load(gemm.b)
-    known = all(x.dtype in PARTICULAR for x in (left, right))
+    known = all(x.dtype in DTYPES for x in (left, right))
     if not known or left.dtype.bits != right.dtype.bits or left.buffer == right.buffer:
         return
     if tensor_core_tile_of(graph.block(name), graph.buffers, target) is not None:
         return
-    deep = any(s.operands == str(left.dtype) for s in target.mma_shapes)
+    k_major = any(s.operands == str(left.dtype) for s in target.mma_shapes)
     orders: dict[str, list[int]] = {}
-    for load, axes, most in ((left, gemm.m, LEFT), (right, gemm.n, RIGHT)):
-        wanted, buffer = (gemm.k if deep else axes)[-1], graph.buffers[load.buffer]
+    for load, axes, most in ((left, gemm.m, MAX_SHARE_A), (right, gemm.n, MAX_SHARE_B)):
+        wanted, buffer = (gemm.k if k_major else axes)[-1], graph.buffers[load.buffer]
         if flat_stride(load, buffer, wanted.name) != 1:
-            worth = _share(gemm, buffer, target) < (ALONG if deep else most)
-            orders[buffer.name] = _order(load, wanted, deep) if worth else []
-    if deep and not all(orders.values()):
+            worth = _share(gemm, buffer, target) < (MAX_SHARE_TENSOR_CORE if k_major else most)
+            orders[buffer.name] = _order(load, wanted, k_major) if worth else []
+    if k_major and not all(orders.values()):
         return
     for operand, order in orders.items():
         if order:
@@ -62,21 +61,21 @@ def transpose_operands(sch: Schedule, name: str, target: GpuTarget) -> None:
             sch.transform_layout(copy, [(d, 0, 0) for d in order])
 
 
-def _order(load: Load, wanted: Iter, deep: bool) -> list[int]:
+def _order(load: Load, wanted: Iter, k_major: bool) -> list[int]:
     """The dimensions of an operand, the wanted axis last; none where it is no plain matrix."""
     names = [i.name if isinstance(i, Var) else "" for i in load.indices]
     plain = load.mask is None and "" not in names and wanted.name in names
-    if not plain or not (deep or prove((wanted.extent % VECTOR_ELEMENTS).eq(0))):
+    if not plain or not (k_major or prove((wanted.extent % VECTOR_ELEMENTS).eq(0))):
         return []
     return sorted(range(len(names)), key=lambda d: names[d] == wanted.name)
 
 
-def _share(gemm: GemmAxes, turned: Buffer, target: GpuTarget) -> float:
-    """What turning takes of the time that the product takes by threads."""
+def _share(gemm: GemmAxes, operand: Buffer, target: GpuTarget) -> float:
+    """The time of a transpose, as a part of the time of the GEMM at peak rate."""
     axes = (gemm.batch, gemm.m, gemm.n, gemm.k)
-    batch, rows, columns, depth = map(size_of, axes)
-    if depth < MIN_K or min(rows, columns) < MIN_SIDE:
+    batch, m, n, k = map(size_of, axes)
+    if k < MIN_K or min(m, n) < MIN_SIDE:
         return inf
-    size = typical_extent(simplify(product(turned.shape))) * turned.dtype.bytes
+    size = typical_extent(simplify(product(operand.shape))) * operand.dtype.bytes
     taken = SIMT.launch + 2 * size / target.memory_rate
-    return taken * target.f32_rate / (2 * batch * rows * columns * depth)
+    return taken * target.f32_rate / (2 * batch * m * n * k)
