@@ -188,7 +188,7 @@ class BlockEmitter(StatementEmitter):
         return self._shared(buffer) if buffer.scope == "shared" else super()._stack(buffer)
 
     def _shared(self, buffer: Buffer) -> str:
-        """The address of a variable in the memory that the threads of the block mapping."""
+        """The address of a variable in shared memory."""
         start, size = self.places[buffer.name]
         self.expressions.alignments[buffer.name] = ALIGNMENT
         if not self.launch.shared:

@@ -1,4 +1,4 @@
-"""A buffer of which every thread has its own shrinks to what one thread uses of it.
+"""Private buffers shrink to the part that one thread uses.
 
     alloc C: f32[128, 128] @register               alloc C: f32[8, 8] @register
     for y in thread(16) {                          for y in thread(16) {
@@ -6,10 +6,10 @@
         for i, j in serial(8, 8) {            →        for i, j in serial(8, 8) {
           C[y * 8 + i, x * 8 + j] = 0.0                  C[i, j] = 0.0
 
-Where a thread's part begins must be the same in all nests of thread loops:
-`ir/loop/thread_mapping.py`. Of a fragment, which a warp has, a thread has the elements that
-instructions give it: see `schedule/intrin/nvidia/mma.py`, and
-`schedule/intrin/nvidia/fragment_shuffle.py` for the one that gives it others.
+The origin of a thread's part must be the same in all nests of thread loops
+(`ir/loop/thread_mapping.py`). Of a fragment of a warp, a lane has the elements that mma
+instructions assign to it: see `schedule/intrin/nvidia/mma.py`, and
+`schedule/intrin/nvidia/fragment_shuffle.py` for other distributions.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.rewrite_accesses import simplify_loads
 
 Extents = Mapping[str, Expr]
-# How many neighbours in a row of a fragment a thread has as instructions leave them, the threads
-# that have parts of a row then, and the rows between two of a thread's.
+# The layout of an mma fragment: neighbouring columns of a lane, lanes of a row, and the distance of
+# a lane's rows.
 COLS_PER_LANE, LANES_PER_ROW, ROW_STEP = 2, 4, 8
 
 
 def distribute_registers(func: Func) -> Func:
-    """`func` with each private buffer as small as what one thread uses."""
+    """`func` with each private buffer reduced to the part of one thread."""
     threads = threads_of(func.body)
     found = thread_mappings(func.body, threads)
     if not found:
@@ -60,14 +60,14 @@ def distribute_registers(func: Func) -> Func:
             return _Part(stmt.buffer, body, found, threads).shrunk()
         return map_stmt(stmt, shrink)
 
-    return replace(func, body=shrink(_tidied(func.body, {})))
+    return replace(func, body=shrink(_simplified(func.body, {})))
 
 
-def _tidied(stmt: Stmt, extents: Extents) -> Stmt:
-    """Indices as short as the loops around them allow: what a thread's number gives shows."""
+def _simplified(stmt: Stmt, extents: Extents) -> Stmt:
+    """Indices simplified by the extents of the loops around them, to expose the thread index."""
     if isinstance(stmt, For):
         extents = {**extents, stmt.name: stmt.extent}
-    stmt = map_stmt(stmt, lambda s: _tidied(s, extents), lambda e: simplify_loads(e, extents))
+    stmt = map_stmt(stmt, lambda s: _simplified(s, extents), lambda e: simplify_loads(e, extents))
     if isinstance(stmt, Store):
         return replace(stmt, indices=tuple(simplify(i, extents) for i in stmt.indices))
     return stmt
@@ -83,17 +83,17 @@ class _Part:
         self.body = body
         self.mappings = found
         self.values = thread_values(found, threads)
-        # Where the part begins, and for how many threads that is known.
+        # The origin of the part, and for how many threads it is known.
         self.starts: list[Expr] | None = None
         self.active = threads
         self.sizes = [1] * len(buffer.shape)
-        # The least number that is added to an index in each dimension: the part begins there.
+        # The least constant in an index of each dimension: the part begins there.
         self.least: list[int] = []
-        # The neighbours in a row that a thread has of a fragment.
+        # The neighbouring columns of a fragment that a lane has.
         self.width = _lane_elements(buffer.name, body) or COLS_PER_LANE
 
     def shrunk(self) -> Stmt:
-        """The allocation of the part, and accesses relative to its start."""
+        """The allocation of the part, and accesses relative to its origin."""
         added = [
             self._added(indices, _inner([s for s in path if isinstance(s, For)]))
             for path, stmt in statements(self.body)
@@ -110,7 +110,7 @@ class _Part:
         return Alloc(replace(self.buffer, shape=shape), self._moved(self.body, {}))
 
     def _cover_tile(self, region: Region, around: list[For]) -> None:
-        """A warp's tile, of which a thread has its elements."""
+        """Extend the part by a lane's elements of a warp's tile."""
         inner = _inner(around)
         first = [self._start(start, inner) for start, _ in region.ranges]
         row, column = fragment_origin(Var(THREAD), self.width)
@@ -129,22 +129,22 @@ class _Part:
             self._stretch(dim, first, index, inner)
 
     def _added(self, indices: tuple[Expr, ...], inner: Extents) -> list[int]:
-        """The numbers that are added to where a thread's share begins."""
+        """The constants that are added to the origin of a thread's part."""
         return [to_affine(lower(i, inner) or const(0)).constant for i in indices]
 
     def _behind(self, indices: tuple[Expr, ...], inner: Extents) -> list[int]:
-        """How far behind the start of a thread's part an access is; a fragment has one start."""
+        """The offset of an access from the origin of the part; 0 for a fragment, which has one."""
         if self.buffer.scope == FRAGMENT or not self.least:
             return [0] * len(indices)
         added = self._added(indices, inner)
         return [a - b for a, b in zip(added, self.least, strict=True)]
 
     def _check_elements(self, indices: tuple[Expr, ...], inner: Extents) -> None:
-        """Refuse elements of a fragment that another thread has."""
+        """Refuse elements of a fragment that another lane has."""
         row, column = (i - (lower(i, inner) or const(0)) for i in indices[-2:])
-        spread = self.width == ROW_ELEMENTS
-        apart, whole = (1, WARP_SIZE) if spread else (ROW_STEP, self.width * LANES_PER_ROW)
-        own = prove((row % apart).eq(0), inner) and prove(column % whole < self.width, inner)
+        by_row = self.width == ROW_ELEMENTS
+        row_step, group = (1, WARP_SIZE) if by_row else (ROW_STEP, self.width * LANES_PER_ROW)
+        own = prove((row % row_step).eq(0), inner) and prove(column % group < self.width, inner)
         if not own:
             raise self._error(f"is not what is read at {indices}")
 
@@ -156,7 +156,7 @@ class _Part:
         self.starts = starts
 
     def _stretch(self, dim: int, begin: Expr, end: Expr, inner: Extents) -> None:
-        """Let the part reach from the first to the last of some indices."""
+        """Extend the part to a range of indices."""
         last, first = upper(end, inner), lower(begin, inner)
         assert last is not None
         assert first is not None
@@ -166,14 +166,14 @@ class _Part:
         self.sizes[dim] = max(self.sizes[dim], size)
 
     def _start(self, index: Expr, inner: Extents) -> Expr:
-        """Where an index begins, as a formula of the thread's number."""
+        """The lower bound of an index, as an expression of the thread index."""
         first = lower(index, inner)
         if first is None:
             raise self._error(f"is read at {index}, which depends on data")
         return substitute(first, self.values)
 
     def _active(self, around: list[For]) -> int:
-        """How many threads reach an access."""
+        """The number of threads that reach an access."""
         outer = next((f for f in around if f.kind in THREAD_KINDS), None)
         return 1 if outer is None else self.mappings[outer.name].active
 
@@ -181,7 +181,7 @@ class _Part:
         return simplify(start, {THREAD: const(self.active)})
 
     def _moved(self, stmt: Stmt, inner: Extents) -> Stmt:
-        """`stmt` with every index relative to where the thread's part begins."""
+        """`stmt` with every index relative to the origin of the part."""
         if isinstance(stmt, For) and stmt.kind not in ("grid", *THREAD_KINDS):
             inner = {**inner, stmt.name: stmt.extent}
 
@@ -218,31 +218,30 @@ class _Part:
 
 
 def fragment_origin(thread: Expr, width: int) -> tuple[Expr, Expr]:
-    """The first row and column of a warp's tile that a thread has, so many neighbours together.
+    """The first row and column of a warp's tile that a lane has, with `width` neighbours.
 
-    Of spread ones: see `schedule/intrin/nvidia/fragment_shuffle.py`.
+    After a row transpose: see `schedule/intrin/nvidia/fragment_shuffle.py`.
     """
     if width == ROW_ELEMENTS:
         eighth = thread % WARP_SIZE // ROW_STEP * ROW_STEP
-        return const(
-            0
-        ), eighth + thread % LANES_PER_ROW * COLS_PER_LANE + thread % ROW_STEP // LANES_PER_ROW
+        pair = thread % LANES_PER_ROW * COLS_PER_LANE
+        return const(0), eighth + pair + thread % ROW_STEP // LANES_PER_ROW
     return thread % WARP_SIZE // LANES_PER_ROW, thread % LANES_PER_ROW * width
 
 
 def _lane_elements(buffer: str, body: Stmt) -> int:
-    """How many neighbours a thread has of a fragment that was handed around; 0 where none was."""
+    """The neighbours that a lane has of a shuffled fragment; 0 where it was not shuffled."""
     tiles = (s for _, s in statements(body) if isinstance(s, Tile) and s.dst.buffer == buffer)
     return max((INTRINSICS[t.intrinsic].lane_elements for t in tiles if t.intrinsic), default=0)
 
 
 def _inner(around: list[For]) -> dict[str, Expr]:
-    """The loops that a thread goes through itself."""
+    """The loops inside of a thread."""
     return {f.name: f.extent for f in around if f.kind not in ("grid", *THREAD_KINDS)}
 
 
 def _regions(stmt: Stmt, buffer: str) -> list[Region]:
-    """What tiles touch of a buffer."""
+    """The regions of a buffer that a tile statement touches."""
     found = (stmt.dst, *stmt.srcs) if isinstance(stmt, Tile) else ()
     return [r for r in found if r.buffer == buffer]
 

@@ -28,7 +28,7 @@ def pad_shared(func: Func) -> Func:
 
     def padded(stmt: Stmt) -> Stmt:
         stmt = map_stmt(stmt, padded)
-        if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared" and _is_read_across(stmt):
+        if isinstance(stmt, Alloc) and stmt.buffer.scope == "shared" and _is_read_by_columns(stmt):
             *front, row = stmt.buffer.shape
             more = const(max(1, WORD // stmt.buffer.dtype.bytes))
             return replace(stmt, buffer=replace(stmt.buffer, shape=(*front, row + more)))
@@ -37,7 +37,7 @@ def pad_shared(func: Func) -> Func:
     return replace(func, body=padded(func.body))
 
 
-def _is_read_across(alloc: Alloc) -> bool:
+def _is_read_by_columns(alloc: Alloc) -> bool:
     buffer, found = alloc.buffer, False
     row = as_int(buffer.shape[-1]) if len(buffer.shape) > 1 else None
     if row is None or row * buffer.dtype.bytes % (BANKS // 2):
@@ -51,11 +51,11 @@ def _is_read_across(alloc: Alloc) -> bool:
         if accesses and any((as_int(n) or WORD) * buffer.dtype.bytes > WORD for n in wide):
             return False
         threads = [loop.name for loop in around if loop.kind == THREAD]
-        found |= bool(threads) and any(_across(x, threads[-1]) for x in accesses)
+        found |= bool(threads) and any(_by_columns(x, threads[-1]) for x in accesses)
     return found
 
 
-def _across(indices: Sequence[Expr], thread: str) -> bool:
+def _by_columns(indices: Sequence[Expr], thread: str) -> bool:
     """Whether neighbouring threads are at different rows."""
     return stride_of(indices[-1], thread) == 0 and any(
         stride_of(i, thread) != 0 for i in indices[:-1]

@@ -32,7 +32,7 @@ def place_barriers(func: Func) -> Func:
 
 
 def _launches(stmt: Stmt, private: set[str]) -> Stmt:
-    """Each nest for itself: what runs before it has ended when it begins."""
+    """Each nest by itself: launches run one after another."""
     if isinstance(stmt, Seq | Alloc) or is_host_loop(stmt):
         return map_stmt(stmt, lambda s: _launches(s, private))
     if threads_of(stmt) == 1:
@@ -85,12 +85,12 @@ class _Placer:
         return stmt
 
     def _decide(self, stmt: Stmt, since: _Touched) -> bool:
-        """Whether to wait before all threads read what tells them how to go on."""
+        """Whether to wait before all threads read a condition or a trip count."""
         found = {x.buffer for e in own_expressions(stmt) for x in loads(e)}
         return _passes(_Touched(found - self.private), since)
 
     def _loop(self, loop: For, since: _Touched) -> Stmt:
-        """What is open at the end of an iteration is so at the begin of the next."""
+        """What an iteration touches last is pending at the start of the next."""
         waits = self._decide(loop, since)
         before, trial = since.copy(), since.copy()
         if as_int(loop.extent) != 1:

@@ -24,7 +24,7 @@ MAX_ROWS = 256
 
 
 def placeholders(count: int) -> list[int]:
-    """Stand-ins for the addresses of inputs and outputs, far from each other and all others."""
+    """Placeholders for the addresses of inputs and outputs, far from each other and all others."""
     return [_FIRST + n * _EACH for n in range(count)]
 
 
@@ -43,7 +43,7 @@ class RecordedLaunch:
 
 @dataclass
 class LaunchRecorder:
-    """What a run launches, recorded instead of done; `copies` tells that it also copies."""
+    """Records launches instead of doing them; `copies` is set by a copy."""
 
     kernels: Mapping[str, Any]
     launches: list[RecordedLaunch] = field(default_factory=list)
@@ -76,11 +76,11 @@ class LaunchRecorder:
         self.copies = True
 
     def download(self, to: int, source: int, size: int, stream: int) -> None:
-        """Never called: what can be captured reads nothing back."""
+        """Never called: a capturable plan reads nothing back."""
         raise AssertionError("a captured run reads nothing back")
 
     def synchronize(self, stream: int, doing: str = "") -> None:
-        """Nothing has been done yet."""
+        """Nothing to wait for: launches are only recorded."""
 
     def _access(self, name: str, words: Sequence[int]) -> Access:
         kernel, launch = self._known[name]
@@ -95,7 +95,7 @@ class LaunchRecorder:
 
 
 def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list[Range]:
-    """Where a buffer's bytes are: each row, or where there are many all from first to last."""
+    """The byte ranges of a buffer: each row, or one range where there are many."""
     run = evaluate(span[0], sizes)
     rows = [(evaluate(count, sizes), evaluate(step, sizes)) for count, step in span[1]]
     if math.prod(count for count, _ in rows) > MAX_ROWS:
@@ -107,7 +107,7 @@ def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list
 
 
 class Graph:
-    """RecordedLaunch launches, ready to be run as a whole; those that may run side by side do.
+    """Recorded launches as a CUDA graph; independent ones run concurrently.
 
     It is made with the `places` at which inputs and outputs lie first.
     """
@@ -119,7 +119,7 @@ class Graph:
         self._launches = launches
         self._arguments = [Arguments(recorded.words, recorded.matrices) for recorded in launches]
         self._places: list[int] = []
-        # for each input and output, where its address is wanted: launch, argument, bytes behind
+        # for each input and output, the uses of its address: launch, argument, offset
         self._wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for n, recorded in enumerate(launches):
             for position in recorded.used:
@@ -136,7 +136,7 @@ class Graph:
             raise
 
     def run(self, places: Sequence[int], stream: int) -> None:
-        """Run all launches on inputs and outputs that lie at these addresses."""
+        """Run all launches on inputs and outputs at these addresses."""
         for n in self._move(places):
             recorded, given = self._launches[n], self._arguments[n]
             about = (recorded.function, recorded.shape, given, recorded.name)
@@ -145,11 +145,11 @@ class Graph:
 
     @property
     def names(self) -> list[str]:
-        """The kernels that run."""
+        """The kernels of the graph."""
         return [recorded.name for recorded in self._launches]
 
     def close(self) -> None:
-        """Give the graph back."""
+        """Destroy the graph."""
         self._driver.destroy_graph(self._graph, self._ready)
 
     def _make(self) -> None:
@@ -161,7 +161,7 @@ class Graph:
         self._ready = self._driver.instantiate(self._graph)
 
     def _move(self, places: Sequence[int]) -> list[int]:
-        """Write where inputs and outputs lie now; the launches that see something new."""
+        """Update the addresses of inputs and outputs; gives the launches that changed."""
         old, self._places = self._places or [0] * len(places), list(places)
         changed = set()
         for port, (before, now) in enumerate(zip(old, places, strict=True)):

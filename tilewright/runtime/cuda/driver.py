@@ -68,14 +68,14 @@ _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _LOG_BUFFER, _LOG_SIZE = 5, 6
 _DYNAMIC_SHARED, _SHARED_SHARE = 8, 9
 _LOG_BYTES = 8192
-# What is being done when a kernel's failure comes to light, some time after it.
+# What the host was doing when the failure of a kernel was reported.
 RUNNING = "running the model"
 _NON_BLOCKING = 1
 _NO_TIMING = 2
 _OUT_OF_MEMORY = 2
-# The driver is gone already, at the end of the process.
+# The driver is shut down already, at the end of the process.
 _GONE = 4
-# What a kernel has done wrong: nothing can be done any more with the context it ran in.
+# Errors of a kernel after which its context is unusable.
 _FATAL = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
 
 
@@ -87,7 +87,7 @@ class Driver:
         self._lost = False
         self._early: set[int] = set()
         self._together: set[int] = set()
-        self._whole: set[int] = set()  # nodes of graphs all of whose blocks run at once
+        self._whole: set[int] = set()  # graph nodes of cooperative kernels
         self.number = device
         self._call("cuInit", 0, doing="starting the driver")
         self._device = ctypes.c_int()
@@ -101,7 +101,7 @@ class Driver:
         )
 
     def enter(self) -> None:
-        """Let the calling thread use the GPU."""
+        """Make the context current in the calling thread."""
         self._call("cuCtxSetCurrent", self._context, doing="entering the GPU's context")
 
     def name(self) -> str:
@@ -122,7 +122,7 @@ class Driver:
         return value.value
 
     def allocate(self, size: int) -> int:
-        """Memory of the GPU."""
+        """Allocate device memory."""
         address = ctypes.c_uint64()
         self._call(
             "cuMemAlloc_v2", ctypes.byref(address), max(size, 1), doing=f"allocating {size} bytes"
@@ -136,15 +136,15 @@ class Driver:
         return free.value, total.value
 
     def free(self, address: int) -> None:
-        """Give memory of the GPU back."""
+        """Free device memory."""
         self._release("cuMemFree_v2", address, doing="freeing memory")
 
     def allocate_pinned(self, size: int) -> int:
-        """Memory of the host that the GPU reads and writes by itself."""
+        """Allocate pinned host memory."""
         return self._made("cuMemHostAlloc", max(size, 1), 0, doing=f"pinning {size} bytes")
 
     def free_pinned(self, address: int) -> None:
-        """Give such memory back."""
+        """Free pinned host memory."""
         self._release("cuMemFreeHost", address, doing="freeing pinned memory")
 
     def upload(self, to: int, source: int, size: int, stream: int) -> None:
@@ -160,23 +160,23 @@ class Driver:
         self._call("cuMemcpyDtoDAsync_v2", to, source, size, stream, doing="copying on the GPU")
 
     def create_stream(self) -> int:
-        """A queue of work."""
+        """Create a stream."""
         return self._made("cuStreamCreate", _NON_BLOCKING, doing="making a stream")
 
     def destroy_stream(self, stream: int) -> None:
-        """Give a stream back."""
+        """Destroy a stream."""
         self._release("cuStreamDestroy_v2", stream, doing="ending a stream")
 
     def synchronize(self, stream: int, doing: str = "waiting for the GPU") -> None:
-        """Wait for all work of a stream; what went wrong in it is told here."""
+        """Wait for all work of a stream; raises the errors of that work."""
         self._call("cuStreamSynchronize", stream, doing=doing)
 
     def synchronize_all(self) -> None:
-        """Wait for all work of the GPU, of whichever stream."""
+        """Wait for all work of all streams."""
         self._call("cuCtxSynchronize", doing="waiting for the GPU")
 
     def wait_stream(self, stream: int, other: int) -> None:
-        """Let a stream go on only when another has done what it has been given so far."""
+        """Make a stream wait for the work that another has been given so far."""
         event = self._made("cuEventCreate", _NO_TIMING, doing="making an event")
         try:
             self.record(event, other)
@@ -185,11 +185,11 @@ class Driver:
             self.destroy_event(event)
 
     def create_event(self) -> int:
-        """A moment in a stream."""
+        """Create an event."""
         return self._made("cuEventCreate", 0, doing="making an event")
 
     def record(self, event: int, stream: int) -> None:
-        """Let an event be when the stream gets here."""
+        """Record an event in a stream."""
         self._call("cuEventRecord", event, stream, doing="recording an event")
 
     def elapsed(self, start: int, end: int) -> float:
@@ -200,11 +200,11 @@ class Driver:
         return value.value
 
     def destroy_event(self, event: int) -> None:
-        """Give an event back."""
+        """Destroy an event."""
         self._release("cuEventDestroy_v2", event, doing="ending an event")
 
     def load_module(self, code: bytes, name: str) -> int:
-        """Code as the GPU's, from PTX."""
+        """Compile and load PTX; gives a module."""
         log = ctypes.create_string_buffer(_LOG_BYTES)
         keys = (ctypes.c_int * 2)(_LOG_BUFFER, _LOG_SIZE)
         values = (_PTR * 2)(ctypes.addressof(log), _LOG_BYTES)
@@ -217,34 +217,34 @@ class Driver:
         return handle.value or 0
 
     def unload_module(self, module: int) -> None:
-        """Give a module's memory back."""
+        """Unload a module."""
         self._release("cuModuleUnload", module, doing="unloading code")
 
     def function(self, module: int, name: str, early: bool = False) -> int:
-        """A kernel of a module; one that waits by itself may begin `early`."""
+        """A kernel of a module; `early` allows programmatic dependent launch."""
         found = self._made(
             "cuModuleGetFunction", module, name.encode(), doing=f"looking for kernel {name}"
         )
-        # the number may have been that of a kernel that is gone
+        # a handle may be used again after its module is unloaded
         (self._early.add if early else self._early.discard)(found)
         self._together.discard(found)
         return found
 
     def set_max_dynamic_shared(self, function: int, size: int, name: str) -> None:
-        """Let a kernel be launched with so many bytes of shared memory."""
+        """Set the limit of dynamic shared memory of a kernel."""
         self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, size, doing=f"kernel {name}")
 
     def set_shared_carveout(self, function: int, name: str) -> None:
-        """Let a kernel have multiprocessors whose memory is shared but for the least cache."""
+        """Set the carveout of a kernel: all of L1 as shared memory but the least cache."""
         self._call("cuFuncSetAttribute", function, _SHARED_SHARE, 100, doing=f"kernel {name}")
 
     def set_cooperative(self, function: int) -> None:
-        """Run all blocks of a kernel at once wherever it is launched: they wait for each other."""
+        """Make all launches of a kernel cooperative: its blocks have grid barriers."""
         self._together.add(function)
         self._early.discard(function)
 
     def tensor_map(self, start: int, rows: int, columns: int, box: tuple[int, int]) -> Any:
-        """A matrix as a kernel is told of it that has tiles of it copied."""
+        """Encode a tensor map."""
         found = tensor_map.blank()
         given = tensor_map.encoding(found, start, rows, columns, box)
         self._call("cuTensorMapEncodeTiled", *given, doing="describing a matrix")
@@ -269,7 +269,7 @@ class Driver:
         self._call("cuLaunchKernelEx", ctypes.byref(about), function, given, None, doing=doing)
 
     def create_graph(self) -> int:
-        """Launches that are to be run as a whole; at first none."""
+        """Create an empty CUDA graph."""
         return self._made("cuGraphCreate", 0, doing="making a graph")
 
     def add_node(
@@ -281,7 +281,7 @@ class Driver:
         arguments: Arguments,
         name: str,
     ) -> int:
-        """Add a launch, which waits for `earlier` nodes; the rest is as in `launch`."""
+        """Add a kernel node that depends on `earlier` nodes; the rest is as in `launch`."""
         about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
         given = (graph, None, 0, ctypes.byref(about))
         node = self._made("cuGraphAddKernelNode", *given, doing=f"kernel {name}")
@@ -296,7 +296,7 @@ class Driver:
         return node
 
     def instantiate(self, graph: int) -> int:
-        """A graph as it can be run."""
+        """Instantiate a graph."""
         return self._made("cuGraphInstantiateWithFlags", graph, 0, doing="making a graph")
 
     def change_node(
@@ -308,17 +308,17 @@ class Driver:
         arguments: Arguments,
         name: str,
     ) -> None:
-        """Give a launch of a graph that is ready other arguments, from its next run on."""
+        """Update the arguments of a kernel node of an instantiated graph."""
         about = driver_structs.node(function, shape, arguments.pointers(self.tensor_map))
         given = (ready, node, ctypes.byref(about))
         self._call("cuGraphExecKernelNodeSetParams", *given, doing=f"kernel {name}")
 
     def launch_graph(self, ready: int, stream: int) -> None:
-        """Run a graph."""
+        """Launch a graph."""
         self._call("cuGraphLaunch", ready, stream, doing="running the model's graph")
 
     def destroy_graph(self, graph: int, ready: int) -> None:
-        """Give a graph back, and what was made of it, if anything was."""
+        """Destroy a graph, and its instance, if there is one."""
         if ready:
             self._release("cuGraphExecDestroy", ready, doing="ending a graph")
         self._release("cuGraphDestroy", graph, doing="ending a graph")
@@ -330,7 +330,7 @@ class Driver:
         return handle.value or 0
 
     def _release(self, function: str, handle: int, doing: str) -> None:
-        """Give something back; with a context that is lost, it is gone already."""
+        """Destroy a handle; with a lost context, it is gone already."""
         status = getattr(self._library, function)(handle)
         if status != _GONE and not self._lost:
             self._check(status, doing)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tilewright.runtime.roofline.roofline import Roofline
 
 MAX_CONTEXTS = 8
-"""Sets of sizes for which memory and a graph are kept."""
+"""Sets of sizes whose execution contexts are kept."""
 MOST_AHEAD = 16
-"""Whole runs that keep the GPU busy while one is launched step by step."""
+"""The most graph launches that keep the GPU busy while the host launches step by step."""
 
 
 class CudaExecutable(CompiledModel):
@@ -73,11 +73,11 @@ class CudaExecutable(CompiledModel):
 
     @property
     def threads(self) -> int:
-        """None of the processor's."""
+        """0: a GPU uses no threads of the host."""
         return 0
 
     def set_threads(self, threads: int) -> None:
-        """Refused but for 0: a GPU's threads are the kernels' own."""
+        """Accepts only 0: a GPU uses no threads of the host."""
         if threads:
             raise ConfigError(
                 "threads.gpu",
@@ -105,7 +105,7 @@ class CudaExecutable(CompiledModel):
         return make_profile(self._container.manifest, sizes, measured, footprint, roofs)
 
     def latency(self, *args: Any, runs: int = 100) -> list[float]:
-        """Milliseconds of each of so many runs on the GPU, the inputs already there."""
+        """Milliseconds of each of so many runs, with inputs on the GPU already."""
         with self._lock:
             arrays, plan = self._bind(args)
             context = self._context(plan)
@@ -159,14 +159,14 @@ class CudaExecutable(CompiledModel):
     def _run_there(
         self, context: CudaExecutionContext, arrays: Sequence[np.ndarray | Borrowed]
     ) -> list[Any]:
-        """Results on the GPU, of which this is the memory."""
+        """The results as arrays in this device memory."""
         assert self._pool is not None
         driver = context.driver
         sizes = context.bytes[len(arrays) :]
         memory = [self._pool.take(size) for size in sizes]
         inputs = context.put_inputs(arrays)
         self._check(context.compute([*inputs, *(m.address for m in memory)]), context.plan)
-        # What comes from the host lies in memory that the next call overwrites.
+        # Inputs from the host are in memory that the next call overwrites.
         host = any(isinstance(array, np.ndarray) for array in arrays)
         if self._given_stream is None or host:
             driver.synchronize(context.stream, context.doing)
@@ -178,7 +178,7 @@ class CudaExecutable(CompiledModel):
         return self._planner.bind(taken)
 
     def _taken(self, position: int, value: Any) -> Borrowed:
-        """An argument that is on the GPU, from which the model's stream may read from now on."""
+        """An argument on the GPU, ready to be read by the model's stream."""
         name = self.inputs[position].name if position < len(self.inputs) else str(position)
         driver = self._open()
         try:
@@ -294,7 +294,7 @@ class CudaExecutable(CompiledModel):
     def _narrowed(
         self, results: Sequence[Any], plan: ShapePlan, context: CudaExecutionContext
     ) -> list[Any]:
-        """As much of each result as the run has written."""
+        """The part of each result that the run has written."""
         sizes = {**self._sizes(plan.dims), **context.data_dependent_sizes}
         shapes = self._planner.checked(
             [tuple(evaluate(d, sizes) for d in s) for s in self._program["output_shapes"]]
@@ -307,7 +307,7 @@ class CudaExecutable(CompiledModel):
         ]
 
     def _ahead(self, context: CudaExecutionContext) -> int:
-        """How many whole runs take the GPU as long as launching step after step takes the host."""
+        """How many graph launches take the GPU as long as launching steps takes the host."""
         start = time.perf_counter()
         self._step_times(context, 0)
         seconds = time.perf_counter() - start

@@ -39,7 +39,7 @@ Array = np.ndarray | Borrowed
 
 
 class CudaExecutionContext:
-    """The memory of a call on a GPU. Not to be used by two threads at once."""
+    """The memory of a call on a GPU. Not thread-safe."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class CudaExecutionContext:
         return 0, [self._result(n) for n in range(len(self._dtypes))]
 
     def put_inputs(self, arrays: Sequence[Array]) -> list[int]:
-        """Bring the inputs to the GPU, those that are not there; where each of them lies."""
+        """Upload the inputs that are not on the GPU; gives the address of each."""
         self._ask(arrays)
         return [self._put(n, array) for n, array in enumerate(arrays)]
 
     def put_staged(self, arrays: Sequence[Array]) -> None:
-        """Bring the inputs to where those of the host lie on the GPU."""
+        """Upload the inputs to their device buffers."""
         self._ask(arrays)
         for n, (place, array) in enumerate(zip(self.places, arrays, strict=False)):
             if not isinstance(array, Borrowed):
@@ -104,7 +104,7 @@ class CudaExecutionContext:
 
     @property
     def places(self) -> list[int]:
-        """Where inputs and outputs lie on the GPU that come from and go to the host."""
+        """The device buffers of inputs and outputs of the host."""
         if not self._memory:
             self._memory = self.driver.allocate(self._staged)
         if not self._pinned:
@@ -138,18 +138,18 @@ class CudaExecutionContext:
         between: Callable[[int], None] | None = None,
         places: Sequence[int] | None = None,
     ) -> int:
-        """Launch kernel after kernel; `between` is called after each step."""
+        """Launch step by step; `between` is called after each step."""
         return self._run(self.driver, self.places if places is None else places, between)
 
     @property
     def doing(self) -> str:
-        """What the GPU is doing, for errors that come to light when it is waited for."""
+        """What the GPU is doing, for errors that a wait reports."""
         graph = self._graphs.get(self._choices)
         names = graph.names if graph else []
         return f"{RUNNING}, kernel {names[0]}" if len(names) == 1 else RUNNING
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for graph in self._graphs.values():
             graph.close()
         if self._memory:
@@ -178,12 +178,12 @@ class CudaExecutionContext:
         return status
 
     def _ask(self, arrays: Sequence[Array]) -> None:
-        """Note the inputs that conditions are told by, and how those come out."""
+        """Read the inputs of host conditions, and evaluate these."""
         self._sizes |= {name: self._number(arrays[n]) for name, n in self._host_inputs}
         self._choices = tuple(bool(evaluate(c, self._sizes)) for c in self._conditions)
 
     def _number(self, array: Array) -> int:
-        """The one whole number that an array holds; one on the GPU is waited for."""
+        """The integer of a scalar array; one on the GPU is downloaded."""
         if not isinstance(array, Borrowed):
             return int(array.reshape(-1)[0])
         found = np.empty(1, array.dtype)
@@ -192,7 +192,7 @@ class CudaExecutionContext:
         return int(found[0])
 
     def _put(self, n: int, array: Array) -> int:
-        """Where an input lies on the GPU: where it is, if it is there and begins as it must."""
+        """The device address of an input: its own, if it is on the GPU and aligned."""
         if isinstance(array, Borrowed):
             if array.address % VECTOR_BYTES == 0:
                 return int(array.address)
@@ -219,7 +219,7 @@ class CudaExecutionContext:
 
 
 def _in_a_row(sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Where each part begins, one behind the other, and the size of all."""
+    """The offset of each part, one behind the other, and the total size."""
     starts, end = [], 0
     for size in sizes:
         starts.append(end)

@@ -1,4 +1,4 @@
-"""What a launch is given: words, and descriptions of matrices that begin at some of them."""
+"""The arguments of a launch: words, and tensor maps of matrices at some of their addresses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 Describe = Callable[[int, int, int, tuple[int, int]], Any]
-"""A matrix by where it begins, its rows and columns, and the box of which tiles are copied."""
+"""A matrix: its address, rows and columns, and the box of a TMA copy."""
 
 
 @dataclass(frozen=True)
 class TensorMapArg:
-    """A matrix whose tiles a kernel has copied; its address is the argument with that number."""
+    """A matrix that a kernel loads by TMA; its address is the argument of that index."""
 
     argument: int
     rows: int
@@ -22,7 +22,7 @@ class TensorMapArg:
 
 
 class Arguments:
-    """Addresses, sizes and the number of a step; the matrices come before the last of these.
+    """Addresses, sizes and the index of a step; tensor maps come before the last of these.
 
     Words may change: matrices are described anew each time the driver asks for all.
     """
@@ -34,7 +34,7 @@ class Arguments:
         self._given: Any = None
 
     def pointers(self, describe: Describe) -> Any:
-        """The addresses of all that a kernel is given, good until the next call."""
+        """The addresses of all arguments, valid until the next call."""
         self._described = [
             describe(self.words[m.argument], m.rows, m.columns, m.box) for m in self.matrices
         ]

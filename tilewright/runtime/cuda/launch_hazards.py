@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Range = tuple[int, int]
-"""The begin and end of some bytes."""
+"""The begin and end of a byte range."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def transitive_reduction(earlier: Sequence[set[int]]) -> list[list[int]]:
 
 def _conflicts(accesses: Sequence[Access]) -> list[set[int]]:
     """For each launch, the earlier ones with which it has a hazard, the nearest of each kind."""
-    # No write begins or ends between two of these, so that each piece has one last writer.
+    # No write begins or ends between two of these, so that each segment has one last writer.
     cuts = sorted({end for access in accesses for r in access.writes for end in r})
     writer: list[set[int]] = [set() for _ in range(len(cuts) + 1)]
     readers: list[set[int]] = [set() for _ in writer]
@@ -63,7 +63,7 @@ def _conflicts(accesses: Sequence[Access]) -> list[set[int]]:
 
 
 def _pieces(ranges: Sequence[Range], cuts: Sequence[int]) -> list[int]:
-    """The pieces between cuts that ranges touch; piece `n` ends at cut `n`."""
+    """The segments between cuts that ranges touch; segment `n` ends at cut `n`."""
     return [
         piece
         for start, end in ranges

@@ -1,4 +1,4 @@
-"""Memory for results that stay on the GPU, used again once nobody holds the result any more.
+"""Memory for results that stay on the GPU, reused once the result is garbage-collected.
 
 New memory of the GPU is dear, and to free it waits for all of its work. What is given back, at
 whatever moment and by whichever thread, is only noted here.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tilewright.runtime.cuda.driver import Driver
 
 MOST_FREE = 8
-"""Blocks that are kept for later results."""
+"""Free blocks that are kept for later results."""
 _SMALL = 1 << 16
 
 
@@ -19,12 +19,12 @@ _SMALL = 1 << 16
 class _Block:
     address: int
     size: int
-    # whether streams that are not known to be done with it may read it
+    # whether other streams may still read it
     elsewhere: bool
 
 
 class Lease:
-    """Memory of a pool, which has it back when nobody holds this any more."""
+    """Memory of a pool, which gets it back when this object is garbage-collected."""
 
     def __init__(self, pool: Pool, block: _Block) -> None:
         self.address, self.size = block.address, block.size
@@ -36,7 +36,7 @@ class Lease:
 
 
 class Pool:
-    """Memory on a GPU. Only to be given back to by several threads at once."""
+    """Memory on a GPU. Only returning memory is thread-safe."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -46,7 +46,7 @@ class Pool:
     def take(self, size: int) -> Lease:
         """Memory of unspecified content, which no stream uses any more."""
         for block in self._free:
-            # a small result must not hold on to a large block
+            # a small result must not occupy a large block
             if size <= block.size <= max(2 * size, _SMALL):
                 self._free.remove(block)
                 if block.elsewhere:
@@ -57,7 +57,7 @@ class Pool:
         return Lease(self, _Block(self._driver.allocate(size), max(size, 1), False))
 
     def give_back(self, block: _Block) -> None:
-        """Let memory be used again."""
+        """Return memory to the pool."""
         if self._closed:
             self._driver.enter()
             self._driver.free(block.address)
@@ -65,7 +65,7 @@ class Pool:
             self._free.append(block)
 
     def close(self) -> None:
-        """Free what is not in use now, and the rest as soon as it is given back."""
+        """Free what is not in use, and the rest as soon as it is returned."""
         self._closed = True
         while self._free:
             self._driver.free(self._free.pop().address)

@@ -51,7 +51,7 @@ def test_tiles_are_whole_and_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sides", "parts", "engine"),
+    ("sizes", "sides", "parts", "tma"),
     [
         ((4096, 4096, 4096), (128, 256), 1, True),
         ((1024, 1024, 1024), (64, 128), 1, False),

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.loop.text import parse_func
+from tilewright.ir.loop.walk import loops
+from tilewright.schedule.builtin.gpu.smem_copy import copy_by_threads
+from tilewright.schedule.schedule import Schedule
+
+COPY = """
+func @copy(A: f32[16, 32], out B: f32[16, 32]) {
+  for i, j in serial(16, 32) {
+    block "B" [vi: S(16) = i, vj: S(32) = j] reads A[vi, vj] writes B[vi, vj] {
+      B[vi, vj] = A[vi, vj]
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("vector", "expected"),
+    [
+        (0, [("thread", 64), ("unroll", 8)]),
+        (1, [("thread", 64), ("unroll", 8), ("serial", 1)]),
+        (4, [("thread", 64), ("unroll", 2), ("vectorize", 4)]),
+    ],
+)
+def test_neighbouring_threads_copy_neighbouring_vectors(
+    vector: int, expected: list[tuple[str, int]]
+) -> None:
+    sch = Schedule(parse_func(COPY))
+    copy_by_threads(sch, ["i", "j"], 64, vector)
+    assert [(f.kind, int(str(f.extent))) for f in loops(sch.func.body)] == expected
