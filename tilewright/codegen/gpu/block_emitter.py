@@ -16,7 +16,7 @@ from tilewright.codegen.gpu.barriers import WARP, barrier
 from tilewright.codegen.gpu.launches import (
     DYNAMIC_ALIGNMENT,
     Launch,
-    shared_places,
+    shared_offsets,
     tensor_map,
     uses_async_proxy,
 )
@@ -69,7 +69,7 @@ class BlockEmitter(StatementEmitter):
         self.params = params
         self.launch = launch
         self.mappings = thread_mappings(launch.body, launch.threads)
-        self.places = shared_places(launch.body)
+        self.shared_offsets = shared_offsets(launch.body)
         self.async_proxy = uses_async_proxy(launch.body)
         # Whether the code at this point is that of each thread by itself.
         self.single_thread = launch.threads == 1
@@ -189,7 +189,7 @@ class BlockEmitter(StatementEmitter):
 
     def _shared(self, buffer: Buffer) -> str:
         """The address of a variable in shared memory."""
-        start, size = self.places[buffer.name]
+        start, size = self.shared_offsets[buffer.name]
         self.expressions.alignments[buffer.name] = ALIGNMENT
         if not self.launch.shared:
             return self._variable(size)

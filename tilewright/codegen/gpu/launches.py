@@ -110,7 +110,7 @@ class Launch:
     @property
     def shared(self) -> int:
         """The bytes of dynamic shared memory; 0 where static variables do."""
-        *_, end = (0, *(start + size for start, size in shared_places(self.body).values()))
+        *_, end = (0, *(start + size for start, size in shared_offsets(self.body).values()))
         return end if end > STATIC_SHARED_LIMIT or uses_async_proxy(self.body) else 0
 
 
@@ -121,8 +121,8 @@ def uses_async_proxy(stmt: Stmt) -> bool:
     )
 
 
-def shared_places(stmt: Stmt) -> dict[str, tuple[int, int]]:
-    """Where each variable of the shared memory begins, and its bytes."""
+def shared_offsets(stmt: Stmt) -> dict[str, tuple[int, int]]:
+    """The offset and the bytes of each variable in shared memory."""
     found: dict[str, tuple[int, int]] = {}
     end = 0
     for _, s in statements(stmt):

@@ -82,9 +82,9 @@ def gemm_mainloop(body: Stmt) -> GemmMainloop:
     if len(steps) != len(copies) + 1:
         message = f"loop {k_loop.name} computes more than its product"
         raise CodegenError("gpu.warp-specialize", message)
-    place = next(n for n, s in enumerate(rest) if s is k_loop)
+    at = next(n for n, s in enumerate(rest) if s is k_loop)
     operands = PipelineBuffers(tuple(dict.fromkeys(map(copied, copies))), copies)
-    return GemmMainloop(k_loop, operands, tuple(rest[:place]), product, tuple(rest[place + 1 :]))
+    return GemmMainloop(k_loop, operands, tuple(rest[:at]), product, tuple(rest[at + 1 :]))
 
 
 def attention_mainloop(body: Stmt) -> AttentionMainloop:
@@ -103,8 +103,8 @@ def attention_mainloop(body: Stmt) -> AttentionMainloop:
         PipelineBuffers((name,), tuple(s for s in tiles if copied(s) == name)) for name in names
     )
     own = [s for s in rest if not copied(s)]
-    place = next(n for n, s in enumerate(own) if s is k_loop)
-    prologue, epilogue = tuple(own[:place]), tuple(own[place + 1 :])
+    at = next(n for n, s in enumerate(own) if s is k_loop)
+    prologue, epilogue = tuple(own[:at]), tuple(own[at + 1 :])
     between = steps[steps.index(qk) + 1 : steps.index(pv)]
     softmax, rescale = _divide(k_loop, between, _touched((pv,)) - {*names})
     return AttentionMainloop(k_loop, pipelines, prologue, qk, softmax, rescale, pv, epilogue)

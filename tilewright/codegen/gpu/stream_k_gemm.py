@@ -137,26 +137,26 @@ class StreamKGemm(PingPongGemm):
 
     def _store_partials(self, block: str) -> None:
         """Store the accumulators of this thread, and raise the flag."""
-        for sums, place in self._vectors(block):
-            piece = "poison"
-            for n, sum_ in enumerate(sums):
-                one = self.fn.let(f"load {self._kind}, ptr {sum_}, align 4")
-                vector = f"<{VECTOR} x {self._kind}>"
-                piece = self.fn.let(f"insertelement {vector} {piece}, {self._kind} {one}, i32 {n}")
-            self.fn.emit(f"store <{VECTOR} x {self._kind}> {piece}, ptr {place}, align 16")
+        for accumulators, address in self._vectors(block):
+            vector = "poison"
+            for n, accumulator in enumerate(accumulators):
+                one = self.fn.let(f"load {self._kind}, ptr {accumulator}, align 4")
+                kind = f"<{VECTOR} x {self._kind}>"
+                vector = self.fn.let(f"insertelement {kind} {vector}, {self._kind} {one}, i32 {n}")
+            self.fn.emit(f"store <{VECTOR} x {self._kind}> {vector}, ptr {address}, align 16")
         self._flag(SIGNAL_PARTIALS, block)
 
     def _fixup(self, other: str) -> None:
         """Add the partials of another block to the accumulators of this thread."""
         self._flag(WAIT_PARTIALS, other)
         add = "fadd" if self._accumulators.dtype.is_float else "add"
-        for sums, place in self._vectors(other):
-            piece = self.fn.let(f"load <{VECTOR} x {self._kind}>, ptr {place}, align 16")
-            for n, sum_ in enumerate(sums):
-                one = self.fn.let(f"extractelement <{VECTOR} x {self._kind}> {piece}, i32 {n}")
-                own = self.fn.let(f"load {self._kind}, ptr {sum_}, align 4")
+        for accumulators, address in self._vectors(other):
+            vector = self.fn.let(f"load <{VECTOR} x {self._kind}>, ptr {address}, align 16")
+            for n, accumulator in enumerate(accumulators):
+                one = self.fn.let(f"extractelement <{VECTOR} x {self._kind}> {vector}, i32 {n}")
+                own = self.fn.let(f"load {self._kind}, ptr {accumulator}, align 4")
                 total = self.fn.let(f"{add} {self._kind} {own}, {one}")
-                self.fn.emit(f"store {self._kind} {total}, ptr {sum_}, align 4")
+                self.fn.emit(f"store {self._kind} {total}, ptr {accumulator}, align 4")
 
     @property
     def _accumulators(self) -> Buffer:
@@ -192,9 +192,13 @@ class StreamKGemm(PingPongGemm):
         first = fn.let(f"add i64 {first}, {self.ex.values[THREAD]}")
         for n in range(0, len(found), VECTOR):
             number = fn.let(f"add i64 {first}, {n // VECTOR * launch.threads}")
-            place = fn.let(f"getelementptr [{VECTOR} x {self._kind}], ptr {partials}, i64 {number}")
-            sums = found[n : n + VECTOR]
-            yield [fn.let(f"getelementptr {self._kind}, ptr {own}, i64 {s}") for s in sums], place
+            kind = f"[{VECTOR} x {self._kind}]"
+            address = fn.let(f"getelementptr {kind}, ptr {partials}, i64 {number}")
+            elements = found[n : n + VECTOR]
+            yield (
+                [fn.let(f"getelementptr {self._kind}, ptr {own}, i64 {e}") for e in elements],
+                address,
+            )
 
     def _flag(self, name: str, block: str) -> None:
         """Raise the flag of a block's partials, or wait for it: one flag a warp."""
@@ -204,7 +208,7 @@ class StreamKGemm(PingPongGemm):
         first = fn.let(f"mul i64 {block}, {launch.threads // WARP}")
         number = fn.let(f"add i64 {first}, {fn.let(f'udiv i64 {thread}, {WARP}')}")
         flags = self.ex.pointers[flags_name(launch.block_var)]
-        place = fn.let(f"getelementptr i32, ptr {flags}, i64 {number}")
+        flag = fn.let(f"getelementptr i32, ptr {flags}, i64 {number}")
         lane = fn.let(f"trunc i64 {fn.let(f'urem i64 {thread}, {WARP}')} to i32")
-        fn.emit(f"call void @{name}(ptr {place}, i32 {lane})")
+        fn.emit(f"call void @{name}(ptr {flag}, i32 {lane})")
         self.ex.loads.forget()

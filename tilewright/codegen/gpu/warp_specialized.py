@@ -123,8 +123,8 @@ class WarpSpecializedKernel(ABC):
                 for stage in range(self.stages):
                     index = (2 * pipeline + empty) * self.stages + stage
                     self._init_mbarrier(str(index), count)
-        for place, count in self._further_mbarriers():
-            self._init_mbarrier(place, count)
+        for extra, count in self._further_mbarriers():
+            self._init_mbarrier(extra, count)
         fn.emit(MBARRIER_FENCE)
         fn.emit(f"br label %{done}")
         fn.start(done)
@@ -177,7 +177,7 @@ class WarpSpecializedKernel(ABC):
         fn = self.fn
         stage = fn.let(f"urem i32 {k_tile}, {self.stages}")
         for name in self.pipelines[pipeline].buffers:
-            offset = fn.let(f"mul i32 {stage}, {self.em.places[name][1] // self.stages}")
+            offset = fn.let(f"mul i32 {stage}, {self.em.shared_offsets[name][1] // self.stages}")
             base = self.bases[name]
             self.ex.pointers[name] = fn.let(f"getelementptr i8, ptr {base}, i32 {offset}", "p")
 

@@ -1,7 +1,7 @@
-"""Attention of few rows to many keys: the keys are dealt out to several blocks of threads.
+"""Split-KV (Flash-Decoding): few rows and many keys, which are split over thread blocks.
 
     for part, batch, rows {
-      as in `tiled_loops.py`, the keys of the part      m, l, o: its peaks, sums, weighted values
+      as in `tiled_loops.py`, the keys of the part      m, l, o: its maxima, sums, weighted values
       parts.m, parts.l, parts.o = m, sum(q) l, o
     }
     for batch, rows, columns {
@@ -11,8 +11,8 @@
       y[i, e] = mix / total
     }
 
-Parts are one more dimension of batches, the first, which no operand has. What lies past the last
-key is hidden, so that a part may be empty.
+Parts are one more batch dimension, the first, which no operand has. Keys past the last one are
+masked, so that a part may be empty.
 """
 
 from __future__ import annotations

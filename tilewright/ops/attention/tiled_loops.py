@@ -1,4 +1,4 @@
-"""The loops of attention for blocks of threads: `flash_loops.py` with rows dealt out to lanes.
+"""The loops of attention for thread blocks: `flash_loops.py` with rows distributed over lanes.
 
     for batch, rows {
       a[i, d] = queries;  m, l, o = -inf, 0, 0
@@ -21,9 +21,9 @@
       y[i, e] = z[i, e]
     }
 
-Instructions on matrices leave a row of their sums to four lanes, in pairs of columns. What there is
-one of in each row, every lane has for itself; sums stay apart until the last block of keys. Results
-are handed among lanes (`z`), where they fill groups of columns, to be written in larger pieces.
+In an mma fragment four lanes have a row, in pairs of columns. Every lane has its own copy of the
+scalars of a row; sums are reduced over lanes after the last block of keys. Results are shuffled
+between lanes (`z`), where they fill groups of columns, to be stored in wider vectors.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from tilewright.ops.attention.flash_loops import Body, D, E
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.score_mods import ROW, J
 
-# How sums lie: pairs of neighbouring columns for each of four lanes, again every eight.
+# The layout of a fragment: pairs of neighbouring columns for each of four lanes, every eight.
 LANES, PAIR = 4, 2
 STRIDE = LANES * PAIR
-# What a lane combines, it does in so many parts side by side: each step waits for the one before.
+# Independent chains of a lane's reduction, to hide latency.
 PARTS = PAIR
-# The columns that rows of operands are filled up to.
+# The columns that rows of operands are padded to.
 WIDTHS = (32, 64, 128)
-# Copies of keys and values, and all that is multiplied.
+# Copies of keys and values, and all operands of the GEMMs.
 COPIES = ("kt", "vt")
 FACTORS = ("a", "w", "r", "z", *COPIES)
 LOG2_E = math.log2(math.e)

@@ -81,10 +81,10 @@ def schedule_for_gpu(func: Func, constants: frozenset[str], target: GpuTarget) -
 def _schedule_copied(
     sch: Schedule, sums: list[Block], constants: frozenset[str], target: GpuTarget
 ) -> str:
-    """Sums that read rearranged or padded copies, made for them; no rule if they need none."""
+    """Reductions that read transposed or padded copies; no rule if they need none."""
     if len(sums) > 1:
-        return "rowwise" if _schedule_turned_rows(sch, target) else ""
-    return "depthwise" if _schedule_windows(sch, sums[0].name, constants, target) else ""
+        return "rowwise" if _schedule_transposed_rows(sch, target) else ""
+    return "depthwise" if _schedule_stencil(sch, sums[0].name, constants, target) else ""
 
 
 def _schedule_sums(
@@ -120,28 +120,28 @@ def _schedule_sums(
     return "fallback"
 
 
-def _schedule_turned_rows(sch: Schedule, target: GpuTarget) -> bool:
-    """Rows that lie across what is read, which is turned first: several sums read it."""
+def _schedule_transposed_rows(sch: Schedule, target: GpuTarget) -> bool:
+    """Row-wise kernels of a strided input, which is transposed first."""
     trial = Schedule(sch.func)
-    _inline_into_turned(trial)
+    _inline_into_transposes(trial)
     graph = block_graph(trial.func)
     plain = [b for b in graph.blocks if spatial(b) and not reductions(b)]
-    turned = [b for b in plain if transposed_read(b, graph) is not None]
-    rest = without(graph, {b.name for b in turned})
-    if not turned or len(graph.outputs) != 1 or turned[-1] is graph.blocks[-1]:
+    transposed = [b for b in plain if transposed_read(b, graph) is not None]
+    rest = without(graph, {b.name for b in transposed})
+    if not transposed or len(graph.outputs) != 1 or transposed[-1] is graph.blocks[-1]:
         return False
     rows = row_axes(rest)
     if rows is None or is_short(rest):
         return False
-    _inline_into_turned(sch)
+    _inline_into_transposes(sch)
     schedule_rowwise(sch, rest, rows, target)
-    for b in turned:
+    for b in transposed:
         schedule_injective(sch, b, target)
     return True
 
 
-def _inline_into_turned(sch: Schedule) -> None:
-    """What is only computed to be rearranged is computed in that order."""
+def _inline_into_transposes(sch: Schedule) -> None:
+    """Inline what only a transpose reads: it is computed in transposed order."""
     for b in reversed(block_graph(sch.func).blocks):
         if not is_copy(b) or not spatial(b) or _reads_near(block_graph(sch.func), b):
             continue
@@ -153,19 +153,19 @@ def _inline_into_turned(sch: Schedule) -> None:
 
 
 def _reads_near(graph: BlockGraph, block: Block) -> bool:
-    """Whether neighbours of what a block makes are near each other in all that it reads."""
+    """Whether the reads of neighbouring elements are coalesced."""
     last = spatial(block)[-1].name
     reads = [x for x in reads_of(block) if uses(x, last)]
     return all(is_near(x, graph.buffers[x.buffer], last) for x in reads)
 
 
-def _schedule_windows(
+def _schedule_stencil(
     sch: Schedule, name: str, constants: frozenset[str], target: GpuTarget
 ) -> bool:
-    """One sum over windows that overlap, and what follows it, if that has the same points."""
+    """One reduction over overlapping windows, and its epilogue."""
     graph = block_graph(sch.func)
     position = _position(graph, name)
-    if len(graph.outputs) != 1 or not _same_points(graph, position):
+    if len(graph.outputs) != 1 or not _same_elements(graph, position):
         return False
     if match_gemm(graph.block(name)) is not None:
         return False
@@ -187,7 +187,7 @@ def _schedule_windows(
 
 
 def _inline_or_schedule(sch: Schedule, block: Block, target: GpuTarget) -> None:
-    """A copy disappears into who reads it, unless its neighbours lie apart in what it reads."""
+    """Inline a copy into its consumer, unless its reads are not coalesced."""
     if is_copy(block) and _reads_near(block_graph(sch.func), block):
         sch.inline(block.name)
     else:
@@ -195,7 +195,7 @@ def _inline_or_schedule(sch: Schedule, block: Block, target: GpuTarget) -> None:
 
 
 def _inline_before(sch: Schedule, graph: BlockGraph, name: str) -> None:
-    """What only a sum reads is computed where it is summed."""
+    """Inline what only a reduction reads."""
     for b in reversed(graph.blocks[: [b.name for b in graph.blocks].index(name)]):
         buffer = b.writes[0].buffer
         alone = [r.name for r in block_graph(sch.func).consumers(buffer)] == [name]
@@ -204,7 +204,7 @@ def _inline_before(sch: Schedule, graph: BlockGraph, name: str) -> None:
 
 
 def _inline_padding(sch: Schedule, graph: BlockGraph) -> None:
-    """Padded copies disappear into who reads them: a test costs less than memory."""
+    """Inline padded copies: a predicate costs less than memory traffic."""
     for b in graph.blocks:
         if not reductions(b) and b.writes[0].buffer not in graph.outputs and _pads(value_of(b)):
             sch.inline(b.name)
@@ -226,9 +226,9 @@ def _schedule_one_sum(
     products: bool = False,
     done: Collection[str] = (),
 ) -> bool:
-    """One sum and what follows it, if that has the same points; what comes before, alone."""
+    """One reduction and its epilogue, if it has one; the blocks before get nests of their own."""
     graph = without(block_graph(sch.func), done)
-    if not spatial(graph.block(name)) or not _same_points(graph, _position(graph, name)):
+    if not spatial(graph.block(name)) or not _same_elements(graph, _position(graph, name)):
         return False
     if products:
         transpose_operands(sch, name, target)
@@ -237,7 +237,7 @@ def _schedule_one_sum(
     after = graph.blocks[position + 1 :]
     matrix = tensor_core_tile_of(block, graph.buffers, target, after) if products else None
     found = simt_tile_of(block, target) if products and matrix is None else matrix
-    if products and (found is None or _is_better_by_rows(graph, block, found, target)):
+    if products and (found is None or _is_better_rowwise(graph, block, found, target)):
         return False
     for b in graph.blocks[:position]:
         _schedule_alone(sch, b, target)
@@ -254,10 +254,10 @@ def _schedule_one_sum(
     return True
 
 
-def _is_better_by_rows(
+def _is_better_rowwise(
     graph: BlockGraph, block: Block, tile: SimtTile | TensorCoreTile, target: GpuTarget
 ) -> bool:
-    """Whether sums that a tile would hold few of are computed each by itself, and can be."""
+    """Whether a GEMM of few rows or columns is faster, and possible, as a row-wise reduction."""
     if isinstance(tile, TensorCoreTile) or not prefers_rowwise(block, tile, target):
         return False
     return row_axes(graph) is not None and not is_short(graph)
@@ -267,8 +267,8 @@ def _position(graph: BlockGraph, name: str) -> int:
     return [b.name for b in graph.blocks].index(name)
 
 
-def _same_points(graph: BlockGraph, position: int) -> bool:
-    """Whether every block behind a sum has its points, each read where it is written."""
+def _same_elements(graph: BlockGraph, position: int) -> bool:
+    """Whether every block behind a reduction is elementwise on its result."""
     block = graph.blocks[position]
     for b in graph.blocks[position + 1 :]:
         if len(spatial(b)) != len(spatial(block)) or b.predicate is not block.predicate:
