@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.arith.expr import Binary, Bitcast, Call, Expr, Load, Reduce, Select, Unary
 from tilewright.arith.operators import BINARY, CALLS, COMBINE
 from tilewright.arith.vector import Lane, Shuffle
-from tilewright.arith.walk import subexpressions
+from tilewright.arith.walk import operands
 from tilewright.core.dtypes import BOOL, I64, DType
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -18,6 +18,8 @@ _RESERVED = ("true", "false", "inf", "nan")
 
 # A buffer as an expression sees it: the type of its elements and its number of dimensions.
 Signature = tuple[DType, int]
+# The rule of each class of expression.
+Checks = Mapping[type, Callable[[Any, Mapping[str, Signature]], None]]
 
 
 class Fault(Exception):
@@ -41,16 +43,25 @@ def check_name(name: str, what: str, taken: set[str]) -> None:
     taken.add(name)
 
 
-def check_expr(root: Expr, buffers: Mapping[str, Signature], seen: set[Expr]) -> None:
-    """Raise a `Fault` for the first node of `root` that breaks a rule; skip what is in `seen`."""
-    if root in seen:
-        return
-    for e in subexpressions(root):
-        if e not in seen:
-            check = _CHECKS.get(type(e))
-            if check is not None:
-                check(e, buffers)
-            seen.add(e)
+def check_expr(
+    root: Expr, buffers: Mapping[str, Signature], seen: set[Expr], checks: Checks | None = None
+) -> None:
+    """Raise a `Fault` for the first node of `root` that breaks a rule, parents before children.
+
+    Nodes in `seen` were checked before, with all that is in them. `checks` are `EXPR_CHECKS` unless
+    an IR has its own.
+    """
+    checks = EXPR_CHECKS if checks is None else checks
+    stack = [root]
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        check = checks.get(type(e))
+        if check is not None:
+            check(e, buffers)
+        stack += operands(e)
 
 
 def check_dtype(
@@ -60,7 +71,7 @@ def check_dtype(
 
     What it marks is the expression `within` which `e` stands, behind the text `after`.
     """
-    if e.dtype != wanted:
+    if e.dtype is not wanted and e.dtype != wanted:
         message = f"{what} must be {wanted}, {e} is {e.dtype}"
         raise Fault("expr.dtype", message, f"{after}{e if within is None else within}")
 
@@ -147,7 +158,7 @@ def _check_shuffle(e: Shuffle, _: Mapping[str, Signature]) -> None:
         raise Fault("expr.shuffle", f"two vectors of {e.a.lanes} have no such elements", str(e))
 
 
-_CHECKS: dict[type, Callable[[Any, Mapping[str, Signature]], None]] = {
+EXPR_CHECKS: Checks = {
     Load: _check_load,
     Binary: _check_binary,
     Unary: _check_unary,

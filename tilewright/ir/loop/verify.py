@@ -8,12 +8,12 @@ VerifyError[loop.out-of-scope]: the body of block "C" uses the loop variable i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from tilewright.arith.expr import Expr, Reduce, as_int
-from tilewright.arith.walk import free_vars, subexpressions
+from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.errors import VerifyError
 from tilewright.ir.loop.annotations import ANNOTATIONS
@@ -39,6 +39,8 @@ from tilewright.ir.loop.nodes import (
 from tilewright.ir.loop.text import stmt_excerpt
 from tilewright.ir.loop.walk import blocks, loops, touched_buffers
 from tilewright.ir.verify_expr import (
+    EXPR_CHECKS,
+    Checks,
     Fault,
     Signature,
     check_access,
@@ -134,9 +136,7 @@ class _Verifier:
         if what:
             check_dtype(e, dtype, what)
         if e not in self.seen:
-            check_expr(e, self.buffers, self.seen)
-            if any(isinstance(x, Reduce) for x in subexpressions(e)):
-                raise Fault("loop.reduce", f"{e} belongs into a tensor expression", str(e))
+            check_expr(e, self.buffers, self.seen, _CHECKS)
         if outside := (free_vars(e) & self.bound) - self.scope:
             self.out_of_scope(min(outside))
 
@@ -249,6 +249,13 @@ class _Verifier:
                     raise Fault(
                         "loop.signature", f"{what}, its signature does not say so", "", help
                     )
+
+
+def _no_reduce(e: Reduce, _: Mapping[str, Signature]) -> None:
+    raise Fault("loop.reduce", f"{e} belongs into a tensor expression", str(e))
+
+
+_CHECKS: Checks = {**EXPR_CHECKS, Reduce: _no_reduce}
 
 
 def _one_of(names: Iterable[str]) -> str:
