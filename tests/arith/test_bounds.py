@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import LOOPS, SIZES, World, conditions, index_exprs, worlds
@@ -75,7 +75,6 @@ def test_other_names_take_the_default() -> None:
     assert bound(parse_expr("i64(n:i8)"), {}, NATURAL) == Interval(-128, 127)
 
 
-@settings(max_examples=100)
 @given(st.one_of(index_exprs(), conditions()), worlds(), st.data())
 def test_bounds_are_sound(e: Expr, world: World, data: st.DataObject) -> None:
     widths = {name: data.draw(st.integers(0, 5)) for name in (*LOOPS, *SIZES)}
@@ -127,7 +126,6 @@ def test_no_symbolic_bound(text: str) -> None:
     assert upper(parse_expr(text, BUFFERS), EXTENTS) is None
 
 
-@settings(max_examples=100)
 @given(index_exprs(), worlds())
 def test_symbolic_bounds_are_sound(e: Expr, world: World) -> None:
     low, high = lower(e, world.extents), upper(e, world.extents)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import World, index_exprs, worlds
@@ -63,7 +63,6 @@ def test_quotient_and_rest(p: str, d: str, quotient: str, rest: str) -> None:
     assert text_of(DIVISION.rest(form(p), form(d))) == rest
 
 
-@settings(max_examples=100)
 @given(
     index_exprs(3),
     st.one_of(st.integers(-9, 9).map(number), index_exprs(1).map(to_affine)),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.arith.strategies import World, index_exprs, worlds
 from tilewright.arith.affine import number, to_affine
@@ -80,7 +80,6 @@ def test_a_variable_with_a_value_has_an_extent_of_at_least_one() -> None:
     assert not proved("N - 8")
 
 
-@settings(max_examples=100)
 @given(index_exprs(), worlds())
 def test_what_is_proved_holds(e: Expr, world: World) -> None:
     form = to_affine(e)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.reference import meaning, same
@@ -171,7 +171,6 @@ def value(e: Expr, world: World) -> int | None:
         return None
 
 
-@settings(max_examples=200)
 @given(index_exprs(), worlds())
 def test_keeps_the_value(e: Expr, world: World) -> None:
     expected = value(e, world)
@@ -179,7 +178,6 @@ def test_keeps_the_value(e: Expr, world: World) -> None:
         assert value(simplify(e, world.extents), world) == expected
 
 
-@settings(max_examples=100)
 @given(conditions(), worlds())
 def test_keeps_the_truth(e: Expr, world: World) -> None:
     expected = value(e, world)
@@ -187,7 +185,6 @@ def test_keeps_the_truth(e: Expr, world: World) -> None:
         assert value(simplify(e, world.extents), world) == expected
 
 
-@settings(max_examples=100)
 @given(st.one_of(index_exprs(), conditions()), worlds())
 def test_is_idempotent(e: Expr, world: World) -> None:
     once = simplify(e, world.extents)
@@ -203,7 +200,6 @@ def test_keeps_dtype_and_lanes(e: Expr) -> None:
     assert parse_expr(print_expr(result), BUFFERS) is result
 
 
-@settings(max_examples=100)
 @given(conditions(), worlds(), st.data())
 def test_what_is_proved_is_true(e: Expr, world: World, data: st.DataObject) -> None:
     if prove(e, world.extents):
@@ -215,7 +211,6 @@ def test_what_is_proved_is_true(e: Expr, world: World, data: st.DataObject) -> N
                 assert value(e, World(world.extents, env)) in (None, True)
 
 
-@settings(max_examples=150)
 @given(element_exprs(), element_values())
 def test_elements_keep_their_bits(e: Expr, env: dict[str, float]) -> None:
     assert same(meaning(simplify(e), env), meaning(e, env))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import LOOPS, World, index_exprs, worlds
@@ -39,7 +39,6 @@ def test_most(text: str, found: str | None) -> None:
     assert (None if result is None else print_expr(result)) == found
 
 
-@settings(max_examples=400, deadline=None)
 @given(worlds(), index_exprs(), st.sampled_from(LOOPS))
 def test_nothing_is_more(world: World, e: Expr, name: str) -> None:
     bound = most(e, {name: world.extents[name] - 1})

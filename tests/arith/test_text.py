@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.arith.strategies import BUFFERS, SCALARS, index_exprs, literals, typed_exprs
@@ -15,7 +15,6 @@ from tilewright.core.errors import ParseError
 ELEMENTS = {"A": F32, "B": F32}
 
 
-@settings(max_examples=200)
 @given(typed_exprs())
 def test_round_trip(e: Expr) -> None:
     assert parse_expr(print_expr(e), BUFFERS) is e

@@ -149,7 +149,9 @@ def test_patches() -> None:
     same(Patches(), random(2, 3, 16, 16))
 
 
-@pytest.mark.parametrize(("groups", "causal"), [(1, False), (2, True)])
+@pytest.mark.parametrize(
+    ("groups", "causal"), [pytest.param(1, False, marks=pytest.mark.slow), (2, True)]
+)
 def test_texts_of_several_lengths(groups: int, causal: bool, compiled: list[Graph]) -> None:
     module = Text(groups, causal)
     made = same(module, torch.randint(0, 31, (2, 7)), dynamic=True)
