@@ -11,7 +11,7 @@ from tests.finalize.kernel_steps import run, sample
 from tests.schedule.builtin.gpu.gemm.test_tensor_core import A100, on_threads, tiles
 from tests.schedule.builtin.gpu.scheduled import H200
 from tilewright.arith.expr import Var
-from tilewright.codegen.gpu.launches import launches, shared_places
+from tilewright.codegen.gpu.launches import launches, shared_offsets
 from tilewright.codegen.gpu.nvptx import emit_launches
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.objects.compile import compile_object
@@ -169,7 +169,7 @@ def test_a_walk_of_one_step_has_room_for_one() -> None:
     (launch,) = launches(
         finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED_PARAMS,)), H200)
     )
-    assert sum(size for _, size in shared_places(launch.body).values()) <= 40 * 1024
+    assert sum(size for _, size in shared_offsets(launch.body).values()) <= 40 * 1024
 
 
 def test_parts_are_put_together_by_a_launch_of_its_own() -> None:
