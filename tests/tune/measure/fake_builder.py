@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.errors import ScheduleError
-from tilewright.tune.measure.worker_loop import serve
+from tilewright.core.worker.serve import serve
 
 ARGV = (sys.executable, str(Path(__file__)))
 

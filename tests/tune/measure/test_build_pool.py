@@ -8,9 +8,9 @@ import pytest
 
 from tests.tune.measure.fake_builder import ARGV
 from tilewright.core.errors import TuneError
+from tilewright.core.worker.process import Limits
 from tilewright.tune.measure import build_pool
 from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
-from tilewright.tune.measure.worker_process import Limits
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_one_spoilt_is_not_held_against_the_next(tmp_path: Path) -> None:
     """A worker that fails at its second request, whatever that is."""
     worker = (
         "import os\n"
-        "from tilewright.tune.measure.worker_loop import serve\n"
+        "from tilewright.core.worker.serve import serve\n"
         "served = []\n"
         "def spoilt(request):\n"
         "    served.append(1)\n"

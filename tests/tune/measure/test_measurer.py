@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.worker.processes import is_alive, until
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.models import write_job
-from tests.tune.measure.processes import is_alive, until
 from tilewright.core.errors import TuneError
+from tilewright.core.worker.process import Limits
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Settings
-from tilewright.tune.measure.worker_process import Limits
 from tilewright.tune.records import Records
 
 SETTINGS = Settings(
@@ -81,7 +81,7 @@ def test_what_one_spoilt_is_not_held_against_the_next(tmp_path: Path, job: Job) 
     """A worker that fails at its second request, whatever that is."""
     worker = (
         "import os\n"
-        "from tilewright.tune.measure.worker_loop import serve\n"
+        "from tilewright.core.worker.serve import serve\n"
         "from tilewright.tune.measure.run_worker import run\n"
         "served = []\n"
         "def spoilt(request):\n"
@@ -98,7 +98,7 @@ def test_what_one_spoilt_is_not_held_against_the_next(tmp_path: Path, job: Job) 
 def test_the_best_so_far_is_what_the_next_has_to_beat(tmp_path: Path, job: Job) -> None:
     """A worker that says of every candidate that it takes half the incumbent's time."""
     worker = (
-        "from tilewright.tune.measure.worker_loop import serve\n"
+        "from tilewright.core.worker.serve import serve\n"
         "serve(lambda request: {'times': [[(request['incumbent'] or 8.0) / 2]],\n"
         "                       'taken': 5, 'disturbed': 2})\n"
     )

@@ -15,12 +15,12 @@ import tilewright as tw
 from tests.tune.measure.models import write_job
 from tilewright.core.config import override
 from tilewright.core.dtypes import BF16
+from tilewright.core.worker.process import WorkerProcess
 from tilewright.runtime.binding import Port
 from tilewright.tune.measure.evaluator import Effort, Sample
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import RUN_WORKER, described
 from tilewright.tune.measure.run_worker import _arrays, _in_turn, run
-from tilewright.tune.measure.worker_process import WorkerProcess
 
 FOUR = pytest.approx(4e-6)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tilewright.core.worker.serve import serve
 from tilewright.driver.compile_graph import compile_source
 from tilewright.driver.kernel.backend import ScheduleProvider
 from tilewright.driver.options import CompileOptions
@@ -24,7 +25,6 @@ from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.schedule.legality.check_trace import check_trace
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.cpu import CpuTarget
-from tilewright.tune.measure.worker_loop import serve
 from tilewright.tune.target_key import parse_target
 
 # The graphs of as many tasks stay in memory: candidates of one come together.

@@ -10,14 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tilewright.tune.measure.worker_process import (
-    DOUBTFUL,
-    Answer,
-    Limits,
-    WorkerProcess,
-    check_started,
-    wait,
-)
+from tilewright.core.worker.process import Answer, Limits, WorkerProcess, wait
+from tilewright.tune.measure.workers import DOUBTFUL, check_started, tuning_worker
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class BuildPool:
         self, argv: Sequence[str], size: int, seconds: float = 60.0, limits: Limits | None = None
     ) -> None:
         self.seconds = seconds
-        self._workers = [WorkerProcess(argv, limits) for _ in range(max(1, size))]
+        self._workers = [tuning_worker(argv, limits) for _ in range(max(1, size))]
 
     def build(self, requests: Sequence[BuildRequest]) -> list[Answer]:
         """What came of each request, in their order."""

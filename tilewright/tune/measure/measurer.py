@@ -21,19 +21,14 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from tilewright.core.errors import TuneError
+from tilewright.core.worker.process import Answer, Limits
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.build_pool import BuildPool, BuildRequest
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.scratch_dir import scratch_folder
 from tilewright.tune.measure.significance import Verdict, faster
-from tilewright.tune.measure.worker_process import (
-    DOUBTFUL,
-    Answer,
-    Limits,
-    WorkerProcess,
-    check_started,
-)
+from tilewright.tune.measure.workers import DOUBTFUL, check_started, tuning_worker
 
 RUN_WORKER = (sys.executable, "-m", "tilewright.tune.measure.run_worker")
 Program = tuple[Candidate, str]
@@ -92,7 +87,7 @@ class Measurer:
         self.folder = self._opened.enter_context(scratch_folder(parent))
         self._pool = BuildPool(build, settings.builders, settings.build_seconds, settings.limits)
         self._opened.callback(self._pool.close)
-        self._runner = self._opened.enter_context(WorkerProcess(run, settings.limits))
+        self._runner = self._opened.enter_context(tuning_worker(run, settings.limits))
         self._built = self._taken = self._disturbed = 0
 
     def __enter__(self) -> Measurer:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.core.worker.serve import serve
 from tilewright.runtime.binding import Port
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
@@ -25,7 +26,6 @@ from tilewright.tune.measure.check_outputs import wrong
 from tilewright.tune.measure.evaluator import Effort, Sample, evaluate
 from tilewright.tune.measure.significance import LEAST_GAIN, least_shown
 from tilewright.tune.measure.stopwatch import Stopwatch
-from tilewright.tune.measure.worker_loop import serve
 
 FEW_ROUNDS = 10
 """With fewer undisturbed rounds than these, all of them count."""

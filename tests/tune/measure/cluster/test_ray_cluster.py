@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.core.worker.processes import is_alive, until
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.local_cluster import local_cluster, worker_pids
 from tests.tune.measure.models import write_job
-from tests.tune.measure.processes import is_alive, until
 from tilewright.core.errors import ConfigError, TuneError
+from tilewright.core.worker.process import Limits
 from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate, Result
 from tilewright.tune.measure.cluster.measurer import ClusterMeasurer
@@ -24,7 +25,6 @@ from tilewright.tune.measure.cluster.ray_cluster import RayCluster, connect
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Settings
-from tilewright.tune.measure.worker_process import Limits
 from tilewright.tune.target_key import target_text
 
 SETTINGS = Settings(1, 60, 60, Limits(memory=2 << 30), Effort(most=3), (20, 20), 2.0)

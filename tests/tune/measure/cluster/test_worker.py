@@ -11,6 +11,7 @@ import pytest
 
 from tests.tune.measure.fake_builder import ARGV
 from tests.tune.measure.models import write_job
+from tilewright.core.worker.process import Limits
 from tilewright.target.host import host
 from tilewright.tune.measure.cluster import worker as worker_module
 from tilewright.tune.measure.cluster.job_bundle import pack
@@ -18,7 +19,6 @@ from tilewright.tune.measure.cluster.worker import Member
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Settings
-from tilewright.tune.measure.worker_process import Limits
 from tilewright.tune.target_key import target_text, versions
 
 SETTINGS = Settings(1, 30, 30, Limits(2 << 30, 1 << 20), Effort(most=3), (5, 5), 1.0)

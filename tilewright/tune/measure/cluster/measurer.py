@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tilewright.core.errors import TuneError
+from tilewright.core.worker.process import START_SECONDS
 from tilewright.tune.candidate import Result
 from tilewright.tune.measure.cluster.job_bundle import Parcel, pack
 from tilewright.tune.measure.cluster.transport import Cluster, Link
@@ -24,7 +25,6 @@ from tilewright.tune.measure.cluster.worker import Message
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import OnResult, Program, Settings
 from tilewright.tune.measure.significance import Verdict
-from tilewright.tune.measure.worker_process import START_SECONDS
 from tilewright.tune.target_key import differences, versions
 
 

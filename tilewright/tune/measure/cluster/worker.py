@@ -15,13 +15,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tilewright.core.errors import Error
+from tilewright.core.worker.process import Limits
 from tilewright.target.host import host
 from tilewright.tune.candidate import Candidate
 from tilewright.tune.measure.cluster.job_bundle import Parcel, unpack
 from tilewright.tune.measure.evaluator import Effort
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measurer, Settings
-from tilewright.tune.measure.worker_process import Limits
 from tilewright.tune.target_key import target_text, versions
 
 Message = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The worker's end of the pipes: read a request, answer it, until the tuner is gone.
+"""The worker's end of the pipes: read a request, answer it, until its parent is gone.
 
     def build(request): ...; return {}
     if __name__ == "__main__":
@@ -33,7 +33,7 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def serve(handle: Handler) -> None:
     """Answer requests on what was standard output: libraries may print, but not there."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the tuner to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
     _die_with_parent()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
@@ -78,11 +78,11 @@ def _is_disk_full(error: Exception) -> bool:
 
 
 def _die_with_parent() -> None:
-    """Be killed when the tuner goes, also in the middle of native code that never ends."""
+    """Be killed when the parent goes, also in the middle of native code that never ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # It may have gone before; its last request would still be in the pipe.
     pipe = select.poll()
     pipe.register(sys.stdin, 0)
     if any(event & select.POLLHUP for _, event in pipe.poll(0)):
-        raise SystemExit("the tuner is gone")
+        raise SystemExit("the parent is gone")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tilewright.core.errors import ConfigError, ExecutionError, ScheduleError
-from tilewright.tune.measure.worker_loop import answer_lines
+from tilewright.core.worker.serve import answer_lines
 
 
 def answers(handle: Any, *requests: Mapping[str, Any]) -> list[Any]:

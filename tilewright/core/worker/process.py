@@ -1,16 +1,18 @@
-"""A worker process as the tuner sees it: a request goes in, a reply or a failure comes out.
+"""A worker process as its parent sees it: a request goes in, a reply or a failure comes out.
 
-Requests and replies are lines of JSON (`worker_loop.py` is the other end); the first line of a
-process says that it is ready. One that is killed, ends, runs out of memory or out of time answers
-with a failure that says so, and the next request starts a new one. Nothing here blocks but `wait`,
-so that one thread serves many workers.
+    with WorkerProcess([sys.executable, "-m", "package.worker"], limits=Limits()) as worker:
+        answer = worker.ask({"square": 3}, seconds=10)      # a reply, or `crashed: SIGSEGV`
+
+Requests and replies are lines of JSON (`serve.py` is the other end); nothing that comes out of a
+process is ever unpickled. The first line of a process says that it is ready. One that is killed,
+ends, runs out of memory or out of time answers with a failure that says so, and the next request
+starts a new one. Nothing here blocks but `wait`, so that one thread serves many workers.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import selectors
 import signal
@@ -24,18 +26,13 @@ from types import TracebackType
 from typing import IO, Any
 
 from tilewright.core.config import inherited_environment
-from tilewright.core.errors import TuneError
+from tilewright.core.worker.crash import crash_failure, memory_kills
 
 _ROOT = Path(__file__).resolve().parents[3]
 # Only the end of what a worker printed is kept: the last words say why it ended.
 _LAST_WORDS = 4096
-_LONGEST_REASON = 300
 _CHUNK = 1 << 16
 _GRACE = 1.0  # seconds from the end of a process's output to its own
-_ERROR_LINE = re.compile(r"[\w.]*(Error|ERROR|Exception)\b")
-_NO_MEMORY = ("MemoryError", "out of memory", "bad_alloc", "Cannot allocate memory")
-# Libraries that would start threads beside those of the model.
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 START_SECONDS = 60.0
 """How long a process may take to become ready."""
@@ -43,8 +40,8 @@ START_SECONDS = 60.0
 STARTS = 3
 """How often one is started that is killed before it is ready: nobody's fault, until it is."""
 
-DOUBTFUL = frozenset({"crashed", "memory", "wrong"})
-"""Failures that what a worker did before may be to blame for."""
+LONGEST_REASON = 300
+"""Characters of what a process wrote that a failure may quote."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,21 @@ class Answer:
 
 
 class WorkerProcess:
-    """One process, started when it is needed; `served` counts what it has answered since."""
+    """One process, started when it is needed; `served` counts what it has answered since.
 
-    def __init__(self, argv: Sequence[str], limits: Limits | None = None) -> None:
+    It has the environment of this process, this package on its path, and the `variables`.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        limits: Limits | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.argv = tuple(argv)
-        self.limits = limits or Limits()
+        self.limits = limits
+        self.variables = dict(variables or {})
         self.served = 0
         self.answer: Answer | None = None
         self.deadline = 0.0
@@ -127,8 +134,8 @@ class WorkerProcess:
         if self._process is not None and self._process.poll() is not None:
             self.close()  # it went while it had nothing to do, which is nobody's failure
         self._starts = 0
-        if self._process is None:
-            self._start()
+        if self._process is None and not self._start():
+            return
         while self.served and not self._silent and self._hear():
             pass  # what it said about an earlier request
         self._request = json.dumps(request).encode() + b"\n"
@@ -173,7 +180,8 @@ class WorkerProcess:
         seconds = START_SECONDS if self._starting else self._seconds
         self._fail(f"timeout: no answer in {seconds:.3g} s")
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start a process; where there can be none, that is the answer."""
         paths = inherited_environment().get("PYTHONPATH", "")
         variables = {"PYTHONPATH": f"{_ROOT}{os.pathsep}{paths}".rstrip(os.pathsep)}
         try:
@@ -183,33 +191,28 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                # A group of its own: Ctrl-C is for the tuner, and all of a group can be killed.
+                # A group of its own: Ctrl-C is for the parent, and all of a group can be killed.
                 start_new_session=True,
-                env={**inherited_environment(), **_ONE_THREAD, **variables},
+                env={**inherited_environment(), **variables, **self.variables},
             )
         except OSError as error:
-            raise TuneError(
-                "measure.start",
-                f"cannot start {self.argv[0]}: {error.strerror}",
-                help="see that it is there and that more processes may be started",
-            ) from error
+            self.answer = Answer({}, f"start: cannot start {self.argv[0]}: {error.strerror}")
+            return False
         self._process, self.served = process, 0
         self._starts += 1
         self._silent, self._starting = False, True
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
-        with suppress(ProcessLookupError):
-            # The data of a process, not its address space: reserving addresses costs nothing.
-            _limit(process.pid, resource.RLIMIT_DATA, self.limits.memory)
-            _limit(process.pid, resource.RLIMIT_FSIZE, self.limits.file)
-            _limit(process.pid, resource.RLIMIT_CORE, 0)
+        if self.limits is not None:
+            _limit_process(process.pid, self.limits)
+        return True
 
     def _speak(self) -> None:
         """Have the request sent, once the process listens."""
         self._outgoing = self._request
         self._incoming = self._said = b""
-        self._kills = _killed_for_memory()
+        self._kills = memory_kills()
         seconds = START_SECONDS if self._starting else self._seconds
         self.deadline = time.monotonic() + seconds
 
@@ -266,13 +269,13 @@ class WorkerProcess:
         while self._hear():
             pass
         words = self._said.decode(errors="replace")
-        killed = status == -signal.SIGKILL and _killed_for_memory() > self._kills
+        killed = status == -signal.SIGKILL and memory_kills() > self._kills
         if self._starting and status < 0 and not killed and self._starts < STARTS:
             self._stop()
-            self._start()
-            self._speak()
+            if self._start():
+                self._speak()
         else:
-            self._fail(_failure(status, words, killed))
+            self._fail(crash_failure(status, words, killed, LONGEST_REASON))
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -288,16 +291,6 @@ class WorkerProcess:
     def _fail(self, failure: str) -> None:
         self.answer = Answer({}, f"start: {failure}" if self._starting else failure)
         self._stop()
-
-
-def check_started(answer: Answer) -> None:
-    """Raise if there was no worker to answer: then there is none for other candidates either."""
-    if answer.kind == "start":
-        raise TuneError(
-            "measure.start",
-            f"a worker did not start: {answer.failure.removeprefix('start: ')}",
-            help="see that its interpreter has tilewright and what it needs, and memory enough",
-        )
 
 
 def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
@@ -318,33 +311,16 @@ def wait(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
     return done
 
 
+def _limit_process(process: int, limits: Limits) -> None:
+    with suppress(ProcessLookupError):
+        # The data of a process, not its address space: reserving addresses costs nothing.
+        _limit(process, resource.RLIMIT_DATA, limits.memory)
+        _limit(process, resource.RLIMIT_FSIZE, limits.file)
+        _limit(process, resource.RLIMIT_CORE, 0)
+
+
 def _limit(process: int, kind: int, most: int) -> None:
     """Limit what a process may use, further than it is already."""
     _, hard = resource.prlimit(process, kind)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.prlimit(process, kind, (most, most))
-
-
-def _failure(status: int, words: str, killed_for_memory: bool) -> str:
-    """What to call the end of a process."""
-    reason = _reason(words)
-    if killed_for_memory or any(mark in words for mark in _NO_MEMORY):
-        return f"memory: {reason or 'killed by the system'}"
-    name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-    return f"crashed: {name}{f': {reason}' if reason else ''}"
-
-
-def _reason(text: str) -> str:
-    """The line of what a process said that tells why it ended: an error's, or the last."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if _ERROR_LINE.match(line)]
-    return (named or lines or [""])[-1][:_LONGEST_REASON]
-
-
-def _killed_for_memory() -> int:
-    """How often Linux has killed a process for lack of memory; 0 where it does not tell."""
-    with suppress(OSError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0

@@ -1,0 +1,1 @@
+"""Worker processes: requests in, replies or failures out, whatever happens inside them."""
