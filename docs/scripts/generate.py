@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tilewright.cli.catalog import CATALOG, Row
 from tilewright.cli.error_codes import error_classes
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.table import METHODS, SECTIONS
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def methods_page() -> str:
     return "\n\n".join([*parts, *map(_section, SECTIONS)]) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: MethodSection) -> str:
     """What is there, method by method, then what is not."""
     there = [_entry(m) for m in section.methods if m.state != "not built"]
     absent = [(m.name, m.published, m.idea) for m in section.methods if m.state == "not built"]
@@ -92,7 +92,7 @@ def _section(section: Section) -> str:
     return "\n\n".join(parts)
 
 
-def _entry(m: Method) -> str:
+def _entry(m: PublishedMethod) -> str:
     facts = {
         "State": m.state,
         "Missing": m.missing,
@@ -105,7 +105,7 @@ def _entry(m: Method) -> str:
     return "\n\n".join([f"### {m.name}", m.idea, "\n".join(lines)])
 
 
-def _result(result: Result | None) -> str:
+def _result(result: MethodResult | None) -> str:
     if result is None:
         return "no figure kept"
     inside = result.source.startswith("docs/")

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tilewright.arith.expr import TRUE, Binary, Unary, Var, const, maximum, minimum
-from tilewright.arith.isl import NotAffineError, Relation, Space
+from tilewright.arith.isl import NotAffineError, ParamSpace, Relation
 
 M, N, i, j, t = (Var(name) for name in ("M", "N", "i", "j", "t"))
-SPACE = Space(("M", "N"))
+SPACE = ParamSpace(("M", "N"))
 
 
 def _relation(*conditions, image=(t,)) -> Relation:

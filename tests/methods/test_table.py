@@ -13,7 +13,7 @@ import pytest
 
 from tilewright.cli.main import cli
 from tilewright.methods import sources
-from tilewright.methods.method import Method
+from tilewright.methods.method import PublishedMethod
 from tilewright.methods.table import METHODS, SECTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +147,7 @@ QUOTED = [(m, m.result) for m in METHODS if m.result is not None]
 
 
 def test_the_state_follows_from_the_row() -> None:
-    bare = Method("name", "2020, OSDI", "An idea.")
+    bare = PublishedMethod("name", "2020, OSDI", "An idea.")
     there = replace(bare, files=("tilewright/methods/table.py",))
     assert bare.state == "not built"
     assert there.state == "built"

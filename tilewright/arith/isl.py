@@ -1,6 +1,6 @@
 """Sets of integer points and relations between them, exact over symbolic sizes: isl's.
 
-    Space(("M",)).relation(("i",), ("t",), [i < M, t.eq(i // 2)])      { [i] -> [t] : ... }
+    ParamSpace(("M",)).relation(("i",), ("t",), [i < M, t.eq(i // 2)])      { [i] -> [t] : ... }
 
 The one file that imports islpy. What isl cannot express, a product of variables or a division by
 one, raises `NotAffineError`.
@@ -21,7 +21,7 @@ class NotAffineError(Exception):
     """An expression that no linear form with constant divisors can express."""
 
 
-class Space:
+class ParamSpace:
     """The symbolic sizes that relations may mention, each at least 1."""
 
     def __init__(self, sizes: Sequence[str]) -> None:

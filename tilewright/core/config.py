@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tilewright.core.errors import ConfigError
 
 
-class Kind(NamedTuple):
+class SwitchKind(NamedTuple):
     """What values a switch takes: in words, and as a reader of its text or of a ready value."""
 
     words: str
@@ -32,7 +32,7 @@ class Switch(NamedTuple):
     """One row of the table; `default` is text, read like the variable would be."""
 
     name: str
-    kind: Kind
+    kind: SwitchKind
     default: str
     meaning: str
 
@@ -47,32 +47,32 @@ class Switch(NamedTuple):
         return self.kind.words
 
 
-def _choice(*options: str) -> Kind:
+def _choice(*options: str) -> SwitchKind:
     def read(value: Any) -> object:
         if value not in options:
             raise ValueError(value)
         return value
 
-    return Kind(" | ".join(option or "(empty)" for option in options), read)
+    return SwitchKind(" | ".join(option or "(empty)" for option in options), read)
 
 
-def _flag(off: str, on: str) -> Kind:
+def _flag(off: str, on: str) -> SwitchKind:
     values = {off: False, on: True, False: False, True: True}
-    return Kind(f"{off} | {on}", lambda value: values[value])
+    return SwitchKind(f"{off} | {on}", lambda value: values[value])
 
 
-def _number(convert: type[int] | type[float], words: str, low: int, high: float) -> Kind:
+def _number(convert: type[int] | type[float], words: str, low: int, high: float) -> SwitchKind:
     def read(value: Any) -> object:
         number = convert(value)
         if not low <= number <= high or (not isinstance(value, str) and number != value):
             raise ValueError(value)
         return number
 
-    return Kind(words, read)
+    return SwitchKind(words, read)
 
 
-def _optional(kind: Kind) -> Kind:
-    return Kind(
+def _optional(kind: SwitchKind) -> SwitchKind:
+    return SwitchKind(
         f"{kind.words} | (empty)",
         lambda value: None if value is None or value == "" else kind.read(value),
     )
@@ -83,8 +83,8 @@ def _read_names(value: Any) -> object:
     return tuple(name.strip() for name in names if name.strip())
 
 
-_DIRECTORY = Kind("directory", lambda value: Path(value).expanduser().absolute())
-_NAMES = Kind("comma-separated names", _read_names)
+_DIRECTORY = SwitchKind("directory", lambda value: Path(value).expanduser().absolute())
+_NAMES = SwitchKind("comma-separated names", _read_names)
 
 
 SWITCHES = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.sources import CONFORMANCE
 
-FORMAT_METHODS = Section(
+FORMAT_METHODS = MethodSection(
     "Formats and converters",
     "What models are read from, and in whose place they run.",
     (
-        Method(
+        PublishedMethod(
             "ONNX",
             "2017, Linux Foundation",
             "A protobuf of typed operators with versions; some operators are defined by a body of "
@@ -21,9 +21,9 @@ FORMAT_METHODS = Section(
                 "tilewright/frontends/onnx/model/validate.py",
             ),
             command="make conformance",
-            result=Result("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
+            result=MethodResult("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
         ),
-        Method(
+        PublishedMethod(
             "ONNX Runtime's interface",
             "2018, Microsoft",
             "Sessions, providers and bindings under the names that applications import, so that "
@@ -36,34 +36,34 @@ FORMAT_METHODS = Section(
             missing="custom-operator libraries; the ORT format",
             command="python benchmarks/apps.py",
         ),
-        Method(
+        PublishedMethod(
             "onnx-simplifier",
             "open source",
             "Fold constants and infer shapes until the graph no longer changes, then write it back "
             "as ONNX.",
         ),
-        Method(
+        PublishedMethod(
             "onnx optimizer",
             "open source",
             "Named passes from ONNX to ONNX: fusion, elimination, motion of operators.",
         ),
-        Method(
+        PublishedMethod(
             "onnx-utils",
             "open source",
             "Insert, delete and rename nodes of an ONNX file by hand.",
         ),
-        Method(
+        PublishedMethod(
             "NNEF",
             "2018, Khronos",
             "A graph as readable text with tensors in binary files beside it; a standard library "
             "defines compound operators.",
         ),
-        Method(
+        PublishedMethod(
             "MMdnn",
             "2020, ESEC/FSE",
             "Convert between frameworks through one intermediate graph with weights.",
         ),
-        Method(
+        PublishedMethod(
             "deep-learning-model-convertor list",
             "open source",
             "A catalogue of converters between pairs of formats.",

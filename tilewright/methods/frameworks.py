@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.sources import CONCATENATIONS, FUZZING, SPEED
 
 _XLA_FAMILY = (
-    Method(
+    PublishedMethod(
         "XLA",
         "2017, Google",
         "Compile the whole graph: decompose into small operators, fuse, assign layouts, assign "
@@ -20,21 +20,21 @@ _XLA_FAMILY = (
         ),
         missing="fusions with several outputs; horizontal fusion of elementwise kernels",
         command="make bench",
-        result=Result("resnet50 91.3 ms, by XLA through JAX 227 ms", SPEED),
+        result=MethodResult("resnet50 91.3 ms, by XLA through JAX 227 ms", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "HLO",
         "2017, Google",
         "One short list of orthogonal operators with nested computations, used from the front end "
         "down to code generation.",
         files=("tilewright/ops/op.py", "tilewright/ops/registry.py", "tilewright/ops/interpret.py"),
         command="tilewright fuzz --seed 10011 --seconds 1800",
-        result=Result(
+        result=MethodResult(
             "2,646 random graphs of 177 operators against the interpreter: no difference found",
             FUZZING,
         ),
     ),
-    Method(
+    PublishedMethod(
         "MLIR-HLO",
         "2020, Google",
         "Three levels of one program: implicit broadcasts near the front end, then dynamic "
@@ -50,25 +50,25 @@ _XLA_FAMILY = (
             "tests/ir/loop/test_parse.py"
         ),
     ),
-    Method(
+    PublishedMethod(
         "StableHLO",
         "2022, OpenXLA",
         "A versioned operator set with a specification, a reference interpreter and guaranteed "
         "compatibility between versions.",
     ),
-    Method(
+    PublishedMethod(
         "JAX",
         "2018, SysML",
         "Trace Python functions into a small language on which differentiation, vectorisation and "
         "compilation compose.",
     ),
-    Method(
+    PublishedMethod(
         "torch_xla FSDP",
         "2022, PyTorch/XLA",
         "Shard the parameters, gather each before its use and free it after; an optimization "
         "barrier keeps CSE from merging the gathers again.",
     ),
-    Method(
+    PublishedMethod(
         "Auto-clustering",
         "2017, TensorFlow",
         "Merge neighbouring operators that can be compiled into the largest acyclic clusters, "
@@ -82,7 +82,7 @@ _XLA_FAMILY = (
         command="python -m pytest tests/driver/segmented/test_model.py "
         "tests/frontends/onnx/segments/test_partition.py",
     ),
-    Method(
+    PublishedMethod(
         "Grappler",
         "2017, TensorFlow",
         "A list of graph passes (folding, arithmetic, remapping, layout, memory, dependencies) "
@@ -95,7 +95,7 @@ _XLA_FAMILY = (
         missing="export of the optimised graph back to ONNX",
         command="tilewright opt model.onnx --print-after all --time-passes",
     ),
-    Method(
+    PublishedMethod(
         "TFRT",
         "2020, Google",
         "A host runtime whose dispatch costs next to nothing and stays off the critical path: "
@@ -107,13 +107,13 @@ _XLA_FAMILY = (
         ),
         missing="asynchronous values on the CPU",
         command="python benchmarks/calls.py",
-        result=Result(
+        result=MethodResult(
             "a call of a two-layer MLP: 0.52 µs from C, 6.07 µs from Python, by ONNX Runtime "
             "17.88 µs",
             SPEED,
         ),
     ),
-    Method(
+    PublishedMethod(
         "IREE",
         "2019, Google",
         "Divide a program into dispatch regions, compile those ahead of time for several devices, "
@@ -126,9 +126,9 @@ _XLA_FAMILY = (
         missing="a virtual machine; Vulkan, Metal and ROCm",
         command="python -m pytest tests/runtime/export/test_shared_library.py "
         "tests/runtime/linker/test_link.py",
-        result=Result("resnet50 91.3 ms, by IREE 1409 ms", SPEED),
+        result=MethodResult("resnet50 91.3 ms, by IREE 1409 ms", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "MLIR",
         "2021, CGO",
         "Operations with regions and verifiers in dialects that are lowered step by step, by "
@@ -142,12 +142,12 @@ _XLA_FAMILY = (
         ),
         missing="dialects: the three levels are fixed",
         command="python benchmarks/compile_cost.py depth",
-        result=Result(
+        result=MethodResult(
             "12 equal layers of an encoder compile in 2.53 s, 96 in 3.33 s",
             SPEED,
         ),
     ),
-    Method(
+    PublishedMethod(
         "LLVM and let-bound graphs",
         "2004, CGO",
         "Machine code from a typed SSA form; a graph is either a DAG or let-bound, where each "
@@ -155,9 +155,9 @@ _XLA_FAMILY = (
         files=("tilewright/codegen/objects/compile.py", "tilewright/codegen/llvm/builder.py"),
         missing="the let form of graphs",
         command="python benchmarks/compile_cost.py resnet50",
-        result=Result("resnet50 compiles in 5.69 s, from the cache in 0.21 s", SPEED),
+        result=MethodResult("resnet50 compiles in 5.69 s, from the cache in 0.21 s", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "TorchScript",
         "2018, PyTorch",
         "Trace or script a module into a typed graph with control flow that runs without Python.",
@@ -172,7 +172,7 @@ _XLA_FAMILY = (
 )
 
 _ENGINES = (
-    Method(
+    PublishedMethod(
         "nGraph",
         "2018, arXiv 1801.08058",
         "An operator graph whose shapes may be partly known, down to an unknown rank, with "
@@ -186,7 +186,7 @@ _ENGINES = (
         command="python -m pytest tests/ops/shape/test_assumptions.py "
         "tests/driver/segmented/test_model.py",
     ),
-    Method(
+    PublishedMethod(
         "Glow",
         "2018, arXiv 1805.00907",
         "Lower nodes to few primitives, then to instructions on addresses whose memory is planned "
@@ -201,7 +201,7 @@ _ENGINES = (
         command="python -m pytest tests/driver/program/test_linearize.py "
         "tests/runtime/export/test_shared_library.py",
     ),
-    Method(
+    PublishedMethod(
         "MindSpore with AKG graph kernels",
         "2020, Huawei",
         "Expand large operators into small ones and fuse those again into graph kernels; "
@@ -209,9 +209,9 @@ _ENGINES = (
         files=("tilewright/passes/canonicalize/decompose.py", "tilewright/passes/fuse.py"),
         missing="source-to-source differentiation; a count of kernels before and after",
         command="python benchmarks/compile_cost.py bert_base",
-        result=Result("bert_base is 8 different kernels in 110 steps", SPEED),
+        result=MethodResult("bert_base is 8 different kernels in 110 steps", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "Paddle SSA graph passes",
         "2018, Baidu",
         "A program becomes an SSA graph on which named passes fuse, plan memory, prune, quantise "
@@ -220,13 +220,13 @@ _ENGINES = (
         missing="passes for several devices, for int8 and for distribution",
         command="tilewright list passes",
     ),
-    Method(
+    PublishedMethod(
         "BYOC",
         "2021, arXiv 2105.03215",
         "Mark the patterns that an external code generator supports, partition the graph along "
         "them, and link what it makes into the model.",
     ),
-    Method(
+    PublishedMethod(
         "TensorRT",
         "2016, NVIDIA",
         "Fuse vertically and horizontally, let parts be computed where a concatenation needs them, "
@@ -239,12 +239,12 @@ _ENGINES = (
         ),
         missing="int8 calibration; a flag and a figure for each item",
         command="tilewright explain model.onnx",
-        result=Result(
+        result=MethodResult(
             "densenet121 156.2 ms before concatenations were computed in place, 127.3 ms after",
             CONCATENATIONS,
         ),
     ),
-    Method(
+    PublishedMethod(
         "OpenVINO",
         "2018, Intel",
         "Read many formats into versioned operator sets, compile by plugins per device, keep "
@@ -252,25 +252,25 @@ _ENGINES = (
         files=("tilewright/frontends/onnx/importer.py", "tilewright/core/disk_cache.py"),
         missing="TensorFlow and Paddle models; quantisation; choice among devices",
         command="make bench",
-        result=Result(
+        result=MethodResult(
             "14 models in f32: 1.26 times as fast as the best other engine, by the geometric mean",
             SPEED,
         ),
     ),
-    Method(
+    PublishedMethod(
         "HALO and ODLA",
         "Alibaba",
         "Compile a model to C source that calls an abstract API of values, operators and devices; "
         "every vendor library implements that API.",
     ),
-    Method(
+    PublishedMethod(
         "NVIDIA Triton server",
         "2018, NVIDIA",
         "Serve models of several frameworks over the network, with batching and versions.",
     ),
 )
 
-FRAMEWORK_METHODS = Section(
+FRAMEWORK_METHODS = MethodSection(
     "Frameworks, IRs and runtimes",
     "Whole-graph compilers, their intermediate representations, and what runs their code.",
     (*_XLA_FAMILY, *_ENGINES),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.sources import GPU, LAUNCHES, SPEED, STREAM_K
 
-KERNEL_METHODS = Section(
+KERNEL_METHODS = MethodSection(
     "Kernel algorithms",
     "How the kernels that take most of the time are computed.",
     (
-        Method(
+        PublishedMethod(
             "Cache-blocked GEMM",
             "2008, TOMS",
             "Keep a tile of sums in registers, a packed panel in the first cache and a block of "
@@ -21,9 +21,9 @@ KERNEL_METHODS = Section(
                 "tilewright/schedule/builtin/cpu/gemm/mc_blocking.py",
             ),
             command="python benchmarks/latency.py kernels --engines tilewright,torch",
-            result=Result("gemm_512 in f32: 3.75 ms, torch 3.88 ms", SPEED),
+            result=MethodResult("gemm_512 in f32: 3.75 ms, torch 3.88 ms", SPEED),
         ),
-        Method(
+        PublishedMethod(
             "Winograd convolution",
             "2016, CVPR",
             "Compute a small tile of a convolution by fewer products between transformed inputs "
@@ -36,9 +36,9 @@ KERNEL_METHODS = Section(
             ),
             command="python -m pytest tests/ops/conv/test_winograd.py "
             "tests/passes/conv/test_winograd.py",
-            result=Result("conv3x3_56x56_64to64: 1.28 ms, by ONNX Runtime 3.92 ms", SPEED),
+            result=MethodResult("conv3x3_56x56_64to64: 1.28 ms, by ONNX Runtime 3.92 ms", SPEED),
         ),
-        Method(
+        PublishedMethod(
             "Implicit GEMM",
             "2014, arXiv 1410.0759",
             "A convolution is a product with the im2col matrix of its windows, which is never "
@@ -49,12 +49,12 @@ KERNEL_METHODS = Section(
                 "tilewright/schedule/builtin/gpu/depthwise.py",
             ),
             command="python benchmarks/gpu/models.py resnet50 --batches 32 --precisions fp16",
-            result=Result(
+            result=MethodResult(
                 "resnet50 at batch 32 in fp16 on an H200: 1.136 ms, Inductor in a graph 1.444 ms",
                 GPU,
             ),
         ),
-        Method(
+        PublishedMethod(
             "FlashAttention",
             "2022, NeurIPS",
             "Walk the keys in blocks with a running maximum and sum, so that the scores exist for "
@@ -68,12 +68,12 @@ KERNEL_METHODS = Section(
             ),
             missing="f32 and heads beyond 128 on GPUs; the backward pass",
             command="python benchmarks/gpu/attention.py --only 4096",
-            result=Result(
+            result=MethodResult(
                 "4096 queries and keys, heads of 64 in bf16 on an H200: 0.5653 ms, torch 0.6315 ms",
                 GPU,
             ),
         ),
-        Method(
+        PublishedMethod(
             "Flash-Decoding",
             "2023, Stanford",
             "With few queries and many keys, give parts of the keys to different blocks and merge "
@@ -83,13 +83,13 @@ KERNEL_METHODS = Section(
                 "tilewright/passes/attention/pack_gqa.py",
             ),
             command="python benchmarks/gpu/attention.py --only 1x16384",
-            result=Result(
+            result=MethodResult(
                 "one query, 16384 keys, 32 heads in groups of 4, bf16: 0.02327 ms, torch "
                 "0.02414 ms",
                 GPU,
             ),
         ),
-        Method(
+        PublishedMethod(
             "Warp specialization",
             "2011, SC",
             "Some warps only copy tiles through a ring of buffers while others compute; blocks "
@@ -101,11 +101,11 @@ KERNEL_METHODS = Section(
                 "tilewright/finalize/gpu/warp_specialize.py",
             ),
             command="python -m pytest tests/codegen/gpu/test_pingpong_gemm.py",
-            result=Result(
+            result=MethodResult(
                 "attention over 4096 keys, heads of 128 in bf16: 0.7882 ms, torch 0.8809 ms", GPU
             ),
         ),
-        Method(
+        PublishedMethod(
             "Stream-K",
             "2023, PPoPP",
             "Divide the steps of all output tiles evenly over the multiprocessors, across tile "
@@ -116,12 +116,12 @@ KERNEL_METHODS = Section(
             ),
             missing="stream-K for the last wave of many tiles only",
             command="python benchmarks/gpu/products.py --only 1152",
-            result=Result(
+            result=MethodResult(
                 "1152 x 4096 x 8192 in bf16: 179 µs before, 105 µs with stream-K, cuBLAS 96 µs",
                 STREAM_K,
             ),
         ),
-        Method(
+        PublishedMethod(
             "Persistent recurrent kernels",
             "2016, ICML",
             "One launch for all steps of a recurrent layer: weights stay in registers or shared "
@@ -133,9 +133,11 @@ KERNEL_METHODS = Section(
             ),
             missing="more than 16 rows in f32",
             command="python benchmarks/gpu/models.py lstm --batches 1 --precisions f32",
-            result=Result("lstm at batch 1 in f32: 0.2372 ms, eager in a graph 0.4819 ms", GPU),
+            result=MethodResult(
+                "lstm at batch 1 in f32: 0.2372 ms, eager in a graph 0.4819 ms", GPU
+            ),
         ),
-        Method(
+        PublishedMethod(
             "Programmatic dependent launch",
             "2022, NVIDIA",
             "A kernel is placed while the one before it drains, and waits for its data inside.",
@@ -145,7 +147,9 @@ KERNEL_METHODS = Section(
                 "tilewright/runtime/cuda/driver_structs.py",
             ),
             command="python -m pytest tests/codegen/gpu/test_launches.py",
-            result=Result("45 small launches on an H200: 148.6 µs, without it 151.8 µs", LAUNCHES),
+            result=MethodResult(
+                "45 small launches on an H200: 148.6 µs, without it 151.8 µs", LAUNCHES
+            ),
         ),
     ),
 )

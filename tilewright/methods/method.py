@@ -14,7 +14,7 @@ State = Literal["built", "partly", "not built"]
 
 
 @node
-class Result:
+class MethodResult:
     """What the experiment last gave. Every number of `text` occurs in the file `source`."""
 
     text: str
@@ -22,7 +22,7 @@ class Result:
 
 
 @node
-class Method:
+class PublishedMethod:
     """A published system, a paper or a classic technique.
 
     `published` is the year and the venue or the owner. `files` are where the method lives,
@@ -35,7 +35,7 @@ class Method:
     files: tuple[str, ...] = ()
     missing: str = ""
     command: str = ""
-    result: Result | None = None
+    result: MethodResult | None = None
 
     @property
     def state(self) -> State:
@@ -46,9 +46,9 @@ class Method:
 
 
 @node
-class Section:
+class MethodSection:
     """Methods of one kind, in the order of the page."""
 
     title: str
     about: str
-    methods: tuple[Method, ...]
+    methods: tuple[PublishedMethod, ...]

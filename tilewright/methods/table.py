@@ -7,11 +7,11 @@ from tilewright.methods.formats import FORMAT_METHODS
 from tilewright.methods.frameworks import FRAMEWORK_METHODS
 from tilewright.methods.graphs_sparse import GRAPH_METHODS
 from tilewright.methods.kernels import KERNEL_METHODS
-from tilewright.methods.method import Method, Section
+from tilewright.methods.method import MethodSection, PublishedMethod
 from tilewright.methods.techniques import TECHNIQUE_METHODS
 from tilewright.methods.tuning import TUNING_METHODS
 
-SECTIONS: tuple[Section, ...] = (
+SECTIONS: tuple[MethodSection, ...] = (
     TUNING_METHODS,
     FRAMEWORK_METHODS,
     COMPILER_METHODS,
@@ -20,4 +20,4 @@ SECTIONS: tuple[Section, ...] = (
     KERNEL_METHODS,
     TECHNIQUE_METHODS,
 )
-METHODS: tuple[Method, ...] = tuple(m for section in SECTIONS for m in section.methods)
+METHODS: tuple[PublishedMethod, ...] = tuple(m for section in SECTIONS for m in section.methods)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.sources import (
     CONFORMANCE,
     CPU_RESULTS,
@@ -18,7 +18,7 @@ from tilewright.methods.sources import (
 CLASSIC = "classic"
 
 _GRAPH = (
-    Method(
+    PublishedMethod(
         "No-op and zero-size elimination",
         CLASSIC,
         "Remove operators that give back their operand, and compute nothing for tensors without "
@@ -26,7 +26,7 @@ _GRAPH = (
         files=("tilewright/passes/canonicalize/eliminate_noop.py",),
         command="python -m pytest tests/passes/canonicalize/test_eliminate_noop.py",
     ),
-    Method(
+    PublishedMethod(
         "Algebraic rewriting",
         CLASSIC,
         "Replace formulas by cheaper equal ones: identities, strength reduction, folded constants, "
@@ -41,24 +41,24 @@ _GRAPH = (
         missing="transposes moved across a product",
         command="python -m pytest tests/passes/algebra/test_rules.py",
     ),
-    Method(
+    PublishedMethod(
         "Equality saturation",
         "2009, POPL",
         "Keep all forms that rewriting finds in one e-graph and extract the cheapest at the end, "
         "so that the order of the rules does not matter.",
     ),
-    Method(
+    PublishedMethod(
         "Fusion by operator class",
         CLASSIC,
         "Injective, reduction, complex and opaque operators: the class of both decides whether a "
         "producer joins the kernel of its consumer, and every refusal has a reason.",
         files=("tilewright/passes/fuse.py", "tilewright/ops/op.py"),
         command="python benchmarks/gpu/rows.py --only gelu",
-        result=Result(
+        result=MethodResult(
             "bias+gelu+add 8192x8192 in bf16 as one kernel: 0.09442 ms, eager 0.3411 ms", GPU
         ),
     ),
-    Method(
+    PublishedMethod(
         "Operator sinking",
         CLASSIC,
         "Move transposes and reshapes toward the outputs until they meet, cancel, or leave the "
@@ -72,7 +72,7 @@ _GRAPH = (
             "tests/passes/layout/test_sink_reshapes.py"
         ),
     ),
-    Method(
+    PublishedMethod(
         "CSE, DCE and DSE",
         CLASSIC,
         "Compute equal values once; drop what no output needs; drop stores that nothing reads.",
@@ -83,7 +83,7 @@ _GRAPH = (
             "tests/passes/canonicalize/test_dce.py"
         ),
     ),
-    Method(
+    PublishedMethod(
         "Static memory planning",
         CLASSIC,
         "Place all values of a run in one arena by their live ranges; a result may take over the "
@@ -94,9 +94,9 @@ _GRAPH = (
         ),
         missing="a second planner to compare with",
         command="python benchmarks/compile_cost.py resnet50",
-        result=Result("resnet50: arena 6823936 bytes; lower bound 6823936", CPU_RESULTS),
+        result=MethodResult("resnet50: arena 6823936 bytes; lower bound 6823936", CPU_RESULTS),
     ),
-    Method(
+    PublishedMethod(
         "Layout transformation",
         CLASSIC,
         "Choose for each region of a graph whether channels come first or last, by the cost of "
@@ -108,7 +108,7 @@ _GRAPH = (
         ),
         command="python -m pytest tests/passes/layout/test_choose_layouts.py "
         "tests/passes/layout/test_min_cut.py",
-        result=Result(
+        result=MethodResult(
             "a 1x1 convolution alone, 56x56, 256 to 64 channels: 7.7 ms in one layout for all, "
             "3.8 ms by cost",
             LAYOUTS,
@@ -117,7 +117,7 @@ _GRAPH = (
 )
 
 _LOOPS = (
-    Method(
+    PublishedMethod(
         "Intrinsic mapping",
         CLASSIC,
         "Match the innermost loops with the meaning of an instruction and emit that: dot products "
@@ -129,9 +129,9 @@ _LOOPS = (
             "tilewright/tune/space/sketch/tensorize.py",
         ),
         command="python -m pytest tests/schedule/intrin",
-        result=Result("4096x4096x4096 in bf16 on an H200: 761 TFLOP/s, 0.96 of cuBLAS", GPU),
+        result=MethodResult("4096x4096x4096 in bf16 on an H200: 761 TFLOP/s, 0.96 of cuBLAS", GPU),
     ),
-    Method(
+    PublishedMethod(
         "Memory hierarchy and latency hiding",
         CLASSIC,
         "Let neighbouring threads read neighbouring elements, stage tiles in shared memory without "
@@ -144,13 +144,13 @@ _LOOPS = (
         ),
         missing="hardware counters",
         command="python benchmarks/gpu/products.py --only 4096",
-        result=Result(
+        result=MethodResult(
             "4096 x 4096 x 4096 in bf16, TFLOP/s: 550 waiting for each step, 750 with one step "
             "under way, turned sums and the copy engine",
             TENSOR_CORES,
         ),
     ),
-    Method(
+    PublishedMethod(
         "Loop transformations",
         CLASSIC,
         "Split, fuse, reorder, unroll and tile loops, and compute a producer inside the loop of "
@@ -165,7 +165,7 @@ _LOOPS = (
         missing="sliding windows",
         command="python -m pytest tests/schedule/primitives",
     ),
-    Method(
+    PublishedMethod(
         "Parallel loops and SIMD",
         CLASSIC,
         "Share outer iterations among the threads of a pool and run inner ones as vector "
@@ -179,7 +179,7 @@ _LOOPS = (
         missing="a table of speed-ups by the number of threads",
         command="python -m pytest tests/codegen/host/threadpool/test_pool.py",
     ),
-    Method(
+    PublishedMethod(
         "Bound inference",
         CLASSIC,
         "Intervals of index expressions say what a block reads, how large a buffer must be and "
@@ -187,7 +187,7 @@ _LOOPS = (
         files=("tilewright/arith/bounds.py", "tilewright/ir/loop/access_regions.py"),
         command="python -m pytest tests/arith/test_bounds.py tests/ir/loop/test_access_regions.py",
     ),
-    Method(
+    PublishedMethod(
         "Polyhedral legality",
         CLASSIC,
         "Dependences as exact integer relations decide whether a transformation may be applied; "
@@ -201,19 +201,19 @@ _LOOPS = (
 )
 
 _TUNERS = (
-    Method(
+    PublishedMethod(
         "Cost models",
         CLASSIC,
         "Predefined, learned or none at all: three kinds behind one interface.",
         files=("tilewright/tune/cost/cost_model.py", "tilewright/tune/cost/table.py"),
         command="tilewright lab accuracy --train 40 --seeds 3",
-        result=Result(
+        result=MethodResult(
             "Kendall's tau on linear_128x768x3072: `analytical` 0.58, `lightgbm` 0.79, `informed` "
             "0.82",
             FEATURES,
         ),
     ),
-    Method(
+    PublishedMethod(
         "Search strategies",
         CLASSIC,
         "Random, grid, genetic, annealing and evolutionary search propose and observe through one "
@@ -221,13 +221,13 @@ _TUNERS = (
         files=("tilewright/tune/strategy/strategy.py", "tilewright/tune/strategy/table.py"),
         missing="reinforcement learning; Bayesian optimisation",
         command="tilewright lab --strategies random,genetic,annealing,evolutionary --seeds 100",
-        result=Result(
+        result=MethodResult(
             "convolution-a100, trials to within 5 % of the optimum: evolutionary 110, annealing "
             "105, genetic 175",
             SEARCH,
         ),
     ),
-    Method(
+    PublishedMethod(
         "Parallel measurement and reuse",
         CLASSIC,
         "Build on all cores, measure on many machines, and never measure again what the records "
@@ -243,7 +243,7 @@ _TUNERS = (
 )
 
 _MODELS = (
-    Method(
+    PublishedMethod(
         "Control flow",
         CLASSIC,
         "Branches and loops are nodes with nested graphs, optimised like any other graph and "
@@ -256,7 +256,7 @@ _MODELS = (
         ),
         command="python -m pytest tests/differential/test_random_control.py",
     ),
-    Method(
+    PublishedMethod(
         "Derivatives",
         CLASSIC,
         "Reverse mode: walk back from the result and let each operator hand its gradient on to "
@@ -265,7 +265,7 @@ _MODELS = (
         missing="convolutions, norms, indexing and control flow; gradients of torch modules",
         command="python -m pytest tests/frontends/onnx/convert/training/test_gradient.py",
     ),
-    Method(
+    PublishedMethod(
         "Custom operators",
         CLASSIC,
         "A row with a type rule and a formula is printed, checked, fused and compiled like any "
@@ -274,7 +274,7 @@ _MODELS = (
         missing="registration without editing the table",
         command="python -m pytest tests/docs/test_howto_diffs.py",
     ),
-    Method(
+    PublishedMethod(
         "Unknown shapes",
         CLASSIC,
         "Sizes may be symbolic, learnt while the model runs, or decided with the rank by a value "
@@ -287,9 +287,9 @@ _MODELS = (
         ),
         command="python -m pytest tests/ops/control/test_bind_dim.py "
         "tests/driver/segmented/test_model.py",
-        result=Result("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
+        result=MethodResult("2,024 of 2,033 of ONNX's own backend tests pass", CONFORMANCE),
     ),
-    Method(
+    PublishedMethod(
         "Quantisation",
         CLASSIC,
         "Integers with scales and zero points stand for floats; products of bytes are summed in "
@@ -301,9 +301,9 @@ _MODELS = (
         ),
         missing="calibration of float models; int8 convolutions on tensor cores",
         command="python benchmarks/gpu/products.py --only i8",
-        result=Result("4096x4096x4096 in i8 on an H200: 1316 TOP/s, 1.55 times cuBLAS", GPU),
+        result=MethodResult("4096x4096x4096 in i8 on an H200: 1316 TOP/s, 1.55 times cuBLAS", GPU),
     ),
-    Method(
+    PublishedMethod(
         "Half precision",
         CLASSIC,
         "Where the user allows it, compute products in 16 bits and choose per operator what stays "
@@ -314,9 +314,9 @@ _MODELS = (
             "tilewright/ops/accumulation.py",
         ),
         command="python benchmarks/latency.py resnet50 --engines tilewright,tilewright-fp16",
-        result=Result("resnet50: 91.3 ms in f32, 50.1 ms in fp16", SPEED),
+        result=MethodResult("resnet50: 91.3 ms in f32, 50.1 ms in fp16", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "Training",
         CLASSIC,
         "A step computes gradients and updates weights in one compiled model.",
@@ -327,16 +327,16 @@ _MODELS = (
         missing="training of torch modules",
         command="python -m pytest tests/frontends/onnx/convert/training/test_optimizers.py",
     ),
-    Method(
+    PublishedMethod(
         "Ahead of time and just in time",
         CLASSIC,
         "The same compiler runs on first use, or writes a file or a C library that needs no "
         "compiler.",
         files=("tilewright/driver/compile.py", "tilewright/runtime/export/shared_library.py"),
         command="python benchmarks/calls.py",
-        result=Result("a call of the exported library from C takes 0.52 µs", SPEED),
+        result=MethodResult("a call of the exported library from C takes 0.52 µs", SPEED),
     ),
-    Method(
+    PublishedMethod(
         "Constant-time checking",
         "privacy",
         "Mark tensors as secret and prove that no branch and no address depends on them.",
@@ -344,7 +344,7 @@ _MODELS = (
 )
 
 _TESTING = (
-    Method(
+    PublishedMethod(
         "Bisection",
         CLASSIC,
         "Compare the program after every pass with its meaning and halve inside the first bad "
@@ -356,7 +356,7 @@ _TESTING = (
         ),
         command="tilewright bisect model.onnx",
     ),
-    Method(
+    PublishedMethod(
         "Differential fuzzing",
         CLASSIC,
         "Random graphs must compute what the interpreter computes, within a tolerance derived "
@@ -367,11 +367,11 @@ _TESTING = (
             "tilewright/fuzz/shrink.py",
         ),
         command="tilewright fuzz --mutate --seed 10012 --seconds 1800",
-        result=Result("13,874 damaged models: nothing found", FUZZING),
+        result=MethodResult("13,874 damaged models: nothing found", FUZZING),
     ),
 )
 
-TECHNIQUE_METHODS = Section(
+TECHNIQUE_METHODS = MethodSection(
     "Classic techniques",
     "What textbooks and surveys list, each with its test.",
     (*_GRAPH, *_LOOPS, *_TUNERS, *_MODELS, *_TESTING),

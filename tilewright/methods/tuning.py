@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.methods.method import Method, Result, Section
+from tilewright.methods.method import MethodResult, MethodSection, PublishedMethod
 from tilewright.methods.sources import FEATURES, MEASURING, SEARCH, SPACES, TUNING
 
 RING = (
@@ -11,7 +11,7 @@ RING = (
 )
 
 _SYSTEMS = (
-    Method(
+    PublishedMethod(
         "TVM",
         "2018, OSDI",
         "Keep what an operator computes, as an index expression, apart from how its loops run. A "
@@ -28,13 +28,13 @@ _SYSTEMS = (
             "python -m pytest tests/tune/space/test_constructed.py "
             "tests/tune/space/sketch/test_space.py"
         ),
-        result=Result(
+        result=MethodResult(
             "480 schedules of the constructed space and 192 sketches of sixteen small kernels "
             "agree with the interpreter",
             SPACES,
         ),
     ),
-    Method(
+    PublishedMethod(
         "AutoTVM",
         "2018, NeurIPS",
         "Learn to rank programs of one task from features of their loops, walk many chains of "
@@ -50,13 +50,13 @@ _SYSTEMS = (
             "tilewright/tune/space/template.py",
         ),
         command=RING,
-        result=Result(
+        result=MethodResult(
             "trials to within 5 % of the optimum of convolution-a100, medians of 100 seeds: "
             "annealing with LightGBM 105, the genetic algorithm 175, random search never",
             SEARCH,
         ),
     ),
-    Method(
+    PublishedMethod(
         "MetaSchedule",
         "2022, NeurIPS",
         "A schedule is a probabilistic program: sampling steps and transformations recorded as a "
@@ -69,13 +69,13 @@ _SYSTEMS = (
             "tilewright/tune/records.py",
         ),
         command="python benchmarks/tuning.py --trials 64",
-        result=Result(
+        result=MethodResult(
             "twelve operators, 64 trials each: 2.00 times as fast as what TVM's MetaSchedule "
             "finds, by the geometric mean",
             SEARCH,
         ),
     ),
-    Method(
+    PublishedMethod(
         "Ansor",
         "2020, OSDI",
         "Derive sketches of a kernel by rules (tiling, fusion, cache stages, r-factor), fill them "
@@ -94,26 +94,26 @@ _SYSTEMS = (
             "tilewright lab tasks --task-schedulers round-robin,ansor,gradient --batch 4 "
             "--trials 192 --seeds 100"
         ),
-        result=Result(
+        result=MethodResult(
             "trials until twelve tasks as one model are within 5 % of the best latency: gradient "
             "94, ansor 100, round-robin 123; latency at the end over the best: 1.7 %, 4.1 %, 2.2 %",
             TUNING,
         ),
     ),
-    Method(
+    PublishedMethod(
         "FlexTensor",
         "2020, ASPLOS",
         "Analyse the loops of an operator to span a schedule space without a template. Start "
         "points are drawn by an annealing probability; Q-learning chooses which knob to move from "
         "each of them.",
     ),
-    Method(
+    PublishedMethod(
         "FamilySeer",
         "2022, arXiv 2201.00194",
         "Cluster subgraphs with the same sequence of anchor operators into families. A family "
         "shares one cost model and one pool of samples, so every measurement teaches all members.",
     ),
-    Method(
+    PublishedMethod(
         "Woodpecker-DL",
         "2020, arXiv 2008.04567",
         "Search schedules by a genetic algorithm and by reinforcement learning, then race the "
@@ -121,13 +121,13 @@ _SYSTEMS = (
         files=("tilewright/tune/strategy/genetic.py",),
         missing="reinforcement learning; the race against vendor libraries",
         command=RING,
-        result=Result(
+        result=MethodResult(
             "trials to within 5 % of the optimum of convolution-a100: genetic 175, reached in 71 % "
             "of 100 runs; random reached it in 3 %",
             SEARCH,
         ),
     ),
-    Method(
+    PublishedMethod(
         "AdaTune",
         "2020, NeurIPS",
         "Stop timing a candidate as soon as its mean is stable or it is known to be slower than "
@@ -135,33 +135,33 @@ _SYSTEMS = (
         files=("tilewright/tune/measure/evaluator.py",),
         missing="the random-forest surrogate with its contextual expected improvement",
         command="python -m pytest tests/tune/measure/test_evaluator.py",
-        result=Result(
+        result=MethodResult(
             "convolution with 3 % of the runs disturbed: 0.24 of the time of ten repeats, the best "
             "candidate rejected in 0.0 % of the searches",
             MEASURING,
         ),
     ),
-    Method(
+    PublishedMethod(
         "ProTuner",
         "2020, arXiv 2005.13685",
         "Monte Carlo tree search over schedule decisions that scores only complete schedules, so "
         "a cost model that is wrong about partial ones does no harm; several trees vote on the "
         "next decision.",
     ),
-    Method(
+    PublishedMethod(
         "Chameleon",
         "2020, ICLR",
         "An actor-critic policy (PPO) proposes knob changes; the visited configurations are "
         "clustered and only the centroids are measured.",
     ),
-    Method(
+    PublishedMethod(
         "DynaTune",
         "2021, ICLR",
         "Treat the operators of a model as arms of a bandit. A Bayesian fit of each operator's "
         "progress curve predicts what more tuning would gain, and an upper confidence bound "
         "decides who is tuned next.",
     ),
-    Method(
+    PublishedMethod(
         "Lorien",
         "2021, SoCC",
         "A service around tuners: tasks extracted from model zoos, fault-tolerant workers, one "
@@ -175,13 +175,13 @@ _SYSTEMS = (
         ),
         missing="the zero-shot ranking model; jobs of several tuners in one queue",
         command="python benchmarks/kills.py --trials 64 --times 8",
-        result=Result(
+        result=MethodResult(
             "a tuner killed 8 times in a search of 64 trials: 0 records lost, 0 candidates "
             "measured twice",
             MEASURING,
         ),
     ),
-    Method(
+    PublishedMethod(
         "TenSet",
         "2021, NeurIPS",
         "Publish a large set of measured programs, pre-train a cost model on it, and start every "
@@ -193,7 +193,7 @@ _SYSTEMS = (
         ),
         missing="a published set of 50,000 programs or more; the top-k score",
         command="tilewright lab transfer --seeds 100",
-        result=Result(
+        result=MethodResult(
             "a model taught by six other tasks needs 0.40 of the trials, by the geometric mean "
             "over the spaces",
             TUNING,
@@ -202,40 +202,40 @@ _SYSTEMS = (
 )
 
 _MODELS = (
-    Method(
+    PublishedMethod(
         "Tiramisu cost model",
         "2021, MLSys",
         "A recursive LSTM over the loop tree of the unscheduled program with tags for the "
         "transformations predicts the speed-up; it is trained on random programs and drives beam "
         "search or tree search.",
     ),
-    Method(
+    PublishedMethod(
         "Value Learning",
         "2021, MLSys",
         "Schedule stage by stage as a Markov decision process and learn the best latency that can "
         "still be reached from a partial schedule. Compiling is then greedy and measures nothing.",
     ),
-    Method(
+    PublishedMethod(
         "One-shot tuner",
         "2022, CC",
         "Train a transformer on configurations and tasks before compiling, with samples biased to "
         "fast code; a search asks it once and runs no measurement loop.",
     ),
-    Method(
+    PublishedMethod(
         "TLP and MTL-TLP",
         "2023, ASPLOS",
         "Take the sequence of schedule primitives itself as the feature, read by self-attention "
         "under a rank loss; a shared trunk with one head per machine needs few labels for a new "
         "one.",
     ),
-    Method(
+    PublishedMethod(
         "Heron",
         "2023, ASPLOS",
         "Derive the constraints of tensor intrinsics and scratchpads statically and search over "
         "constraint problems: crossover adds constraints of the parents and a solver gives the "
         "offspring, so every candidate is valid.",
     ),
-    Method(
+    PublishedMethod(
         "Tuna",
         "2021, arXiv 2104.14641",
         "Score programs without running them, by a weighted sum of features of the loops and of "
@@ -246,35 +246,35 @@ _MODELS = (
         ),
         missing="features of the assembly; weights fitted per machine; GPUs",
         command="tilewright lab accuracy --cost-models analytical,lightgbm --train 40 --seeds 3",
-        result=Result("Kendall's tau of `analytical` on gemm_512: 0.53", FEATURES),
+        result=MethodResult("Kendall's tau of `analytical` on gemm_512: 0.53", FEATURES),
     ),
-    Method(
+    PublishedMethod(
         "Bayesian optimisation for GPU kernels",
         "2021, PMBS",
         "A Gaussian process over the valid configurations; the exploration weight follows the "
         "posterior variance, and a portfolio of acquisition functions drops those that stop "
         "helping.",
     ),
-    Method(
+    PublishedMethod(
         "GNN surrogate",
         "2019, ICLR workshop",
         "Encode the nodes of the loop AST and pool them by graph convolutions, so that no feature "
         "is written by hand.",
     ),
-    Method(
+    PublishedMethod(
         "DietCode",
         "2022, MLSys",
         "Tune shape-generic micro-kernels once for all sizes of a dynamic operator. Every shape "
         "votes for the cheapest, corrected for padding and occupancy, and a decision tree "
         "dispatches at run time.",
     ),
-    Method(
+    PublishedMethod(
         "AKG tuner",
         "2021, PLDI",
         "Span the tile space by the polyhedral scheduler, so that all points are legal; after a "
         "random round the best are mutated along the model's descent direction.",
     ),
-    Method(
+    PublishedMethod(
         "XGBoost",
         "2016, KDD",
         "Regularised gradient-boosted trees with second-order gains and histogram splits: the "
@@ -282,24 +282,24 @@ _MODELS = (
         files=("tilewright/tune/cost/lightgbm.py", "tilewright/tune/cost/residual.py"),
         missing="boosted trees without a package: LightGBM is optional, `ridge` stands in",
         command="tilewright lab accuracy --cost-models analytical,lightgbm --train 40 --seeds 3",
-        result=Result(
+        result=MethodResult(
             "Kendall's tau within gemm_512 after 40 programs: `lightgbm` 0.82, `analytical` 0.53",
             FEATURES,
         ),
     ),
-    Method(
+    PublishedMethod(
         "Pruner",
         "2025, ASPLOS",
         "Draft and verify: a static analyser drafts many candidates cheaply and the learned model "
         "verifies only those.",
     ),
-    Method(
+    PublishedMethod(
         "TCL",
         "2026, arXiv 2604.12891",
         "Label a tenth of the programs by active sampling, train a state-space sequence model on "
         "them, and distil it from one machine to the next.",
     ),
-    Method(
+    PublishedMethod(
         "Compiler world models",
         "2026, arXiv 2606.09312",
         "Roll schedule steps out in a learned latent space instead of rewriting and encoding the "
@@ -307,7 +307,7 @@ _MODELS = (
     ),
 )
 
-TUNING_METHODS = Section(
+TUNING_METHODS = MethodSection(
     "Tuning and cost models",
     "How schedules are searched, guessed and measured.",
     (*_SYSTEMS, *_MODELS),

@@ -4,11 +4,11 @@ import json
 import time
 from pathlib import Path
 
-from tilewright.compat.onnxruntime.profiling import Trace
+from tilewright.compat.onnxruntime.profiling import SessionTrace
 
 
 def test_events_are_written_in_order(tmp_path: Path) -> None:
-    trace = Trace(str(tmp_path / "p"))
+    trace = SessionTrace(str(tmp_path / "p"))
     for name in ("a", "b"):
         begin = time.perf_counter_ns()
         time.sleep(0.002)

@@ -10,7 +10,7 @@ from tilewright.arith.expr import const
 from tilewright.core.dtypes import BF16, BOOL, F32, I64, DType
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
 from tilewright.frontends.onnx.context import (
-    Context,
+    OnnxContext,
     OnnxNode,
     axes_of,
     identifier,
@@ -25,8 +25,8 @@ def _node(proto: NodeProto, *inputs: str) -> OnnxNode:
 
 
 @pytest.fixture
-def c() -> Context:
-    return Context(GraphBuilder("g"), 20)
+def c() -> OnnxContext:
+    return OnnxContext(GraphBuilder("g"), 20)
 
 
 def test_attributes_and_defaults() -> None:
@@ -81,7 +81,7 @@ def test_absent_inputs() -> None:
         n.required(1)
 
 
-def test_known_values(c: Context) -> None:
+def test_known_values(c: OnnxContext) -> None:
     k = c.g.constant(np.array([[1, 2], [3, 4]]), "k")
     x = c.g.input("x", tensor(I64, 2))
     n = _node(helper.make_node("Reshape", ["k", "x"], ["y"]), k, x)
@@ -95,13 +95,13 @@ def test_known_values(c: Context) -> None:
     assert caught.value.loc == Loc("m.onnx", "here")
 
 
-def test_long_constants_are_known_too(c: Context) -> None:
+def test_long_constants_are_known_too(c: OnnxContext) -> None:
     k = c.g.constant(np.arange(5000), "k")
     n = _node(helper.make_node("X", ["k"], ["y"]), k)
     assert c.static_ints(n, 0) == tuple(range(5000))
 
 
-def test_scalar(c: Context) -> None:
+def test_scalar(c: OnnxContext) -> None:
     k, v = c.g.constant(np.array([2.5])), c.g.constant(np.ones(3))
     n = _node(helper.make_node("X", ["k", "v"], ["y"]), k, v)
     assert c.scalar(n, 0) == 2.5
@@ -109,7 +109,7 @@ def test_scalar(c: Context) -> None:
         c.scalar(n, 1)
 
 
-def test_axes_from_attribute_or_input(c: Context) -> None:
+def test_axes_from_attribute_or_input(c: OnnxContext) -> None:
     k = c.g.constant(np.array([0, -1]))
     x = c.g.input("x", tensor(F32, 2, 3))
     assert axes_of(c, _node(helper.make_node("X", ["x"], ["y"], axes=[1]), x)) == (1,)
@@ -117,7 +117,7 @@ def test_axes_from_attribute_or_input(c: Context) -> None:
     assert axes_of(c, _node(helper.make_node("X", ["x"], ["y"]), x)) is None
 
 
-def test_numbers_that_are_no_constants_of_a_type(c: Context) -> None:
+def test_numbers_that_are_no_constants_of_a_type(c: OnnxContext) -> None:
     for number in (float("inf"), float("nan")):
         with pytest.raises(FrontendError, match="is no i64"):
             c.constant(number, I64)
@@ -125,14 +125,14 @@ def test_numbers_that_are_no_constants_of_a_type(c: Context) -> None:
 
 
 @pytest.mark.parametrize("dtype", [BOOL, F32])
-def test_sizes_are_integers(c: Context, dtype: DType) -> None:
+def test_sizes_are_integers(c: OnnxContext, dtype: DType) -> None:
     n = _node(helper.make_node("X", ["s"], ["y"]), c.constant([1, 1], dtype))
     with pytest.raises(FrontendError, match="input 0 is ") as caught:
         c.static_ints(n, 0)
     assert "integers" in str(caught.value)
 
 
-def test_simple_names_and_locates(c: Context) -> None:
+def test_simple_names_and_locates(c: OnnxContext) -> None:
     x = c.g.input("x", tensor(F32, 2))
     n = _node(helper.make_node("Relu", ["x"], ["layer/relu:0"]), x)
     assert simple("relu")(c, n) == ("layer_relu_0",)

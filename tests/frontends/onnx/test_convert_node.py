@@ -11,7 +11,7 @@ from tests.frontends.onnx.segments.segmented_models import BRANCHES, parsed
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
 from tilewright.core.errors import FrontendError, Loc, UnsupportedError
-from tilewright.frontends.onnx.context import Context
+from tilewright.frontends.onnx.context import OnnxContext
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.model.read import read_model
 from tilewright.frontends.onnx.segments.data_dependent import HostOnly
@@ -21,9 +21,9 @@ from tilewright.ops.graph_builder import GraphBuilder
 HERE = Loc("m.onnx", "here")
 
 
-def context() -> Context:
+def context() -> OnnxContext:
     g = GraphBuilder("g")
-    c = Context(g, 21, nested=partial(nested_graph, read_model(BRANCHES)))
+    c = OnnxContext(g, 21, nested=partial(nested_graph, read_model(BRANCHES)))
     c.values["x"] = g.input("x", tensor(F32, Var("n")))
     return c
 

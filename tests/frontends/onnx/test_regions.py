@@ -7,7 +7,7 @@ from onnx import GraphProto, helper
 
 from tilewright.arith.expr import Var
 from tilewright.core.dtypes import F32
-from tilewright.frontends.onnx.context import Context
+from tilewright.frontends.onnx.context import OnnxContext
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
@@ -18,11 +18,11 @@ def nested(*reads: str) -> GraphProto:
     return helper.make_graph(nodes, "nested", [], [])
 
 
-def context() -> Context:
+def context() -> OnnxContext:
     g = GraphBuilder("outer")
     g.add_check(Var("N").eq(Var("M")), "equal")
     values = {"x": g.input("x", tensor(F32, Var("N"))), "w": g.constant(np.ones(3)), "none": ""}
-    return Context(g, 21, values)
+    return OnnxContext(g, 21, values)
 
 
 def test_operands_and_constants() -> None:

@@ -3,27 +3,27 @@ from __future__ import annotations
 from tilewright.arith.expr import Var, const
 from tilewright.core.dtypes import F32, I64
 from tilewright.core.errors import NOWHERE
-from tilewright.frontends.torch.context import Call, Context, Value, axes_of, axis_of
+from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName, axes_of, axis_of
 from tilewright.ir.types import tensor
 from tilewright.ops.graph_builder import GraphBuilder
 
 
-def call(**args: object) -> Call:
-    return Call("aten.test.default", "test", args, (tensor(F32, 2),), frozenset(), NOWHERE)
+def call(**args: object) -> AtenCall:
+    return AtenCall("aten.test.default", "test", args, (tensor(F32, 2),), frozenset(), NOWHERE)
 
 
 def test_operands_of_every_kind() -> None:
-    c, n = Context(GraphBuilder("g")), call()
+    c, n = TorchContext(GraphBuilder("g")), call()
     x = c.g.input("x", tensor(I64, Var("N")))
-    assert c.type(c.operand(n, Value(x), F32)) == tensor(F32, Var("N"))
+    assert c.type(c.operand(n, ValueName(x), F32)) == tensor(F32, Var("N"))
     assert c.type(c.operand(n, 2, F32)) == tensor(F32)
     assert c.type(c.operand(n, Var("N"), F32)) == tensor(F32)
     assert c.g.constant_data(c.operand(n, const(3), F32)) == 3
-    assert [c.type(v).dtype for v in c.operands(n, Value(x), 2.5)] == [F32, F32]
+    assert [c.type(v).dtype for v in c.operands(n, ValueName(x), 2.5)] == [F32, F32]
 
 
 def test_shapes_that_stay_cost_nothing() -> None:
-    c, n = Context(GraphBuilder("g")), call()
+    c, n = TorchContext(GraphBuilder("g")), call()
     x = c.g.input("x", tensor(F32, 2, 3))
     assert c.reshape(n, x, (2, 3)) == x
     assert c.transpose(n, x, (0, 1)) == x

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.runtime.cuda.cuda_graph import (
     MAX_ROWS,
-    Graph,
+    CudaGraph,
     LaunchRecorder,
     placeholders,
     ranges_of,
@@ -81,14 +81,14 @@ A, B = ["arena", 0, 0], ["arena", 16, 0]
 
 def test_nodes_wait_for_what_they_read() -> None:
     driver = _Driver()
-    graph = Graph(driver, _noted((IN, A), (IN, B), (A, OUT)).launches, (100, 200))
+    graph = CudaGraph(driver, _noted((IN, A), (IN, B), (A, OUT)).launches, (100, 200))
     assert [earlier for earlier, _ in driver.nodes] == [[], [], [0]]
     assert graph.names == ["k"] * 3
 
 
 def test_only_what_lies_elsewhere_is_changed() -> None:
     driver = _Driver()
-    graph = Graph(driver, _noted((IN, A), (A, B), (B, OUT)).launches, (100, 200))
+    graph = CudaGraph(driver, _noted((IN, A), (A, B), (B, OUT)).launches, (100, 200))
     for places, changed in (((100, 200), 0), ((100, 300), 1), ((400, 300), 1), ((500, 200), 2)):
         driver.changed = 0
         graph.run(places, 0)
@@ -102,7 +102,7 @@ def test_only_what_lies_elsewhere_is_changed() -> None:
 def test_a_graph_that_fails_leaves_nothing() -> None:
     driver = _Driver(fails=True)
     with pytest.raises(RuntimeError):
-        Graph(driver, _noted((IN, OUT)).launches, (100, 200))
+        CudaGraph(driver, _noted((IN, OUT)).launches, (100, 200))
     assert driver.destroyed == [(70, 0)]
 
 

@@ -5,7 +5,12 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.runtime.cuda.launch_hazards import Access, Range, dependences, transitive_reduction
+from tilewright.runtime.cuda.launch_hazards import (
+    BufferAccess,
+    Range,
+    dependences,
+    transitive_reduction,
+)
 
 _RANGE = st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda r: (r[0], r[0] + r[1]))
 _RANGES = st.lists(_RANGE, max_size=3).map(tuple)
@@ -23,7 +28,7 @@ def _overlap(one: tuple[Range, ...], two: tuple[Range, ...]) -> bool:
     return any(max(a, c) < min(b, d) for a, b in one for c, d in two)
 
 
-def _conflict(one: Access, two: Access) -> bool:
+def _conflict(one: BufferAccess, two: BufferAccess) -> bool:
     return _overlap(one.writes, (*two.reads, *two.writes)) or _overlap(one.reads, two.writes)
 
 
@@ -43,8 +48,8 @@ def test_every_graph_of_five() -> None:
                 assert not any(one in whole[other] for other in those if other != one), number
 
 
-@given(st.lists(st.builds(Access, _RANGES, _RANGES), max_size=12))
-def test_what_conflicts_waits_and_nothing_else(accesses: list[Access]) -> None:
+@given(st.lists(st.builds(BufferAccess, _RANGES, _RANGES), max_size=12))
+def test_what_conflicts_waits_and_nothing_else(accesses: list[BufferAccess]) -> None:
     found = dependences(accesses)
     pairs = [
         {i for i in range(n) if _conflict(accesses[i], access)} for n, access in enumerate(accesses)
@@ -56,14 +61,14 @@ def test_what_conflicts_waits_and_nothing_else(accesses: list[Access]) -> None:
 def test_branches_run_side_by_side() -> None:
     x, a, b, y = ((n * 8, n * 8 + 8) for n in range(4))
     branches = [
-        Access((x,), (a,)),
-        Access((x,), (b,)),
-        Access((a, b), (y,)),
+        BufferAccess((x,), (a,)),
+        BufferAccess((x,), (b,)),
+        BufferAccess((a, b), (y,)),
     ]
     assert dependences(branches) == [[], [], [0, 1]]
 
 
 def test_memory_used_again_is_waited_for() -> None:
     x, a, b = ((n * 8, n * 8 + 8) for n in range(3))
-    again = [Access((x,), (a,)), Access((a,), (b,)), Access((x,), (a,))]
+    again = [BufferAccess((x,), (a,)), BufferAccess((a,), (b,)), BufferAccess((x,), (a,))]
     assert dependences(again) == [[], [0], [1]]

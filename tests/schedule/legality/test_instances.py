@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from tests.schedule.programs import dense, func_of
-from tilewright.arith.isl import Space
+from tilewright.arith.isl import ParamSpace
 from tilewright.schedule.legality.instances import Instances, places
 from tilewright.schedule.schedule import Schedule
 
 
 def _instances(func, width: int = 4) -> Instances:
-    return Instances(places(func), Space(("K", "M", "N")), width)
+    return Instances(places(func), ParamSpace(("K", "M", "N")), width)
 
 
 def test_places() -> None:

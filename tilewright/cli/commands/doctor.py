@@ -25,7 +25,7 @@ OPTIONAL = {
 }
 
 
-class Finding(NamedTuple):
+class Check(NamedTuple):
     """One line of the report: `status` is ok, missing (optional) or failed."""
 
     what: str
@@ -69,15 +69,15 @@ def doctor_command(
         ctx.exit(1)
 
 
-def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _guarded(check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
     """A check that fails in a way it did not foresee is itself a finding."""
     try:
         yield from check()
     except Exception as error:
-        yield Finding(check.__name__.strip("_"), "failed", f"{type(error).__name__}: {error}")
+        yield Check(check.__name__.strip("_"), "failed", f"{type(error).__name__}: {error}")
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Iterator[Check]:
     import platform
     from importlib.metadata import version
 
@@ -85,46 +85,46 @@ def _versions() -> Iterator[Finding]:
 
     import tilewright
 
-    yield Finding("tilewright", "ok", tilewright.__version__)
-    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    yield Check("tilewright", "ok", tilewright.__version__)
+    yield Check("python", "ok", f"{platform.python_version()} on {platform.platform()}")
     llvm = ".".join(map(str, binding.llvm_version_info))
-    yield Finding("llvmlite", "ok", f"{version('llvmlite')}, LLVM {llvm}")
+    yield Check("llvmlite", "ok", f"{version('llvmlite')}, LLVM {llvm}")
     for package in ("numpy", "onnx", "ml_dtypes", "islpy"):
-        yield Finding(package, "ok", version(package))
+        yield Check(package, "ok", version(package))
 
 
-def _machine() -> Iterator[Finding]:
+def _machine() -> Iterator[Check]:
     from tilewright.target.host import host
 
-    yield Finding("machine", "ok", host().describe())
+    yield Check("machine", "ok", host().describe())
 
 
-def _calibration() -> Iterator[Finding]:
+def _calibration() -> Iterator[Check]:
     from tilewright.target.calibration.store import read_calibration
 
     rates = read_calibration()
     if rates is None:
         detail = "built-in rates; measure this machine's with `tilewright doctor --calibrate`"
-        yield Finding("calibration", "ok", detail)
+        yield Check("calibration", "ok", detail)
     else:
-        yield Finding("calibration", "ok", f"measured; {_rates_text(rates)}")
+        yield Check("calibration", "ok", f"measured; {_rates_text(rates)}")
 
 
-def _calibrate(force: bool = False) -> Iterator[Finding]:
+def _calibrate(force: bool = False) -> Iterator[Check]:
     from tilewright.driver.calibrate import calibrate
 
-    yield Finding("calibration", "ok", f"measured; {_rates_text(calibrate(force))}")
+    yield Check("calibration", "ok", f"measured; {_rates_text(calibrate(force))}")
 
 
-def _calibrate_anyway() -> Iterator[Finding]:
+def _calibrate_anyway() -> Iterator[Check]:
     yield from _calibrate(force=True)
 
 
-def _reset_calibration() -> Iterator[Finding]:
+def _reset_calibration() -> Iterator[Check]:
     from tilewright.driver.calibrate import reset_calibration
 
     detail = "removed" if reset_calibration() else "there was none"
-    yield Finding("calibration", "ok", f"{detail}; the built-in rates hold")
+    yield Check("calibration", "ok", f"{detail}; the built-in rates hold")
 
 
 def _rates_text(rates: CoreRates) -> str:
@@ -141,7 +141,7 @@ def _rates_text(rates: CoreRates) -> str:
     )
 
 
-def _roofs() -> Iterator[Finding]:
+def _roofs() -> Iterator[Check]:
     """What `profile` and `explain` compare kernels with; the best of all times it was measured."""
     from tilewright.runtime.roofline.roofline import machine_roofline
     from tilewright.target.host import host
@@ -151,33 +151,33 @@ def _roofs() -> Iterator[Finding]:
         for element, rate in found.flops_per_second.items():
             what = "multiply-adds" if element == "f32" else "dot products"
             detail = f"{rate / 1e9:.1f} G operations/s in {what}"
-            yield Finding(f"{element}, {threads} threads", "ok", detail)
+            yield Check(f"{element}, {threads} threads", "ok", detail)
         for level in found.levels:
             detail = f"{level.bytes_per_second / 1e9:.1f} GB/s read"
-            yield Finding(f"{level.name}, {threads} threads", "ok", detail)
-    yield Finding("clock", "ok", f"{found.clock_ns:.0f} ns to read")
+            yield Check(f"{level.name}, {threads} threads", "ok", detail)
+    yield Check("clock", "ok", f"{found.clock_ns:.0f} ns to read")
 
 
-def _cache() -> Iterator[Finding]:
+def _cache() -> Iterator[Check]:
     from tilewright.core.disk_cache import open_cache
     from tilewright.core.errors import ConfigError
 
     store = open_cache()
     if store is None:
-        yield Finding("cache", "missing", "switched off by TW_CACHE")
+        yield Check("cache", "missing", "switched off by TW_CACHE")
         return
     try:
         store.put("doctor-check", lambda file: file.write_text("ok")).unlink()
     except ConfigError as error:
-        yield Finding("cache", "failed", f"{error.message}; set TW_CACHE_DIR, or TW_CACHE=off")
+        yield Check("cache", "failed", f"{error.message}; set TW_CACHE_DIR, or TW_CACHE=off")
         return
     files = [p.stat().st_size for p in (store.root / "objects").rglob("*") if p.is_file()]
     limit = size_text(store.limit)
     detail = f"{store.root}: {len(files)} files, {size_text(sum(files))} of {limit}"
-    yield Finding("cache", "ok", detail)
+    yield Check("cache", "ok", detail)
 
 
-def _compiler() -> Iterator[Finding]:
+def _compiler() -> Iterator[Check]:
     import numpy as np
 
     from tilewright.target.host import host
@@ -189,13 +189,13 @@ def _compiler() -> Iterator[Finding]:
         wanted = np.maximum(x @ x, 0)
         right = np.allclose(np.asarray(model(x, x)), wanted, atol=1e-4)
         status = "ok" if right else "failed"
-        yield Finding("compile and run", status, f"a small model in {seconds:.2f} s")
+        yield Check("compile and run", status, f"a small model in {seconds:.2f} s")
         model.set_threads(host().cores)
         results = {np.asarray(model(x, x)).tobytes() for _ in range(20)}
         model.set_threads(1)
         results.add(np.asarray(model(x, x)).tobytes())
         same = f"{host().cores} threads and 1 thread give the same bits"
-        yield Finding("threads", "ok" if len(results) == 1 else "failed", same)
+        yield Check("threads", "ok" if len(results) == 1 else "failed", same)
 
 
 def _tiny_model() -> Executable:
@@ -212,24 +212,24 @@ def _tiny_model() -> Executable:
     return model
 
 
-def _linker() -> Iterator[Finding]:
+def _linker() -> Iterator[Check]:
     import shutil
 
     found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if found is None:
-        yield Finding("C compiler", "missing", "to export libraries: install gcc or clang")
+        yield Check("C compiler", "missing", "to export libraries: install gcc or clang")
     else:
-        yield Finding("C compiler", "ok", f"{found}, links exported libraries")
+        yield Check("C compiler", "ok", f"{found}, links exported libraries")
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Check]:
     from importlib.metadata import PackageNotFoundError, version
 
     for package, help in OPTIONAL.items():
         try:
-            yield Finding(package, "ok", version(package))
+            yield Check(package, "ok", version(package))
         except PackageNotFoundError:
-            yield Finding(package, "missing", help)
+            yield Check(package, "missing", help)
 
 
 CHECKS = (_versions, _machine, _calibration, _cache, _compiler, _linker, _packages)

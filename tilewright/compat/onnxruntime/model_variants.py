@@ -68,7 +68,7 @@ class _Form:
             return self._segmented
 
 
-class Engine:
+class ModelVariants:
     """A model that runs; inputs have been checked by the caller. Safe to call from threads."""
 
     def __init__(self, model: OpenedModel, threads: int | None) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 
-class Trace:
+class SessionTrace:
     """What a session did since it was made."""
 
     def __init__(self, prefix: str) -> None:

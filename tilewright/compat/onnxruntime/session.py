@@ -11,9 +11,9 @@ from typing import Any
 from tilewright.compat.onnxruntime.feeds import check_names, checked_feed
 from tilewright.compat.onnxruntime.iobinding import IOBinding
 from tilewright.compat.onnxruntime.model import ModelMetadata, OpenedModel
-from tilewright.compat.onnxruntime.model_variants import Engine, as_sequence
+from tilewright.compat.onnxruntime.model_variants import ModelVariants, as_sequence
 from tilewright.compat.onnxruntime.options import RunOptions, SessionOptions
-from tilewright.compat.onnxruntime.profiling import Trace
+from tilewright.compat.onnxruntime.profiling import SessionTrace
 from tilewright.compat.onnxruntime.providers import Given, Options, chosen_providers
 from tilewright.compat.onnxruntime.shapes import known_output
 from tilewright.compat.onnxruntime.status import STATUS, Fail, InvalidArgument, error
@@ -61,13 +61,15 @@ class InferenceSession:
                 f"value: {options.log_severity_level}"
             )
         begin = time.perf_counter_ns()
-        self._trace = Trace(options.profile_file_prefix) if options.enable_profiling else None
+        self._trace = (
+            SessionTrace(options.profile_file_prefix) if options.enable_profiling else None
+        )
         source = self._model_path if self._model_bytes is None else self._model_bytes
         assert source is not None
         model = OpenedModel(source, options._initializers, options._sizes)
         self._model = model
         threads = options.intra_op_num_threads
-        self._engine = Engine(model, threads if threads > 0 else None)
+        self._engine = ModelVariants(model, threads if threads > 0 else None)
         if options.optimized_model_filepath:
             model.save(options.optimized_model_filepath)
         self._inputs_meta = [d.node_arg() for d in model.inputs]

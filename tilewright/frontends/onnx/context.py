@@ -1,9 +1,9 @@
 """What a converter sees of an ONNX model: the node it converts, and the graph being built.
 
-A converter is a function `(c: Context, n: OnnxNode) -> tuple[str, ...]` that adds operators to
+A converter is a function `(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]` that adds operators to
 `c.g` and returns the names of the node's outputs:
 
-    def leaky_relu(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def leaky_relu(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         return (c.add(n, "leaky_relu", n.input(0), attrs=AlphaAttrs(n.float_attr("alpha", 0.01))),)
 
     CONVERTERS = {"LeakyRelu": leaky_relu, "Relu": simple("relu")}
@@ -184,7 +184,7 @@ class OnnxNode:
         return default
 
 
-def _no_nested(c: Context, graph: GraphProto) -> tuple[str, ...]:
+def _no_nested(c: OnnxContext, graph: GraphProto) -> tuple[str, ...]:
     raise AssertionError(f"nobody said how nested graphs such as {graph.name!r} are converted")
 
 
@@ -195,14 +195,14 @@ def _no_texts(g: GraphBuilder, texts: np.ndarray) -> str:
 
 
 @dataclass
-class Context:
+class OnnxContext:
     """The graph being built, and which of its values each ONNX name is."""
 
     g: GraphBuilder
     opset: int  # the version of the default domain
     values: dict[str, str] = field(default_factory=dict)
     # Converts the nodes of a nested graph in a context, and gives our names of its results.
-    nested: Callable[[Context, GraphProto], tuple[str, ...]] = field(default=_no_nested)
+    nested: Callable[[OnnxContext, GraphProto], tuple[str, ...]] = field(default=_no_nested)
     backtracker: Backtracker = field(default_factory=Backtracker)
     late: Iterator[int] = field(default_factory=count)
     whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
@@ -214,7 +214,7 @@ class Context:
         g: GraphBuilder | None = None,
         values: dict[str, str] | None = None,
         backtracker: Backtracker | None = None,
-    ) -> Context:
+    ) -> OnnxContext:
         """The context of a nested graph: in a graph of its own, or in place."""
         inside = dict(self.values) if values is None else values
         return replace(
@@ -336,13 +336,13 @@ class Context:
 
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.]")
-Converter = Callable[[Context, OnnxNode], tuple[str, ...]]
+Converter = Callable[[OnnxContext, OnnxNode], tuple[str, ...]]
 
 
 def simple(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> Converter:
     """A converter to one operator of ours with the same inputs and outputs."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         given = NO_ATTRS if attrs is None else attrs(n)
         return c.add_many(n, op, *n.inputs, attrs=given)
 
@@ -350,7 +350,9 @@ def simple(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> Convert
     return convert
 
 
-def axes_of(c: Context, n: OnnxNode, index: int = 1, name: str = "axes") -> tuple[int, ...] | None:
+def axes_of(
+    c: OnnxContext, n: OnnxNode, index: int = 1, name: str = "axes"
+) -> tuple[int, ...] | None:
     """`axes`, an input in newer versions of many operators and an attribute in older; or `None`."""
     if n.has_attr(name):
         return n.ints_attr(name)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from tilewright.core.errors import Error, FrontendError, Loc, UnsupportedError
-from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.functions import body_nodes, function_body
 from tilewright.frontends.onnx.model.constants import graph_constants
 from tilewright.frontends.onnx.model.read import DOMAINS, Model
@@ -19,7 +19,7 @@ from tilewright.frontends.onnx.segments.host.table import host_ops
 from tilewright.frontends.onnx.table import converter, converters, key_of
 
 
-def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]:
+def nested_graph(model: Model, c: OnnxContext, graph: GraphProto) -> tuple[str, ...]:
     """Convert a nested graph where its node stands; `c.values` has what is defined around it."""
     loc = c.g.loc
     opsets = {**model.opsets, "": c.opset}  # a function may be written for another version
@@ -37,7 +37,7 @@ def nested_graph(model: Model, c: Context, graph: GraphProto) -> tuple[str, ...]
     return tuple(c.values[v.name] for v in graph.output)
 
 
-def convert_node(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> None:
+def convert_node(c: OnnxContext, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> None:
     """Add what a node computes to the graph of `c`; its outputs are then among the values."""
     n = onnx_node(c, proto, opsets, loc)
     c.g.loc = loc
@@ -57,7 +57,7 @@ def convert_node(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: L
             c.values[name] = ours
 
 
-def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def _outputs(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Our names for a node's outputs, by its converter or else by what ONNX makes it of."""
     if key_of(n) not in converters():
         body = function_body(n, [c.type(i) if i else None for i in n.inputs])
@@ -68,7 +68,7 @@ def _outputs(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return converter(n)(c, n)
 
 
-def _expand(c: Context, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
+def _expand(c: OnnxContext, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
     # A body may leave out a version: it is written for that of the model then.
     opsets = {"": c.opset}
     opsets |= {"" if o.domain in DOMAINS else o.domain: o.version for o in body.opset_import}
@@ -82,7 +82,7 @@ def _expand(c: Context, n: OnnxNode, body: FunctionProto) -> tuple[str, ...]:
     return tuple(inner.values[name] for name in body.output if name in inner.values)
 
 
-def onnx_node(c: Context, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> OnnxNode:
+def onnx_node(c: OnnxContext, proto: NodeProto, opsets: Mapping[str, int], loc: Loc) -> OnnxNode:
     """A node as converters see it, with our names of its inputs."""
     domain = "" if proto.domain in DOMAINS else proto.domain
     inputs = tuple(c.values[name] if name else "" for name in proto.input)

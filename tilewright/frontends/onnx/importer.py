@@ -18,7 +18,7 @@ from onnx import ValueInfoProto, inliner
 from tilewright.core.dtypes import STRING
 from tilewright.core.errors import Error, FrontendError, Loc
 from tilewright.frontends.onnx.backtracking import Backtracker, first_success
-from tilewright.frontends.onnx.context import Context, identifier
+from tilewright.frontends.onnx.context import OnnxContext, identifier
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph
 from tilewright.frontends.onnx.model.constants import model_constants
 from tilewright.frontends.onnx.model.dims import Dims
@@ -47,7 +47,7 @@ def _import(model: Model, dims: Dims, backtracker: Backtracker) -> Graph:
         model.proto = inliner.inline_local_functions(model.proto)
     graph = model.proto.graph
     g = GraphBuilder(identifier(graph.name or model.file), Loc(model.file))
-    c = Context(
+    c = OnnxContext(
         g, model.opsets.get("", 0), nested=partial(nested_graph, model), backtracker=backtracker
     )
     _add_inputs(c, model, dims)
@@ -58,7 +58,7 @@ def _import(model: Model, dims: Dims, backtracker: Backtracker) -> Graph:
     return with_outputs(c, [v.name for v in graph.output])
 
 
-def _add_inputs(c: Context, model: Model, dims: Dims) -> None:
+def _add_inputs(c: OnnxContext, model: Model, dims: Dims) -> None:
     # In old models every initializer is also listed as an input.
     constants = model_constants(model)
     for value in model.proto.graph.input:
@@ -90,14 +90,14 @@ def input_type(value: ValueInfoProto, dims: Dims) -> TensorType:
     return TensorType(dtype, tuple(shape))
 
 
-def _add_initializers(c: Context, model: Model) -> None:
+def _add_initializers(c: OnnxContext, model: Model) -> None:
     for name, array in model_constants(model).items():
         if name in c.values:
             raise FrontendError("onnx.duplicate-value", f"{name!r} is defined twice")
         c.values[name] = c.table(array(), identifier(name))
 
 
-def with_outputs(c: Context, outputs: list[str]) -> Graph:
+def with_outputs(c: OnnxContext, outputs: list[str]) -> Graph:
     """The finished graph, its outputs under their ONNX names; one that is listed again is a copy
     with a name of its own."""
     defined = {out for node in c.g.nodes for out in node.outputs}

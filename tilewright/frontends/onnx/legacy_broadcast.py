@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.arith.expr import const
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
@@ -17,7 +17,7 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs
 NUMPY_BROADCASTING = 7
 
 
-def along_axis(c: Context, n: OnnxNode, value: str, rank: int, axis: int) -> str:
+def along_axis(c: OnnxContext, n: OnnxNode, value: str, rank: int, axis: int) -> str:
     """A value whose dimensions stand for those of a tensor of rank `rank` from `axis` on."""
     shape = c.type(value).shape
     behind = rank - axis - len(shape)
@@ -31,7 +31,7 @@ def along_axis(c: Context, n: OnnxNode, value: str, rank: int, axis: int) -> str
 def broadcasting(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> Converter:
     """A converter to one operator of ours on two operands that broadcast."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         a, b = n.required(0), n.required(1)
         if n.opset < NUMPY_BROADCASTING and n.int_attr("broadcast", 0) and n.has_attr("axis"):
             rank = c.type(a).rank
@@ -42,7 +42,7 @@ def broadcasting(op: str, attrs: Callable[[OnnxNode], Attrs] | None = None) -> C
     return convert
 
 
-def prelu(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def prelu(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Before version 7 a vector of slopes is one a channel."""
     x, slope = n.required(0), n.required(1)
     is_vector = c.type(slope).rank == 1 and c.type(slope).elements is not const(1)

@@ -15,7 +15,7 @@ from tilewright.arith.expr import Expr
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import DType
 from tilewright.core.errors import Loc
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.ir.graph.nodes import NO_ATTRS, Attrs
 from tilewright.ir.types import TensorType
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
@@ -26,7 +26,7 @@ from tilewright.ops.traced_value import TracedValue
 class NodeScope:
     """The graph of `c` as operators' rules see it while node `n` is converted (`GraphOps`)."""
 
-    c: Context
+    c: OnnxContext
     n: OnnxNode
 
     def add(
@@ -78,6 +78,6 @@ class NodeScope:
 NodeValue = TracedValue[NodeScope]
 
 
-def traced(c: Context, n: OnnxNode, name: str) -> NodeValue:
+def traced(c: OnnxContext, n: OnnxNode, name: str) -> NodeValue:
     """A value of the graph that the converter of `n` computes with."""
     return TracedValue(NodeScope(c, n), name)

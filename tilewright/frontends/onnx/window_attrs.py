@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.arith.expr import Expr, as_int, ceildiv, const, maximum
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.ir.types import Shape
 from tilewright.ops.tensor.padding import PadAttrs
 
@@ -37,7 +37,7 @@ def auto_pad(n: OnnxNode) -> str:
     return kind
 
 
-def kernel_shape(c: Context, n: OnnxNode, weights: str) -> Shape:
+def kernel_shape(c: OnnxContext, n: OnnxNode, weights: str) -> Shape:
     """The kernel's size: that of the weights, which the attribute must agree with."""
     found = c.type(weights).shape[2:]
     given = n.ints_attr("kernel_shape", ())
@@ -85,7 +85,9 @@ def split_padding(kind: str, totals: Sequence[Expr]) -> tuple[Expr, ...]:
     return (*lesser, *greater) if kind == "SAME_UPPER" else (*greater, *lesser)
 
 
-def with_explicit_padding(c: Context, n: OnnxNode, x: str, window: Window) -> tuple[str, Window]:
+def with_explicit_padding(
+    c: OnnxContext, n: OnnxNode, x: str, window: Window
+) -> tuple[str, Window]:
     """The input and the window with constant padding: symbolic padding becomes an operator."""
     if window.static_pads is not None:
         return x, window

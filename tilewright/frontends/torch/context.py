@@ -1,13 +1,13 @@
 """What a converter sees of an ATen graph: the call that it converts, and the graph being built.
 
-A converter is a function `(c: Context, n: Call) -> Result` that adds operators to `c.g` and returns
-the names of the call's results, `None` for one that nobody uses:
+A converter is a function `(c: TorchContext, n: AtenCall) -> Result` that adds operators to `c.g`
+and returns the names of the call's results, `None` for one that nobody uses:
 
-    def leaky_relu(c: Context, n: Call) -> Result:
+    def leaky_relu(c: TorchContext, n: AtenCall) -> Result:
         return c.add(n, "leaky_relu", n["self"], attrs=AlphaAttrs(n["negative_slope"]))
 
-Arguments go by the names of the operator's schema, with its defaults. A tensor is a `Value`, which
-is a text: its name in our graph. A symbolic number is an index expression.
+Arguments go by the names of the operator's schema, with its defaults. A tensor is a `ValueName`,
+its name in our graph. A symbolic number is an index expression.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 
 
-class Value(str):
+class ValueName(str):
     """The name of a tensor in our graph, which no other argument is mistaken for."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ Result = str | Expr | tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
-class Call:
+class AtenCall:
     """One call of an ATen operator: `results` are the types that torch says it has."""
 
     op: str
@@ -76,12 +76,12 @@ class Call:
 
 
 @dataclass
-class Context:
+class TorchContext:
     """The graph being built."""
 
     g: GraphBuilder
 
-    def add(self, n: Call, op: str, *inputs: str, attrs: Attrs | None = None) -> str:
+    def add(self, n: AtenCall, op: str, *inputs: str, attrs: Attrs | None = None) -> str:
         """Append an operator with one output."""
         return self.g.add(op, *inputs, attrs=attrs, name=n.name, loc=n.loc)
 
@@ -93,15 +93,15 @@ class Context:
         """Add a constant of the given element type."""
         return self.g.constant(np.asarray(data, dtype=dtype.numpy), name)
 
-    def cast(self, n: Call, value: str, dtype: DType) -> str:
+    def cast(self, n: AtenCall, value: str, dtype: DType) -> str:
         """A value in another element type; itself where it has it already."""
         if self.type(value).dtype == dtype:
             return value
         return self.add(n, "cast", value, attrs=CastAttrs(dtype))
 
-    def operand(self, n: Call, value: Any, dtype: DType) -> str:
+    def operand(self, n: AtenCall, value: Any, dtype: DType) -> str:
         """A tensor, a number or a symbolic number as a tensor of the given element type."""
-        if isinstance(value, Value):
+        if isinstance(value, ValueName):
             return self.cast(n, value, dtype)
         if isinstance(value, Expr):
             number = as_int(value)
@@ -111,19 +111,19 @@ class Context:
             value = number
         return self.constant(value, dtype)
 
-    def operands(self, n: Call, *values: Any) -> tuple[str, ...]:
+    def operands(self, n: AtenCall, *values: Any) -> tuple[str, ...]:
         """Operands in the type that torch would compute with them in."""
         dtype = promoted(*map(self._description, values))
         return tuple(self.operand(n, value, dtype) for value in values)
 
-    def reshape(self, n: Call, value: str, shape: Sequence[Expr | int]) -> str:
+    def reshape(self, n: AtenCall, value: str, shape: Sequence[Expr | int]) -> str:
         """A value under another shape."""
         dims = tuple(as_expr(d) for d in shape)
         if dims == self.type(value).shape:
             return value
         return self.add(n, "reshape", value, attrs=ReshapeAttrs(dims))
 
-    def transpose(self, n: Call, value: str, perm: Sequence[int]) -> str:
+    def transpose(self, n: AtenCall, value: str, perm: Sequence[int]) -> str:
         """A value with its axes in another order."""
         if list(perm) == list(range(len(perm))):
             return value
@@ -134,13 +134,13 @@ class Context:
         return simplify(product(self.type(value).shape))
 
     def _description(self, value: Any) -> Any:
-        if isinstance(value, Value):
+        if isinstance(value, ValueName):
             t = self.type(value)
             return t.dtype, t.rank
         return 1 if isinstance(value, Expr) else value
 
 
-Converter = Callable[[Context, Call], Result]
+Converter = Callable[[TorchContext, AtenCall], Result]
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -148,7 +148,7 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % max(rank, 1)
 
 
-def axes_of(n: Call, rank: int, name: str = "dim") -> tuple[int, ...]:
+def axes_of(n: AtenCall, rank: int, name: str = "dim") -> tuple[int, ...]:
     """The axes that a call names, all where it names none."""
     given = n.get(name)
     if given is None or given == []:

@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 from tilewright.arith.expr import Expr, Var, as_int
 from tilewright.core.errors import Loc, UnsupportedError
 from tilewright.frontends.torch.arrays import to_array
-from tilewright.frontends.torch.context import Call, Context, Value
+from tilewright.frontends.torch.context import AtenCall, TorchContext, ValueName
 from tilewright.frontends.torch.dtypes import from_torch
 from tilewright.frontends.torch.source_location import place_of
 from tilewright.frontends.torch.symbolic_shapes import Sizes
@@ -65,7 +65,7 @@ class _Import:
     module: GraphModule
     constants: Mapping[str, torch.Tensor]
     sizes: Sizes
-    c: Context
+    c: TorchContext
     values: dict[Node, Any] = field(default_factory=dict)
 
 
@@ -76,7 +76,7 @@ def import_fx(
     name: str = "torch",
 ) -> Imported:
     """The graph of a module of ATen calls; `constants` are tensors of placeholders, by name."""
-    context = Context(GraphBuilder(name, Loc(name)))
+    context = TorchContext(GraphBuilder(name, Loc(name)))
     state = _Import(module, constants, sizes or Sizes(), context)
     for node in module.graph.nodes:
         if node.op == "output":
@@ -146,7 +146,7 @@ def _call(state: _Import, node: Node) -> Any:
     if isinstance(value, _NUMBERS):
         return _number(state, value)
     convert = converter(op, loc)
-    call = Call(op, node.name, _arguments(state, node), _types(state, value), _used(node), loc)
+    call = AtenCall(op, node.name, _arguments(state, node), _types(state, value), _used(node), loc)
     result = convert(state.c, call)
     _check(state, call, result)
     return result
@@ -201,7 +201,7 @@ def _arguments(state: _Import, node: Node) -> dict[str, Any]:
 def _resolved(state: _Import, given: Any) -> Any:
     if isinstance(given, Node):
         value = state.values[given]
-        return Value(value) if isinstance(value, str) else value
+        return ValueName(value) if isinstance(value, str) else value
     if isinstance(given, list | tuple):
         return [_resolved(state, item) for item in given]
     return given
@@ -222,7 +222,7 @@ def _used(node: Node) -> frozenset[int]:
     return frozenset(i for i in items if isinstance(i, int))
 
 
-def _check(state: _Import, call: Call, result: Any) -> None:
+def _check(state: _Import, call: AtenCall, result: Any) -> None:
     """Our own rules must give the types that torch has."""
     found = result if isinstance(result, tuple) else (result,)
     for ours, theirs in zip(found, call.results, strict=False):

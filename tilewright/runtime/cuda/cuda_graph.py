@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.runtime.cuda.driver import Driver
 from tilewright.runtime.cuda.kernel_args import Arguments, TensorMapArg
-from tilewright.runtime.cuda.launch_hazards import Access, Range, dependences
+from tilewright.runtime.cuda.launch_hazards import BufferAccess, Range, dependences
 from tilewright.runtime.size_expr import evaluate
 
 _FIRST, _EACH = 1 << 60, 1 << 44
@@ -37,7 +37,7 @@ class RecordedLaunch:
     words: tuple[int, ...]
     name: str
     used: frozenset[int]
-    access: Access
+    access: BufferAccess
     matrices: tuple[TensorMapArg, ...] = ()
 
 
@@ -82,7 +82,7 @@ class LaunchRecorder:
     def synchronize(self, stream: int, doing: str = "") -> None:
         """Nothing to wait for: launches are only recorded."""
 
-    def _access(self, name: str, words: Sequence[int]) -> Access:
+    def _access(self, name: str, words: Sequence[int]) -> BufferAccess:
         kernel, launch = self._known[name]
         byte_ranges = kernel["byte_ranges"]
         # the last word is the index of a step
@@ -91,7 +91,7 @@ class LaunchRecorder:
         def ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
             return tuple(r for n in numbers for r in ranges_of(words[n], byte_ranges[n], sizes))
 
-        return Access(ranges(launch["reads"]), ranges(launch["writes"]))
+        return BufferAccess(ranges(launch["reads"]), ranges(launch["writes"]))
 
 
 def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list[Range]:
@@ -106,7 +106,7 @@ def ranges_of(start: int, span: Sequence[Any], sizes: Mapping[str, int]) -> list
     return [(one, one + run) for one in starts]
 
 
-class Graph:
+class CudaGraph:
     """Recorded launches as a CUDA graph; independent ones run concurrently.
 
     It is made with the `places` at which inputs and outputs lie first.

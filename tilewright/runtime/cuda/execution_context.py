@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.core.config import config
 from tilewright.runtime.arena_layout import arena_layout
-from tilewright.runtime.cuda.cuda_graph import Graph, LaunchRecorder, placeholders
+from tilewright.runtime.cuda.cuda_graph import CudaGraph, LaunchRecorder, placeholders
 from tilewright.runtime.cuda.dlpack import Borrowed
 from tilewright.runtime.cuda.driver import RUNNING, Driver
 from tilewright.runtime.cuda.plan_executor import (
@@ -72,7 +72,7 @@ class CudaExecutionContext:
         self._is_capturable = is_capturable(program["actions"])
         self._host_inputs = program.get("host_inputs", ())
         self._conditions = conditions(program["actions"], {name for name, _ in self._host_inputs})
-        self._graphs: dict[tuple[bool, ...], Graph] = {}
+        self._graphs: dict[tuple[bool, ...], CudaGraph] = {}
         self._choices: tuple[bool, ...] = ()
         self.data_dependent_sizes: dict[str, int] = {}
         self.arena = driver.allocate(arena)
@@ -129,7 +129,7 @@ class CudaExecutionContext:
                 return self.launch_all(places=places)
             if len(self._graphs) >= MAX_GRAPHS:
                 self._graphs.pop(next(iter(self._graphs))).close()
-            self._graphs[self._choices] = Graph(self.driver, recorder.launches, places)
+            self._graphs[self._choices] = CudaGraph(self.driver, recorder.launches, places)
         self._graphs[self._choices].run(places, self.stream)
         return 0
 

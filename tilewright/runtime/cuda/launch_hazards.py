@@ -15,14 +15,14 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Access:
+class BufferAccess:
     """The memory that a launch reads and writes."""
 
     reads: tuple[Range, ...]
     writes: tuple[Range, ...]
 
 
-def dependences(accesses: Sequence[Access]) -> list[list[int]]:
+def dependences(accesses: Sequence[BufferAccess]) -> list[list[int]]:
     """For each launch, in order, the ones it waits for, reduced to those that imply the rest."""
     return transitive_reduction(_conflicts(accesses))
 
@@ -43,7 +43,7 @@ def transitive_reduction(earlier: Sequence[set[int]]) -> list[list[int]]:
     return found
 
 
-def _conflicts(accesses: Sequence[Access]) -> list[set[int]]:
+def _conflicts(accesses: Sequence[BufferAccess]) -> list[set[int]]:
     """For each launch, the earlier ones with which it has a hazard, the nearest of each kind."""
     # No write begins or ends between two of these, so that each segment has one last writer.
     cuts = sorted({end for access in accesses for r in access.writes for end in r})

@@ -30,7 +30,7 @@ _LOCAL, _WEAK = 0, 2
 _KNOWN_SYMBOLS = frozenset({0, 1, 2, 3, 4})  # no type, object, function, section, file
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """Bytes that go into memory; `data` is None for `size` zeros."""
 
     number: int
@@ -66,7 +66,7 @@ class ObjectFile:
     """An object file as read: `machine` is ELF's number for the processor."""
 
     machine: int
-    sections: dict[int, Section] = field(default_factory=dict)
+    sections: dict[int, ElfSection] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ class _Reader:
         if odd or name.startswith(_TO_RUN):
             raise refusal(self.name, f"has a section {name}")
         data = None if header[1] == _NOBITS else self._bytes(index)
-        self.result.sections[index] = Section(
+        self.result.sections[index] = ElfSection(
             index, name, header[5], max(header[8], 1), bool(header[2] & _WRITE), data
         )
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from tilewright.runtime.linker.elf import ObjectFile, Relocation, Symbol, read_object, refusal
-from tilewright.runtime.linker.relocations import MACHINES, Kind
+from tilewright.runtime.linker.relocations import MACHINES, RelocationKind
 
 _MACHINE_NAMES = {"arm64": "aarch64", "amd64": "x86_64"}
 _LIBRARIES = (None, "libm.so.6", "libgcc_s.so.1")  # the process first
@@ -146,7 +146,7 @@ class _Linker:
             places[name] = len(self.image)
             self.image += bytes(size)
 
-    def _kind(self, name: str, relocation: Relocation) -> Kind:
+    def _kind(self, name: str, relocation: Relocation) -> RelocationKind:
         kind = self.machine.kinds.get(relocation.kind)
         if kind is None:
             raise refusal(name, f"has a relocation of the unknown kind {relocation.kind}")

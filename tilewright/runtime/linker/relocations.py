@@ -19,7 +19,7 @@ Patch = Callable[[bytearray, int, int, int], None]
 
 
 @dataclass(frozen=True)
-class Kind:
+class RelocationKind:
     """One kind of relocation.
 
     `via` says what it refers to: the symbol itself (""), a `stub` that jumps there if the symbol is
@@ -35,7 +35,7 @@ class Machine:
     """A processor: its relocations by number, and a stub, which the address of its goal follows."""
 
     name: str
-    kinds: dict[int, Kind]
+    kinds: dict[int, RelocationKind]
     stub: bytes
 
 
@@ -84,31 +84,31 @@ MACHINES = {
     62: Machine(
         "x86_64",
         {
-            1: Kind(_absolute),  # R_X86_64_64
-            2: Kind(_distance),  # PC32
-            4: Kind(_distance, "stub"),  # PLT32
-            9: Kind(_distance, "slot"),  # GOTPCREL
-            41: Kind(_distance, "slot"),  # GOTPCRELX
-            42: Kind(_distance, "slot"),  # REX_GOTPCRELX
+            1: RelocationKind(_absolute),  # R_X86_64_64
+            2: RelocationKind(_distance),  # PC32
+            4: RelocationKind(_distance, "stub"),  # PLT32
+            9: RelocationKind(_distance, "slot"),  # GOTPCREL
+            41: RelocationKind(_distance, "slot"),  # GOTPCRELX
+            42: RelocationKind(_distance, "slot"),  # REX_GOTPCRELX
         },
         bytes.fromhex("ff2502000000 0f0b"),  # jmp [rip + 2]; ud2
     ),
     183: Machine(
         "aarch64",
         {
-            257: Kind(_absolute),  # R_AARCH64_ABS64
-            261: Kind(_distance),  # PREL32
-            275: Kind(_page21),  # ADR_PREL_PG_HI21
-            277: Kind(_low12(0)),  # ADD_ABS_LO12_NC
-            278: Kind(_low12(0)),  # LDST8_ABS_LO12_NC
-            282: Kind(_branch26, "stub"),  # JUMP26
-            283: Kind(_branch26, "stub"),  # CALL26
-            284: Kind(_low12(1)),  # LDST16_ABS_LO12_NC
-            285: Kind(_low12(2)),  # LDST32_ABS_LO12_NC
-            286: Kind(_low12(3)),  # LDST64_ABS_LO12_NC
-            299: Kind(_low12(4)),  # LDST128_ABS_LO12_NC
-            311: Kind(_page21, "slot"),  # ADR_GOT_PAGE
-            312: Kind(_low12(3), "slot"),  # LD64_GOT_LO12_NC
+            257: RelocationKind(_absolute),  # R_AARCH64_ABS64
+            261: RelocationKind(_distance),  # PREL32
+            275: RelocationKind(_page21),  # ADR_PREL_PG_HI21
+            277: RelocationKind(_low12(0)),  # ADD_ABS_LO12_NC
+            278: RelocationKind(_low12(0)),  # LDST8_ABS_LO12_NC
+            282: RelocationKind(_branch26, "stub"),  # JUMP26
+            283: RelocationKind(_branch26, "stub"),  # CALL26
+            284: RelocationKind(_low12(1)),  # LDST16_ABS_LO12_NC
+            285: RelocationKind(_low12(2)),  # LDST32_ABS_LO12_NC
+            286: RelocationKind(_low12(3)),  # LDST64_ABS_LO12_NC
+            299: RelocationKind(_low12(4)),  # LDST128_ABS_LO12_NC
+            311: RelocationKind(_page21, "slot"),  # ADR_GOT_PAGE
+            312: RelocationKind(_low12(3), "slot"),  # LD64_GOT_LO12_NC
         },
         bytes.fromhex("50000058 00021fd6"),  # ldr x16, [pc + 8]; br x16
     ),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tilewright.arith.expr import Expr, const
-from tilewright.arith.isl import NotAffineError, Relation, Space
+from tilewright.arith.isl import NotAffineError, ParamSpace, Relation
 from tilewright.arith.walk import free_vars, substitute
 from tilewright.core.errors import LegalityError
 from tilewright.core.node import node
@@ -42,12 +42,12 @@ def check(before: Func, after: Func) -> None:
     """Raise a `LegalityError` if `after` violates a dependence of `before`."""
     sizes = sorted(_sizes(before) | _sizes(after))
     try:
-        _Check(before, after, after, Space(sizes)).run()
+        _Check(before, after, after, ParamSpace(sizes)).run()
     except NotAffineError:
         for start in CONCRETE:
             values: dict[str, Expr] = {s: const(start + n) for n, s in enumerate(sizes)}
             fixed = _fixed(before, values), _fixed(after, values)
-            _Check(*fixed, after, Space(())).run()
+            _Check(*fixed, after, ParamSpace(())).run()
 
 
 def dependences(instances: Instances) -> Iterator[Dependence]:
@@ -68,7 +68,7 @@ def dependences(instances: Instances) -> Iterator[Dependence]:
 class _Check:
     """The dependences of one function against the order of another; `shown` is for messages."""
 
-    def __init__(self, before: Func, after: Func, shown: Func, space: Space) -> None:
+    def __init__(self, before: Func, after: Func, shown: Func, space: ParamSpace) -> None:
         old, new = places(before), places(after)
         self.shown = shown
         self.space = space

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.expr import Expr, Load, Var, as_int, const
-from tilewright.arith.isl import Relation, Space
+from tilewright.arith.isl import ParamSpace, Relation
 from tilewright.arith.memo import Memo
 from tilewright.arith.walk import subexpressions
 from tilewright.core.node import node
@@ -69,7 +69,7 @@ _RELATIONS: Memo[tuple[object, ...], Relation] = Memo()
 class Instances:
     """Relations of a function's block instances; times have `width` positions."""
 
-    def __init__(self, found: Mapping[str, Place], space: Space, width: int) -> None:
+    def __init__(self, found: Mapping[str, Place], space: ParamSpace, width: int) -> None:
         self.places = found
         self.space = space
         self.width = width

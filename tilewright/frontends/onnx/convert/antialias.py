@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, F64, I64
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.image.resize import TRANSFORMS, Axis, ResizeAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -61,7 +61,7 @@ def tables(axis: Axis, attrs: ResizeAttrs) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(index, 0, size - 1)[:, used], weights[:, used]
 
 
-def antialiased(c: Context, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
+def antialiased(c: OnnxContext, n: OnnxNode, x: str, attrs: ResizeAttrs) -> str:
     """`x` brought to the new shape; every resized dimension must be known."""
     if attrs.mode not in REACH or attrs.transform not in TRANSFORMS:
         known = f"modes {', '.join(REACH)}; transformations {', '.join(TRANSFORMS)}"

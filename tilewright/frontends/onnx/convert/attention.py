@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import const
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.ops.attention.attention import SCORES, AttentionAttrs
 from tilewright.ops.attention.rotary import RotaryAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 
 
-def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Attention with the cache inside or outside of it."""
     mode = n.int_attr("qk_matmul_output_mode", 0)
     if not 0 <= mode < len(SCORES):
@@ -34,7 +34,7 @@ def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return c.add_many(n, "attention", *n.inputs, attrs=attrs)
 
 
-def rotary_embedding(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def rotary_embedding(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """3-d inputs hold the heads of a position side by side, 4-d ones have them in front."""
     x = n.required(0)
     shape = c.type(x).shape

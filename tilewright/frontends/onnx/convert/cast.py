@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from tilewright.core.dtypes import BOOL, F8E8M0, F32, I32, STRING, U8, U32, DType
 from tilewright.core.float_formats import E8M0_NAN, FORMATS
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.frontends.onnx.segments.data_dependent import HostOnly
@@ -25,7 +25,7 @@ _INFINITY = 0x7F800000
 
 
 def convert(
-    c: Context, n: OnnxNode, value: str, dtype: DType, *, saturate: bool, rounding: str = "up"
+    c: OnnxContext, n: OnnxNode, value: str, dtype: DType, *, saturate: bool, rounding: str = "up"
 ) -> str:
     """A value in another element type; `rounding` is for float8e8m0 only."""
     if dtype == F8E8M0:
@@ -61,7 +61,7 @@ def _to_power(x: NodeValue, saturate: bool, rounding: str) -> NodeValue:
     return code.cast(U8).apply("bitcast", attrs=CastAttrs(F8E8M0))
 
 
-def cast(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def cast(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Converted to the element type that is named: before version 6 by its name."""
     if n.opset >= 6:
         return (_cast(c, n, n.dtype_attr("to")),)
@@ -71,12 +71,12 @@ def cast(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (_cast(c, n, onnx_dtype(TensorProto.DataType.Value(name))),)
 
 
-def cast_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def cast_like(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Converted to the element type of the second input."""
     return (_cast(c, n, c.type(n.required(1)).dtype),)
 
 
-def _cast(c: Context, n: OnnxNode, dtype: DType) -> str:
+def _cast(c: OnnxContext, n: OnnxNode, dtype: DType) -> str:
     value = n.required(0)
     source = c.type(value).dtype
     if STRING in (dtype, source):

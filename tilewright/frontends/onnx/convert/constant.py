@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode, identifier
 
 _FORMS: dict[str, Callable[[OnnxNode], np.ndarray]] = {
     "value": lambda n: n.tensor_attr("value"),
@@ -20,7 +20,7 @@ _FORMS: dict[str, Callable[[OnnxNode], np.ndarray]] = {
 }
 
 
-def constant(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def constant(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A tensor written in the node, in one of several attributes."""
     for form, array in _FORMS.items():
         if n.has_attr(form):

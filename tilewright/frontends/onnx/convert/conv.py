@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.matmul import reshaped
 from tilewright.frontends.onnx.window_attrs import (
     Window,
@@ -20,7 +20,7 @@ from tilewright.ops.conv.deformable_im2col import DeformableIm2ColAttrs
 from tilewright.ops.reduction.channel_norm import per_channel
 
 
-def _add_bias(c: Context, n: OnnxNode, y: str, index: int) -> str:
+def _add_bias(c: OnnxContext, n: OnnxNode, y: str, index: int) -> str:
     if not n.has_input(index):
         return y
     bias, rank = n.input(index), c.type(y).rank
@@ -32,7 +32,7 @@ def _add_bias(c: Context, n: OnnxNode, y: str, index: int) -> str:
     return c.add(n, "add", y, shaped)
 
 
-def convolve(c: Context, n: OnnxNode, x: str, w: str) -> str:
+def convolve(c: OnnxContext, n: OnnxNode, x: str, w: str) -> str:
     """Convolution of two values by the node's attributes."""
     window = read_window(n, c.type(x).shape[2:], kernel_shape(c, n, w))
     x, window = with_explicit_padding(c, n, x, window)
@@ -46,13 +46,13 @@ def convolve(c: Context, n: OnnxNode, x: str, w: str) -> str:
     return c.add(n, "conv", x, w, attrs=attrs)
 
 
-def conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def conv(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Convolution and the addition of its bias."""
     return (_add_bias(c, n, convolve(c, n, n.required(0), n.required(1)), 2),)
 
 
 def _transposed_window(
-    c: Context, n: OnnxNode, sizes: tuple[Expr, ...], kernel: tuple[Expr, ...]
+    c: OnnxContext, n: OnnxNode, sizes: tuple[Expr, ...], kernel: tuple[Expr, ...]
 ) -> tuple[Window, tuple[int, ...]]:
     """The window, and the output padding left after the output's shape has been met."""
     rank = len(sizes)
@@ -85,7 +85,7 @@ def _transposed_window(
     return Window(strides, pads_found, dilations), tuple(extra)
 
 
-def conv_transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def conv_transpose(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Transposed convolution and the addition of its bias."""
     x, w = n.required(0), n.required(1)
     kernel = kernel_shape(c, n, w)
@@ -101,7 +101,7 @@ def conv_transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (_add_bias(c, n, c.add(n, "conv_transpose", x, w, attrs=attrs), 2),)
 
 
-def deform_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def deform_conv(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Samples at moved positions, and a matrix product with the weights for each group."""
     x, w, offset = n.required(0), n.required(1), n.required(2)
     kernel = kernel_shape(c, n, w)

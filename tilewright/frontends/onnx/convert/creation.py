@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, ceildiv, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64, DType, from_numpy
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.creation import DimsAttrs, EyeAttrs, FullAttrs, RangeAttrs
 
@@ -17,7 +17,7 @@ from tilewright.ops.tensor.creation import DimsAttrs, EyeAttrs, FullAttrs, Range
 MOST_WHOLE = 2**62
 
 
-def shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def shape(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The dimensions from `start` to `end` as a tensor."""
     dims = c.type(n.required(0)).shape
     end = n.int_attr("end", len(dims))
@@ -25,13 +25,13 @@ def shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "dims", attrs=DimsAttrs(dims, (len(dims),))),)
 
 
-def size(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def size(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The number of elements."""
     elements = simplify(c.type(n.required(0)).elements)
     return (c.add(n, "dims", attrs=DimsAttrs((elements,), ())),)
 
 
-def constant_of_shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def constant_of_shape(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """One value everywhere, by default 0.0."""
     value = n.tensor_attr("value") if n.has_attr("value") else np.zeros(1, np.float32)
     if value.size != 1:
@@ -40,7 +40,7 @@ def constant_of_shape(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "full", attrs=attrs),)
 
 
-def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def range_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Numbers at equal distances: of integers that are known, or of constants."""
     dtype = c.type(n.required(0)).dtype
     if any(as_int(c.type(n.required(i)).elements) == 0 for i in range(3)):
@@ -63,7 +63,7 @@ def range_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.g.constant(values, identifier(n.outputs[0])),)
 
 
-def _integers(c: Context, n: OnnxNode, bounds: Sequence[Expr], dtype: DType) -> str:
+def _integers(c: OnnxContext, n: OnnxNode, bounds: Sequence[Expr], dtype: DType) -> str:
     first, last, step = bounds[0], bounds[1], as_int(bounds[2])
     if step is None:
         raise c.needs_value(n, 2)
@@ -73,7 +73,7 @@ def _integers(c: Context, n: OnnxNode, bounds: Sequence[Expr], dtype: DType) -> 
     return c.add(n, "range", attrs=attrs)
 
 
-def _whole_number(c: Context, name: str) -> Expr | None:
+def _whole_number(c: OnnxContext, name: str) -> Expr | None:
     """A float scalar as an index expression: an integral constant, or integers converted."""
     data = c.constant_of(name)
     if data is not None:
@@ -93,7 +93,7 @@ def _count(first: Expr, last: Expr, step: int) -> Expr:
     return count if number is None else const(max(number, 0))
 
 
-def eye_like(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def eye_like(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Ones on a diagonal of a matrix of the input's shape."""
     like = c.type(n.required(0))
     attrs = EyeAttrs(like.shape, n.int_attr("k", 0), n.dtype_attr("dtype", like.dtype))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.nonzero import number
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.tensor.creation import RangeAttrs
@@ -17,7 +17,7 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.ops.tensor.slicing import SliceAttrs
 
 
-def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[NodeValue]:
+def elements(c: OnnxContext, n: OnnxNode, index: int, most: int) -> list[NodeValue]:
     """Each element of an input, a row of at most so many integers, as i64; their number is known.
 
     The model says how many there are, and that may be any number.
@@ -33,13 +33,13 @@ def elements(c: Context, n: OnnxNode, index: int, most: int) -> list[NodeValue]:
     return [row.apply("slice", attrs=cut) for cut in cuts]
 
 
-def learnt(c: Context, n: OnnxNode, value: NodeValue, limit: Expr) -> Expr:
+def learnt(c: OnnxContext, n: OnnxNode, value: NodeValue, limit: Expr) -> Expr:
     """A number of the model as a size, which is at most `limit`."""
     return c.learn(n, value.name, simplify(limit))
 
 
 def sliced(
-    c: Context, n: OnnxNode, x: str, axis: int, bounds: tuple[NodeValue, NodeValue], step: int
+    c: OnnxContext, n: OnnxNode, x: str, axis: int, bounds: tuple[NodeValue, NodeValue], step: int
 ) -> str:
     """A tensor cut along an axis from a start to a stop, both computed by the model."""
     dim = c.type(x).shape[axis]
@@ -65,7 +65,7 @@ def _inside(
     return counted.apply("max", low).apply("min", high)
 
 
-def _next_to_each_other(c: Context, bounds: tuple[NodeValue, NodeValue]) -> bool:
+def _next_to_each_other(c: OnnxContext, bounds: tuple[NodeValue, NodeValue]) -> bool:
     """Whether a model has computed the stop as the start plus one."""
     start, stop = (_source(c, b.name) for b in bounds)
     made = next((node for node in reversed(c.g.nodes) if stop in node.outputs), None)
@@ -76,7 +76,7 @@ def _next_to_each_other(c: Context, bounds: tuple[NodeValue, NodeValue]) -> bool
     return data is not None and data.size == 1 and int(data.reshape(-1)[0]) == 1
 
 
-def _source(c: Context, name: str) -> str:
+def _source(c: OnnxContext, name: str) -> str:
     """The value that another one is a slice, a cast or another shape of."""
     for node in reversed(c.g.nodes):
         if name in node.outputs and node.op in ("slice", "reshape", "cast", "identity"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.legacy_broadcast import broadcasting, prelu
 from tilewright.ops.elementwise.activation import (
     AlphaAttrs,
@@ -24,7 +24,7 @@ def alpha(op: str, default: float) -> Converter:
 def variadic(op: str) -> Converter:
     """An operator of any number of inputs, as a chain of ours from left to right."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         n.required(0)
         if len(n.inputs) == 1:
             return (c.add(n, "identity", n.input(0)),)
@@ -33,7 +33,7 @@ def variadic(op: str) -> Converter:
     return convert
 
 
-def mean(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def mean(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The sum of the inputs divided by their number."""
     (total,) = variadic("add")(c, n)
     count = c.constant(len(n.inputs), c.type(total).dtype)
@@ -54,7 +54,7 @@ def selu(n: OnnxNode) -> SeluAttrs:
     return SeluAttrs(n.float_attr("alpha", default.alpha), n.float_attr("gamma", default.gamma))
 
 
-def clip(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def clip(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The limits are inputs since version 11, and were attributes before."""
     dtype = c.type(n.required(0)).dtype
     limits = [n.input(1), n.input(2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.arith.expr import Expr, as_int, const
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.convert.data_dependent import elements, learnt
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
@@ -26,7 +26,7 @@ def axis_attrs(n: OnnxNode) -> GatherAttrs:
     return GatherAttrs(n.int_attr("axis", 0))
 
 
-def gather(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def gather(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Slices along an axis; a single index that is known is an ordinary slice."""
     x, indices = n.required(0), n.required(1)
     known = c.g.symbolic_value(indices)
@@ -44,7 +44,7 @@ def gather(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_reshape(c, n, cut, (*shape[:axis], *map(const, known.shape), *shape[axis + 1 :])),)
 
 
-def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def one_hot(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """One-hot vectors; the number of classes must be known."""
     if c.type(n.required(1)).dtype.is_integer:
         classes: Expr = n.only(c.known_ints(n, 1), 1)
@@ -57,7 +57,7 @@ def one_hot(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "one_hot", n.required(0), n.required(2), attrs=attrs),)
 
 
-def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def topk(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The greatest or least elements; always sorted."""
     k, x = const(n.int_attr("k")) if n.has_attr("k") else _count(c, n), n.required(0)
     attrs = TopKAttrs(k, n.int_attr("axis", -1), bool(n.int_attr("largest", 1)))
@@ -67,7 +67,7 @@ def topk(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return found
 
 
-def _count(c: Context, n: OnnxNode) -> Expr:
+def _count(c: OnnxContext, n: OnnxNode) -> Expr:
     """How many elements of a row are wanted; the model may compute it."""
     is_known = c.g.symbolic_value(n.required(1)) is not None
     given = c.known_ints(n, 1) if is_known else elements(c, n, 1, most=1)

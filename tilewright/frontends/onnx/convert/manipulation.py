@@ -9,7 +9,7 @@ from math import gcd
 from tilewright.arith.affine import factors
 from tilewright.arith.expr import Const, Expr, as_int, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, axes_of, simple
 from tilewright.ir.types import Shape
 from tilewright.ops.conv.col2im import Col2ImAttrs
 from tilewright.ops.op import broadcast_shapes, normalize_axis
@@ -23,7 +23,7 @@ from tilewright.ops.tensor.manipulation import (
 )
 
 
-def add_reshape(c: Context, n: OnnxNode, x: str, shape: Sequence[Expr]) -> str:
+def add_reshape(c: OnnxContext, n: OnnxNode, x: str, shape: Sequence[Expr]) -> str:
     """`x` under a new shape; `x` itself where it has that shape already."""
     wanted = tuple(simplify(d) for d in shape)
     return x if c.type(x).shape == wanted else c.add(n, "reshape", x, attrs=ReshapeAttrs(wanted))
@@ -49,7 +49,7 @@ def _constants(found: Counter[Expr]) -> tuple[Expr, ...]:
     return tuple(e for e in found.elements() if isinstance(e, Const))
 
 
-def reshape(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def reshape(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """0 copies a dimension (unless `allowzero`), -1 is what is left; an attribute at first."""
     x = n.required(0)
     given = map(const, n.ints_attr("shape")) if n.has_attr("shape") else c.known_ints(n, 1)
@@ -74,7 +74,7 @@ def _resolved(n: OnnxNode, old: Shape, wanted: Sequence[Expr]) -> tuple[Expr, ..
     return tuple(quotient(old, others) if as_int(d) == -1 else d for d in wanted)
 
 
-def flatten(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def flatten(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A matrix: dimensions before `axis` by those from it on."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -85,7 +85,7 @@ def flatten(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_reshape(c, n, x, (product(shape[:axis]), product(shape[axis:]))),)
 
 
-def squeeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def squeeze(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Dimensions of size 1 removed: those in `axes`, or all."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -100,7 +100,7 @@ def squeeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_reshape(c, n, x, [d for i, d in enumerate(shape) if i not in gone]),)
 
 
-def unsqueeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def unsqueeze(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Dimensions of size 1 inserted; `axes` count in the result."""
     x = n.required(0)
     axes = axes_of(c, n)
@@ -116,7 +116,7 @@ def unsqueeze(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_reshape(c, n, x, shape),)
 
 
-def transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def transpose(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Dimensions in another order, by default reversed."""
     x = n.required(0)
     rank = c.type(x).rank
@@ -126,7 +126,7 @@ def transpose(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "transpose", x, attrs=TransposeAttrs(perm)),)
 
 
-def expand(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def expand(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Broadcast in both directions: the shape may be smaller than the input's."""
     x = n.required(0)
     shape = tuple(simplify(d) for d in c.known_ints(n, 1))
@@ -136,7 +136,7 @@ def expand(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "expand", x, attrs=ExpandAttrs(wanted)),)
 
 
-def tile(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def tile(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Each dimension repeated; in version 1 one axis, given with its number."""
     x = n.required(0)
     repeats = c.known_ints(n, 1)
@@ -146,7 +146,7 @@ def tile(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "tile", x, attrs=TileAttrs(repeats)),)
 
 
-def trilu(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def trilu(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A triangle; the number of the diagonal may be computed when running."""
     x, upper = n.required(0), bool(n.int_attr("upper", 1))
     if not n.has_input(1):
@@ -162,7 +162,7 @@ def block_attrs(n: OnnxNode) -> BlockAttrs:
     return BlockAttrs(n.int_attr("blocksize"), n.str_attr("mode", "DCR"))
 
 
-def col2im(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def col2im(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Blocks put back into an image; the shapes of both must be known."""
     image, kernel = c.known_ints(n, 1), tuple(map(const, c.static_ints(n, 2)))
     rank = len(kernel)

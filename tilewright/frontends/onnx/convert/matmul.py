@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.arith.expr import Expr, as_expr
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.ops.linalg.einsum import EinsumAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 
 
-def reshaped(c: Context, n: OnnxNode, value: str, shape: Sequence[Expr | int]) -> str:
+def reshaped(c: OnnxContext, n: OnnxNode, value: str, shape: Sequence[Expr | int]) -> str:
     """A value under another shape."""
     dims = tuple(as_expr(d) for d in shape)
     return c.add(n, "reshape", value, attrs=ReshapeAttrs(dims))
@@ -19,7 +19,7 @@ def reshaped(c: Context, n: OnnxNode, value: str, shape: Sequence[Expr | int]) -
 Product = Callable[[str, str], str]
 
 
-def as_matrices(c: Context, n: OnnxNode, x: str, w: str, product: Product) -> str:
+def as_matrices(c: OnnxContext, n: OnnxNode, x: str, w: str, product: Product) -> str:
     """A product; a vector is a row on the left and a column on the right, and then dropped."""
     x_rank, w_rank = c.type(x).rank, c.type(w).rank
     if x_rank == 0 or w_rank == 0:
@@ -37,19 +37,19 @@ def as_matrices(c: Context, n: OnnxNode, x: str, w: str, product: Product) -> st
     return y if len(shape) == c.type(y).rank else reshaped(c, n, y, shape)
 
 
-def matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """NumPy's matmul."""
     x, w = n.required(0), n.required(1)
     return (as_matrices(c, n, x, w, lambda a, b: c.add(n, "matmul", a, b)),)
 
 
-def _scaled(c: Context, n: OnnxNode, value: str, factor: float) -> str:
+def _scaled(c: OnnxContext, n: OnnxNode, value: str, factor: float) -> str:
     if factor == 1:
         return value
     return c.add(n, "mul", value, c.constant(factor, c.type(value).dtype))
 
 
-def gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def gemm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """`alpha * A' B' + beta * C`, leaving out what does nothing."""
     operands = [n.required(0), n.required(1)]
     for i, name in enumerate(("transA", "transB")):

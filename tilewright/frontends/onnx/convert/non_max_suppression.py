@@ -7,14 +7,14 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const, minimum
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, I64, DType
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.ops.image.non_max_suppression import NonMaxSuppressionAttrs
 from tilewright.ops.tensor.argsort import ArgsortAttrs
 
 
-def non_max_suppression(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def non_max_suppression(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Batch, class and box of all that are picked, those of a class by descending score."""
     boxes, scores = n.required(0), n.required(1)
     batches, classes, count = c.shape(n, scores, 3)
@@ -32,7 +32,7 @@ def non_max_suppression(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_slice(c, picked, {0: (const(0), size, 1)}, n.outputs[0]),)
 
 
-def _most(c: Context, n: OnnxNode, count: Expr) -> Expr:
+def _most(c: OnnxContext, n: OnnxNode, count: Expr) -> Expr:
     """The most boxes of a class that there can be."""
     if not n.has_input(2):
         return const(0)
@@ -41,7 +41,7 @@ def _most(c: Context, n: OnnxNode, count: Expr) -> Expr:
     return count if wanted is None else simplify(minimum(count, const(max(wanted, 0))))
 
 
-def _number(c: Context, n: OnnxNode, index: int, dtype: DType) -> str:
+def _number(c: OnnxContext, n: OnnxNode, index: int, dtype: DType) -> str:
     """A limit that may be left out, 0 then, as one element."""
     if not n.has_input(index):
         return c.constant(np.zeros(1), dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.ops.elementwise.arithmetic import CastAttrs, ModAttrs
 from tilewright.ops.op import normalize_axis
 from tilewright.ops.tensor.creation import DimsAttrs
@@ -14,7 +14,7 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 
 
-def nonzero(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def nonzero(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The positions of elements that are not zero, a row for each axis."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -27,7 +27,7 @@ def nonzero(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (rows[0] if len(rows) == 1 else c.add(n, "concat", *rows, attrs=ConcatAttrs(0)),)
 
 
-def compress(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def compress(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The slices along an axis for which a row of truth values says so; else the elements."""
     x = n.required(0)
     rank = len(c.type(x).shape)
@@ -42,7 +42,7 @@ def compress(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "gather", x, found, attrs=GatherAttrs(axis)),)
 
 
-def positions(c: Context, n: OnnxNode, mask: str) -> tuple[str, Expr]:
+def positions(c: OnnxContext, n: OnnxNode, mask: str) -> tuple[str, Expr]:
     """Where a row is true, and the size that says how often."""
     positions, number = c.g.add_many("flatnonzero", mask, names=("positions", "count"))
     count = c.learn(n, number, c.type(mask).shape[0])
@@ -50,7 +50,7 @@ def positions(c: Context, n: OnnxNode, mask: str) -> tuple[str, Expr]:
     return c.add(n, "slice", positions, attrs=attrs), count
 
 
-def _unravelled(c: Context, n: OnnxNode, flat: str, shape: tuple[Expr, ...]) -> list[str]:
+def _unravelled(c: OnnxContext, n: OnnxNode, flat: str, shape: tuple[Expr, ...]) -> list[str]:
     """Positions in a row as positions along each axis."""
     rows = []
     for axis, size in enumerate(shape):
@@ -60,12 +60,12 @@ def _unravelled(c: Context, n: OnnxNode, flat: str, shape: tuple[Expr, ...]) -> 
     return rows
 
 
-def number(c: Context, n: OnnxNode, size: Expr) -> str:
+def number(c: OnnxContext, n: OnnxNode, size: Expr) -> str:
     """A size as a number in the model."""
     return c.add(n, "dims", attrs=DimsAttrs((simplify(size),), ()))
 
 
-def reshaped(c: Context, n: OnnxNode, value: str, *shape: Expr) -> str:
+def reshaped(c: OnnxContext, n: OnnxNode, value: str, *shape: Expr) -> str:
     """A value under another shape."""
     return c.add(n, "reshape", value, attrs=ReshapeAttrs(shape))
 

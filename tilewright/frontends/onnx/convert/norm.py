@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.arith.expr import as_int, const, product
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
 from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
 from tilewright.ops.reduction.norm import (
@@ -24,7 +24,7 @@ def _epsilon(n: OnnxNode) -> float:
     return n.float_attr("epsilon", 1e-5)
 
 
-def batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def batch_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """With given statistics, a multiplication and an addition; else by the batch's own."""
     if _is_training(n):
         return _training_batch_norm(c, n)
@@ -51,7 +51,7 @@ def _is_training(n: OnnxNode) -> bool:
     return not n.int_attr("is_test", 0) and any(n.wants(i) for i in range(1, n.n_outputs))
 
 
-def _elementwise_norm(c: Context, n: OnnxNode) -> str:
+def _elementwise_norm(c: OnnxContext, n: OnnxNode) -> str:
     """With statistics of every element of an image, as versions before 9 allow."""
     x, scale, bias, mean, variance = (n.required(i) for i in range(5))
     epsilon = c.constant(_epsilon(n), c.type(variance).dtype)
@@ -60,13 +60,13 @@ def _elementwise_norm(c: Context, n: OnnxNode) -> str:
     return c.add(n, "add", c.add(n, "mul", centred, scale), bias)
 
 
-def _batch_norm(c: Context, n: OnnxNode, parameters: list[str]) -> str:
+def _batch_norm(c: OnnxContext, n: OnnxNode, parameters: list[str]) -> str:
     x = n.required(0)
     same = [c.cast(n, p, c.type(x).dtype) for p in parameters]
     return c.add(n, "batch_norm", x, *same, attrs=EpsilonAttrs(_epsilon(n)))
 
 
-def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def _training_batch_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Statistics of the batch, and the running ones moved towards them.
 
     Before version 14 the batch's own follow as further outputs.
@@ -91,7 +91,7 @@ def _training_batch_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (y, *running) if n.opset >= 14 else (y, *running, mean, variance)
 
 
-def layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def layer_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Over the trailing axes; the statistics come in the type that `stash_type` says."""
     stats = n.wants(1) or n.wants(2)
     attrs = LayerNormAttrs(n.int_attr("axis", -1), _epsilon(n), stats)
@@ -108,7 +108,7 @@ def rms_norm(n: OnnxNode) -> RmsNormAttrs:
     return RmsNormAttrs(n.int_attr("axis", -1), _epsilon(n))
 
 
-def group_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def group_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Scale and bias are one a channel since version 21, and were one a group before."""
     x, groups = n.required(0), n.int_attr("num_groups")
     parameters = [n.required(1), n.required(2)]
@@ -148,7 +148,7 @@ def lrn(n: OnnxNode) -> LrnAttrs:
 def along_axis(op: str) -> Converter:
     """Softmax and its relatives: before version 13, along all axes from `axis` on as one."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         x = n.required(0)
         shape = c.type(x).shape
         if n.opset >= 13:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.arith.expr import const, product
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.matmul import reshaped
 from tilewright.frontends.onnx.window_attrs import auto_pad, read_window
 from tilewright.ops.conv.pool import AveragePoolAttrs, LpPoolAttrs, PoolAttrs, PoolIndicesAttrs
@@ -16,7 +16,7 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.scatter import ScatterElementsAttrs
 
 
-def _window(c: Context, n: OnnxNode) -> dict[str, Any]:
+def _window(c: OnnxContext, n: OnnxNode) -> dict[str, Any]:
     """The attributes that all pools have."""
     kernel = n.ints_attr("kernel_shape")
     sizes = c.type(n.required(0)).shape[2:]
@@ -36,7 +36,7 @@ def _window(c: Context, n: OnnxNode) -> dict[str, Any]:
     }
 
 
-def max_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def max_pool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Maxima, and where they were found if that is wanted."""
     window = _window(c, n)
     y = c.add(n, "max_pool", n.input(0), attrs=PoolAttrs(**window))
@@ -46,13 +46,13 @@ def max_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return y, c.add(n, "max_pool_indices", n.input(0), attrs=attrs)
 
 
-def average_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def average_pool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Means, with or without the padding counted."""
     attrs = AveragePoolAttrs(**_window(c, n), count_pads=bool(n.int_attr("count_include_pad", 0)))
     return (c.add(n, "average_pool", n.input(0), attrs=attrs),)
 
 
-def lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def lp_pool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """p-norms."""
     return (c.add(n, "lp_pool", n.input(0), attrs=LpPoolAttrs(**_window(c, n), p=_order(n))),)
 
@@ -65,20 +65,20 @@ def _order(n: OnnxNode) -> int:
     return int(order)
 
 
-def _spatial(c: Context, n: OnnxNode) -> ReduceAttrs:
+def _spatial(c: OnnxContext, n: OnnxNode) -> ReduceAttrs:
     return ReduceAttrs(tuple(range(2, c.type(n.required(0)).rank)), keepdims=True)
 
 
 def global_pool(op: str) -> Converter:
     """A reduction over all spatial axes."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         return (c.add(n, op, n.required(0), attrs=_spatial(c, n)),)
 
     return convert
 
 
-def global_lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def global_lp_pool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The p-norm over all spatial axes; other orders than 1 and 2 go through powers."""
     x, order, attrs = n.required(0), _order(n), _spatial(c, n)
     if order <= 2:
@@ -89,7 +89,7 @@ def global_lp_pool(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "pow", total, c.constant(1 / order, dtype)),)
 
 
-def max_unpool(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def max_unpool(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Elements put back where they were found, among zeros; the rest of a larger output is zero."""
     x, indices = n.required(0), n.required(1)
     shape, dtype = c.type(x).shape, c.type(x).dtype

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32, I32
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.cast import convert
 from tilewright.frontends.onnx.convert.conv import convolve
 from tilewright.frontends.onnx.convert.matmul import as_matrices, reshaped
@@ -17,20 +17,20 @@ from tilewright.ops.reduction.channel_norm import per_channel
 from tilewright.ops.reduction.reduce import ReduceAttrs
 
 
-def _is_zero(c: Context, name: str) -> bool:
+def _is_zero(c: OnnxContext, name: str) -> bool:
     """Whether a zero point is absent, or known to be zero."""
     data = c.constant_of(name) if name else None
     return not name or (data is not None and not np.any(data))
 
 
-def _by_row(c: Context, n: OnnxNode, value: str) -> str:
+def _by_row(c: OnnxContext, n: OnnxNode, value: str) -> str:
     """A vector as a column, so that it counts rows; anything else as it is."""
     if c.type(value).rank != 1:
         return value
     return reshaped(c, n, value, (*c.type(value).shape, 1))
 
 
-def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
+def _product(c: OnnxContext, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
     """`(x - x0) (w - w0)` as the product of bytes less sums of rows and columns.
 
     So the product itself stays one of bytes, and what the columns of `w` sum to is often constant.
@@ -49,18 +49,18 @@ def _product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) ->
     return y
 
 
-def integer_product(c: Context, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
+def integer_product(c: OnnxContext, n: OnnxNode, x: str, w: str, zeros: tuple[str, str]) -> str:
     """The product of 8-bit operands less their zero points, `""` for none, in i32."""
     return as_matrices(c, n, x, w, lambda a, b: _product(c, n, a, b, zeros))
 
 
-def matmul_integer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def matmul_integer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """8-bit matrix product."""
     zeros = n.input(2), n.input(3)
     return (integer_product(c, n, n.required(0), n.required(1), zeros),)
 
 
-def _centred(c: Context, n: OnnxNode, value: str, zero: str, rank: int) -> str:
+def _centred(c: OnnxContext, n: OnnxNode, value: str, zero: str, rank: int) -> str:
     """An operand as i32 less its zero point: one for all, or one an output channel (axis 0)."""
     wide = c.cast(n, value, I32)
     if _is_zero(c, zero):
@@ -71,18 +71,18 @@ def _centred(c: Context, n: OnnxNode, value: str, zero: str, rank: int) -> str:
     return c.add(n, "sub", wide, zero)
 
 
-def _convolution(c: Context, n: OnnxNode, x: tuple[str, str], w: tuple[str, str]) -> str:
+def _convolution(c: OnnxContext, n: OnnxNode, x: tuple[str, str], w: tuple[str, str]) -> str:
     """Operands with their zero points; the padding is zero after subtraction."""
     rank = c.type(w[0]).rank
     return convolve(c, n, _centred(c, n, *x, rank), _centred(c, n, *w, rank))
 
 
-def conv_integer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def conv_integer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """8-bit convolution."""
     return (_convolution(c, n, (n.required(0), n.input(2)), (n.required(1), n.input(3))),)
 
 
-def _requantized(c: Context, n: OnnxNode, sums: str, factor: str, scale: int, zero: int) -> str:
+def _requantized(c: OnnxContext, n: OnnxNode, sums: str, factor: str, scale: int, zero: int) -> str:
     """Sums times `factor`, in the quantisation of the result; the cast saturates."""
     target = c.type(n.required(zero)).dtype
     real = c.add(n, "mul", c.cast(n, sums, F32), factor)
@@ -93,7 +93,7 @@ def _requantized(c: Context, n: OnnxNode, sums: str, factor: str, scale: int, ze
     return c.cast(n, c.add(n, "add", steps, c.cast(n, n.required(zero), F32)), target)
 
 
-def qlinear_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def qlinear_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Matrix product of quantised operands; scales are one a tensor, a row or a column."""
     x, w = n.required(0), n.required(3)
     if c.type(x).dtype.is_float:  # whose zero points are zero
@@ -105,7 +105,7 @@ def qlinear_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (_requantized(c, n, sums, factor, 6, 7),)
 
 
-def qlinear_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def qlinear_conv(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Convolution of quantised operands; the bias is i32 in units of both scales."""
     w = n.required(3)
     rank = c.type(w).rank

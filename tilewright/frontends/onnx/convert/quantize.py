@@ -10,7 +10,7 @@ from __future__ import annotations
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, U8, DType
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.cast import convert
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
@@ -25,7 +25,7 @@ def _named_type(n: OnnxNode, name: str) -> DType | None:
     return onnx_dtype(code) if code else None
 
 
-def _along(c: Context, n: OnnxNode, value: str, like: str) -> str:
+def _along(c: OnnxContext, n: OnnxNode, value: str, like: str) -> str:
     """A scale or zero point in a shape that broadcasts against `like`."""
     own, shape = c.type(value).shape, c.type(like).shape
     if not own or (len(own) == 1 and as_int(own[0]) == 1):
@@ -39,7 +39,7 @@ def _along(c: Context, n: OnnxNode, value: str, like: str) -> str:
     return add_reshape(c, n, value, [own[0] if a == axis else const(1) for a in range(len(shape))])
 
 
-def _repeated(c: Context, n: OnnxNode, value: str, axis: int, block: int, size: Expr) -> str:
+def _repeated(c: OnnxContext, n: OnnxNode, value: str, axis: int, block: int, size: Expr) -> str:
     """Each element along `axis` `block` times; the last block may be cut."""
     own = c.type(value).shape
     if len(own) <= axis:
@@ -52,7 +52,7 @@ def _repeated(c: Context, n: OnnxNode, value: str, axis: int, block: int, size: 
     return add_slice(c, whole, {axis: (const(0), size, 1)}, n.outputs[0])
 
 
-def quantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def quantize_linear(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """`x / scale`, rounded to even where the target is integers, moved by the zero point."""
     x, scale, zero = n.required(0), n.required(1), n.input(2)
     target = c.type(zero).dtype if zero else _named_type(n, "output_dtype") or U8
@@ -72,7 +72,7 @@ def _has_zero_point(dtype: DType) -> bool:
     return dtype.is_integer or dtype.bits < 8
 
 
-def dequantize_linear(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def dequantize_linear(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """`(x - zero point) * scale`, computed in f32."""
     x, scale = n.required(0), n.required(1)
     y = c.cast(n, x, F32)

@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, const, product
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, F32, I32, I64, DType
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.ops.random.mt19937 import Mt19937Attrs
 from tilewright.ops.random.philox import RandomAttrs
@@ -34,7 +34,7 @@ def _key(n: OnnxNode) -> int:
     return crc32(n.outputs[0].encode())
 
 
-def _numbers(c: Context, n: OnnxNode, kind: str, shape: tuple[Expr, ...], dtype: DType) -> str:
+def _numbers(c: OnnxContext, n: OnnxNode, kind: str, shape: tuple[Expr, ...], dtype: DType) -> str:
     a, b = (n.float_attr(name, default) for name, default in _PARAMETERS[kind])
     return c.add(n, "random", attrs=RandomAttrs(shape, dtype, kind, a, b, _key(n)))
 
@@ -42,7 +42,7 @@ def _numbers(c: Context, n: OnnxNode, kind: str, shape: tuple[Expr, ...], dtype:
 def of_shape(kind: str) -> Converter:
     """Random numbers of a shape that is an attribute."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         shape = tuple(const(d) for d in n.ints_attr("shape"))
         return (_numbers(c, n, kind, shape, n.dtype_attr("dtype", F32)),)
 
@@ -52,14 +52,14 @@ def of_shape(kind: str) -> Converter:
 def like(kind: str) -> Converter:
     """Random numbers of the shape of an input, and of its type if none is given."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         x = c.type(n.required(0))
         return (_numbers(c, n, kind, x.shape, n.dtype_attr("dtype", x.dtype)),)
 
     return convert
 
 
-def bernoulli(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def bernoulli(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """1 with the probability that the input is; ONNX's own formula gives 0 with it."""
     x = n.required(0)
     shape, dtype = c.type(x).shape, c.type(x).dtype
@@ -67,7 +67,7 @@ def bernoulli(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.cast(n, c.add(n, "less", drawn, x), n.dtype_attr("dtype", dtype)),)
 
 
-def multinomial(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def multinomial(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Classes drawn by their logarithmic weights: where the running sum passes a random number."""
     x = n.required(0)
     batch, classes = c.shape(n, x, 2)
@@ -83,7 +83,7 @@ def multinomial(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.cast(n, c.add(n, "min", chosen, last), n.dtype_attr("dtype", I32)),)
 
 
-def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def dropout(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """In training each element is dropped with a given probability and the others are enlarged.
 
     Version 12 has an input that says whether this is training, versions before 7 an attribute; in
@@ -105,7 +105,7 @@ def dropout(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return y, c.add(n, "expand", mask, attrs=ExpandAttrs(shape))
 
 
-def _drawn(c: Context, n: OnnxNode, shape: tuple[Expr, ...]) -> str:
+def _drawn(c: OnnxContext, n: OnnxNode, shape: tuple[Expr, ...]) -> str:
     """The numbers that decide what Dropout drops: by the Twister where there is a seed."""
     if not n.has_attr("seed"):
         return c.add(n, "random", attrs=RandomAttrs(shape, F32, key=_key(n)))
@@ -113,13 +113,13 @@ def _drawn(c: Context, n: OnnxNode, shape: tuple[Expr, ...]) -> str:
     return add_reshape(c, n, c.add(n, "mt19937", attrs=attrs), shape)
 
 
-def _is_training(c: Context, n: OnnxNode) -> bool:
+def _is_training(c: OnnxContext, n: OnnxNode) -> bool:
     if n.opset < 7:
         return not n.int_attr("is_test", 0)
     return n.has_input(2) and bool(c.scalar(n, 2))
 
 
-def _ratio(c: Context, n: OnnxNode) -> float:
+def _ratio(c: OnnxContext, n: OnnxNode) -> float:
     if n.opset < 12:
         return n.float_attr("ratio", 0.5)
     return float(c.scalar(n, 1)) if n.has_input(1) else 0.5

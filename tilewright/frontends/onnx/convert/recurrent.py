@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright.arith.expr import as_int
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.ops.recurrent.layers import DIRECTIONS, LENGTHS, R, RecurrentAttrs, W, X
 
 # ONNX's activations: our name, then the two parameters' defaults, `None` where it has none.
@@ -44,7 +44,7 @@ def _activations(
     )
 
 
-def _layer(op: str, default: tuple[str, ...], c: Context, n: OnnxNode) -> tuple[str, ...]:
+def _layer(op: str, default: tuple[str, ...], c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     direction = n.str_attr("direction", "forward").lower()
     if direction not in DIRECTIONS:
         raise n.invalid(f"direction is {direction!r}", f"one of {', '.join(DIRECTIONS)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, axes_of, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, axes_of, simple
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 
@@ -10,7 +10,7 @@ from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 def reduction(op: str) -> Converter:
     """A reduction over `axes`; none given means all, unless the node says that it means none."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         x = n.required(0)
         axes = axes_of(c, n)
         if not axes and not n.int_attr("noop_with_empty_axes", 0):
@@ -24,7 +24,7 @@ def reduction(op: str) -> Converter:
 def scan(op: str) -> Converter:
     """A running sum or product; the axis is an input."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         axis = n.only(c.static_ints(n, 1), 1)
         exclusive, reverse = (bool(n.int_attr(a, 0)) for a in ("exclusive", "reverse"))
         return (c.add(n, op, n.required(0), attrs=ScanAttrs(axis, exclusive, reverse)),)

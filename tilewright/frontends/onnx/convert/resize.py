@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.antialias import antialiased
 from tilewright.ir.types import Shape
 from tilewright.ops.image.resize import ResizeAttrs
@@ -83,7 +83,7 @@ def _by_aspect(
     return [Target(const(int(d * scale + Fraction(1, 2))), fraction) for d, _ in pairs if d]
 
 
-def _floats(c: Context, n: OnnxNode, index: int) -> list[float] | None:
+def _floats(c: OnnxContext, n: OnnxNode, index: int) -> list[float] | None:
     """Input `index` as numbers; `None` where it is absent or empty."""
     if not n.has_input(index):
         return None
@@ -93,7 +93,7 @@ def _floats(c: Context, n: OnnxNode, index: int) -> list[float] | None:
     return [float(v) for v in data.reshape(-1)] or None
 
 
-def _targets(c: Context, n: OnnxNode, dims: Sequence[Expr]) -> list[Target]:
+def _targets(c: OnnxContext, n: OnnxNode, dims: Sequence[Expr]) -> list[Target]:
     """What the resized dimensions become."""
     scales = _floats(c, n, 2)
     if scales is not None:
@@ -112,7 +112,7 @@ def _targets(c: Context, n: OnnxNode, dims: Sequence[Expr]) -> list[Target]:
     return _by_aspect(n, dims, sizes, policy)
 
 
-def _add(c: Context, n: OnnxNode, attrs: ResizeAttrs) -> tuple[str, ...]:
+def _add(c: OnnxContext, n: OnnxNode, attrs: ResizeAttrs) -> tuple[str, ...]:
     x = n.required(0)
     if all(s[0] is s[1] for s in attrs.scales) and attrs.shape == c.type(x).shape and not attrs.roi:
         return (x,)
@@ -120,7 +120,7 @@ def _add(c: Context, n: OnnxNode, attrs: ResizeAttrs) -> tuple[str, ...]:
 
 
 def _roi(
-    c: Context, n: OnnxNode, axes: Sequence[int], rank: int
+    c: OnnxContext, n: OnnxNode, axes: Sequence[int], rank: int
 ) -> tuple[tuple[float, float], ...]:
     given = _floats(c, n, 1) or []
     if len(given) != 2 * len(axes):
@@ -142,7 +142,7 @@ def _is_antialiased(n: OnnxNode, targets: Sequence[Target]) -> bool:
     )
 
 
-def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def resize(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Resize; version 10 has no modes and is like Upsample."""
     if n.opset < 11:
         return upsample(c, n)
@@ -172,14 +172,14 @@ def resize(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (antialiased(c, n, n.required(0), attrs),)
 
 
-def _upsample_scales(c: Context, n: OnnxNode) -> Sequence[float] | None:
+def _upsample_scales(c: OnnxContext, n: OnnxNode) -> Sequence[float] | None:
     """Two attributes in version 1, one in version 7, and an input since."""
     if n.opset < 7:
         return 1.0, 1.0, n.float_attr("height_scale"), n.float_attr("width_scale")
     return n.floats_attr("scales") if n.has_attr("scales") else _floats(c, n, 1)
 
 
-def upsample(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def upsample(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Upsample, and Resize as it first was: positions divided by the scale, rounded down."""
     shape = c.type(n.required(0)).shape
     scales = _upsample_scales(c, n)

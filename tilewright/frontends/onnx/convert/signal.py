@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.ops.linalg.dft import DftAttrs
 from tilewright.ops.op import normalize_axis
@@ -26,7 +26,7 @@ def _fixed(n: OnnxNode, size: Expr) -> int:
     return found
 
 
-def dft(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def dft(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The axis is an input since version 20, and was an attribute before."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -46,7 +46,7 @@ def _check_length(n: OnnxNode, length: int) -> None:
         raise n.unsupported(f"a transform of {length} elements", f"up to {MOST_ELEMENTS}")
 
 
-def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def stft(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Transforms of overlapping frames, each weighted by a window."""
     x, window = n.required(0), n.input(2)
     shape = c.type(x).shape
@@ -75,7 +75,7 @@ def stft(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "dft", y, attrs=DftAttrs(2, length, onesided=onesided)),)
 
 
-def mel_weight_matrix(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def mel_weight_matrix(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Triangles of equal width on the mel scale, one a column."""
     bins, length, rate = (int(c.scalar(n, i)) for i in range(3))
     elements = (bins + 2) * (length // 2 + 1)

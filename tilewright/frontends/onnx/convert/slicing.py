@@ -8,8 +8,8 @@ from tilewright.arith.expr import Expr, as_int, ceildiv, const
 from tilewright.arith.simplify import simplify
 from tilewright.frontends import slice_bounds
 from tilewright.frontends.onnx.context import (
-    Context,
     Converter,
+    OnnxContext,
     OnnxNode,
     axes_of,
     identifier,
@@ -21,7 +21,7 @@ from tilewright.ops.tensor.slicing import ConcatAttrs
 
 
 def add_slice(
-    c: Context,
+    c: OnnxContext,
     x: str,
     ranges: dict[int, tuple[Expr, Expr, int]],
     name: str,
@@ -30,7 +30,7 @@ def add_slice(
     return slice_bounds.add_slice(c.g, x, ranges, identifier(name))
 
 
-def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def slice_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A slice; bounds are attributes before version 10 and inputs since."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -53,7 +53,7 @@ def slice_(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (add_slice(c, x, ranges, n.outputs[0]),)
 
 
-def _late_slice(c: Context, n: OnnxNode) -> str:
+def _late_slice(c: OnnxContext, n: OnnxNode) -> str:
     """A slice between bounds that the model computes; along which axes must be known."""
     x = n.required(0)
     axes = axes_of(c, n, 3)
@@ -69,7 +69,7 @@ def _late_slice(c: Context, n: OnnxNode) -> str:
     return x
 
 
-def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def concat(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Tensors joined along `axis`, before version 4 by default the channels."""
     if len(n.inputs) == 1:
         return (n.required(0),)
@@ -77,7 +77,7 @@ def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "concat", *n.inputs, attrs=ConcatAttrs(axis)),)
 
 
-def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def split(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """One slice an output, so that each goes with what uses it."""
     x = n.required(0)
     shape = c.type(x).shape
@@ -91,7 +91,7 @@ def split(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return tuple(outputs)
 
 
-def _split_sizes(c: Context, n: OnnxNode, size: Expr) -> list[Expr]:
+def _split_sizes(c: OnnxContext, n: OnnxNode, size: Expr) -> list[Expr]:
     if n.has_attr("split"):
         given: list[Expr] = [const(v) for v in n.ints_attr("split")]
     elif n.has_input(1) and c.g.symbolic_value(n.input(1)) is None:
@@ -117,7 +117,7 @@ def zeros(rank: int) -> list[Expr]:
     return [const(0)] * rank
 
 
-def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def pad(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Padding; amounts and value are attributes before version 11 and inputs since."""
     given = "paddings" if n.opset < 2 else "pads"
     x = n.required(0)
@@ -145,7 +145,7 @@ def pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "pad", x, *operands, attrs=attrs),)
 
 
-def _pad_value(c: Context, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
+def _pad_value(c: OnnxContext, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
     """The padding as a number where it is known, else as an operand."""
     if n.has_attr("value"):
         return n.float_attr("value"), ()
@@ -157,7 +157,7 @@ def _pad_value(c: Context, n: OnnxNode) -> tuple[float | int, tuple[str, ...]]:
     return n.only(data.tolist(), 2), ()
 
 
-def center_crop_pad(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def center_crop_pad(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Each axis cut or padded evenly at both ends to a given size."""
     x = n.required(0)
     shape, wanted = c.type(x).shape, c.known_ints(n, 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.core.dtypes import F32, I64, STRING
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
@@ -42,7 +42,9 @@ def _grams(n: OnnxNode) -> list[tuple[np.ndarray, list[int]]]:
     return found
 
 
-def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int) -> NodeValue:
+def _count(
+    c: OnnxContext, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: int
+) -> NodeValue:
     """How often each run occurs in each row with its elements `apart` places from each other."""
     length = runs.shape[1]
     room = size - (length - 1) * apart
@@ -60,7 +62,7 @@ def _count(c: Context, n: OnnxNode, x: str, runs: np.ndarray, apart: int, size: 
     return every.cast(F32).apply("reduce_sum", attrs=ReduceAttrs((1,), keepdims=False))
 
 
-def _counts(c: Context, n: OnnxNode, x: str, width: int) -> NodeValue:
+def _counts(c: OnnxContext, n: OnnxNode, x: str, width: int) -> NodeValue:
     """How often each run occurs, at its place in the result."""
     size = as_int(c.type(x).shape[1])
     if size is None:
@@ -83,7 +85,7 @@ def _counts(c: Context, n: OnnxNode, x: str, width: int) -> NodeValue:
     return total
 
 
-def tfidf_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def tfidf_vectorizer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Counts of runs, whether they occur, or counts times weights."""
     x, mode = n.required(0), n.str_attr("mode")
     if mode not in MODES:

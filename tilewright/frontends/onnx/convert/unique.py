@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilewright.arith.expr import Expr, const, product
 from tilewright.core.dtypes import BF16, BOOL, F16, F32, I64, STRING, U8
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.nonzero import number, positions, reshaped
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.frontends.onnx.segments.data_dependent import HostOnly
@@ -36,7 +36,7 @@ class _Groups:
     counts: NodeValue
 
 
-def unique(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def unique(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The different values, where they first are, where each element went, how often they are."""
     x = n.required(0)
     if c.type(x).dtype == STRING:

@@ -25,7 +25,7 @@ from onnx import GraphProto, NodeProto
 from tilewright.arith.expr import Const, const
 from tilewright.core.dtypes import BOOL, STRING, from_numpy
 from tilewright.core.errors import Error, FrontendError, Loc
-from tilewright.frontends.onnx.context import Context, OnnxNode, identifier
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.convert_node import convert_node, nested_graph, onnx_node
 from tilewright.frontends.onnx.functions import function_body
 from tilewright.frontends.onnx.importer import with_outputs
@@ -203,7 +203,7 @@ class _SegmentImport:
         g = GraphBuilder(identifier(model.proto.graph.name or model.file), Loc(model.file))
         nested = partial(nested_graph, model)
         opset, texts = model.opsets.get("", 0), self._text_input
-        self.c = Context(g, opset, nested=nested, whole=False, text_input=texts)
+        self.c = OnnxContext(g, opset, nested=nested, whole=False, text_input=texts)
 
     def segment(self) -> OnnxSegment:
         work = deque(self.remaining.nodes)

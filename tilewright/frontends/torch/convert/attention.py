@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import const
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, ValueName
 from tilewright.ops.attention.attention import AttentionAttrs
 
 
-def attention(c: Context, n: Call) -> Result:
+def attention(c: TorchContext, n: AtenCall) -> Result:
     """Softmax of scaled products; heads of queries may share those of keys and values."""
     if n.get("dropout_p", 0.0):
         raise n.unsupported("dropout", "call module.eval() first")
@@ -27,13 +27,13 @@ def attention(c: Context, n: Call) -> Result:
     return y if len(n.results) == 1 else (y, *(None,) * (len(n.results) - 1))
 
 
-def _with_heads(c: Context, n: Call, x: str) -> str:
+def _with_heads(c: TorchContext, n: AtenCall, x: str) -> str:
     """A value of rank 4: one head where there is no axis for them."""
     shape = c.type(x).shape
     return x if len(shape) == 4 else c.reshape(n, x, (shape[0], const(1), *shape[1:]))
 
 
-def _mask(c: Context, n: Call, mask: Value, rank: int) -> str:
+def _mask(c: TorchContext, n: AtenCall, mask: ValueName, rank: int) -> str:
     shape = c.type(mask).shape
     if rank == 3 and len(shape) == 3:
         return c.reshape(n, mask, (shape[0], const(1), *shape[1:]))

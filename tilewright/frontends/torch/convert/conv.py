@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.arith.expr import as_expr, as_int
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.ops.conv.conv import ConvAttrs, ConvTransposeAttrs
 from tilewright.ops.conv.polyphase import convolve_phases
 from tilewright.ops.reduction.channel_norm import per_channel
 
 
-def numbers(n: Call, name: str, rank: int) -> tuple[int, ...]:
+def numbers(n: AtenCall, name: str, rank: int) -> tuple[int, ...]:
     """A number for each spatial axis; one alone is for all."""
     given = n[name] if isinstance(n[name], Sequence) else [n[name]]
     found = [as_int(as_expr(v)) for v in given]
@@ -21,7 +21,7 @@ def numbers(n: Call, name: str, rank: int) -> tuple[int, ...]:
     return whole * rank if len(whole) == 1 else whole
 
 
-def convolution(c: Context, n: Call) -> Result:
+def convolution(c: TorchContext, n: AtenCall) -> Result:
     """Convolution of any rank, transposed or not, and the addition of its bias."""
     x, w = n["input"], n["weight"]
     rank = c.type(x).rank - 2
@@ -38,7 +38,7 @@ def convolution(c: Context, n: Call) -> Result:
     return y if n["bias"] is None else c.add(n, "add", y, _bias(c, n["bias"], rank + 2))
 
 
-def _bias(c: Context, bias: str, rank: int) -> str:
+def _bias(c: TorchContext, bias: str, rank: int) -> str:
     data = c.g.constant_data(bias)
     if data is None:
         return per_channel(c.g, bias, rank)

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_expr, as_int, ceildiv, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, ValueName
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.tensor.creation import EyeAttrs, FullAttrs, RangeAttrs
@@ -18,40 +18,40 @@ from tilewright.ops.tensor.creation import EyeAttrs, FullAttrs, RangeAttrs
 MOST_ELEMENTS = 2**28
 
 
-def _filled(c: Context, n: Call, shape: Any, value: Any) -> str:
+def _filled(c: TorchContext, n: AtenCall, shape: Any, value: Any) -> str:
     dims = tuple(as_expr(d) for d in shape)
-    if isinstance(value, Value | Expr):
+    if isinstance(value, ValueName | Expr):
         return expanded(c, n, c.operand(n, value, n.dtype), dims)
     return c.add(n, "full", attrs=FullAttrs(dims, n.dtype.numpy.type(value).item(), n.dtype))
 
 
-def full(c: Context, n: Call) -> Result:
+def full(c: TorchContext, n: AtenCall) -> Result:
     """One number everywhere."""
     return _filled(c, n, n["size"], n["fill_value"])
 
 
-def full_like(c: Context, n: Call) -> Result:
+def full_like(c: TorchContext, n: AtenCall) -> Result:
     """One number everywhere, in the shape of a tensor."""
     return _filled(c, n, c.type(n["self"]).shape, n.get("fill_value", n.get("value", 0)))
 
 
-def number(c: Context, n: Call) -> Result:
+def number(c: TorchContext, n: AtenCall) -> Result:
     """A number as a tensor."""
     return c.operand(n, n["s"], n.dtype)
 
 
-def empty(c: Context, n: Call) -> Result:
+def empty(c: TorchContext, n: AtenCall) -> Result:
     """Anything will do; zeros are the same every time."""
     return _filled(c, n, n["size"], 0)
 
 
-def eye(c: Context, n: Call) -> Result:
+def eye(c: TorchContext, n: AtenCall) -> Result:
     """Ones on the diagonal."""
     rows = as_expr(n["n"])
     return c.add(n, "eye_like", attrs=EyeAttrs((rows, as_expr(n.get("m", rows))), 0, n.dtype))
 
 
-def arange(c: Context, n: Call) -> Result:
+def arange(c: TorchContext, n: AtenCall) -> Result:
     """Numbers at equal distances: whole ones from sizes, others from constants."""
     start, end, step = n.get("start", 0), n["end"], n.get("step", 1)
     if any(isinstance(v, float) and not v.is_integer() for v in (start, end, step)):

@@ -7,34 +7,34 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.core.dtypes import BOOL
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ops.elementwise.activation import AlphaAttrs, GeluAttrs, HardSigmoidAttrs
 from tilewright.ops.elementwise.arithmetic import ModAttrs
 
 
-def same(c: Context, n: Call) -> Result:
+def same(c: TorchContext, n: AtenCall) -> Result:
     """The operand as it is: copies have no meaning where nothing is written to."""
     return c.operand(n, next(iter(n.args.values())), n.dtype)
 
 
-def unary(op: str, attrs: Callable[[Call], Attrs] | None = None) -> Converter:
+def unary(op: str, attrs: Callable[[AtenCall], Attrs] | None = None) -> Converter:
     """An operator on one tensor, in the type of its result."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x = c.operand(n, n["self"], n.dtype)
         return c.add(n, op, x) if attrs is None else c.add(n, op, x, attrs=attrs(n))
 
     return convert
 
 
-def copy(c: Context, n: Call) -> Result:
+def copy(c: TorchContext, n: AtenCall) -> Result:
     """The second operand, in the shape and type of the first."""
     return expanded(c, n, c.operand(n, n["src"], n.dtype), c.type(n["self"]).shape)
 
 
-def sign(c: Context, n: Call) -> Result:
+def sign(c: TorchContext, n: AtenCall) -> Result:
     """-1, 0 or 1; that of NaN is 0."""
     found = c.add(n, "sign", n["self"])
     if not n.dtype.is_float:
@@ -50,7 +50,7 @@ def rounding(op: str) -> Converter:
 def binary(op: str, on_bools: str = "") -> Converter:
     """An operator on two operands, in the type of its result; `alpha` multiplies the second."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
         alpha = n.get("alpha", 1)
         if alpha != 1:
@@ -60,7 +60,7 @@ def binary(op: str, on_bools: str = "") -> Converter:
     return convert
 
 
-def reverse_subtract(c: Context, n: Call) -> Result:
+def reverse_subtract(c: TorchContext, n: AtenCall) -> Result:
     """`other - alpha * self`."""
     a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
     if n["alpha"] != 1:
@@ -68,12 +68,12 @@ def reverse_subtract(c: Context, n: Call) -> Result:
     return c.add(n, "sub", b, a)
 
 
-def divide(c: Context, n: Call) -> Result:
+def divide(c: TorchContext, n: AtenCall) -> Result:
     """The quotient, as it is, truncated or rounded down."""
     return _divide(c, n, n.get("rounding_mode"))
 
 
-def _divide(c: Context, n: Call, mode: str | None) -> str:
+def _divide(c: TorchContext, n: AtenCall, mode: str | None) -> str:
     a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
     if mode == "floor":
         if n.dtype.is_float:
@@ -83,12 +83,12 @@ def _divide(c: Context, n: Call, mode: str | None) -> str:
     return _truncated(c, n, y) if mode == "trunc" and n.dtype.is_float else y
 
 
-def _truncated(c: Context, n: Call, x: str) -> str:
+def _truncated(c: TorchContext, n: AtenCall, x: str) -> str:
     negative = c.add(n, "less", x, c.constant(0, n.dtype))
     return c.add(n, "where", negative, c.add(n, "ceil", x), c.add(n, "floor", x))
 
 
-def truncate(c: Context, n: Call) -> Result:
+def truncate(c: TorchContext, n: AtenCall) -> Result:
     """Rounded toward zero."""
     return n["self"] if n.dtype.is_integer else _truncated(c, n, n["self"])
 
@@ -96,14 +96,14 @@ def truncate(c: Context, n: Call) -> Result:
 def remainder(is_fmod: bool) -> Converter:
     """With the sign of the dividend (`fmod`) or of the divisor."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
         return c.add(n, "mod", a, b, attrs=ModAttrs(is_fmod))
 
     return convert
 
 
-def power(c: Context, n: Call) -> Result:
+def power(c: TorchContext, n: AtenCall) -> Result:
     """A square is a product, which is exact."""
     base, exponent = n["self"], n["exponent"]
     x = c.operand(n, base, n.dtype)
@@ -115,19 +115,19 @@ def power(c: Context, n: Call) -> Result:
 def scaled_log(base: float) -> Converter:
     """The logarithm to another base."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         natural = c.add(n, "log", c.operand(n, n["self"], n.dtype))
         return c.add(n, "mul", natural, c.constant(1 / math.log(base), n.dtype))
 
     return convert
 
 
-def exp2(c: Context, n: Call) -> Result:
+def exp2(c: TorchContext, n: AtenCall) -> Result:
     """2 to the power x."""
     return c.add(n, "pow", c.constant(2, n.dtype), c.operand(n, n["self"], n.dtype))
 
 
-def log1p(c: Context, n: Call) -> Result:
+def log1p(c: TorchContext, n: AtenCall) -> Result:
     """`x * log(u) / (u - 1)` with `u = 1 + x`: the rounding of `u` cancels (Kahan)."""
     x, one = c.operand(n, n["self"], n.dtype), c.constant(1, n.dtype)
     u = c.add(n, "add", x, one)
@@ -139,7 +139,7 @@ def log1p(c: Context, n: Call) -> Result:
     return c.add(n, "where", unchanged, x, found)
 
 
-def expm1(c: Context, n: Call) -> Result:
+def expm1(c: TorchContext, n: AtenCall) -> Result:
     """`(u - 1) * x / log(u)` with `u = exp(x)`: the rounding of `u` cancels (Kahan)."""
     x, one = c.operand(n, n["self"], n.dtype), c.constant(1, n.dtype)
     u = c.add(n, "exp", x)
@@ -150,7 +150,7 @@ def expm1(c: Context, n: Call) -> Result:
     return c.add(n, "where", c.add(n, "equal", u, one), x, found)
 
 
-def clamp(c: Context, n: Call) -> Result:
+def clamp(c: TorchContext, n: AtenCall) -> Result:
     """Held between limits, which are numbers or tensors, or absent."""
     x = c.operand(n, n["self"], n.dtype)
     for name, op in (("min", "max"), ("min_val", "max"), ("max", "min"), ("max_val", "min")):
@@ -160,7 +160,7 @@ def clamp(c: Context, n: Call) -> Result:
     return x
 
 
-def elu(c: Context, n: Call) -> Result:
+def elu(c: TorchContext, n: AtenCall) -> Result:
     """`scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))`."""
     x, scale, inner = n["self"], n["scale"], n["input_scale"]
     if inner != 1:
@@ -173,12 +173,12 @@ def elu(c: Context, n: Call) -> Result:
     return y if scale == 1 else c.add(n, "mul", y, c.constant(scale, n.dtype))
 
 
-def prelu(c: Context, n: Call) -> Result:
+def prelu(c: TorchContext, n: AtenCall) -> Result:
     """A slope for each channel; torch has shaped it to broadcast."""
     return c.add(n, "prelu", n["self"], n["weight"])
 
 
-def softplus(c: Context, n: Call) -> Result:
+def softplus(c: TorchContext, n: AtenCall) -> Result:
     """`log(1 + exp(beta * x)) / beta`, beyond the threshold x itself."""
     x, beta = n["self"], n["beta"]
     scaled = x if beta == 1 else c.add(n, "mul", x, c.constant(beta, n.dtype))
@@ -188,7 +188,7 @@ def softplus(c: Context, n: Call) -> Result:
     return c.add(n, "where", far, x, y)
 
 
-def atan2(c: Context, n: Call) -> Result:
+def atan2(c: TorchContext, n: AtenCall) -> Result:
     """The angle of the point (other, self), from the quadrant it lies in."""
     y, x = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
     zero = c.constant(0, n.dtype)
@@ -200,7 +200,7 @@ def atan2(c: Context, n: Call) -> Result:
     return c.add(n, "where", c.add(n, "equal", x, zero), half, angle)
 
 
-def _numbers(c: Context, n: Call, *values: float) -> list[str]:
+def _numbers(c: TorchContext, n: AtenCall, *values: float) -> list[str]:
     return [c.constant(value, n.dtype) for value in values]
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tilewright.arith.expr import as_expr, const
 from tilewright.core.dtypes import BOOL, I64
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, Value, axis_of
+from tilewright.frontends.torch.context import (
+    AtenCall,
+    Converter,
+    Result,
+    TorchContext,
+    ValueName,
+    axis_of,
+)
 from tilewright.frontends.torch.convert.shape import expanded
 from tilewright.ops.op import broadcast_shapes
 from tilewright.ops.tensor.indexing import GatherAttrs, GatherNdAttrs
@@ -15,18 +22,18 @@ REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul"}
 REDUCTIONS |= {"amax": "max", "amin": "min"}
 
 
-def embedding(c: Context, n: Call) -> Result:
+def embedding(c: TorchContext, n: AtenCall) -> Result:
     """Rows of a table."""
     return c.add(n, "gather", n["weight"], n["indices"], attrs=GatherAttrs(0))
 
 
-def index_select(c: Context, n: Call) -> Result:
+def index_select(c: TorchContext, n: AtenCall) -> Result:
     """Positions along an axis."""
     axis = axis_of(n["dim"], c.type(n["self"]).rank)
     return c.add(n, "gather", n["self"], n["index"], attrs=GatherAttrs(axis))
 
 
-def gather(c: Context, n: Call) -> Result:
+def gather(c: TorchContext, n: AtenCall) -> Result:
     """For each element, a position along an axis; along the others it is the element's own."""
     axis = axis_of(n["dim"], c.type(n["self"]).rank)
     return c.add(n, "gather_elements", n["self"], n["index"], attrs=GatherAttrs(axis))
@@ -35,13 +42,13 @@ def gather(c: Context, n: Call) -> Result:
 def scatter(reduction: str = "") -> Converter:
     """Elements, or one number, written to positions along an axis."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         index = n["index"]
         kind = reduction or REDUCTIONS.get(n.get("reduce", ""), "none")
         if n.get("include_self", True) is False or n.get("reduce") == "mean":
             raise n.unsupported("this way of joining", "sum, prod, amax, amin with what is there")
         updates = n.get("src", n.get("value"))
-        if isinstance(updates, Value):
+        if isinstance(updates, ValueName):
             updates = c.cast(n, updates, n.dtype)
         else:
             updates = expanded(c, n, c.operand(n, updates, n.dtype), c.type(index).shape)
@@ -53,7 +60,7 @@ def scatter(reduction: str = "") -> Converter:
     return convert
 
 
-def _places(c: Context, n: Call) -> tuple[list[int], list[str]]:
+def _places(c: TorchContext, n: AtenCall) -> tuple[list[int], list[str]]:
     """Which axes are indexed, and by what."""
     axes, indices = [], []
     for axis, given in enumerate(n["indices"]):
@@ -66,7 +73,7 @@ def _places(c: Context, n: Call) -> tuple[list[int], list[str]]:
     return axes, indices
 
 
-def _tuples(c: Context, n: Call, indices: list[str]) -> str:
+def _tuples(c: TorchContext, n: AtenCall, indices: list[str]) -> str:
     """Indices that broadcast, as tuples along a new last axis."""
     shape = broadcast_shapes("index", *(c.type(i).shape for i in indices))
     wide = [c.reshape(n, expanded(c, n, i, shape), (*shape, const(1))) for i in indices]
@@ -75,7 +82,7 @@ def _tuples(c: Context, n: Call, indices: list[str]) -> str:
     return c.add(n, "concat", *wide, attrs=ConcatAttrs(len(shape)))
 
 
-def index(c: Context, n: Call) -> Result:
+def index(c: TorchContext, n: AtenCall) -> Result:
     """NumPy's advanced indexing by whole numbers."""
     x = n["self"]
     axes, indices = _places(c, n)
@@ -94,7 +101,7 @@ def index(c: Context, n: Call) -> Result:
     return c.transpose(n, y, [*ahead, *range(picked), *behind])
 
 
-def _masked(c: Context, n: Call, mask: str) -> str:
+def _masked(c: TorchContext, n: AtenCall, mask: str) -> str:
     """One number written wherever a mask over the first axes holds."""
     x, value = n["self"], n["values"]
     if c.elements(value) is not const(1) or n["accumulate"]:
@@ -105,7 +112,7 @@ def _masked(c: Context, n: Call, mask: str) -> str:
     return c.add(n, "where", condition, number, x)
 
 
-def index_put(c: Context, n: Call) -> Result:
+def index_put(c: TorchContext, n: AtenCall) -> Result:
     """Elements written to places that indices say together, or where one mask holds."""
     x, first = n["self"], n["indices"][0]
     if len(n["indices"]) == 1 and c.type(first).dtype == BOOL:
@@ -126,7 +133,7 @@ def index_put(c: Context, n: Call) -> Result:
     return c.transpose(n, y, sorted(range(len(perm)), key=perm.__getitem__))
 
 
-def index_copy(c: Context, n: Call) -> Result:
+def index_copy(c: TorchContext, n: AtenCall) -> Result:
     """Rows written to places along an axis, as a key-value cache is."""
     x, axis = n["self"], axis_of(n["dim"], n.type.rank)
     perm = [axis, *(a for a in range(n.type.rank) if a != axis)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.core.dtypes import BOOL
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 
 
 def comparison(op: str) -> Converter:
@@ -11,11 +11,11 @@ def comparison(op: str) -> Converter:
     return lambda c, n: _compared(c, n, op)
 
 
-def _compared(c: Context, n: Call, op: str) -> str:
+def _compared(c: TorchContext, n: AtenCall, op: str) -> str:
     return c.add(n, op, *c.operands(n, n["self"], n["other"]))
 
 
-def not_equal(c: Context, n: Call) -> Result:
+def not_equal(c: TorchContext, n: AtenCall) -> Result:
     """Whether two operands differ."""
     return c.add(n, "not", _compared(c, n, "equal"))
 
@@ -23,7 +23,7 @@ def not_equal(c: Context, n: Call) -> Result:
 def logical(op: str) -> Converter:
     """Operands as truth values."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         names = ("self", "other") if "other" in n.args else ("self",)
         return c.add(n, op, *(c.operand(n, n[name], BOOL) for name in names))
 
@@ -33,7 +33,7 @@ def logical(op: str) -> Converter:
 def bitwise(op: str) -> Converter:
     """On bits; truth values have one."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         names = ("self", "other") if "other" in n.args else ("self",)
         values = (c.operand(n, n[name], n.dtype) for name in names)
         return c.add(n, op if n.dtype == BOOL else f"bitwise_{op}", *values)
@@ -41,14 +41,14 @@ def bitwise(op: str) -> Converter:
     return convert
 
 
-def choose(c: Context, n: Call) -> Result:
+def choose(c: TorchContext, n: AtenCall) -> Result:
     """One of two values for each element."""
     condition = c.cast(n, n["condition"], BOOL)
     a, b = (c.operand(n, n[name], n.dtype) for name in ("self", "other"))
     return c.add(n, "where", condition, a, b)
 
 
-def masked_fill(c: Context, n: Call) -> Result:
+def masked_fill(c: TorchContext, n: AtenCall) -> Result:
     """A number where a mask holds."""
     filled = c.operand(n, n["value"], n.dtype)
     return c.add(n, "where", n["mask"], filled, c.operand(n, n["self"], n.dtype))
@@ -57,7 +57,7 @@ def masked_fill(c: Context, n: Call) -> Result:
 def test(op: str) -> Converter:
     """A question that is false of every integer."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x = n["self"]
         if c.type(x).dtype.is_float:
             return c.add(n, op, x)

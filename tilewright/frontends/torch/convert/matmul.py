@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.arith.expr import const
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 
 
 def product(first: str, second: str) -> Converter:
@@ -11,14 +11,14 @@ def product(first: str, second: str) -> Converter:
     return lambda c, n: c.add(n, "matmul", n[first], n[second])
 
 
-def _scaled(c: Context, n: Call, value: str, factor: float) -> str:
+def _scaled(c: TorchContext, n: AtenCall, value: str, factor: float) -> str:
     return value if factor == 1 else c.add(n, "mul", value, c.constant(factor, n.dtype))
 
 
 def added(first: str, second: str) -> Converter:
     """`beta * self + alpha * (first @ second)`, leaving out what does nothing."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         y = _scaled(c, n, c.add(n, "matmul", n[first], n[second]), n["alpha"])
         if n["beta"] == 0:
             return y
@@ -27,7 +27,7 @@ def added(first: str, second: str) -> Converter:
     return convert
 
 
-def linear(c: Context, n: Call) -> Result:
+def linear(c: TorchContext, n: AtenCall) -> Result:
     """`input @ weight.T + bias`."""
     x, w = n["input"], c.transpose(n, n["weight"], (1, 0))
     vector = c.type(x).rank == 1
@@ -40,7 +40,7 @@ def linear(c: Context, n: Call) -> Result:
 def vectors(first: str, second: str) -> Converter:
     """A product in which a vector is a row on the left, a column on the right."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         a, b = n[first], n[second]
         if c.type(a).rank == 1:
             a = c.reshape(n, a, (const(1), *c.type(a).shape))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.arith.expr import Expr
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.ir.types import TensorType
 from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
 from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
@@ -16,11 +16,13 @@ from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 
 
-def _filled(c: Context, n: Call, value: float, like: TensorType, shape: Sequence[Expr]) -> str:
+def _filled(
+    c: TorchContext, n: AtenCall, value: float, like: TensorType, shape: Sequence[Expr]
+) -> str:
     return c.add(n, "full", attrs=FullAttrs(tuple(shape), value, like.dtype))
 
 
-def _parameters(c: Context, n: Call, x: str, shape: Sequence[Expr]) -> tuple[str, str]:
+def _parameters(c: TorchContext, n: AtenCall, x: str, shape: Sequence[Expr]) -> tuple[str, str]:
     """Weight and bias, ones and zeros where there are none."""
     t = c.type(x)
     given = [(n["weight"], 1.0), (n["bias"], 0.0)]
@@ -31,7 +33,7 @@ def _parameters(c: Context, n: Call, x: str, shape: Sequence[Expr]) -> tuple[str
     return weight, bias
 
 
-def batch_norm(c: Context, n: Call) -> Result:
+def batch_norm(c: TorchContext, n: AtenCall) -> Result:
     """With given statistics: a multiplication and an addition, computed from them beforehand."""
     x = n["input"]
     t = c.type(x)
@@ -50,7 +52,7 @@ def batch_norm(c: Context, n: Call) -> Result:
     return c.add(n, "add", scaled, moved), None, None
 
 
-def own_statistics(c: Context, n: Call) -> Result:
+def own_statistics(c: TorchContext, n: AtenCall) -> Result:
     """By the mean and variance of the batch itself, as instance normalisation asks for."""
     if n.get("running_mean") is not None:
         raise n.unsupported("batch normalisation in training mode", "call module.eval() first")
@@ -65,7 +67,7 @@ def own_statistics(c: Context, n: Call) -> Result:
     return c.add(n, "batch_norm", x, weight, bias, mean, variance, attrs=attrs), None, None
 
 
-def layer_norm(c: Context, n: Call) -> Result:
+def layer_norm(c: TorchContext, n: AtenCall) -> Result:
     """Over the trailing axes."""
     x = n["input"]
     axes = len(n["normalized_shape"])
@@ -74,7 +76,7 @@ def layer_norm(c: Context, n: Call) -> Result:
     return c.add(n, "layer_norm", x, weight, bias, attrs=attrs), None, None
 
 
-def group_norm(c: Context, n: Call) -> Result:
+def group_norm(c: TorchContext, n: AtenCall) -> Result:
     """Over groups of channels."""
     x = n["input"]
     weight, bias = _parameters(c, n, x, c.type(x).shape[1:2])
@@ -82,7 +84,7 @@ def group_norm(c: Context, n: Call) -> Result:
     return c.add(n, "group_norm", x, weight, bias, attrs=attrs), None, None
 
 
-def rms_norm(c: Context, n: Call) -> Result:
+def rms_norm(c: TorchContext, n: AtenCall) -> Result:
     """By the root of the mean square over the trailing axes."""
     x = n["input"]
     t, axes = c.type(x), len(n["normalized_shape"])
@@ -97,7 +99,7 @@ def rms_norm(c: Context, n: Call) -> Result:
 def along_axis(op: str) -> Converter:
     """Softmax and its relatives."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x = c.operand(n, n["self"], n.dtype)
         if n.type.rank:
             return c.add(n, op, x, attrs=AxisAttrs(n["dim"]))

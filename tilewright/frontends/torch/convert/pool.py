@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.expr import as_expr, as_int, const
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.frontends.torch.convert.conv import numbers
 from tilewright.ops.conv.pool import AveragePoolAttrs, PoolAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
 
 
-def _window(n: Call, rank: int, dilated: bool) -> dict[str, Any]:
+def _window(n: AtenCall, rank: int, dilated: bool) -> dict[str, Any]:
     kernel = numbers(n, "kernel_size", rank)
     pads = numbers(n, "padding", rank)
     return {
@@ -29,7 +29,7 @@ def _window(n: Call, rank: int, dilated: bool) -> dict[str, Any]:
 def max_pool(rank: int) -> Converter:
     """Maxima of windows; where they were is not offered."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         if 1 in n.used:
             raise n.unsupported("the places of the maxima", "only the maxima are given")
         x, batch = _batched(c, n, rank)
@@ -43,7 +43,7 @@ def max_pool(rank: int) -> Converter:
 def average_pool(rank: int) -> Converter:
     """Means of windows, with or without the padding counted."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         if n.get("divisor_override") is not None:
             raise n.unsupported("divisor_override", "means are divided by the number of elements")
         x, batch = _batched(c, n, rank)
@@ -55,7 +55,7 @@ def average_pool(rank: int) -> Converter:
     return convert
 
 
-def _batched(c: Context, n: Call, rank: int) -> tuple[str, bool]:
+def _batched(c: TorchContext, n: AtenCall, rank: int) -> tuple[str, bool]:
     """The input with a batch, and whether it had one."""
     x = n["self"]
     shape = c.type(x).shape
@@ -64,7 +64,7 @@ def _batched(c: Context, n: Call, rank: int) -> tuple[str, bool]:
     return c.reshape(n, x, (const(1), *shape)), False
 
 
-def adaptive_average(c: Context, n: Call) -> Result:
+def adaptive_average(c: TorchContext, n: AtenCall) -> Result:
     """Means of windows that share out each axis as evenly as they can."""
     x: str = n["self"]
     sizes = [as_int(as_expr(v)) for v in n["output_size"]]
@@ -91,7 +91,7 @@ def _shares(old: int, new: int) -> np.ndarray:
     return weights
 
 
-def _along(c: Context, n: Call, x: str, axis: int, weights: np.ndarray) -> str:
+def _along(c: TorchContext, n: AtenCall, x: str, axis: int, weights: np.ndarray) -> str:
     rank = c.type(x).rank
     perm = list(range(rank))
     perm[axis], perm[-1] = perm[-1], perm[axis]
@@ -100,7 +100,7 @@ def _along(c: Context, n: Call, x: str, axis: int, weights: np.ndarray) -> str:
     return c.transpose(n, y, perm)
 
 
-def adaptive_max(c: Context, n: Call) -> Result:
+def adaptive_max(c: TorchContext, n: AtenCall) -> Result:
     """Maxima, where the windows are all of one size."""
     x, sizes = n["self"], [as_int(as_expr(v)) for v in n["output_size"]]
     old = [as_int(d) for d in c.type(x).shape[-len(sizes) :]]

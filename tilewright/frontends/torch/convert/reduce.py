@@ -6,7 +6,14 @@ import math
 
 from tilewright.arith.expr import Expr, as_expr, const
 from tilewright.core.dtypes import BOOL
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, axes_of, axis_of
+from tilewright.frontends.torch.context import (
+    AtenCall,
+    Converter,
+    Result,
+    TorchContext,
+    axes_of,
+    axis_of,
+)
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
 from tilewright.ops.tensor.topk import TopKAttrs
@@ -15,13 +22,13 @@ from tilewright.ops.tensor.topk import TopKAttrs
 def reduction(op: str) -> Converter:
     """A reduction over the axes that are named, or all, in the type of the result."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         return _reduced(c, n, op, c.operand(n, n["self"], n.dtype))
 
     return convert
 
 
-def _reduced(c: Context, n: Call, op: str, x: str) -> str:
+def _reduced(c: TorchContext, n: AtenCall, op: str, x: str) -> str:
     axes = axes_of(n, c.type(x).rank)
     return c.add(n, op, x, attrs=ReduceAttrs(axes, bool(n.get("keepdim", False))))
 
@@ -29,7 +36,7 @@ def _reduced(c: Context, n: Call, op: str, x: str) -> str:
 def truth(op: str) -> Converter:
     """Whether any, or all, elements are other than zero."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         found = _reduced(c, n, op, c.operand(n, n["self"], BOOL))
         return c.cast(n, found, n.dtype)
 
@@ -39,7 +46,7 @@ def truth(op: str) -> Converter:
 def argument(op: str) -> Converter:
     """Where an extreme is: along an axis, or in the row of all elements."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x, axis = n["self"], n["dim"]
         if axis is None or not c.type(x).rank:
             flat = c.reshape(n, x, (c.elements(x),))
@@ -52,7 +59,7 @@ def argument(op: str) -> Converter:
 def extreme(name: str) -> Converter:
     """The greatest or least: of all, or along an axis together with where it is."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         if n.get("dim") is None:
             return _reduced(c, n, f"reduce_{name}", n["self"])
         value = _reduced(c, n, f"reduce_{name}", n["self"]) if 0 in n.used else None
@@ -62,12 +69,12 @@ def extreme(name: str) -> Converter:
     return convert
 
 
-def variance_and_mean(c: Context, n: Call) -> Result:
+def variance_and_mean(c: TorchContext, n: AtenCall) -> Result:
     """Both."""
     return variance(c, n), _reduced(c, n, "reduce_mean", n["self"])
 
 
-def variance(c: Context, n: Call) -> str:
+def variance(c: TorchContext, n: AtenCall) -> str:
     """Squares of what deviates from the mean, their sum divided by the count less a correction."""
     x = n["self"]
     axes = axes_of(n, c.type(x).rank)
@@ -82,7 +89,7 @@ def variance(c: Context, n: Call) -> str:
     return c.add(n, "div", total, c.add(n, "max", divisor, c.constant(0, n.dtype)))
 
 
-def norm(c: Context, n: Call) -> Result:
+def norm(c: TorchContext, n: AtenCall) -> Result:
     """The norm of vectors of any order."""
     x, order = c.operand(n, n["self"], n.dtype), float(n["ord"])
     if order in (1.0, 2.0):
@@ -100,7 +107,7 @@ def norm(c: Context, n: Call) -> Result:
 def scan(op: str) -> Converter:
     """A running sum or product along an axis."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x = c.operand(n, n["self"], n.dtype)
         if not n.type.rank:
             return x
@@ -109,13 +116,13 @@ def scan(op: str) -> Converter:
     return convert
 
 
-def topk(c: Context, n: Call) -> Result:
+def topk(c: TorchContext, n: AtenCall) -> Result:
     """The greatest or least elements along an axis, in order, and where they are."""
     attrs = TopKAttrs(as_expr(n["k"]), n["dim"], n["largest"])
     return c.g.add_many("topk", n["self"], attrs=attrs, names=(n.name,), loc=n.loc)
 
 
-def sort(c: Context, n: Call) -> Result:
+def sort(c: TorchContext, n: AtenCall) -> Result:
     """All elements along an axis in order, and where they were."""
     size = c.type(n["self"]).shape[n["dim"]]
     attrs = TopKAttrs(size, n["dim"], n["descending"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tilewright.arith.expr import Expr, as_int, const
-from tilewright.frontends.torch.context import Call, Context, Converter, Result
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.ops.image.resize import ResizeAttrs
 
 _SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
@@ -27,7 +27,7 @@ def _scale(old: Expr, new: Expr, given: float | None) -> tuple[Expr, Expr]:
 def upsample(rank: int, mode: str, rounding: str = "floor") -> Converter:
     """The spatial axes resized: by the nearest element, linearly or cubically."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         x = n.get("self", n.get("input"))
         shape, wanted = c.type(x).shape, n.type.shape[2:]
         given = n.get("scale_factors") or [n.get(name) for name in _SCALES[rank]]

@@ -7,11 +7,18 @@ from typing import Any
 
 from tilewright.arith.expr import Expr, as_expr, as_int, const, product
 from tilewright.arith.simplify import simplify
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, axes_of, axis_of
+from tilewright.frontends.torch.context import (
+    AtenCall,
+    Converter,
+    Result,
+    TorchContext,
+    axes_of,
+    axis_of,
+)
 from tilewright.ops.tensor.manipulation import ExpandAttrs, ReverseAttrs, TileAttrs, TriluAttrs
 
 
-def view(c: Context, n: Call) -> Result:
+def view(c: TorchContext, n: AtenCall) -> Result:
     """Another shape, in which one size may be left open."""
     x = n["self"]
     shape = [as_expr(d) for d in n.get("size", n.get("shape"))]
@@ -22,7 +29,7 @@ def view(c: Context, n: Call) -> Result:
     return c.reshape(n, x, shape)
 
 
-def squeeze(c: Context, n: Call) -> Result:
+def squeeze(c: TorchContext, n: AtenCall) -> Result:
     """Without axes of size 1: all, or those that are named."""
     shape = c.type(n["self"]).shape
     axes = axes_of(n, len(shape))
@@ -30,20 +37,20 @@ def squeeze(c: Context, n: Call) -> Result:
     return c.reshape(n, n["self"], kept)
 
 
-def unsqueeze(c: Context, n: Call) -> Result:
+def unsqueeze(c: TorchContext, n: AtenCall) -> Result:
     """With one more axis of size 1."""
     shape = list(c.type(n["self"]).shape)
     shape.insert(axis_of(n["dim"], len(shape) + 1), const(1))
     return c.reshape(n, n["self"], shape)
 
 
-def permute(c: Context, n: Call) -> Result:
+def permute(c: TorchContext, n: AtenCall) -> Result:
     """The axes in another order."""
     rank = c.type(n["self"]).rank
     return c.transpose(n, n["self"], [axis_of(a, rank) for a in n["dims"]])
 
 
-def transpose(c: Context, n: Call) -> Result:
+def transpose(c: TorchContext, n: AtenCall) -> Result:
     """Two axes exchanged."""
     rank = c.type(n["self"]).rank
     perm = list(range(rank))
@@ -53,17 +60,17 @@ def transpose(c: Context, n: Call) -> Result:
     return c.transpose(n, n["self"], perm)
 
 
-def turn(c: Context, n: Call) -> Result:
+def turn(c: TorchContext, n: AtenCall) -> Result:
     """A matrix turned; a vector stays as it is."""
     return c.transpose(n, n["self"], list(reversed(range(c.type(n["self"]).rank))))
 
 
-def expand(c: Context, n: Call) -> Result:
+def expand(c: TorchContext, n: AtenCall) -> Result:
     """Repeated along axes of size 1; -1 leaves a size as it is."""
     return expanded(c, n, n["self"], n["size"])
 
 
-def expanded(c: Context, n: Call, x: str, size: Sequence[Any]) -> str:
+def expanded(c: TorchContext, n: AtenCall, x: str, size: Sequence[Any]) -> str:
     """A value broadcast to a shape."""
     shape = c.type(x).shape
     given = [as_expr(d) for d in size]
@@ -76,7 +83,7 @@ def expanded(c: Context, n: Call, x: str, size: Sequence[Any]) -> str:
     return c.add(n, "expand", x, attrs=ExpandAttrs(tuple(wanted)))
 
 
-def repeat(c: Context, n: Call) -> Result:
+def repeat(c: TorchContext, n: AtenCall) -> Result:
     """The whole several times along each axis."""
     repeats = tuple(as_expr(d) for d in n["repeats"])
     shape = c.type(n["self"]).shape
@@ -84,7 +91,7 @@ def repeat(c: Context, n: Call) -> Result:
     return c.add(n, "tile", x, attrs=TileAttrs(repeats))
 
 
-def flip(c: Context, n: Call) -> Result:
+def flip(c: TorchContext, n: AtenCall) -> Result:
     """Backwards along axes."""
     axes = axes_of(n, c.type(n["self"]).rank, "dims")
     return c.add(n, "reverse", n["self"], attrs=ReverseAttrs(axes))
@@ -93,7 +100,7 @@ def flip(c: Context, n: Call) -> Result:
 def triangle(upper: bool) -> Converter:
     """What lies on one side of a diagonal, zeros elsewhere."""
 
-    def convert(c: Context, n: Call) -> Result:
+    def convert(c: TorchContext, n: AtenCall) -> Result:
         return c.add(n, "trilu", n["self"], attrs=TriluAttrs(upper, as_expr(n["diagonal"])))
 
     return convert

@@ -7,20 +7,22 @@ from typing import Any
 from tilewright.arith.expr import Expr, as_expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.frontends.slice_bounds import add_slice, bounds
-from tilewright.frontends.torch.context import Call, Context, Converter, Result, axis_of
+from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext, axis_of
 from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 
 END = const(2**63 - 1)
 
 
-def part(c: Context, n: Call, x: str, axis: int, start: Expr, stop: Expr, step: int = 1) -> str:
+def part(
+    c: TorchContext, n: AtenCall, x: str, axis: int, start: Expr, stop: Expr, step: int = 1
+) -> str:
     """`x[start:stop:step]` along an axis, the bounds as Python has them."""
     span = bounds(start, stop, step, c.type(x).shape[axis])
     return add_slice(c.g, x, {axis: (*span, step)}, n.name)
 
 
-def _range(n: Call) -> tuple[Expr, Expr, int]:
+def _range(n: AtenCall) -> tuple[Expr, Expr, int]:
     start, stop = n["start"], n["end"]
     step = as_int(as_expr(n["step"]))
     if step is None:
@@ -29,13 +31,13 @@ def _range(n: Call) -> tuple[Expr, Expr, int]:
     return first, END if stop is None else as_expr(stop), step
 
 
-def slice_(c: Context, n: Call) -> Result:
+def slice_(c: TorchContext, n: AtenCall) -> Result:
     """A part along one axis."""
     x = n["self"]
     return part(c, n, x, axis_of(n["dim"], c.type(x).rank), *_range(n))
 
 
-def select(c: Context, n: Call) -> Result:
+def select(c: TorchContext, n: AtenCall) -> Result:
     """One position along an axis, which goes."""
     x = n["self"]
     axis, index = axis_of(n["dim"], c.type(x).rank), as_expr(n["index"])
@@ -45,7 +47,7 @@ def select(c: Context, n: Call) -> Result:
     return c.reshape(n, cut, shape[:axis] + shape[axis + 1 :])
 
 
-def _written(c: Context, n: Call, axis: int, start: Expr, stop: Expr, source: str) -> str:
+def _written(c: TorchContext, n: AtenCall, axis: int, start: Expr, stop: Expr, source: str) -> str:
     """`self` with `source` in place of a run of positions."""
     x = n["self"]
     low, high = bounds(start, stop, 1, c.type(x).shape[axis])
@@ -58,7 +60,7 @@ def _written(c: Context, n: Call, axis: int, start: Expr, stop: Expr, source: st
     return c.add(n, "concat", *parts, attrs=ConcatAttrs(axis))
 
 
-def slice_scatter(c: Context, n: Call) -> Result:
+def slice_scatter(c: TorchContext, n: AtenCall) -> Result:
     """A part replaced."""
     start, stop, step = _range(n)
     if step != 1:
@@ -67,7 +69,7 @@ def slice_scatter(c: Context, n: Call) -> Result:
     return _written(c, n, axis, start, stop, c.cast(n, n["src"], n.dtype))
 
 
-def select_scatter(c: Context, n: Call) -> Result:
+def select_scatter(c: TorchContext, n: AtenCall) -> Result:
     """One position replaced."""
     shape = list(c.type(n["self"]).shape)
     axis, index = axis_of(n["dim"], len(shape)), as_expr(n["index"])
@@ -77,7 +79,7 @@ def select_scatter(c: Context, n: Call) -> Result:
     return _written(c, n, axis, index, stop, source)
 
 
-def concat(c: Context, n: Call) -> Result:
+def concat(c: TorchContext, n: AtenCall) -> Result:
     """Joined along an axis; a vector of no elements fits everything, and adds nothing."""
     rank = n.type.rank
     given = [v for v in n["tensors"] if c.type(v).rank == rank]
@@ -87,7 +89,7 @@ def concat(c: Context, n: Call) -> Result:
     return c.add(n, "concat", *parts, attrs=ConcatAttrs(axis_of(n["dim"], rank)))
 
 
-def split(c: Context, n: Call) -> Result:
+def split(c: TorchContext, n: AtenCall) -> Result:
     """Parts of one size each, of which the last may be smaller, or of given sizes."""
     x = n["self"]
     axis = axis_of(n["dim"], c.type(x).rank)
@@ -102,7 +104,7 @@ def split(c: Context, n: Call) -> Result:
     return tuple(parts)
 
 
-def unbind(c: Context, n: Call) -> Result:
+def unbind(c: TorchContext, n: AtenCall) -> Result:
     """Each position along an axis, which goes."""
     x = n["self"]
     shape = c.type(x).shape
@@ -115,7 +117,7 @@ def unbind(c: Context, n: Call) -> Result:
     return tuple(one(i) if i in n.used else None for i in range(len(n.results)))
 
 
-def padded(c: Context, n: Call, mode: str, value: Any = 0) -> str:
+def padded(c: TorchContext, n: AtenCall, mode: str, value: Any = 0) -> str:
     """Amounts are given from the last axis on, before and after it; negative ones cut."""
     x, given = n["self"], n.get("pad", n.get("padding"))
     rank = c.type(x).rank
@@ -127,7 +129,7 @@ def padded(c: Context, n: Call, mode: str, value: Any = 0) -> str:
     return c.add(n, "pad", x, attrs=PadAttrs(tuple(before), tuple(after), mode, value))
 
 
-def constant_pad(c: Context, n: Call) -> Result:
+def constant_pad(c: TorchContext, n: AtenCall) -> Result:
     """A number around."""
     return padded(c, n, "constant", n["value"])
 

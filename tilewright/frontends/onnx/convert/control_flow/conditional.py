@@ -15,7 +15,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL
 from tilewright.core.errors import Error, TypeCheckError, UnsupportedError
 from tilewright.frontends.onnx.backtracking import Backtracker, first_success
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.nodes import Graph
@@ -25,7 +25,7 @@ from tilewright.ops.shape.assumptions import definition_order
 from tilewright.ops.tensor.creation import FullAttrs
 
 
-def if_(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def if_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """One of two nested graphs."""
     branches = n.graph_attr("then_branch"), n.graph_attr("else_branch")
     for branch, name in zip(branches, ("then_branch", "else_branch"), strict=True):
@@ -52,7 +52,7 @@ def _check_branch(n: OnnxNode, branch: GraphProto, name: str) -> None:
         raise n.invalid(f"{name} gives {len(branch.output)} results, not {n.n_outputs}")
 
 
-def _condition(c: Context, n: OnnxNode) -> Expr | None:
+def _condition(c: OnnxContext, n: OnnxNode) -> Expr | None:
     """The condition as an expression over sizes, `None` if it depends on data."""
     name = n.required(0)
     given = c.type(name)
@@ -66,7 +66,7 @@ def _condition(c: Context, n: OnnxNode) -> Expr | None:
 
 
 def _regions(
-    c: Context, n: OnnxNode, branches: tuple[GraphProto, GraphProto], captured: Captured
+    c: OnnxContext, n: OnnxNode, branches: tuple[GraphProto, GraphProto], captured: Captured
 ) -> tuple[Graph, Graph]:
     """Both branches as graphs; one that cannot be compiled fails when it is taken."""
     found: list[Graph | Error] = []
@@ -85,13 +85,15 @@ def _regions(
     return then, _failing(c, captured, then, other) if isinstance(other, Error) else other
 
 
-def _region(c: Context, branch: GraphProto, captured: Captured, backtracker: Backtracker) -> Graph:
+def _region(
+    c: OnnxContext, branch: GraphProto, captured: Captured, backtracker: Backtracker
+) -> Graph:
     g = region_builder(c, branch.name)
     inner = c.inner(g, captured.define(c, g), backtracker)
     return g.graph(*c.nested(inner, branch))
 
 
-def _failing(c: Context, captured: Captured, like: Graph, error: Error) -> Graph:
+def _failing(c: OnnxContext, captured: Captured, like: Graph, error: Error) -> Graph:
     """A graph with the results of another, that fails when it is entered."""
     g = region_builder(c, "failing")
     captured.define(c, g)
@@ -112,7 +114,7 @@ def _form(region: Graph, name: str) -> tuple[object, int]:
 
 
 def _chosen(
-    c: Context,
+    c: OnnxContext,
     n: OnnxNode,
     branches: tuple[GraphProto, GraphProto],
     regions: tuple[Graph, Graph],
@@ -129,7 +131,7 @@ def _chosen(
     return c.nested(c.inner(), branches[0 if then else 1])
 
 
-def _late(c: Context, regions: tuple[Graph, Graph]) -> IfAttrs:
+def _late(c: OnnxContext, regions: tuple[Graph, Graph]) -> IfAttrs:
     return IfAttrs(late=late_names(regions, c.fresh_size))
 
 

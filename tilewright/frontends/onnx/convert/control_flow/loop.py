@@ -18,7 +18,7 @@ from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BOOL, I64
 from tilewright.core.errors import TypeCheckError
 from tilewright.frontends.onnx.backtracking import Backtracker, first_success
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.frontends.onnx.segments.data_dependent import (
     DataDependent,
@@ -47,7 +47,7 @@ class _Loop:
     counter: str
 
 
-def loop(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def loop(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A nested graph that is run while a condition holds, up to a number of times."""
     body, initial = n.graph_attr("body"), n.inputs[2:]
     if len(body.input) != len(initial) + 2 or len(body.output) < len(initial) + 1:
@@ -64,7 +64,7 @@ def loop(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return tuple(found.get(i, "") for i in results)
 
 
-def _body(c: Context, parts: _Loop, backtracker: Backtracker) -> Graph:
+def _body(c: OnnxContext, parts: _Loop, backtracker: Backtracker) -> Graph:
     """The graph of one step; it says whether to go on only where that is not always so."""
     body, count = parts.node.graph_attr("body"), len(parts.initial)
     number, going, *carried = (v.name for v in body.input)
@@ -94,7 +94,7 @@ def convert_body(n: OnnxNode, captured: Captured, attempt: Callable[[Backtracker
 
 
 def add_loop(
-    c: Context,
+    c: OnnxContext,
     n: OnnxNode,
     given: Sequence[str],
     region: Graph,
@@ -119,7 +119,7 @@ def add_loop(
     return outputs
 
 
-def _add(c: Context, parts: _Loop, region: Graph, names: Sequence[str]) -> tuple[str, ...]:
+def _add(c: OnnxContext, parts: _Loop, region: Graph, names: Sequence[str]) -> tuple[str, ...]:
     n, carried = parts.node, len(parts.initial)
     begin = _begin(c, n)
     conditional = len(region.outputs) > carried + len(parts.rows)
@@ -130,7 +130,7 @@ def _add(c: Context, parts: _Loop, region: Graph, names: Sequence[str]) -> tuple
     return add_loop(c, n, given, region, attrs, count, names)
 
 
-def _begin(c: Context, n: OnnxNode) -> str | None:
+def _begin(c: OnnxContext, n: OnnxNode) -> str | None:
     """The condition under which a loop begins: "" if it certainly does, `None` if it does not."""
     name = n.input(1)
     if not name:
@@ -143,7 +143,7 @@ def _begin(c: Context, n: OnnxNode) -> str | None:
     return "" if known.reshape(-1)[0].value else None
 
 
-def _count(c: Context, parts: _Loop, region: Graph, begin: str | None, early: bool) -> Expr:
+def _count(c: OnnxContext, parts: _Loop, region: Graph, begin: str | None, early: bool) -> Expr:
     """The most steps that there are; memory must not depend on a number that may be anything."""
     n = parts.node
     if begin is None:

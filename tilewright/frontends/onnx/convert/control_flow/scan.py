@@ -10,7 +10,7 @@ from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import I64
 from tilewright.frontends.onnx.backtracking import Backtracker
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, identifier
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, identifier
 from tilewright.frontends.onnx.convert.control_flow.loop import add_loop, convert_body
 from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.ir.graph.nodes import Graph
@@ -38,12 +38,12 @@ class _Scan:
     writes_backward: tuple[int, ...]
 
 
-def scan(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def scan(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A nested graph that is run for each slice of some tensors."""
     return _batches(c, n) if n.opset < 9 else _slices(c, n)
 
 
-def _slices(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def _slices(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Since version 9: any axis, in either direction, in and out."""
     states, scanned = _parts(n, n.inputs)
     axes = _list(n, "scan_input_axes", len(scanned))
@@ -60,7 +60,7 @@ def _slices(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (*found[: len(states)], *(_moved(c, n, y, axis) for y, axis in outputs))
 
 
-def _batches(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def _batches(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Version 8: a scan along the second axis for each index of the first.
 
     Each may end early, and its rows are then filled up with zeros.
@@ -95,7 +95,7 @@ def _batches(c: Context, n: OnnxNode) -> tuple[str, ...]:
     )
 
 
-def _scan(c: Context, parts: _Scan) -> tuple[str, ...]:
+def _scan(c: OnnxContext, parts: _Scan) -> tuple[str, ...]:
     """The states at the end, then the rows of all slices."""
     n = parts.node
     captured, counter = Captured.by(c, [n.graph_attr("body")]), c.fresh_size()
@@ -107,7 +107,7 @@ def _scan(c: Context, parts: _Scan) -> tuple[str, ...]:
 
 
 def _body(
-    c: Context, parts: _Scan, captured: Captured, counter: str, backtracker: Backtracker
+    c: OnnxContext, parts: _Scan, captured: Captured, counter: str, backtracker: Backtracker
 ) -> Graph:
     """The graph of one step, which cuts its slices itself."""
     body = parts.node.graph_attr("body")
@@ -143,7 +143,7 @@ def _filled(g: GraphBuilder, value: str, size: Expr) -> str:
     return g.add("pad", value, attrs=PadAttrs(none, (simplify(size - shape[0]), *none[1:])))
 
 
-def _moved(c: Context, n: OnnxNode, value: str, axis: int) -> str:
+def _moved(c: OnnxContext, n: OnnxNode, value: str, axis: int) -> str:
     """Rows that are stacked along the first axis, along another."""
     rank = c.type(value).rank
     axis = normalize_axis(n.op_type, axis, rank)
@@ -178,7 +178,7 @@ def _backward(n: OnnxNode, name: str, count: int) -> tuple[int, ...]:
     return tuple(i for i, direction in enumerate(found) if direction)
 
 
-def _require_same(c: Context, n: OnnxNode, sizes: Sequence[Expr]) -> None:
+def _require_same(c: OnnxContext, n: OnnxNode, sizes: Sequence[Expr]) -> None:
     for other in sizes[1:]:
         message = f"Scan: its inputs have {sizes[0]} and {other} slices"
         if not c.g.add_check(sizes[0].eq(other), message, n.loc):

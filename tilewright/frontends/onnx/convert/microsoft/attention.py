@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.arith.expr import Expr, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import BOOL, I64
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.node_scope import traced
@@ -27,18 +27,18 @@ from tilewright.ops.traced_value import where
 DOMAIN = "com.microsoft"
 
 
-def _cut(c: Context, x: str, axis: int, start: Expr, stop: Expr) -> str:
+def _cut(c: OnnxContext, x: str, axis: int, start: Expr, stop: Expr) -> str:
     return add_slice(c, x, {axis: (start, simplify(stop), 1)}, "part")
 
 
-def _part(c: Context, n: OnnxNode, x: str, axis: int, index: int) -> str:
+def _part(c: OnnxContext, n: OnnxNode, x: str, axis: int, index: int) -> str:
     """One of several tensors stacked along an axis."""
     shape = c.shape(n, x, 5)
     cut = _cut(c, x, axis, const(index), const(index + 1))
     return add_reshape(c, n, cut, (*shape[:axis], *shape[axis + 1 :]))
 
 
-def _range(c: Context, n: OnnxNode, start: Expr, count: Expr) -> str:
+def _range(c: OnnxContext, n: OnnxNode, start: Expr, count: Expr) -> str:
     return c.add(n, "range", attrs=RangeAttrs(start, const(1), count))
 
 
@@ -47,7 +47,7 @@ def _scale(n: OnnxNode) -> float | None:
     return n.float_attr("scale", 0.0) or None
 
 
-def _mask(c: Context, n: OnnxNode, mask: str, bias: str, keys: Expr) -> str:
+def _mask(c: OnnxContext, n: OnnxNode, mask: str, bias: str, keys: Expr) -> str:
     """A mask of keys `[batch, keys]`, or their numbers `[batch]`, and a bias, in one tensor."""
     if not mask:
         return bias
@@ -68,7 +68,7 @@ def _mask(c: Context, n: OnnxNode, mask: str, bias: str, keys: Expr) -> str:
     return where(traced(c, n, seen), given, given.number(-np.inf)).name
 
 
-def _biased(c: Context, n: OnnxNode, parts: list[str], bias: str) -> list[str]:
+def _biased(c: OnnxContext, n: OnnxNode, parts: list[str], bias: str) -> list[str]:
     """Queries, keys and values with the bias of each, which are side by side in one vector."""
     if not bias:
         return parts
@@ -81,7 +81,7 @@ def _biased(c: Context, n: OnnxNode, parts: list[str], bias: str) -> list[str]:
     return added
 
 
-def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The products that make queries, keys and values belong to it."""
     x, heads = n.required(0), n.int_attr("num_heads")
     rows = c.add(n, "matmul", x, n.required(1))
@@ -105,7 +105,7 @@ def attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
 
 
 def _attend(
-    c: Context,
+    c: OnnxContext,
     n: OnnxNode,
     parts: list[str],
     heads: tuple[int, int],
@@ -127,14 +127,14 @@ def _attend(
     return y, all_keys, all_values
 
 
-def _joined(c: Context, n: OnnxNode, x: str) -> str:
+def _joined(c: OnnxContext, n: OnnxNode, x: str) -> str:
     """`[batch, heads, length, size]` as `[batch, length, heads * size]`."""
     batch, heads, length, size = c.type(x).shape
     turned = c.add(n, "transpose", x, attrs=TransposeAttrs((0, 2, 1, 3)))
     return add_reshape(c, n, turned, (batch, length, simplify(heads * size)))
 
 
-def _operands(c: Context, n: OnnxNode) -> list[str]:
+def _operands(c: OnnxContext, n: OnnxNode) -> list[str]:
     """Queries, keys and values `[batch, length, heads * size]`, which may come in one tensor."""
     query, key = n.required(0), n.input(1)
     if not key or c.type(key).rank == 5:
@@ -147,7 +147,7 @@ def _operands(c: Context, n: OnnxNode) -> list[str]:
     return [_joined(c, n, x) if c.type(x).rank == 4 else x for x in parts]
 
 
-def multi_head_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def multi_head_attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Attention on given queries, keys and values, with a bias for each."""
     parts = _biased(c, n, _operands(c, n), n.input(3))
     heads = n.int_attr("num_heads")
@@ -155,7 +155,7 @@ def multi_head_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return _attend(c, n, parts, (heads, heads), (n.input(4), n.input(5)), past)
 
 
-def group_query_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def group_query_attention(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Heads that share keys; new keys follow all those of the past, and what is behind a
     sequence's length is not seen.
     """
@@ -193,7 +193,7 @@ def group_query_attention(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return c.g.add_many("attention", *operands, attrs=attrs, loc=n.loc)[:3]
 
 
-def _grouped(c: Context, n: OnnxNode, heads: int, kv_heads: int) -> list[str]:
+def _grouped(c: OnnxContext, n: OnnxNode, heads: int, kv_heads: int) -> list[str]:
     """Queries, keys and values, which may be side by side in one tensor."""
     query = n.required(0)
     if n.has_input(1):
@@ -203,7 +203,7 @@ def _grouped(c: Context, n: OnnxNode, heads: int, kv_heads: int) -> list[str]:
     return [_cut(c, query, 2, simplify(a), b) for a, b in pairwise(ends)]
 
 
-def _require_total(c: Context, n: OnnxNode, total: Expr) -> None:
+def _require_total(c: OnnxContext, n: OnnxNode, total: Expr) -> None:
     """That the past and the new keys are all that there are, where the number is known."""
     known = c.g.symbolic_value(n.input(6)) if n.has_input(6) else None
     if known is None:
@@ -214,13 +214,13 @@ def _require_total(c: Context, n: OnnxNode, total: Expr) -> None:
         raise n.unsupported(f"{given} keys, of which {total} are given", "pass no longer a cache")
 
 
-def _positions(c: Context, n: OnnxNode, start: str, batch: Expr, length: Expr) -> str:
+def _positions(c: OnnxContext, n: OnnxNode, start: str, batch: Expr, length: Expr) -> str:
     """The positions `[batch, length]` of sequences that all begin at `start`."""
     line = c.add(n, "add", _range(c, n, const(0), length), start)
     return c.add(n, "expand", line, attrs=ExpandAttrs((batch, length)))
 
 
-def _rotated(c: Context, n: OnnxNode, x: str, heads: int, before: Expr) -> str:
+def _rotated(c: OnnxContext, n: OnnxNode, x: str, heads: int, before: Expr) -> str:
     """Rows rotated by their positions, which go on behind the past."""
     batch, length, hidden = c.shape(n, x, 3)
     split = add_reshape(c, n, x, (batch, length, const(heads), simplify(hidden // heads)))
@@ -231,7 +231,7 @@ def _rotated(c: Context, n: OnnxNode, x: str, heads: int, before: Expr) -> str:
     return add_reshape(c, n, turned, (batch, length, hidden))
 
 
-def _angles(c: Context, n: OnnxNode, index: int) -> int:
+def _angles(c: OnnxContext, n: OnnxNode, index: int) -> int:
     """How many elements of a head the table of cosines rotates."""
     half = as_int(c.shape(n, n.required(index), 2)[1])
     if half is None:
@@ -239,7 +239,7 @@ def _angles(c: Context, n: OnnxNode, index: int) -> int:
     return 2 * half
 
 
-def rotary_embedding(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def rotary_embedding(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Positions come before the tables; a single one is where every sequence starts."""
     x, positions = n.required(0), n.required(1)
     flat = c.type(x).rank == 3

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilewright.arith.expr import Expr, const
 from tilewright.core.dtypes import I32
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode, simple
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.convert.conv import conv
 from tilewright.frontends.onnx.convert.matmul import as_matrices, gemm
 from tilewright.frontends.onnx.convert.norm import layer_norm, rms_norm
@@ -23,7 +23,7 @@ from tilewright.ops.tensor.manipulation import TransposeAttrs
 DOMAIN = "com.microsoft"
 
 
-def _sum(c: Context, n: OnnxNode, *names: str) -> NodeValue:
+def _sum(c: OnnxContext, n: OnnxNode, *names: str) -> NodeValue:
     """The sum of the values that are there."""
     first, *rest = (traced(c, n, name) for name in names if name)
     for other in rest:
@@ -34,7 +34,7 @@ def _sum(c: Context, n: OnnxNode, *names: str) -> NodeValue:
 def gelu_of_sum(tanh: bool) -> Converter:
     """The activation of an input and its bias."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         return (_sum(c, n, n.required(0), n.input(1)).apply("gelu", attrs=GeluAttrs(tanh)).name,)
 
     return convert
@@ -64,7 +64,7 @@ def _activated(x: NodeValue, name: str, numbers: tuple[float, ...]) -> NodeValue
     return x.apply(op, attrs=attrs(numbers))
 
 
-def fused_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def fused_conv(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A convolution, a tensor added to it, and an activation."""
     y = _sum(c, n, *conv(c, n), n.input(3))
     return (
@@ -72,7 +72,7 @@ def fused_conv(c: Context, n: OnnxNode) -> tuple[str, ...]:
     )
 
 
-def fused_gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def fused_gemm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A product of matrices and an activation."""
     numbers = [n.float_attr(a) for a in _GEMM_PARAMETERS if n.has_attr(a)]
     y = traced(c, n, gemm(c, n)[0])
@@ -82,7 +82,7 @@ def fused_gemm(c: Context, n: OnnxNode) -> tuple[str, ...]:
 _GEMM_PARAMETERS = ("activation_alpha", "activation_beta", "activation_gamma")
 
 
-def fused_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def fused_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """`alpha` times a product, operands maybe transposed."""
     operands = [n.required(0), n.required(1)]
     for i, side in enumerate("AB"):
@@ -98,7 +98,7 @@ def fused_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return ((y * alpha if alpha != 1 else y).name,)
 
 
-def skip_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def skip_layer_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A residual and a bias added, then normalised; the fourth output is the sum."""
     total = _sum(c, n, n.required(0), n.required(1), n.input(4))
     scale = [n.required(2), *([n.input(3)] if n.has_input(3) else [])]
@@ -108,7 +108,7 @@ def skip_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (*found, *(("", "") if not stats else ()), total.name)
 
 
-def skip_rms_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def skip_rms_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A residual and a bias added, then divided by the root of the mean square."""
     if n.wants(1) or n.wants(2):
         raise n.unsupported("statistics as outputs", "the result and the sum are supported")
@@ -118,7 +118,7 @@ def skip_rms_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return y, "", "", total.name
 
 
-def embed_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def embed_layer_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Embeddings of words, positions and segments added and normalised, and the masks' sums."""
     ids = n.required(0)
     batch, length = c.shape(n, ids, 2)
@@ -136,7 +136,7 @@ def embed_layer_norm(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return y, count, total.name
 
 
-def _places(c: Context, n: OnnxNode, length: Expr) -> str:
+def _places(c: OnnxContext, n: OnnxNode, length: Expr) -> str:
     return c.add(n, "range", attrs=RangeAttrs(const(0), const(1), length))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.arith.expr import const
 from tilewright.arith.simplify import simplify
 from tilewright.core.dtypes import F32, U8
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.qlinear import integer_product
 from tilewright.frontends.onnx.convert.quantize import dequantize_linear, quantize_linear
@@ -26,7 +26,7 @@ from tilewright.ops.traced_value import where
 DOMAIN = "com.microsoft"
 
 
-def _real(c: Context, n: OnnxNode, first: int) -> NodeValue:
+def _real(c: OnnxContext, n: OnnxNode, first: int) -> NodeValue:
     """The number that a quantised operand, its scale and its zero point stand for."""
     x = traced(c, n, n.required(first)).cast(F32)
     if n.has_input(first + 2):
@@ -46,31 +46,31 @@ def _quantized(x: NodeValue, like: str, scale: str, zero: str) -> str:
 def elementwise(op: str) -> Converter:
     """Arithmetic on two quantised operands: each with scale and zero point, then the result's."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         y = _real(c, n, 0).apply(op, _real(c, n, 3))
         return (_quantized(y, n.required(0), n.required(6), n.input(7)),)
 
     return convert
 
 
-def function(op: str, attrs: Callable[[Context, OnnxNode], Attrs] | None = None) -> Converter:
+def function(op: str, attrs: Callable[[OnnxContext, OnnxNode], Attrs] | None = None) -> Converter:
     """A function of one quantised operand, in the quantisation of the result."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         y = _real(c, n, 0).apply(op, attrs=NO_ATTRS if attrs is None else attrs(c, n))
         return (_quantized(y, n.required(0), n.required(3), n.input(4)),)
 
     return convert
 
 
-def _spatial(c: Context, n: OnnxNode) -> ReduceAttrs:
+def _spatial(c: OnnxContext, n: OnnxNode) -> ReduceAttrs:
     rank = c.type(n.required(0)).rank
     if n.int_attr("channels_last", 0):
         return ReduceAttrs(tuple(range(1, rank - 1)), keepdims=True)
     return ReduceAttrs(tuple(range(2, rank)), keepdims=True)
 
 
-def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def concat(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Tensors of different quantisations joined in one; scale and zero point of it come first."""
     count = (len(n.inputs) - 2) // 3
     parts = [_real(c, n, 2 + 3 * i).name for i in range(count)]
@@ -78,7 +78,7 @@ def concat(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (_quantized(traced(c, n, joined), n.required(2), n.required(0), n.required(1)),)
 
 
-def matmul_nbits(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def matmul_nbits(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A product with weights of a few bits, several in a byte, with a scale a block of them."""
     bits, block = n.int_attr("bits", 4), n.int_attr("block_size")
     columns, depth = n.int_attr("N"), n.int_attr("K")
@@ -99,7 +99,7 @@ def matmul_nbits(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return ((y + traced(c, n, n.input(5)) if n.has_input(5) else y).name,)
 
 
-def _unpacked(c: Context, n: OnnxNode, x: str, bits: int, shape: tuple[int, ...]) -> str:
+def _unpacked(c: OnnxContext, n: OnnxNode, x: str, bits: int, shape: tuple[int, ...]) -> str:
     """Numbers of `bits` bits, the lowest of a byte first, without the rest of a row's last byte."""
     outer, parts = c.type(x).shape, 8 // bits
     column = traced(c, n, add_reshape(c, n, x, (*outer, const(1))))
@@ -113,7 +113,7 @@ def _unpacked(c: Context, n: OnnxNode, x: str, bits: int, shape: tuple[int, ...]
     return add_reshape(c, n, flat, wanted)
 
 
-def _zero_points(c: Context, n: OnnxNode, bits: int, columns: int, blocks: int) -> NodeValue:
+def _zero_points(c: OnnxContext, n: OnnxNode, bits: int, columns: int, blocks: int) -> NodeValue:
     """One a block of weights: packed like them, as floats, or in the middle of the range."""
     dtype = c.type(n.required(0)).dtype
     if not n.has_input(3):
@@ -127,19 +127,19 @@ def _zero_points(c: Context, n: OnnxNode, bits: int, columns: int, blocks: int) 
     return traced(c, n, shaped).cast(dtype)
 
 
-def _scaled(c: Context, n: OnnxNode, sums: str, factor: NodeValue, bias: str) -> str:
+def _scaled(c: OnnxContext, n: OnnxNode, sums: str, factor: NodeValue, bias: str) -> str:
     y = traced(c, n, sums).cast(F32) * factor
     return (y + traced(c, n, bias) if bias else y).name
 
 
-def matmul_integer_to_float(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def matmul_integer_to_float(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """An integer product times both scales, and a bias."""
     sums = integer_product(c, n, n.required(0), n.required(1), (n.input(4), n.input(5)))
     factor = traced(c, n, n.required(2)) * traced(c, n, n.required(3))
     return (_scaled(c, n, sums, factor, n.input(6)),)
 
 
-def dynamic_quantize_matmul(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def dynamic_quantize_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The first operand is quantised to u8 by its own range, then as above."""
     x = traced(c, n, n.required(0))
     every = ReduceAttrs(tuple(range(c.type(x.name).rank)), keepdims=False)

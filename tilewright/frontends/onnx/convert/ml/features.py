@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32, I64, STRING
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.reduction.reduce import ReduceAttrs
@@ -19,7 +19,7 @@ from tilewright.ops.traced_value import where
 DOMAIN = "ai.onnx.ml"
 
 
-def array_feature_extractor(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def array_feature_extractor(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Columns chosen by their numbers; a vector is a matrix of one row."""
     x, indices = n.required(0), n.required(1)
     if c.type(x).rank == 1:
@@ -28,13 +28,13 @@ def array_feature_extractor(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "gather", x, indices, attrs=GatherAttrs(c.type(x).rank - 1)),)
 
 
-def binarizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def binarizer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """1 above a threshold, else 0."""
     x = traced(c, n, n.required(0))
     return (x.apply("greater", n.float_attr("threshold", 0.0)).cast(x.dtype).name,)
 
 
-def scaler(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def scaler(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """`(x - offset) * scale`, one of each for all or one a column."""
     x = traced(c, n, n.required(0)).cast(F32)
     offset, scale = (np.array(n.floats_attr(a, ()), np.float32) for a in ("offset", "scale"))
@@ -44,7 +44,7 @@ def scaler(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (x.name,)
 
 
-def imputer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def imputer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Elements of one value, NaN by default, replaced: by one number or by one a column."""
     x = traced(c, n, n.required(0))
     if x.dtype.is_float:
@@ -64,7 +64,7 @@ def imputer(c: Context, n: OnnxNode) -> tuple[str, ...]:
 _NORMS = {"MAX": "reduce_max", "L1": "reduce_sum", "L2": "reduce_l2"}
 
 
-def normalizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def normalizer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Rows divided by their greatest absolute element, their sum of such, or their length."""
     x, norm = traced(c, n, n.required(0)).cast(F32), n.str_attr("norm", "MAX")
     if norm not in _NORMS:
@@ -73,7 +73,7 @@ def normalizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return ((x / size.apply("max", 1e-30)).name,)
 
 
-def feature_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def feature_vectorizer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Columns of several inputs side by side, as f32."""
     parts = []
     for i in range(len(n.inputs)):
@@ -84,7 +84,7 @@ def feature_vectorizer(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (c.add(n, "concat", *parts, attrs=ConcatAttrs(1)) if len(parts) > 1 else parts[0],)
 
 
-def one_hot_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def one_hot_encoder(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """1 in the place of an element's category; all 0 for one that is not listed."""
     x, is_text = n.required(0), c.type(n.required(0)).dtype == STRING
     categories = n.strs_attr("cats_strings", ()) if is_text else n.ints_attr("cats_int64s", ())

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import I32, STRING
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.node_scope import traced
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
@@ -19,7 +19,7 @@ from tilewright.ops.traced_value import where
 DOMAIN = "ai.onnx.ml"
 
 
-def label_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def label_encoder(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """What each element is in a table, and what everything else becomes."""
     if n.has_attr("classes_strings"):
         return _between(c, n, _texts(n, "classes_strings"), None)
@@ -27,13 +27,13 @@ def label_encoder(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (_looked_up(c, n, _side(n, "keys"), values, _default(n, values)),)
 
 
-def category_mapper(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def category_mapper(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Texts to the integers that belong to them, or back."""
     return _between(c, n, _texts(n, "cats_strings"), np.array(n.ints_attr("cats_int64s"), np.int64))
 
 
 def _between(
-    c: Context, n: OnnxNode, texts: np.ndarray, numbers: np.ndarray | None
+    c: OnnxContext, n: OnnxNode, texts: np.ndarray, numbers: np.ndarray | None
 ) -> tuple[str, ...]:
     """Texts to numbers or numbers to texts, as the input is; by default texts are counted."""
     numbers = np.arange(texts.size) if numbers is None else numbers
@@ -43,7 +43,7 @@ def _between(
 
 
 def _looked_up(
-    c: Context, n: OnnxNode, keys: np.ndarray, values: np.ndarray, default: np.ndarray
+    c: OnnxContext, n: OnnxNode, keys: np.ndarray, values: np.ndarray, default: np.ndarray
 ) -> str:
     """The value of the first key that an element is equal to."""
     x = traced(c, n, n.required(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.core.dtypes import F32
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.ml.scores import (
     beside,
     chosen,
@@ -19,7 +19,7 @@ from tilewright.frontends.onnx.node_scope import NodeValue, traced
 DOMAIN = "ai.onnx.ml"
 
 
-def _scores(c: Context, n: OnnxNode, count: int) -> NodeValue:
+def _scores(c: OnnxContext, n: OnnxNode, count: int) -> NodeValue:
     """`count` scores a row: a product with the coefficients, and intercepts."""
     x = traced(c, n, n.required(0)).cast(F32)
     weights = np.array(n.floats_attr("coefficients"), np.float32).reshape(count, -1)
@@ -28,12 +28,12 @@ def _scores(c: Context, n: OnnxNode, count: int) -> NodeValue:
     return scores + traced(c, n, c.constant(intercepts, F32)) if intercepts.size else scores
 
 
-def linear_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def linear_regressor(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Targets as linear functions of features."""
     return (transformed(_scores(c, n, n.int_attr("targets", 1))).name,)
 
 
-def linear_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def linear_classifier(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The class of the greatest score, and the scores; a single score decides between two."""
     labels = labels_of(n, "classlabels_ints")
     columns = len(n.floats_attr("intercepts", ())) or len(labels)

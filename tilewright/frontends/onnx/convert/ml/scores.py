@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import I64
-from tilewright.frontends.onnx.context import Context, OnnxNode
+from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
@@ -77,7 +77,7 @@ def labels_of(n: OnnxNode, numbers: str) -> np.ndarray:
     return labels
 
 
-def chosen(c: Context, n: OnnxNode, scores: NodeValue, labels: np.ndarray) -> str:
+def chosen(c: OnnxContext, n: OnnxNode, scores: NodeValue, labels: np.ndarray) -> str:
     """The label of the greatest score of each row."""
     place = scores.apply("argmax", attrs=ArgAttrs(1, keepdims=False))
     return c.add(n, "gather", c.table(labels), place.name, attrs=GatherAttrs(0))

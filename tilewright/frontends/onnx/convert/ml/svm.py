@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import F32
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.manipulation import add_reshape
 from tilewright.frontends.onnx.convert.ml.scores import (
     beside,
@@ -47,7 +47,7 @@ def _floats(n: OnnxNode, name: str) -> np.ndarray:
     return np.array(n.floats_attr(name, ()), np.float32)
 
 
-def svm_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def svm_regressor(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """A weighted sum of kernels, or which side of it a row is on."""
     x = traced(c, n, n.required(0)).cast(F32)
     supports = n.int_attr("n_supports", 0)
@@ -61,7 +61,7 @@ def svm_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (transformed(score).name,)
 
 
-def svm_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def svm_classifier(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Pairs of classes vote; without support vectors every class has a score of its own."""
     x, labels = traced(c, n, n.required(0)).cast(F32), labels_of(n, "classlabels_ints")
     rho, per_class = _floats(n, "rho"), n.ints_attr("vectors_per_class", ())

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.arith.expr import const
 from tilewright.core.dtypes import BOOL, F32, I64
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.ml.scores import (
     POST_TRANSFORMS,
     beside,
@@ -49,7 +49,12 @@ _JOINS = {
 
 
 def _joined(
-    c: Context, x: NodeValue, forest: TreeNodes, roots: Sequence[int], weights: np.ndarray, how: str
+    c: OnnxContext,
+    x: NodeValue,
+    forest: TreeNodes,
+    roots: Sequence[int],
+    weights: np.ndarray,
+    how: str,
 ) -> NodeValue:
     """The weights of the leaves that rows lead to, joined; `weights` has one row a node."""
     n = x.g.n
@@ -160,12 +165,12 @@ def _old_weights(
     return table
 
 
-def _features(c: Context, n: OnnxNode) -> NodeValue:
+def _features(c: OnnxContext, n: OnnxNode) -> NodeValue:
     x = traced(c, n, n.required(0))
     return x if x.dtype.is_float else x.cast(F32)
 
 
-def tree_ensemble_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def tree_ensemble_regressor(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Targets as what the leaves say of them, joined."""
     x, targets = _features(c, n), n.int_attr("n_targets", 1)
     how = n.str_attr("aggregate_function", "SUM")
@@ -181,7 +186,7 @@ def tree_ensemble_regressor(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return (transformed(scores).name,)
 
 
-def tree_ensemble_classifier(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def tree_ensemble_classifier(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The class of the greatest score, and the scores; one score decides between two classes."""
     x, labels = _features(c, n), labels_of(n, "classlabels_int64s")
     with _lists_of(n):
@@ -210,7 +215,7 @@ def _binary(n: OnnxNode, single: NodeValue, labels: np.ndarray, is_chance: bool)
     return label, beside(1 - single if is_chance else -single, single).name
 
 
-def tree_ensemble(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def tree_ensemble(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """Version 5: nodes numbered throughout, leaves in a list of their own."""
     x = _features(c, n)
     how = _named(n, "aggregate_function", tuple(_JOINS), 1)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from tilewright.autodiff.backward import full_like, gradients, nodes_between
 from tilewright.core.errors import UnsupportedError
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.node_scope import NodeScope
 from tilewright.ir.graph.nodes import Node
 
 DOMAIN = "ai.onnx.preview.training"
 
 
-def gradient(c: Context, n: OnnxNode) -> tuple[str, ...]:
+def gradient(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     """The gradient of `y` for each of `xs`, at the values that the node gives."""
     given = (*n.strs_attr("xs"), *n.strs_attr("zs", ()))
     y = n.str_attr("y")
@@ -39,7 +39,7 @@ def gradient(c: Context, n: OnnxNode) -> tuple[str, ...]:
     return tuple(found[x] if x in found else full_like(scope, x, 0.0) for x in wanted)
 
 
-def _at_given_values(c: Context, n: OnnxNode, names: dict[str, str], y: str) -> list[Node]:
+def _at_given_values(c: OnnxContext, n: OnnxNode, names: dict[str, str], y: str) -> list[Node]:
     """The nodes from the given values to `y`, added once more where these are others."""
     path = nodes_between(c.g.nodes, names, y)
     if all(old == new for old, new in names.items()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.frontends.onnx.context import Context, Converter, OnnxNode
+from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.traced_value import where
 
@@ -20,7 +20,7 @@ DOMAIN = "ai.onnx.preview.training"
 def optimizer(step: Step, states: int) -> Converter:
     """The converter that applies `step` to each tensor, which has this many states."""
 
-    def convert(c: Context, n: OnnxNode) -> tuple[str, ...]:
+    def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         rate, done, *rest = (traced(c, n, n.required(i)) for i in range(len(n.inputs)))
         groups = states + 2
         if not rest or len(rest) % groups:
