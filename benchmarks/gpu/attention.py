@@ -110,14 +110,15 @@ def graph_of(row: Row) -> Graph:
         k, v = (_repeated(b, x, row) for x in (k, v))
     scale = 1 / row.size**0.5
     if row.tile:
-        attrs = FusedAttentionAttrs(scale=scale, tile=row.tile, right=0 if row.causal else -1)
+        right = 0 if row.causal else -1
+        attrs = FusedAttentionAttrs(scale=scale, tile=row.tile, window_right=right)
         return b.graph(b.add("fused_attention", q, k, v, *given[3:], attrs=attrs))
     turned = b.add("transpose", k, attrs=make_attrs("transpose", {"perm": (0, 1, 3, 2)}))
     scores = b.add("mul", b.add("matmul", q, turned), _number(b, scale, dtype))
     if row.masked:
         scores = b.add("add", scores, given[3])
     if row.causal:
-        scores = b.add("mask_scores", scores, attrs=MaskAttrs(const(0), right=0))
+        scores = b.add("mask_scores", scores, attrs=MaskAttrs(const(0), window_right=0))
     weights = b.add("softmax", scores, attrs=make_attrs("softmax", {"axis": -1}))
     return b.graph(b.add("matmul", weights, v))
 

@@ -7,6 +7,9 @@ from tilewright.core.dtypes import DType
 from tilewright.core.node import node
 
 Shape = tuple[Expr, ...]
+# Limits of a tensor: what a pointer of 48 bits addresses, and the rank of a NumPy array.
+MAX_BYTES = 1 << 47
+MAX_RANK = 64
 
 
 @node

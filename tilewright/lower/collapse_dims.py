@@ -23,7 +23,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads, rewrite, substitute
 from tilewright.ir.tensor.nodes import Program, Stage, Tensor
 from tilewright.ir.types import Shape
-from tilewright.ops.tensor.subviews import room_without_units
+from tilewright.ops.tensor.subviews import parent_without_units
 
 ONE = const(1)
 Run = range
@@ -39,7 +39,7 @@ def collapse(program: Program) -> Program:
 def collapse_strided(program: Program, parents: ParentShapes) -> tuple[Program, ParentShapes]:
     """`collapse` where tensors are strided views; also their parent shapes, collapsed."""
     shapes = {t.name: t.shape for t in (*program.inputs, *(s.tensor for s in program.stages))}
-    long = {name: room_without_units(shapes[name], parent) for name, parent in parents.items()}
+    long = {name: parent_without_units(shapes[name], parent) for name, parent in parents.items()}
     joiner = _Joiner(_drop_units(program), long)
     return joiner.result(), joiner.result_parent_shapes()
 

@@ -1,8 +1,8 @@
-"""In which element type sums are formed: 16-bit floats are widened, everything else is kept.
+"""Accumulator types: sums of 16-bit floats are formed in f32, all others in their own type.
 
 A formula may widen the factors of each product, or the product: `f32(x) * f32(w)`, `f32(x * w)`.
-The second one says that a machine may form sums of up to `F16_CHUNK` products in the narrow type,
-and add up those of up to `F16_MAX_TERMS` in it, before it adds them to a wide one.
+The second allows f16 accumulation: a kernel may sum chunks of up to `F16_CHUNK` products in f16,
+and chunks of up to `F16_MAX_TERMS` products in all, before it adds them to an f32 accumulator.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tilewright.core.dtypes import BOOL, I64, DType, from_numpy
 from tilewright.core.errors import NOWHERE, Error, Loc, TypeCheckError
 from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Attrs, Check, Constant, Graph, Node, Value
-from tilewright.ir.types import TensorType, Type
+from tilewright.ir.types import MAX_BYTES, MAX_RANK, TensorType, Type
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.op import Op
 from tilewright.ops.registry import get_op
@@ -34,9 +34,6 @@ from tilewright.ops.tensor.manipulation import ReshapeAttrs
 # Integer tensors up to this many elements are tracked; shapes and index lists are far smaller.
 KNOWN_LIMIT = 256
 
-# What a pointer reaches, and the axes that an array has at most.
-MOST_BYTES = 1 << 47
-MOST_AXES = 64
 ZERO = const(0)
 
 
@@ -311,12 +308,12 @@ def _check_extent(type: TensorType) -> None:
                 raise TypeCheckError("tensor.extent", f"{type} has a negative size")
         elif ZERO in divisors(dim):
             raise TypeCheckError("tensor.extent", f"a size of {type} is divided by zero")
-    if size > MOST_BYTES or type.rank > MOST_AXES:
+    if size > MAX_BYTES or type.rank > MAX_RANK:
         raise TypeCheckError(
             "tensor.extent",
-            f"a tensor of type {type if type.rank <= MOST_AXES else type.dtype} and rank"
+            f"a tensor of type {type if type.rank <= MAX_RANK else type.dtype} and rank"
             f" {type.rank} is too large",
-            help=f"at most {MOST_BYTES} bytes and {MOST_AXES} axes",
+            help=f"at most {MAX_BYTES} bytes and {MAX_RANK} axes",
         )
 
 

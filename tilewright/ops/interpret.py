@@ -1,4 +1,4 @@
-"""The meaning of a graph, computed: slow and obvious, for tests and for checking passes.
+"""The reference interpreter of graphs: slow and obvious, for tests and for checking passes.
 
     run_graph(graph, {"x": np.ones((3, 64), np.float32)})    {"y": array(...)}
 
@@ -85,15 +85,15 @@ def bind_late(node: Node, results: Sequence[np.ndarray], sizes: dict[str, int]) 
     """Sizes that are known only now: learnt, or because control flow has gone one way."""
     if isinstance(node.attrs, BindDimAttrs):
         found = int(results[0].reshape(()))
-        if not 0 <= found <= evaluate(node.attrs.limit, sizes):
-            message = f"size {node.attrs.name} is {found}, at most {node.attrs.limit} was expected"
+        if not 0 <= found <= evaluate(node.attrs.bound, sizes):
+            message = f"size {node.attrs.name} is {found}, at most {node.attrs.bound} was expected"
             raise ExecutionError("run.check", message, loc=node.loc)
         sizes[node.attrs.name] = found
     if isinstance(node.attrs, IfAttrs):
         dims = (d for x in results for d in x.shape)
-        sizes.update((n, d) for n, d in zip(node.attrs.late, dims, strict=False) if n)
-    if isinstance(node.attrs, LoopAttrs) and node.attrs.late:
-        sizes[node.attrs.late] = len(results[-1])
+        sizes.update((n, d) for n, d in zip(node.attrs.dynamic_dims, dims, strict=False) if n)
+    if isinstance(node.attrs, LoopAttrs) and node.attrs.trip_count_dim:
+        sizes[node.attrs.trip_count_dim] = len(results[-1])
 
 
 def evaluate_node(
@@ -149,19 +149,20 @@ def _run_loop(node: Node, inputs: Arrays, sizes: Sizes, within: Step | None) -> 
     assert isinstance(attrs, LoopAttrs)
     begin, *operands = inputs
     given = [x for x in operands if x is not None]
-    going, step, count = begin is None or bool(begin.reshape(())), 0, evaluate(attrs.count, sizes)
+    going, step = begin is None or bool(begin.reshape(())), 0
+    count = evaluate(attrs.trip_count, sizes)
     carried, outer = given[: attrs.carried], given[attrs.carried :]
     rows: list[list[np.ndarray]] = [[] for _ in node.outputs[attrs.carried :]]
     while going and step < count:
         named = {v.name: x for v, x in zip(body.inputs, (*carried, *outer), strict=True)}
-        results = run_outputs(body, named, {**sizes, attrs.counter: step}, within)
+        results = run_outputs(body, named, {**sizes, attrs.induction_var: step}, within)
         if attrs.conditional:
             going = bool(results.pop(0).reshape(()))
         carried = results[: attrs.carried]
         for row, value in zip(rows, results[attrs.carried :], strict=True):
             row.append(value)
         step += 1
-    after = {**sizes, attrs.late: step}
+    after = {**sizes, attrs.trip_count_dim: step}
     typed = zip(node.types[attrs.carried :], rows, strict=True)
     stacks = (_stacked(t, row, after) for t, row in typed)
     turned = (x[::-1] if i in attrs.backward else x for i, x in enumerate(stacks))

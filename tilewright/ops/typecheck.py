@@ -1,4 +1,4 @@
-"""Whether a graph's types are what its operators say: every node is inferred anew and compared."""
+"""The type checker of graphs: every node's types are inferred again and compared."""
 
 from __future__ import annotations
 

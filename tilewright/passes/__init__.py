@@ -1,1 +1,1 @@
-"""Graph → better graph: one pass a file, in folders by theme."""
+"""Graph passes, `(graph, context) -> graph`: one pass a file, in folders by theme."""

@@ -4,15 +4,14 @@ A *group* grows from its first node by taking consumers into it:
 
 | producer group    | takes                                                                     |
 |-------------------|---------------------------------------------------------------------------|
-| injective         | injective; or is the prologue of a reduction, or (layout only) a complex  |
-|                   | operator; or, computed at little cost, of one that reads each element     |
+| injective         | injective; or is the prologue of a reduction, or (layout only) of an      |
+|                   | out_fusable operator; or, if cheap, of one that reads each element        |
 |                   | several times                                                             |
-| complex           | an injective epilogue with the output's shape                             |
+| out_fusable       | an injective epilogue with the output's shape                             |
 | reduction         | an injective epilogue with the output's shape                             |
 
-Views and opaque operators stand alone. A producer is taken only if nobody outside the group needs
-its value, and while the group is not too large. Every pair that is left apart is reported with the
-reason.
+Views and opaque operators are not fused. A producer joins a group only if it has no reader outside,
+and while the group is not too large. Every pair that is not fused is reported with the reason.
 
     %2 = fused(%x, %w, %b) { matmul; add; relu }
 """

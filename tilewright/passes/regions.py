@@ -1,4 +1,4 @@
-"""Nested graphs of control flow: visited, given other inputs or sizes, put in their place."""
+"""Nested graphs of control flow: visit, substitute inputs and dimensions, inline."""
 
 from __future__ import annotations
 

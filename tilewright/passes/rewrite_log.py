@@ -1,4 +1,4 @@
-"""What passes put in the place of nodes, one by one, for tools that ask.
+"""A log of rewrites: which nodes passes replaced, by what, and under which rule.
 
 with recorded() as rewrites:
     simplify_algebra(graph)

@@ -5,10 +5,10 @@
 
     rewrite_graph(graph, drop_identity)
 
-A rule sees each node once, in order, with its inputs already rewritten. It gives the value (or the
-values, one an output) that stand in the node's place, adding nodes to `g` as it likes, or `None` to
-keep the node. What is added is named after the node, and a result takes over the node's own name.
-Nodes that nobody reads any more stay behind: `dce` removes them.
+A rule sees each node once, in order, with its inputs already rewritten. It adds nodes to `g` and
+returns the value (or one value for each output) that replaces the node, or `None` to keep it. Added
+nodes are named after the node, and a result takes over the node's own name. Nodes without readers
+stay: `dce` removes them.
 """
 
 from __future__ import annotations

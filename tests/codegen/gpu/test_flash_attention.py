@@ -65,6 +65,6 @@ def test_kernels_assemble_without_spills(
 @pytest.mark.parametrize("queries", [256, 130], ids=["queries copied too", "queries past the end"])
 def test_emitted_code_by_threads_of_this_machine(queries: int) -> None:
     """One block goes through both tiles."""
-    func = attention(queries, 256, 64, F16, right=0, tile=TILE)
+    func = attention(queries, 256, 64, F16, window_right=0, tile=TILE)
     one = replace(H200, sm_count=1)
     on_threads(func, schedule_for_gpu(func, frozenset(), one).func, {})

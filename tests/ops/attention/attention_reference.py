@@ -14,7 +14,7 @@ def attention(
     mask: np.ndarray | None = None,
     hidden: float = -np.inf,
     band: tuple[int, int, int] | None = None,
-    empty: str = "nan",
+    fully_masked: str = "nan",
 ) -> np.ndarray:
     """`band` is offset, left and right; operands are in their logical order."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
@@ -29,8 +29,8 @@ def attention(
         peak = scores.max(-1, keepdims=True, initial=-np.inf)
         e = np.exp(scores - np.where(peak == -np.inf, 0, peak))
         total = e.sum(-1, keepdims=True)
-        weights = e / (total if empty == "nan" else np.where(total == 0, 1, total))
-    if empty == "finite":
+        weights = e / (total if fully_masked == "nan" else np.where(total == 0, 1, total))
+    if fully_masked == "finite":
         weights = np.where(np.isnan(total), 0, weights)
     return weights @ v
 

@@ -112,7 +112,7 @@ def test_masks(shape: tuple[int, ...], kind: type) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_windows(left: int, right: int, causal: bool) -> None:
     q, k, v = normal(1, 2, 6, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4)
-    attrs = AttentionAttrs(left=left, right=right, causal=causal)
+    attrs = AttentionAttrs(window_left=left, window_right=right, causal=causal)
     found, *_ = run_op("attention", q, k, v, attrs=attrs)
     bias = hidden(visible(6, 5, 0, left, 0 if causal else right))
     np.testing.assert_allclose(found, attention(q, k, v, bias), rtol=1e-4, atol=1e-5)
@@ -197,7 +197,7 @@ def test_mask_refusals(ins: list[TensorType | None], message: str) -> None:
     with pytest.raises(TypeCheckError, match=message):
         get_op("mask_scores").infer(MaskAttrs(const(0)), ins)
     with pytest.raises(TypeCheckError, match="needs the lengths"):
-        get_op("mask_scores").infer(MaskAttrs(const(0), from_end=True), [SCORES])
+        get_op("mask_scores").infer(MaskAttrs(const(0), bottom_right=True), [SCORES])
     assert (
         get_op("mask_scores").infer(MaskAttrs(const(0)), [SCORES, None, tensor(I64, 2)]) == SCORES
     )

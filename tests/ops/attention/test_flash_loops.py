@@ -31,7 +31,7 @@ def _visits(func: Func, rows: int) -> int:
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 8), (5, 20), (33, 600), (Var("I"), Var("J"))])
 def test_functions_verify_and_print(queries: object, keys: object) -> None:
-    func = _func(queries, keys, right=0)
+    func = _func(queries, keys, window_right=0)
     verify_func(func)
     assert parse_func(print_func(func), "") == func
 
@@ -42,13 +42,13 @@ def test_one_block_of_keys_carries_nothing() -> None:
 
 
 def test_keys_that_no_row_sees_are_not_visited() -> None:
-    func = _func(512, 512, right=0)
+    func = _func(512, 512, window_right=0)
     visits = [_visits(func, n) for n in range(512 // 32)]
     assert visits[0] == 1
     assert visits == sorted(visits)
     assert sum(visits) <= len(visits) * visits[-1] * 0.7
     # A band that begins further right sees nothing in some rows, which still get a result.
-    assert _visits(_func(512, 512, right=0, offset=const(-300)), 0) == 1
+    assert _visits(_func(512, 512, window_right=0, offset=const(-300)), 0) == 1
 
 
 def test_few_rows_read_keys_where_they_lie() -> None:

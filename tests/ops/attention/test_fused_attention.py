@@ -35,7 +35,7 @@ def test_symbolic_lengths(queries: int, keys: int) -> None:
     dims = [("B", "I", 4), ("B", "J", 4), ("B", "J", 3)]
     _close(
         run_op("fused_attention", q, k, v, attrs=FusedAttentionAttrs(), dims=dims),
-        attention(q, k, v, empty="zero"),
+        attention(q, k, v, fully_masked="zero"),
     )
 
 
@@ -80,16 +80,19 @@ def test_a_hidden_score_may_be_a_number() -> None:
 def test_bands(band: tuple[int, int, int], keys: int) -> None:
     q, k, v = operands((1, 2), 40, keys, 4, 4)
     offset, left, right = band
-    attrs = FusedAttentionAttrs(offset=const(offset), left=left, right=right, empty="zero")
+    attrs = FusedAttentionAttrs(
+        offset=const(offset), window_left=left, window_right=right, fully_masked="zero"
+    )
     _close(
-        run_op("fused_attention", q, k, v, attrs=attrs), attention(q, k, v, band=band, empty="zero")
+        run_op("fused_attention", q, k, v, attrs=attrs),
+        attention(q, k, v, band=band, fully_masked="zero"),
     )
 
 
 def test_the_number_of_valid_keys() -> None:
     q, k, v = operands((2,), 3, 8, 4, 4)
     lengths = np.array([8, 5], np.int64)
-    attrs = FusedAttentionAttrs(right=0, from_end=True, empty="zero")
+    attrs = FusedAttentionAttrs(window_right=0, bottom_right=True, fully_masked="zero")
     found = run_op("fused_attention", q, k, v, None, lengths, attrs=attrs)
     for n, length in enumerate(lengths):
         part = attention(q[n], k[n, :length], v[n, :length], band=(length - 3, -1, 0))
@@ -124,8 +127,8 @@ def test_rows_without_a_finite_peak(empty: str, keys: int) -> None:
     q, k, v = operands((1,), 6, keys, 4, 4)
     mask = np.zeros((6, keys), np.float32)
     mask[1], mask[2, 3], mask[3, 2], mask[4, :4] = -INF, NAN, INF, -INF
-    found = run_op("fused_attention", q, k, v, mask, attrs=FusedAttentionAttrs(empty=empty))
-    _close(found, attention(q, k, v, mask=mask, empty=empty))
+    found = run_op("fused_attention", q, k, v, mask, attrs=FusedAttentionAttrs(fully_masked=empty))
+    _close(found, attention(q, k, v, mask=mask, fully_masked=empty))
 
 
 def test_operands_that_do_not_fit() -> None:
@@ -143,7 +146,7 @@ def test_operands_that_do_not_fit() -> None:
         with pytest.raises(TypeCheckError, match="fused_attention"):
             run_op("fused_attention", *wrong, attrs=FusedAttentionAttrs())
     with pytest.raises(TypeCheckError, match="lengths"):
-        run_op("fused_attention", q, k, v, attrs=FusedAttentionAttrs(from_end=True))
+        run_op("fused_attention", q, k, v, attrs=FusedAttentionAttrs(bottom_right=True))
 
 
 def test_cost() -> None:

@@ -41,7 +41,7 @@ def test_blocks_of_keys_are_alike(keys: int) -> None:
 
 
 def test_a_band_has_smaller_blocks() -> None:
-    assert _problem(512, 512, right=0).key_block < _problem(512, 512).key_block
+    assert _problem(512, 512, window_right=0).key_block < _problem(512, 512).key_block
 
 
 def test_copies_are_made_for_many_rows() -> None:

@@ -22,10 +22,10 @@ def test_nothing_is_done_to_plain_products() -> None:
 
 
 def test_what_is_not_seen_is_hidden() -> None:
-    score = _body(right=0)._score(S)
+    score = _body(window_right=0)._score(S)
     assert isinstance(score, Select)
     assert score.cond is (J <= ROW + 0 + 0)
-    assert _body(right=0)._score(S, hides=False) is S
+    assert _body(window_right=0)._score(S, hides=False) is S
     # Past the last key there is nothing to see.
     assert isinstance(_body(keys=30)._score(S), Select)
 

@@ -65,14 +65,14 @@ def test_parts_of_which_all_is_hidden_do_not_count() -> None:
     mask = np.zeros((4, 60), np.float32)
     mask[:, 16:32] = -np.inf
     mask[1] = -np.inf
-    right = attention(q, k, np.repeat(v, 2, 0), mask=mask, empty="zero")
-    found = _run(_func(4, 60, mask=True, empty="zero"), q, k, v, mask)
+    right = attention(q, k, np.repeat(v, 2, 0), mask=mask, fully_masked="zero")
+    found = _run(_func(4, 60, mask=True, fully_masked="zero"), q, k, v, mask)
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("empty", ["nan", "zero", "finite"])
 def test_bands(empty: str) -> None:
     q, k, v = _operands(4, 40)
-    func = _func(4, 40, right=0, offset=const(-2), empty=empty)
-    right = attention(q, k, np.repeat(v, 2, 0), band=(-2, -1, 0), empty=empty)
+    func = _func(4, 40, window_right=0, offset=const(-2), fully_masked=empty)
+    right = attention(q, k, np.repeat(v, 2, 0), band=(-2, -1, 0), fully_masked=empty)
     np.testing.assert_allclose(_run(func, q, k, v), right, rtol=1e-4, atol=1e-5)

@@ -35,7 +35,7 @@ def _run(func: Func, *arrays: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("queries", "keys"), [(16, 16), (5, 40), (Var("I"), Var("J"))])
 def test_functions_verify_and_print(queries: object, keys: object) -> None:
-    func = _func(queries, keys, right=0)
+    func = _func(queries, keys, window_right=0)
     verify_func(func)
     assert parse_func(print_func(func), "") == func
 
@@ -60,23 +60,23 @@ def test_what_is_hidden_does_not_count() -> None:
     mask[1] = -np.inf
     k[:, 17], v[:, 18] = np.inf, 1e30
     with np.errstate(all="ignore"):
-        right = attention(q, k[:, :16], v[:, :16], mask=mask[:, :16], empty="zero")
+        right = attention(q, k[:, :16], v[:, :16], mask=mask[:, :16], fully_masked="zero")
     k[:, 17] = 1
-    found = _run(_func(4, 20, mask=True, empty="zero"), q, k, v, mask)
+    found = _run(_func(4, 20, mask=True, fully_masked="zero"), q, k, v, mask)
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("empty", ["nan", "zero", "finite"])
 def test_rows_that_see_nothing(empty: str) -> None:
     q, k, v = operands((1,), 4, 20, 8, 16)
-    func = _func(4, 20, right=0, offset=const(-2), empty=empty)
-    right = attention(q, k, v, band=(-2, -1, 0), empty=empty)
+    func = _func(4, 20, window_right=0, offset=const(-2), fully_masked=empty)
+    right = attention(q, k, v, band=(-2, -1, 0), fully_masked=empty)
     assert np.isnan(right[0, 0]).all() == (empty == "nan")
     np.testing.assert_allclose(_run(func, q, k, v), right, rtol=1e-4, atol=1e-5)
 
 
 def test_keys_that_no_row_sees_are_not_visited() -> None:
-    func = _func(64, 64, right=0)
+    func = _func(64, 64, window_right=0)
     walk = next(loop for loop in loops(func.body) if loop.name == "at.keys")
     assert "at.rows" in str(walk.extent)
 

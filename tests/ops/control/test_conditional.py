@@ -12,7 +12,7 @@ from tilewright.ir.graph.text import parse_graph, print_graph
 from tilewright.ir.graph.verify import verify_graph
 from tilewright.ir.types import TensorType, tensor
 from tilewright.ops.attrs import make_attrs
-from tilewright.ops.control.conditional import IfAttrs, branch_dims, late_names
+from tilewright.ops.control.conditional import IfAttrs, branch_dims, dynamic_dim_names
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.typecheck import check_types
@@ -39,7 +39,7 @@ def conditional(then: Graph, other: Graph, condition=None) -> GraphBuilder:
     g = GraphBuilder("f")
     x = g.input("x", X)
     c = "" if condition is not None else g.input("c", tensor(BOOL))
-    late = () if condition is not None else late_names((then, other), lambda: "late")
+    late = () if condition is not None else dynamic_dim_names((then, other), lambda: "late")
     g.add_control("if", [c, x], (then, other), IfAttrs(condition, late), ["y"])
     return g
 

@@ -194,7 +194,7 @@ ONE = LoopAttrs("i", T, 1)
 WRONG = [
     ((), ONE, tensor(BOOL), "0 nested graphs"),
     ((_growing(),), ONE, tensor(BOOL), "h: f32.N. becomes"),
-    ((_uneven(),), replace(ONE, late="L"), tensor(BOOL), "not the same in all steps"),
+    ((_uneven(),), replace(ONE, trip_count_dim="L"), tensor(BOOL), "not the same in all steps"),
     ((_same("h", "h"),), ONE, tensor(BOOL), "has no name"),
     ((_same("h"),), ONE, tensor(F32), "condition is f32"),
     ((_same("h"),), replace(ONE, conditional=True), tensor(BOOL), "gives 1 results"),

@@ -11,10 +11,10 @@ from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.tensor.subviews import (
     Subview,
     differ_in_units,
-    distance,
     is_contiguous,
-    room_as,
-    room_without_units,
+    linear_offset,
+    parent_shape_as,
+    parent_without_units,
     subviews,
 )
 
@@ -25,9 +25,9 @@ def dims(*sizes: int) -> Shape:
     return tuple(map(const, sizes))
 
 
-def strides(shape: tuple[int, ...], room: Shape) -> list[int]:
+def strides(shape: tuple[int, ...], parent: Shape) -> list[int]:
     """Elements from one index to the next along the dimensions that are longer than 1."""
-    sizes = [as_int(d) or 0 for d in room]
+    sizes = [as_int(d) or 0 for d in parent]
     return [int(np.prod(sizes[d + 1 :])) for d, size in enumerate(shape) if size != 1]
 
 
@@ -56,11 +56,11 @@ def test_gaps() -> None:
     assert not is_contiguous(dims(2, 3, 4), dims(2, 3, 5))
     assert not is_contiguous(dims(2, 1, 4), dims(2, 3, 4))
     assert not is_contiguous((const(2), N), dims(2, 3))
-    assert as_int(distance(dims(1, 2, 3), dims(9, 5, 4))) == 20 + 8 + 3
+    assert as_int(linear_offset(dims(1, 2, 3), dims(9, 5, 4))) == 20 + 8 + 3
 
 
 @pytest.mark.parametrize(
-    ("old", "room", "new"),
+    ("old", "parent", "new"),
     [
         ((2, 3, 4), (2, 3, 8), (2, 3, 4)),
         ((2, 1, 4), (2, 3, 4), (2, 4)),
@@ -69,18 +69,19 @@ def test_gaps() -> None:
     ],
 )
 def test_dimensions_of_one_come_and_go(
-    old: tuple[int, ...], room: tuple[int, ...], new: tuple[int, ...]
+    old: tuple[int, ...], parent: tuple[int, ...], new: tuple[int, ...]
 ) -> None:
     assert differ_in_units(dims(*old), dims(*new))
-    moved = room_as(dims(*room), dims(*old), dims(*new))
-    assert strides(new, moved) == strides(old, dims(*room))
+    moved = parent_shape_as(dims(*parent), dims(*old), dims(*new))
+    assert strides(new, moved) == strides(old, dims(*parent))
     kept = tuple(n for n in old if n != 1)
-    assert strides(kept, room_without_units(dims(*old), dims(*room))) == strides(old, dims(*room))
+    long = parent_without_units(dims(*old), dims(*parent))
+    assert strides(kept, long) == strides(old, dims(*parent))
 
 
 def test_other_shapes_are_refused() -> None:
     assert not differ_in_units(dims(2, 3), dims(3, 2))
     with pytest.raises(AssertionError, match="gaps"):
-        room_as(dims(2, 8), dims(2, 4), dims(8))
+        parent_shape_as(dims(2, 8), dims(2, 4), dims(8))
     with pytest.raises(AssertionError, match="single elements"):
-        room_without_units(dims(4, 1), dims(4, 2))
+        parent_without_units(dims(4, 1), dims(4, 2))

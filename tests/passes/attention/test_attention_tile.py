@@ -118,7 +118,9 @@ def test_keys_that_few_rows_see_are_dealt_out(
 def test_keys_that_no_row_sees_are_not_dealt_out(offset: Expr, parts: int) -> None:
     shape = tensor(BF16, 2, 8, 64)
     keys = tensor(BF16, 2, 4096, 64)
-    problem = Problem(FusedAttentionAttrs(right=0, offset=offset), (shape, keys, keys), shape)
+    problem = Problem(
+        FusedAttentionAttrs(window_right=0, offset=offset), (shape, keys, keys), shape
+    )
     assert (*attention_tile(resolve_gpu(CUDA), problem), 1)[2] == parts
 
 

@@ -119,7 +119,7 @@ def test_added_masks(softmax: str, shape: tuple[int, ...], swapped: bool) -> Non
     scores = g.add("add", *((mask, scores) if swapped else (scores, mask)))
     node = _formed(g.finished(scores, softmax))
     assert node.inputs == ("q", "k", "v", "m")
-    assert node.attrs.empty == {"s": "nan", "m": "zero", "f": "finite"}[softmax[0]]
+    assert node.attrs.fully_masked == {"s": "nan", "m": "zero", "f": "finite"}[softmax[0]]
 
 
 @pytest.mark.parametrize("inverted", [False, True])
@@ -140,7 +140,7 @@ def test_a_constant_mask_that_hides_what_comes_later_is_a_band() -> None:
         scores = g.add("add", g.add("matmul", g.q, g.k), g.constant(later))
         node = _formed(g.finished(scores))
         assert len(node.inputs) == 3
-        assert (node.attrs.right, node.attrs.offset) == (0, const(1))
+        assert (node.attrs.window_right, node.attrs.offset) == (0, const(1))
 
 
 def test_other_constant_masks() -> None:
@@ -215,7 +215,7 @@ def test_a_band_beside_another_mask(low: float, band_last: bool) -> None:
     for mask in masks:
         scores = g.add("add", scores, mask)
     node = _formed(g.finished(scores, "finite_softmax"))
-    assert (node.attrs.right == 0) == np.isinf(low)
+    assert (node.attrs.window_right == 0) == np.isinf(low)
 
 
 def test_bands_and_caps_of_the_attention_operator() -> None:
@@ -228,7 +228,7 @@ def test_bands_and_caps_of_the_attention_operator() -> None:
     node = _formed(g.finished(scores, "masked_softmax"))
     assert node.attrs.softcap == pytest.approx(1.5)
     assert node.attrs.scale == pytest.approx(0.5)
-    assert (node.attrs.left, node.attrs.right) == (2, 0)
+    assert (node.attrs.window_left, node.attrs.window_right) == (2, 0)
 
 
 def test_symbolic_lengths() -> None:

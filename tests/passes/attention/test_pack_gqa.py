@@ -90,13 +90,13 @@ def test_masks(queries: int, mask: tuple[int, ...], rank: int) -> None:
 
 
 def test_bands() -> None:
-    seen = _joined(_graph(right=0, offset=const(19)))
+    seen = _joined(_graph(window_right=0, offset=const(19)))
     assert seen.type.rank == 4
     assert isinstance(seen.attrs, FusedAttentionAttrs)
-    assert seen.attrs.right < 0
-    assert _attention(_graph(right=0, offset=const(18))).type.rank == 5
-    assert _attention(_graph(2, right=0, offset=const(18))).type.rank == 5
-    assert _attention(_graph(left=4, offset=const(19))).type.rank == 5
+    assert seen.attrs.window_right < 0
+    assert _attention(_graph(window_right=0, offset=const(18))).type.rank == 5
+    assert _attention(_graph(2, window_right=0, offset=const(18))).type.rank == 5
+    assert _attention(_graph(window_left=4, offset=const(19))).type.rank == 5
 
 
 def test_the_tile_is_that_of_the_joined_rows() -> None:

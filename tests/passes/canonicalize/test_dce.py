@@ -46,8 +46,8 @@ def test_a_node_with_one_used_output_stays():
 def test_a_node_that_gives_a_size_its_value_stays():
     text = """
 graph @f(n: i64[]) {
-  %x: i64[], %rows: i64[_late_1] = loop(_, %n) {counter="_late_0", count=3, carried=1,
-      conditional=true, late="_late_1"}
+  %x: i64[], %rows: i64[_late_1] = loop(_, %n) {induction_var="_late_0", trip_count=3, carried=1,
+      conditional=true, trip_count_dim="_late_1"}
     graph @body(a: i64[], more: bool[] = const false) {
       return %more, %a, %a
     }

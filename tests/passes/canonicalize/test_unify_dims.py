@@ -79,7 +79,7 @@ def test_a_loop_gives_more_rows_than_a_check_behind_it_allows() -> None:
     region = body.graph(body.constant(np.array(True)), row)
     g = GraphBuilder("f")
     x = g.input("x", tensor(F32, 4))
-    late = LoopAttrs("i", const(9), 0, conditional=True, late="_late_0")
+    late = LoopAttrs("i", const(9), 0, conditional=True, trip_count_dim="_late_0")
     (stack,) = g.add_control("loop", ["", x], [region], late)
     total = g.add("add", stack, g.input("y", tensor(F32, 2, 4)))
     after = unify_dims(g.graph(g.add("exp", stack), total), ON_CPU)

@@ -57,7 +57,7 @@ def test_a_view_of_rows_whose_number_is_checked_late_is_copied():
     body = GraphBuilder("body")
     x = body.input("x", tensor(F32, 4))
     going = body.constant(np.array(True))
-    rows = LoopAttrs("i", const(9), 0, conditional=True, late="_late_0")
+    rows = LoopAttrs("i", const(9), 0, conditional=True, trip_count_dim="_late_0")
     g = GraphBuilder("f")
     given = g.input("x", tensor(F32, 4))
     region = body.graph(going, body.add("relu", x))

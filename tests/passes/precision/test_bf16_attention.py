@@ -26,7 +26,9 @@ def _attention(queries: object, keys: object, size: int, right: int = -1, heads:
     shapes = ((heads, queries, size), (heads, keys, size), (heads, keys, size))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]  # type: ignore[arg-type]
     return g.graph(
-        g.add("fused_attention", *operands, attrs=FusedAttentionAttrs(scale=0.2, right=right))
+        g.add(
+            "fused_attention", *operands, attrs=FusedAttentionAttrs(scale=0.2, window_right=right)
+        )
     )
 
 

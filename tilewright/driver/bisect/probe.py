@@ -47,14 +47,14 @@ class Probe:
         if name in known:
             return known[name].reshape(shape)
         inside = self.program.subviews.get(name)
-        host = None if inside is None else self._value(inside.host, known, sizes)
-        if inside is None or host is None:
+        parent = None if inside is None else self._value(inside.parent, known, sizes)
+        if inside is None or parent is None:
             return None
         if inside.starts is None:
-            return host.reshape(shape)
+            return parent.reshape(shape)
         starts = [evaluate(s, sizes) for s in inside.starts]
         ends = [s + evaluate(d, sizes) for s, d in zip(starts, inside.shape, strict=True)]
-        return host[tuple(map(slice, starts, ends))].reshape(shape)
+        return parent[tuple(map(slice, starts, ends))].reshape(shape)
 
 
 def values_in_memory(graph: Graph) -> list[str]:

@@ -88,9 +88,9 @@ class _Builder:
         if isinstance(item, Check):
             return CheckSizes(item.condition, self._status(item.message, item.loc))
         if isinstance(item, BindDimStep):
-            message = f"size {item.name} is more than {item.limit}, or negative"
+            message = f"size {item.name} is more than {item.bound}, or negative"
             status = self._status(message, item.loc)
-            return ReadSize(item.name, self.memory.place(item.value), item.limit, status)
+            return ReadSize(item.name, self.memory.place(item.value), item.bound, status)
         if isinstance(item, WhileStep):
             return self._repeat(item)
         decides = item.condition
@@ -113,7 +113,8 @@ class _Builder:
         begin, going = (self.memory.place(v) if v else None for v in (item.begin, item.going))
         carried = tuple(map(self._carried, item.carried))
         attrs, actions = item.attrs, self.actions(item.items)
-        return CountedLoop(attrs.counter, attrs.count, actions, carried, begin, going, attrs.late)
+        trip_count, dim = attrs.trip_count, attrs.trip_count_dim
+        return CountedLoop(attrs.induction_var, trip_count, actions, carried, begin, going, dim)
 
     def _carried(self, carry: CarriedValue) -> LoopCarried:
         t, place = self.program.tensor(carry.result), self.memory.place

@@ -131,8 +131,8 @@ def _bind_dim_step(program: StepSequence, n: Node, attrs: BindDimAttrs) -> BindD
     value = n.inputs[0]
     program.subviews[n.name] = Subview(n.name, value, n.type.shape)
     program.use_in_control(value)
-    program.dynamic_dims[attrs.name] = (const(0), attrs.limit)
-    return BindDimStep(value, attrs.name, attrs.limit, n.loc)
+    program.dynamic_dims[attrs.name] = (const(0), attrs.bound)
+    return BindDimStep(value, attrs.name, attrs.bound, n.loc)
 
 
 def _if_step(program: StepSequence, n: Node, attrs: IfAttrs) -> IfStep:
@@ -163,7 +163,7 @@ def _while_step(program: StepSequence, n: Node, attrs: LoopAttrs) -> WhileStep:
     carries = range(attrs.carried)
     inner = [_define(program, f"{n.name}.{v.name}", v.type) for v in body.inputs[: attrs.carried]]
     names = _names(program, n, body, "step", (*inner, *operands[attrs.carried :]))
-    program.induction_vars[attrs.counter] = (const(0), attrs.count)
+    program.induction_vars[attrs.induction_var] = (const(0), attrs.trip_count)
     items = _items(program, body, names)
     end = len(program.steps)
     for value in filter(None, n.inputs):
@@ -178,8 +178,8 @@ def _while_step(program: StepSequence, n: Node, attrs: LoopAttrs) -> WhileStep:
     for value in (*inner, *roots[: attrs.carried]):
         program.carried[value] = len(program.carried)
     _place_rows(program, n, attrs, roots)
-    if attrs.late:
-        program.dynamic_dims[attrs.late] = (const(0), attrs.count)
+    if attrs.trip_count_dim:
+        program.dynamic_dims[attrs.trip_count_dim] = (const(0), attrs.trip_count)
     carried = tuple(
         CarriedValue(operands[k], inner[k], roots[k], n.outputs[k], spares[k]) for k in carries
     )

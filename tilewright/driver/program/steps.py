@@ -18,7 +18,7 @@ from tilewright.ir.graph.nodes import Check, Constant, Node
 from tilewright.ir.types import Shape, TensorType, Type
 from tilewright.lower.lower_kernel import StridedParams
 from tilewright.ops.control.loop import LoopAttrs
-from tilewright.ops.tensor.subviews import Subview, distance, is_contiguous, room_as
+from tilewright.ops.tensor.subviews import Subview, is_contiguous, linear_offset, parent_shape_as
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class IfStep:
 
 @dataclass(frozen=True)
 class BindDimStep:
-    """A scalar in memory that is from there on the value of a dimension, at most `limit`."""
+    """A scalar in memory that is from there on the value of a dimension, at most `bound`."""
 
     value: str
     name: str
-    limit: Expr
+    bound: Expr
     loc: Loc
 
 
@@ -148,7 +148,7 @@ class StepSequence:
     def base_buffer(self, value: str) -> str:
         """The value in whose buffer `value` lies."""
         while value in self.subviews:
-            value = self.subviews[value].host
+            value = self.subviews[value].parent
         return value
 
     def strided_view(self, value: str) -> StridedView:
@@ -156,24 +156,24 @@ class StepSequence:
         if value not in self.subviews:
             return _WHOLE
         here = self.subviews[value]
-        outer, wide = self.strided_view(here.host), self.shape(here.host)
+        outer, wide = self.strided_view(here.parent), self.shape(here.parent)
         if here.starts is None:
             parent = outer.parent_shape
             if parent is None:
                 return outer
-            return StridedView(outer.offset, room_as(parent, wide, here.shape))
+            return StridedView(outer.offset, parent_shape_as(parent, wide, here.shape))
         parent = outer.parent_shape or wide
-        offset = simplify(outer.offset + distance(here.starts, parent))
+        offset = simplify(outer.offset + linear_offset(here.starts, parent))
         if is_contiguous(here.shape, parent):
             return StridedView(offset)
-        return StridedView(offset, room_as(parent, here.shape, self.shape(value)))
+        return StridedView(offset, parent_shape_as(parent, here.shape, self.shape(value)))
 
     def is_whole_buffer(self, value: str) -> bool:
         """Whether a value takes all of its base buffer."""
         while value in self.subviews:
             if self.subviews[value].starts is not None:
                 return False
-            value = self.subviews[value].host
+            value = self.subviews[value].parent
         return True
 
     def tensor(self, value: str) -> TensorType:

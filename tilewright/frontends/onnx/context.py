@@ -204,7 +204,7 @@ class OnnxContext:
     # Converts the nodes of a nested graph in a context, and gives our names of its results.
     nested: Callable[[OnnxContext, GraphProto], tuple[str, ...]] = field(default=_no_nested)
     backtracker: Backtracker = field(default_factory=Backtracker)
-    late: Iterator[int] = field(default_factory=count)
+    dynamic_dim_numbers: Iterator[int] = field(default_factory=count)
     whole: bool = True  # whether all nodes of the model are converted here, and not a stage of them
     # Adds texts to a graph: the number of a text is another one in every run, see `stages`.
     text_input: Callable[[GraphBuilder, np.ndarray], str] = field(default=_no_texts)
@@ -223,7 +223,7 @@ class OnnxContext:
 
     def fresh_size(self) -> str:
         """A name for a size that is known only when the model runs."""
-        return data_dependent_dim(next(self.late))
+        return data_dependent_dim(next(self.dynamic_dim_numbers))
 
     def learn(self, n: OnnxNode, count: str, limit: Expr) -> Expr:
         """The size that `count`, one integer, has when the model runs; it is at most `limit`."""

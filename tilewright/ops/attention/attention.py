@@ -46,24 +46,24 @@ class AttentionAttrs(Attrs):
     causal: bool = False
     scale: float | None = None
     softcap: float = 0.0
-    left: int = -1
-    right: int = -1
+    window_left: int = -1
+    window_right: int = -1
     scores: str = "raw"
     precision: DType | None = None
 
 
 @node
 class MaskAttrs(Attrs):
-    """Query `i` sees key `j` if `i + offset - left <= j <= i + offset + right`.
+    """Query `i` sees key `j` if `i + offset - window_left <= j <= i + offset + window_right`.
 
-    A negative side is unbounded. With `from_end`, the offset is the sample's number of valid keys
-    less the number of queries.
+    A negative side is unbounded. `bottom_right` aligns the window at the last query and the last
+    valid key of each sample: its offset is the number of valid keys less that of queries.
     """
 
     offset: Expr
-    left: int = -1
-    right: int = -1
-    from_end: bool = False
+    window_left: int = -1
+    window_right: int = -1
+    bottom_right: bool = False
 
 
 def _mask_type(attrs: MaskAttrs, ins: Sequence[TensorType | None]) -> TensorType:
@@ -81,7 +81,7 @@ def _mask_type(attrs: MaskAttrs, ins: Sequence[TensorType | None]) -> TensorType
             raise fail("mask_scores", f"mask {mask} does not broadcast to {scores}")
     if lengths is not None and (lengths.rank != 1 or not lengths.dtype.is_integer):
         raise fail("mask_scores", f"lengths {lengths} must be a vector of integers")
-    if attrs.from_end and lengths is None:
+    if attrs.bottom_right and lengths is None:
         raise fail("mask_scores", "an offset from the end needs the lengths")
     return scores
 
@@ -121,12 +121,12 @@ def _in_band(
     if lengths is not None:
         length = cast(I64, lengths.at(n))
         seen = j < length
-        if attrs.from_end:
+        if attrs.bottom_right:
             offset = length - queries
-    if attrs.right >= 0:
-        seen = seen & (j <= i + offset + attrs.right)
-    if attrs.left >= 0:
-        seen = seen & (i + offset <= j + attrs.left)
+    if attrs.window_right >= 0:
+        seen = seen & (j <= i + offset + attrs.window_right)
+    if attrs.window_left >= 0:
+        seen = seen & (i + offset <= j + attrs.window_left)
     return seen
 
 
@@ -200,11 +200,11 @@ def _attention(g: GraphOps, attrs: AttentionAttrs, ins: Sequence[str]) -> tuple[
     scores["capped"] = _softcap(g, scores["raw"], attrs.softcap)
     band = MaskAttrs(
         g.type(past_k).shape[2] if past_k else const(0),
-        attrs.left,
-        0 if attrs.causal else attrs.right,
-        from_end=bool(lengths),
+        attrs.window_left,
+        0 if attrs.causal else attrs.window_right,
+        bottom_right=bool(lengths),
     )
-    masks = bool(mask or lengths or band.left >= 0 or band.right >= 0)
+    masks = bool(mask or lengths or band.window_left >= 0 or band.window_right >= 0)
     scores["masked"] = scores["capped"]
     if masks:
         scores["masked"] = g.add("mask_scores", scores["capped"], mask, lengths, attrs=band)

@@ -1,12 +1,12 @@
-"""The loops of attention: for some rows of queries at a time, walk the keys block by block.
+"""The loops of FlashAttention: for a block of queries, iterate over blocks of keys.
 
-    kt[d, j], vt[j, e] = keys and values, past their end zero
+    kt[d, j], vt[j, e] = keys and values, zero-padded
     for batch, rows {
       for keys {                                   m, l, o: -inf, 0, 0 before the first block
         x[i, j] = mask(scale * sum(d) q[i, d] * kt[d, j])
         p[i] = max(m[i], max(j) x[i, j])
         w[i, j] = exp(x[i, j] - p[i])
-        c[i] = exp(m[i] - p[i])                    what was summed so far counts that much less
+        c[i] = exp(m[i] - p[i])                    rescales the running sums
         l[i] = l[i] * c[i] + sum(j) w[i, j]
         o[i, e] = o[i, e] * c[i] + sum(j) w[i, j] * vt[j, e]
         m[i] = p[i]
@@ -14,9 +14,9 @@
       y[i, e] = o[i, e] / l[i]
     }
 
-Scores exist for one block of rows and keys at a time, whatever the lengths. With one block of keys
-there is nothing to carry over. Under a band, blocks past its right end are never visited. A row of
-nothing but hidden keys keeps a sum of 0.
+This is online softmax: scores exist for one block of queries and keys at a time, whatever the
+lengths. With a single block of keys nothing is rescaled. Blocks of keys to the right of the sliding
+window are skipped. A fully masked row keeps a sum of 0.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ class Body(Scores):
     def _visited(self) -> Expr:
         """How many blocks of keys some row of a block of rows can see; the first in any case."""
         attrs = self.p.attrs
-        if attrs.right < 0 or attrs.from_end:
+        if attrs.window_right < 0 or attrs.bottom_right:
             return self.key_blocks
-        last = Var("at.rows") * self.rows + (self.rows - 1) + attrs.offset + attrs.right
+        last = Var("at.rows") * self.rows + (self.rows - 1) + attrs.offset + attrs.window_right
         seen = maximum(const(1), (last + self.width) // self.width)
         return simplify(minimum(self.key_blocks, seen))
 
@@ -350,7 +350,7 @@ class Body(Scores):
         """What each of a row's weights counts."""
         one, zero = const(1, self.dtype), const(0, self.dtype)
         # A row of nothing but hidden keys has no sum; without any keys it is a sum of nothing.
-        hidden = total.eq(zero) if self.p.attrs.empty != "nan" else self.p.k[-2].eq(0)
+        hidden = total.eq(zero) if self.p.attrs.fully_masked != "nan" else self.p.k[-2].eq(0)
         return one / select(simplify(hidden), one, total)
 
     def _finish(self) -> list[Stmt]:
@@ -369,7 +369,7 @@ class Body(Scores):
     def _divided(self, value: Expr, share: Expr) -> Expr:
         """What comes of weighted values, as it is stored."""
         value = value * share
-        if self.p.attrs.empty == "finite":
+        if self.p.attrs.fully_masked == "finite":
             value = select(share.eq(share), value, const(0, self.dtype))
         return cast(self.p.out.dtype, value)
 

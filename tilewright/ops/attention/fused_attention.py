@@ -2,10 +2,10 @@
 
     y = fused_attention(q, k, v, mask, lengths, bias)    # softmax(scale * q k' + bias + mask) v
 
-Logically the operands are `[batches, queries, size]`, `[batches, keys, size]` and
-`[batches, keys, value size]`, and batches of keys and values broadcast against those of queries.
-Each may be stored in another order of dimensions, and the result be wanted in another: they are
-read and written where they lie, nothing is copied to be turned round.
+The logical shapes are `[batches, queries, size]`, `[batches, keys, size]` and
+`[batches, keys, value size]`; batches of keys and values broadcast against those of queries.
+Permutations describe other storage orders of the operands and of the result: the loops read and
+write them in place, without transposed copies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator
 from tilewright.ops.attention.flash_loops import flash_attention_func
-from tilewright.ops.attention.problem import EMPTY, FusedAttentionAttrs, Problem, permuted
+from tilewright.ops.attention.problem import FULLY_MASKED, FusedAttentionAttrs, Problem, permuted
 from tilewright.ops.attention.split_kv import parts_func
 from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
@@ -35,7 +35,7 @@ def _fused_attention_type(
     q, k, v = p.q, p.k, p.v
     if not len(q) == len(k) == len(v) or len(q) < 2 or not dtype.is_float:
         raise fail("fused_attention", f"{q}, {k} and {v} must be floats of one rank, at least 2")
-    if q[-1] is not k[-1] or k[-2] is not v[-2] or attrs.empty not in EMPTY:
+    if q[-1] is not k[-1] or k[-2] is not v[-2] or attrs.fully_masked not in FULLY_MASKED:
         raise fail("fused_attention", f"sizes of {q}, {k} and {v} do not fit")
     batch = broadcast_shapes("fused_attention", q[:-2], k[:-2], v[:-2])
     if batch != q[:-2]:
@@ -44,7 +44,7 @@ def _fused_attention_type(
     scores = (*batch, q[-2], k[-2])
     _check_mask("mask", mask, (BOOL, dtype, accumulator(dtype)), scores)
     _check_mask("bias", bias, (dtype, accumulator(dtype)), scores)
-    if (lengths is None) == attrs.from_end:
+    if (lengths is None) == attrs.bottom_right:
         raise fail(
             "fused_attention", "an offset from the end needs the lengths, and only that does"
         )

@@ -1,7 +1,7 @@
-"""What a `fused_attention` node computes, and in blocks of which size: its attributes and shapes.
+"""The problem that a `fused_attention` node states: attributes, logical shapes, block sizes.
 
-Block sizes are chosen so that one block's scores stay in the nearest caches of any machine, and so
-that little is computed beyond the last row and key.
+The scores of one block fit the nearest caches of any machine, and blocks are chosen so that the
+last one wastes little work.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PACK_ROWS = 4
 KEY_STEP = 16
 # The rows, columns and depth of what a matrix unit multiplies at once.
 UNIT_TILE = 32
-# What rows give that see no key: NaN as softmax does, or zeros; `finite` gives zeros for NaN too.
-EMPTY = ("nan", "zero", "finite")
+# The result of rows that see no key: NaN as of softmax, or zeros; `finite` gives zeros for NaN too.
+FULLY_MASKED = ("nan", "zero", "finite")
 
 
 @node
@@ -44,10 +44,10 @@ class FusedAttentionAttrs(Attrs):
 
     - `scale`, `softcap` (0 is none), the bias, the mask and the band are applied to products; with
       `bias_last` the bias is added after the mask is applied.
-    - Query `i` sees key `j` if `i + offset - left <= j <= i + offset + right`; a negative side is
-      unbounded, and `from_end` gives the offset as in `mask_scores`.
-    - `masked_value` takes the place of scores where a mask of bools says no; `empty` says what a
-      row becomes of which no key is seen.
+    - Query `i` sees key `j` if `i + offset - window_left <= j <= i + offset + window_right`; a
+      negative side is unbounded, and `bottom_right` gives the offset as in `mask_scores`.
+    - `masked_value` replaces scores where a mask of bools is false; `fully_masked` says what a row
+      becomes that sees no key.
     - Dimension `d` of the operand is dimension `q_perm[d]` as stored; dimension `d` of the result
       as stored is its dimension `y_perm[d]`; none given is the plain order.
     - With `f16_accumulate`, products of f16 are formed, and for one block of keys summed, in f16.
@@ -60,12 +60,12 @@ class FusedAttentionAttrs(Attrs):
     scale: float = 1.0
     softcap: float = 0.0
     offset: Expr = const(0)
-    left: int = -1
-    right: int = -1
-    from_end: bool = False
+    window_left: int = -1
+    window_right: int = -1
+    bottom_right: bool = False
     masked_value: float = float("-inf")
     bias_last: bool = False
-    empty: str = "nan"
+    fully_masked: str = "nan"
     q_perm: tuple[int, ...] = ()
     k_perm: tuple[int, ...] = ()
     v_perm: tuple[int, ...] = ()
@@ -143,7 +143,7 @@ class Problem:
         if keys is None:
             return SYMBOLIC_KEYS
         most = SHORT_KEYS if self.attrs.f16_accumulate else KEY_BLOCK
-        block = BAND_KEYS if self.attrs.right >= 0 and keys > BAND_KEYS else most
+        block = BAND_KEYS if self.attrs.window_right >= 0 and keys > BAND_KEYS else most
         whole = max(1, -(-keys // block))
         step = UNIT_TILE if self.attrs.bf16_operands else KEY_STEP
         return -(-keys // (whole * step)) * step

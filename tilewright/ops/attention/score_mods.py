@@ -1,6 +1,6 @@
-"""What is done to the products of queries and keys: scaled, capped, masked, hidden.
+"""Score modifications: scale, softcap, bias, mask and sliding window.
 
-Part of the loops of attention (`flash_loops.py`), which say what has which index.
+A part of the loops of attention (`flash_loops.py`), which define the indices.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class Scores:
         attrs, j = self.p.attrs, self._key()
         seen: Expr = TRUE
         offset = attrs.offset
-        if attrs.from_end:
+        if attrs.bottom_right:
             length = cast(I64, Load("x4", self.plain[:1], self.params["x4"].dtype))
             seen = j < length
             offset = length - self.p.q[-2]
-        if attrs.right >= 0:
-            seen = seen & (j <= ROW + offset + attrs.right)
-        if attrs.left >= 0:
-            seen = seen & (ROW + offset <= j + attrs.left)
+        if attrs.window_right >= 0:
+            seen = seen & (j <= ROW + offset + attrs.window_right)
+        if attrs.window_left >= 0:
+            seen = seen & (ROW + offset <= j + attrs.window_left)
         return seen

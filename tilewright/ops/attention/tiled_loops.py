@@ -3,12 +3,12 @@
     for batch, rows {
       a[i, d] = queries;  m, l, o = -inf, 0, 0
       for keys {
-        kt[j, d], vt[j, e] = keys and values of the block, past their end zero
+        kt[j, d], vt[j, e] = keys and values of the block, zero-padded
         x[i, j] = mask(scale * sum(d) a[i, d] * kt[j, d])
-        if some of x is hidden { hide it }
+        if some of x is masked { mask it }
         p[i, q] = max(z) x[i, j(z, q)]             the columns of one lane
         g[i] = max(q) p[i, q]
-        h[i, q] = max(m[i, q], g[i] * k)           k: to powers of two, and the scale where it can
+        h[i, q] = max(m[i, q], g[i] * k)           k: log2(e), and the scale where possible
         w[i, j] = exp2(x[i, j] * k - h[i, q(j)])
         c[i, q] = exp2(m[i, q] - h[i, q])
         m[i, q] = h[i, q]
@@ -106,7 +106,7 @@ class Tiles(Body):
 
     def _ordered(self, task: Stmt) -> Stmt:
         """Under a band the last rows see most keys, so they come first."""
-        if self.p.attrs.right < 0:
+        if self.p.attrs.window_right < 0:
             return task
         last = simplify(self.row_blocks - 1 - Var("at.rows"))
         return substitute_stmt(task, {"at.rows": last})
@@ -216,7 +216,7 @@ class Tiles(Body):
         """Scores; where all of a block are seen, none is looked at again."""
         score = self._score(self._at("s", J))
         visible = self._score(self._at("s", J), hides=False)
-        if score is visible or self.p.attrs.from_end:
+        if score is visible or self.p.attrs.bottom_right:
             return [self._map("x", score, keys)]
         plain = self._map("x", visible, keys)
         hidden = self._map("x.hidden", self._hidden(self._at("x", J)), keys, to="x")
@@ -228,11 +228,11 @@ class Tiles(Body):
         first, row = self._block() * self.width, Var("at.rows") * self.rows
         last = first + self.width
         beyond = [] if self._inside(J) is TRUE else [last - keys]
-        if attrs.right >= 0:
-            beyond.append(last - 1 - (row + attrs.offset + attrs.right))
-        if attrs.left >= 0:
+        if attrs.window_right >= 0:
+            beyond.append(last - 1 - (row + attrs.offset + attrs.window_right))
+        if attrs.window_left >= 0:
             lowest_row = minimum(row + self.rows, rows) - 1
-            beyond.append(lowest_row + attrs.offset - attrs.left - first)
+            beyond.append(lowest_row + attrs.offset - attrs.window_left - first)
         most = beyond[0]
         for other in beyond[1:]:
             most = maximum(most, other)

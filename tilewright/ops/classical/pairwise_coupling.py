@@ -14,8 +14,8 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 
 # The quadratic form, its product with the result, the form's value, the greatest error, a step.
 FORM, SLOPE, VALUE, ERROR, STEP = "form", "slope", "value", "error", "step"

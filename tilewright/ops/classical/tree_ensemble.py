@@ -14,8 +14,8 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import For, Func, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import parameters, spatial_block
 from tilewright.ops.op import Op, fail
-from tilewright.ops.tensor.scatter import parameters, spatial_block
 
 
 @node

@@ -7,8 +7,8 @@ operand of the node. The operands behind the condition are the inputs of both br
 The condition is a truth value that is read when the model runs, or an expression over sizes.
 
 Where the branches give tensors of different sizes, the result's size depends on which is taken: it
-is chosen by the expression, or else it is a *late* size, one that has a name and that is known from
-there on. Ranks and element types must agree.
+is chosen by the expression, or else it is a data-dependent dimension, which has a name and is known
+from there on. Ranks and element types must agree.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ CONTROL = "control"
 
 @node
 class IfAttrs(Attrs):
-    """The condition where it is an expression over sizes, and the names of late sizes.
+    """The condition where it is an expression over sizes; names of data-dependent dimensions.
 
-    `late` has a name for each dimension of each result in turn, "" where it needs none.
+    `dynamic_dims` has a name for each dimension of each result in turn, "" where it needs none.
     """
 
     condition: Expr | None = None
-    late: tuple[str, ...] = ()
+    dynamic_dims: tuple[str, ...] = ()
 
 
 def if_types(attrs: IfAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -> tuple[Type, ...]:
     """The types of an `if`: those of both branches, joined."""
     _check_if(attrs, ins, regions)
-    names = chain(attrs.late, repeat(""))
+    names = chain(attrs.dynamic_dims, repeat(""))
     return tuple(
         TensorType(a.dtype, tuple(_joined(attrs, p, next(names)) for p in _pairs(a, b)))
         for a, b in _results(regions)
@@ -51,12 +51,12 @@ def if_types(attrs: IfAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -> tu
 
 
 def branch_dims(attrs: IfAttrs, regions: Sequence[Graph]) -> dict[str, tuple[Expr, Expr]]:
-    """What each late size is in either branch."""
-    named = zip(_sizes(regions), attrs.late, strict=False)
+    """The data-dependent dimensions by name, as either branch has them."""
+    named = zip(_sizes(regions), attrs.dynamic_dims, strict=False)
     return {name: pair for pair, name in named if name}
 
 
-def late_names(regions: Sequence[Graph], fresh: Callable[[], str]) -> tuple[str, ...]:
+def dynamic_dim_names(regions: Sequence[Graph], fresh: Callable[[], str]) -> tuple[str, ...]:
     """Names for the sizes in which the branches differ, the same for the same difference."""
     names: dict[tuple[Expr, Expr], str] = {}
     found = []
@@ -74,7 +74,8 @@ def _joined(attrs: IfAttrs, pair: tuple[Expr, Expr], name: str) -> Expr:
     if a is b:
         return a
     if attrs.condition is None:
-        raise fail("if", f"its branches give sizes {a} and {b}", "name the result's size in `late`")
+        what = f"its branches give sizes {a} and {b}"
+        raise fail("if", what, "name the result's size in `dynamic_dims`")
     return simplify(select(attrs.condition, a, b))
 
 

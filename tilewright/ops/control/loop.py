@@ -1,6 +1,6 @@
 """Loops: one nested graph, run step by step.
 
-    %h: f32[8], %ys: f32[T, 8] = loop(_, %h0, %x) {counter="i", count=T, carried=1}
+    %h: f32[8], %ys: f32[T, 8] = loop(_, %h0, %x) {induction_var="i", trip_count=T, carried=1}
       graph @body(h: f32[8], x: f32[T, 8]) {
         %xi: f32[1, 8] = slice(%x) {starts=[i, 0], stops=[i + 1, 8], steps=[1, 1], inside=true}
         ...
@@ -12,10 +12,10 @@ behind the first: the `carried` values, then what it takes from outside. It give
 for the next step, which keep their types, then a row for each further result: the rows of all steps
 are stacked, those of `backward` results from the last to the first.
 
-`counter` is a size that is 0, 1, ... in the steps. There are `count` of them at most. They end
-early where the graph is `conditional`: its first result then says whether to go on; and the first
-operand, if there is one, whether to begin. The number of steps is then the *late* size that `late`
-names.
+`induction_var` is a dimension that is 0, 1, ... in the steps. There are at most `trip_count` steps.
+They end early where the graph is `conditional`: its first result then says whether to continue. The
+first operand, if there is one, says whether to begin. The number of steps is then data-dependent,
+the dimension that `trip_count_dim` names.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from tilewright.ops.op import Op, fail
 
 @node
 class LoopAttrs(Attrs):
-    """The size that counts the steps, how many there are at most, and what results mean."""
+    """The induction variable, the largest trip count, and what results mean."""
 
-    counter: str
-    count: Expr
+    induction_var: str
+    trip_count: Expr
     carried: int
     conditional: bool = False
-    late: str = ""
+    trip_count_dim: str = ""
     backward: tuple[int, ...] = ()
 
     @property
     def steps(self) -> Expr:
         """How many steps there are, once the loop has run."""
-        return Var(self.late) if self.late else self.count
+        return Var(self.trip_count_dim) if self.trip_count_dim else self.trip_count
 
     def row_index(self, row: int) -> Expr:
         """Where the row of a step goes in the results that are stacked."""
-        counter = Var(self.counter)
-        return simplify(self.count - 1 - counter) if row in self.backward else counter
+        step = Var(self.induction_var)
+        return simplify(self.trip_count - 1 - step) if row in self.backward else step
 
 
 def loop_types(attrs: LoopAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -> tuple[Type, ...]:
@@ -66,7 +66,7 @@ def loop_types(attrs: LoopAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -
     first = int(attrs.conditional)
     carried = body.outputs[first : first + attrs.carried]
     for value, result in zip(body.inputs, carried, strict=False):
-        if not same_type(value.type, body.types[result]):
+        if not equal_types(value.type, body.types[result]):
             kinds = f"{value.type} becomes {body.types[result]}"
             raise fail("loop", f"carried value {value.name}: {kinds}", "let it keep its type")
     rows = [body.tensor_type(o) for o in body.outputs[first + attrs.carried :]]
@@ -76,7 +76,7 @@ def loop_types(attrs: LoopAttrs, ins: Sequence[Any], regions: Sequence[Graph]) -
     return (*ins[1 : 1 + attrs.carried], *stacks)
 
 
-def same_type(a: Type, b: Type) -> bool:
+def equal_types(a: Type, b: Type) -> bool:
     """Whether two types of tensors are the same, however their sizes are spelt."""
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
@@ -93,9 +93,9 @@ def local_sizes(body: Graph) -> set[str]:
         if isinstance(n.attrs, BindDimAttrs):
             found.add(n.attrs.name)
         elif isinstance(n.attrs, IfAttrs):
-            found |= set(n.attrs.late) - {""}
+            found |= set(n.attrs.dynamic_dims) - {""}
         elif isinstance(n.attrs, LoopAttrs):
-            found |= {n.attrs.counter, n.attrs.late} - {""}
+            found |= {n.attrs.induction_var, n.attrs.trip_count_dim} - {""}
     return found
 
 
@@ -114,12 +114,12 @@ def _check_begin(attrs: LoopAttrs, ins: Sequence[Any], body: Graph) -> None:
         if going.dtype != BOOL or as_int(going.elements) != 1:
             raise fail("loop", f"it goes on by {going}", "use one truth value")
     early = attrs.conditional or begin is not None
-    if early and len(body.outputs) > results and not attrs.late:
-        raise fail("loop", "how many rows it gives has no name", "name it in `late`")
+    if early and len(body.outputs) > results and not attrs.trip_count_dim:
+        raise fail("loop", "how many rows it gives has no name", "name it in `trip_count_dim`")
 
 
 def _check_row(attrs: LoopAttrs, body: Graph, row: TensorType) -> None:
-    inside = {attrs.counter} | local_sizes(body)
+    inside = {attrs.induction_var} | local_sizes(body)
     for d in row.shape:
         if not inside.isdisjoint(free_vars(d)):
             raise fail("loop", f"a row {row} is not the same in all steps")

@@ -1,4 +1,4 @@
-"""Sliding blocks put back into an image: what lies in several blocks is their sum.
+"""col2im: sliding blocks summed into an image, the inverse of im2col.
 
 y[n, c, p] = sum over taps k of x[n, (c, k), b]  where  p = b * stride + k * dilation - pad
 """

@@ -1,7 +1,7 @@
-"""Convolution in one to three spatial dimensions (more work as well), and what its transpose is.
+"""Convolution in any number of spatial dimensions, and the type of its transpose.
 
-Weights always come in the order output channel, input channel of the group, kernel axes, whatever
-the layout of the data; for the transpose the two channel axes are the other way round.
+Weights are in the order output channel, input channel of the group, kernel axes, whatever the
+layout of the data; the transposed convolution has the two channel axes swapped.
 """
 
 from __future__ import annotations

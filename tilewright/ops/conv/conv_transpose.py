@@ -1,12 +1,12 @@
 """Transposed convolution: every input element adds the kernel, times itself, to the output.
 
-With constant weights it is plain convolutions (`conv_phases`). Otherwise it is a matrix product,
-whose rows are put into the output where they lie:
+With constant weights it is plain convolutions (`polyphase`). Otherwise it is a matrix product
+followed by `col2im`:
 
     products[n, (o, k), p] = sum over c of w[c, o, k] * x[n, c, p]
     y[n, o, p * stride + k * dilation - pad] += products[n, (o, k), p]
 
-There are no zeros between or around elements in this, which would make NaN of infinite weights.
+No zeros are inserted between or around elements: times an infinite weight they would be NaN.
 """
 
 from __future__ import annotations

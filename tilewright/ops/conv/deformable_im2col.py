@@ -1,7 +1,7 @@
-"""Sampling at moved positions: the first half of a deformable convolution.
+"""Sampling at offset positions: the im2col step of a deformable convolution.
 
 Tap `k` of window `p` reads the input at `p * stride + k * dilation - pad + offset`, interpolated
-between neighbours; what lies outside is zero. The second half is a matrix product with the weights.
+between neighbours; positions outside are zero. A matrix product with the weights follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The windows of an image as rows of a matrix: a convolution is their product with its filters.
+"""im2col: the windows of an image as rows of a matrix, which a GEMM multiplies with the filters.
 
 conv(x, w)   →   matmul_f32out(im2col(x), w')
 """

@@ -1,4 +1,4 @@
-"""Sliding windows, shared by convolution and pooling: where windows lie, and the padded input.
+"""Sliding windows, shared by convolution and pooling: their positions, and the padded input.
 
 Along one axis, tap `k` of window `p` reads position `p * stride + k * dilation - pad` of the input.
 """

@@ -1,4 +1,4 @@
-"""Boxes picked by their scores, but none that overlaps much with one picked before.
+"""Non-maximum suppression: boxes by descending score, without those that overlap an earlier one.
 
     %picked: i64[b*c*k, 3], %count: i64[1] =
         non_max_suppression(%boxes, %scores, %order, %most, %overlap, %least) {limit=k}
@@ -20,9 +20,9 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType, tensor
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail
 from tilewright.ops.shape.assumptions import same_shape
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 
 # Which boxes overlap with one that is picked, and how many of a class are picked.
 GONE, TAKEN = "gone", "taken"

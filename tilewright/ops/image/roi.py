@@ -17,9 +17,9 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail, same_dtype
 from tilewright.ops.shape.assumptions import has_elements, same_size
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 
 # Sums where elements are narrow; where the neighbours of a sample lie, and their weights.
 RESULT, PLACES, WEIGHTS = "total", "places", "weights"

@@ -1,4 +1,4 @@
-"""The determinant of square matrices, by elimination with the greatest element as pivot."""
+"""Determinants of square matrices, by Gaussian elimination with partial pivoting."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail
 from tilewright.ops.shape.assumptions import same_size
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 
 # A copy of the matrices, the product of pivots, the pivot's row, and one element being swapped.
 WORK, PRODUCT, PIVOT, SPARE = "work", "product", "pivot", "spare"

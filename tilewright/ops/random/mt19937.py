@@ -1,8 +1,8 @@
-"""Random numbers in the order in which the Mersenne Twister gives them.
+"""MT19937, the Mersenne Twister: random numbers in sequence.
 
 Matsumoto and Nishimura's generator with 624 words of state, seeded by one word; two words make a
-number from 0 to below 1, as NumPy's `seed` and `uniform` do. Numbers come one after another, so one
-thread makes them all; `random` has a generator without an order.
+number in [0, 1), as NumPy's `seed` and `uniform` do. The generator is sequential, so that one
+thread makes all numbers; `philox` has a counter-based one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 
 STATE = "state"
 WORDS, AHEAD = 624, 397

@@ -1,5 +1,5 @@
-"""Random numbers: each a function of its position and a key, so that they are the same in every run
-and on any number of threads.
+"""Counter-based random numbers: each is a function of its position and a key, so that they are the
+same in every run and on any number of threads.
 
 The generator is Philox 2x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1,
 2, 3"): the position is the counter, and its two words give one number.

@@ -19,8 +19,9 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import parameters
 from tilewright.ops.op import Op, fail
-from tilewright.ops.recurrent.time_loop import ROW, UNIT, StepLoops, parameters
+from tilewright.ops.recurrent.time_loop import ROW, UNIT, StepLoops
 
 # The inputs, as parameters of the loop function.
 WEIGHTS, CANDIDATE, LENGTHS, HIDDEN, CELL, EXTRA = (f"x{i}" for i in range(1, 7))
@@ -144,11 +145,11 @@ def _loops(
     ins: Sequence[TensorType | None],
     outs: Sequence[TensorType],
 ) -> Func:
-    params, outputs = parameters(ins, outs)
+    params = parameters(ins, outs)
     lengths = LENGTHS if LENGTHS in params else ""
     loops = StepLoops(name, params, attrs.direction, attrs.reverse, lengths)
     step(loops, attrs)
-    return loops.func(outputs)
+    return loops.func(tuple(f"y{i}" for i in range(len(outs))))
 
 
 def _type(

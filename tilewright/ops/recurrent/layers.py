@@ -4,7 +4,7 @@
          c0[D, B, H], peepholes[D, 3 * H]) -> y[T, D, B, H], last h[D, B, H], last c[D, B, H]
 
 G is the number of gates. The input of all time steps is multiplied by its weights at once; what is
-left of a direction is one operator of `recurrent_cells`. All inputs after `r` are optional.
+left of a direction is one operator of `cells`. All inputs after `r` are optional.
 """
 
 from __future__ import annotations

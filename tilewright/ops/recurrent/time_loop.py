@@ -8,9 +8,8 @@
       y0[t, b, j] = value[t, b, j]
     }
 
-Sums and values are indexed by the step only to say which step they belong to; those of one step
-exist at once.
-Every formula is a nest of its own, which the schedule moves to where its sums are in registers.
+Sums and values have the step as an index, but only those of one step exist at a time. Every formula
+is a loop nest of its own, which the schedule moves to where its sums are in registers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from tilewright.arith.expr import Expr, Load, Var, cast, const, maximum, minimum
 from tilewright.core.dtypes import I64, DType
 from tilewright.ir.loop.access_regions import make_block
 from tilewright.ir.loop.nodes import Alloc, Buffer, For, Func, Iter, Seq, Stmt, Store
-from tilewright.ir.types import TensorType
 from tilewright.ops.accumulation import accumulator
 
 STEP, ROW, UNIT = (Var(f"at.{name}") for name in "sbj")  # no size has a name with a dot
@@ -168,13 +166,3 @@ class StepLoops:
         for a, _, n in reversed(axes):
             nest = For(f"{name}.{a}", n, "serial", nest)
         self.nests.append(nest)
-
-
-def parameters(
-    ins: Sequence[TensorType | None], outs: Sequence[TensorType]
-) -> tuple[dict[str, Buffer], tuple[str, ...]]:
-    """The buffers of a loop function by name, absent inputs left out, and the outputs' names."""
-    named = {f"x{i}": t for i, t in enumerate(ins) if t is not None}
-    outputs = {f"y{i}": t for i, t in enumerate(outs)}
-    every = {**named, **outputs}
-    return {name: Buffer(name, t.dtype, t.shape) for name, t in every.items()}, tuple(outputs)

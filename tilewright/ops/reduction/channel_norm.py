@@ -1,4 +1,4 @@
-"""Normalisation with one scale and bias a channel (axis 1): batch, instance and group."""
+"""Normalization with a scale and bias for each channel (axis 1): batch, instance and group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation by what the data itself gives: rows (layer, RMS, p-norm), groups, neighbours."""
+"""Normalization by statistics of the data: layer, RMS and p-norm, groups, local response."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Sizes that an operator wants equal: proved, refused, or left to be checked when the model runs.
+"""Dimensions that an operator requires equal: proved, refuted, or checked when the model runs.
 
     with assumptions() as found:
         size = same_size("add", n, m)        # the simpler of the two
     found                                    # {n == m: "add: sizes n and m differ"}
 
-Inside `assumptions` what cannot be proved nor refuted is noted, so that a graph under construction
-can carry it as a check. Outside, types are only inferred again for nodes whose checks exist.
+Inside `assumptions`, what can neither be proved nor refuted is collected, so that a graph under
+construction gets it as a check. Outside, types are inferred again for nodes whose checks exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewright.arith.walk import free_vars, subexpressions, substitute
 
 # What the names of sizes begin with that are known only when the model runs. They are numbered in
 # the order in which they become known, and no dimension of an input is called so.
-LATE = "_dyn_"
+DATA_DEPENDENT = "_dyn_"
 
 _found: ContextVar[dict[Expr, str] | None] = ContextVar("found", default=None)
 
@@ -91,13 +91,13 @@ def simpler(a: Expr, b: Expr) -> Expr:
 
 def data_dependent_dim(number: int) -> str:
     """The name of a size that is known only when the model runs."""
-    return f"{LATE}{number}"
+    return f"{DATA_DEPENDENT}{number}"
 
 
 def definition_order(e: Expr) -> int:
-    """When a size is known: 0 from the start, else with which of the late ones."""
-    late = (name for name in free_vars(e) if name.startswith(LATE))
-    return max((1 + int(name.removeprefix(LATE)) for name in late), default=0)
+    """When a size is known: 0 from the start, else with which data-dependent one."""
+    numbers = (name for name in free_vars(e) if name.startswith(DATA_DEPENDENT))
+    return max((1 + int(name.removeprefix(DATA_DEPENDENT)) for name in numbers), default=0)
 
 
 def _weight(e: Expr) -> int:

@@ -1,4 +1,4 @@
-"""When sizes are known that only a run gives, and what can be checked then."""
+"""Data-dependent dimensions: which node defines each, and which checks its value allows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def data_dependent_dims(n: Node) -> tuple[str, ...]:
     if isinstance(n.attrs, BindDimAttrs):
         return (n.attrs.name,)
     if isinstance(n.attrs, LoopAttrs):
-        return (n.attrs.late,) if n.attrs.late else ()
-    return tuple(filter(None, n.attrs.late)) if isinstance(n.attrs, IfAttrs) else ()
+        return (n.attrs.trip_count_dim,) if n.attrs.trip_count_dim else ()
+    return tuple(filter(None, n.attrs.dynamic_dims)) if isinstance(n.attrs, IfAttrs) else ()
 
 
 def checks_by_node(graph: Graph) -> Iterator[list[Check]]:
     """The checks that can be made before the nodes run, then those that each node allows."""
     unknown = {name for n in graph.nodes for name in data_dependent_dims(n)}
-    late = [c for c in graph.checks if not unknown.isdisjoint(free_vars(c.condition))]
-    yield [c for c in graph.checks if c not in late]
+    pending = [c for c in graph.checks if not unknown.isdisjoint(free_vars(c.condition))]
+    yield [c for c in graph.checks if c not in pending]
     for n in graph.nodes:
         unknown -= {*data_dependent_dims(n)}
-        ready = [c for c in late if unknown.isdisjoint(free_vars(c.condition))]
-        late = [c for c in late if c not in ready]
+        ready = [c for c in pending if unknown.isdisjoint(free_vars(c.condition))]
+        pending = [c for c in pending if c not in ready]
         yield ready

@@ -1,4 +1,4 @@
-"""Sizes that a graph's checks make equal, spelt in one way.
+"""Dimensions that a graph's checks make equal, rewritten to one form.
 
     (D + 15) // 16 == (D + 31) // 32 * 2        every (D + 15) // 16 is written (D + 31) // 32 * 2
 
@@ -55,7 +55,7 @@ class DimEqualities:
         return movable[0] if movable else None
 
     def before(self, sizes: Collection[str]) -> DimEqualities:
-        """What holds where these late sizes are not known yet: nothing that is said of them.
+        """What holds before these data-dependent dimensions are known: nothing said of them.
 
         A node that gives a size has no type that a check of this size promises, since that is
         made after the node has run; memory is planned for what it may write until then.

@@ -1,4 +1,4 @@
-"""Rows in ascending or descending order, told by the numbers they had: a stable merge sort.
+"""The order of rows, ascending or descending, as indices: a stable merge sort.
 
     %order: i64[b, n] = argsort_rows(%x) {descending=false}        x: T[b, n, m]
 
@@ -16,8 +16,8 @@ from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
 from tilewright.ir.loop.nodes import Alloc, Buffer, Func, If, Seq, Stmt, Store
 from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail
-from tilewright.ops.tensor.scatter import nest, parameters, spatial_block
 from tilewright.ops.tensor.topk import precedes
 
 # The runs as merged so far; how long they are; the next row of the left and of the right run;

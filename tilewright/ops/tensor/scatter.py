@@ -12,9 +12,9 @@ from functools import partial
 from tilewright.arith.expr import Const, Expr, Load, Var, binary
 from tilewright.core.node import node
 from tilewright.ir.graph.nodes import Attrs
-from tilewright.ir.loop.access_regions import make_block
-from tilewright.ir.loop.nodes import Buffer, For, Func, Iter, Seq, Stmt, Store
-from tilewright.ir.types import Shape, TensorType
+from tilewright.ir.loop.nodes import For, Func, Seq, Stmt, Store
+from tilewright.ir.types import TensorType
+from tilewright.ops.loop_builder import nest, parameters, spatial_block
 from tilewright.ops.op import Op, fail, normalize_axis, same_dtype
 from tilewright.ops.tensor.indexing import check_fits, check_indices, tuple_length, wrapped
 
@@ -67,30 +67,6 @@ def _scatter_nd_type(attrs: ScatterNdAttrs, ins: Sequence[TensorType]) -> Tensor
     if updates.shape != (*indices.shape[:-1], *data.shape[length:]):
         raise fail("scatter_nd", f"updates {updates} do not fit data {data}, indices {indices}")
     return data
-
-
-def nest(names: Sequence[str], extents: Shape, body: Stmt) -> Stmt:
-    """`body` within serial loops, the first outermost."""
-    for name, extent in reversed(list(zip(names, extents, strict=True))):
-        body = For(name, extent, "serial", body)
-    return body
-
-
-def spatial_block(
-    name: str, extents: Shape, body: Callable[..., Stmt], buffers: dict[str, Buffer]
-) -> Stmt:
-    """A block over independent iterations in loops of its own; `body` gets the iterators."""
-    loops = [f"{name}.l{d}" for d in range(len(extents))]
-    names = [f"{name}.v{d}" for d in range(len(extents))]
-    iters = tuple(Iter(v, "S", n, Var(i)) for v, n, i in zip(names, extents, loops, strict=True))
-    block = make_block(name, iters, body(*(Var(v) for v in names)), buffers=buffers)
-    return nest(loops, extents, block)
-
-
-def parameters(ins: Sequence[TensorType], outs: Sequence[TensorType]) -> dict[str, Buffer]:
-    """The parameters of a loop function, by name: `x0, x1, ...` and `y0, y1, ...`."""
-    named = [(f"x{i}", t) for i, t in enumerate(ins)] + [(f"y{i}", t) for i, t in enumerate(outs)]
-    return {name: Buffer(name, t.dtype, t.shape) for name, t in named}
 
 
 def _scatter(

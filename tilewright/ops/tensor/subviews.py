@@ -1,10 +1,10 @@
-"""Where one tensor lies inside another: the geometry of `concat_view` and `slice_view`.
+"""Subviews, tensors inside other tensors: the geometry of `concat_view` and `slice_view`.
 
     %2 = concat_view(%0, %1) {axis=1}    %0 and %1 are computed into the columns of %2
-    %3 = slice_view(%2) {...}            %3 is read where it lies
+    %3 = slice_view(%2) {...}            %3 is read in place
 
-A part has the dimensions of its host, each from some index on. Its elements are those of the host's
-row-major layout, so it is described by where it starts and by the host's shape, its *room*.
+A subview has the rank of its parent, and starts at some index of each dimension. Its strides are
+those of the parent's row-major layout, so an offset and the parent's shape describe it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tilewright.ops.tensor.slicing import ConcatAttrs, SliceAttrs
 
 @node
 class Subview:
-    """`value` lies in the bytes of `host`, from the index `starts` on, under this shape.
+    """`value` is a view of `parent` under this shape, from the index `starts` on.
 
-    Without `starts` it has the very bytes of the host.
+    Without `starts` it has all bytes of the parent.
     """
 
     value: str
-    host: str
+    parent: str
     shape: Shape
     starts: Shape | None = None
 
 
 def subviews(n: Node, type_of: Callable[[str], Type]) -> Iterator[Subview]:
-    """What a view says about where values lie."""
+    """The subviews that a view operator defines."""
     if isinstance(n.attrs, ConcatAttrs):
         axis = normalize_axis(n.op, n.attrs.axis, n.type.rank)
         place: Expr = const(0)
@@ -54,34 +54,35 @@ def _shape(t: Type) -> Shape:
     return t.shape
 
 
-def is_contiguous(shape: Shape, room: Shape) -> bool:
-    """Whether a tensor of `shape` laid out by `room` has no gaps between its elements."""
+def is_contiguous(shape: Shape, parent_shape: Shape) -> bool:
+    """Whether a view of `shape` has no gaps between its elements."""
     first = next((d for d, size in enumerate(shape) if size is not const(1)), len(shape))
-    pairs = list(zip(shape, room, strict=True))
+    pairs = list(zip(shape, parent_shape, strict=True))
     return all(size is wide for size, wide in pairs[first + 1 :])
 
 
-def distance(starts: Shape, room: Shape) -> Expr:
-    """The elements from the first one of `room` to the one at `starts`."""
+def linear_offset(starts: Shape, parent_shape: Shape) -> Expr:
+    """The number of elements from the first one of the parent to the one at `starts`."""
     total: Expr = const(0)
     for d, start in enumerate(starts):
-        total = total + start * product(room[d + 1 :])
+        total = total + start * product(parent_shape[d + 1 :])
     return simplify(total)
 
 
-def room_without_units(shape: Shape, room: Shape) -> Shape:
-    """The room of the dimensions longer than 1: each takes in the room of what is left out before.
+def parent_without_units(shape: Shape, parent_shape: Shape) -> Shape:
+    """The parent's shape with only the dimensions in which `shape` is longer than 1.
 
-    What lies behind the last of them must have no room: the last elements lie side by side.
+    Each takes in the extents of those left out before it. The parent may have no others after the
+    last: the innermost elements must be contiguous.
     """
     kept: list[Expr] = []
     skipped: Expr = const(1)
-    for size, wide in zip(shape, room, strict=True):
+    for size, wide in zip(shape, parent_shape, strict=True):
         skipped = simplify(skipped * wide)
         if size is not const(1):
             kept.append(skipped)
             skipped = const(1)
-    assert skipped is const(1), f"{shape} in {room} has gaps between single elements"
+    assert skipped is const(1), f"{shape} in {parent_shape} has gaps between single elements"
     return tuple(kept)
 
 
@@ -91,8 +92,8 @@ def differ_in_units(a: Shape, b: Shape) -> bool:
     return [d for d in a if d is not one] == [d for d in b if d is not one]
 
 
-def room_as(room: Shape, old: Shape, new: Shape) -> Shape:
-    """The room of a tensor of shape `old` as one of shape `new`, which differs in units only."""
-    assert differ_in_units(old, new), f"{old} in {room} has gaps, and is no {new}"
-    kept = iter(room_without_units(old, room))
+def parent_shape_as(parent_shape: Shape, old: Shape, new: Shape) -> Shape:
+    """The parent's shape where a view of shape `old` is read as `new`, equal but for units."""
+    assert differ_in_units(old, new), f"{old} in {parent_shape} has gaps, and is no {new}"
+    kept = iter(parent_without_units(old, parent_shape))
     return tuple(const(1) if size is const(1) else next(kept) for size in new)

@@ -1,4 +1,4 @@
-"""A run of new elements written into a cache, each sequence at its own place: tensor_scatter."""
+"""tensor_scatter: new elements written into a cache, for each sequence at its own position."""
 
 from __future__ import annotations
 

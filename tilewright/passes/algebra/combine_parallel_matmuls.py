@@ -1,16 +1,15 @@
-"""On GPUs: products of the same value with weights of one shape become one product.
+"""Combine parallel matmuls (GPU): products of one value with weights of one shape become one.
 
     %1 = matmul(%x, %w1)                         %0 = matmul(%x, %w)         w: [2, k, n]
     %2 = matmul(%x, %w2)                →        %1 = slice(%0) {0:1, ...}
                                                  %2 = slice(%0) {1:2, ...}
 
-Queries, keys and values are such products. Launches that need not wait for each other run side by
-side anyway; as one they have larger tiles, and read or transpose their left operand once. Each lies
-in one piece, so that `eliminate_concat` makes the slices views. Constants that are added to the
-products are stacked as well.
+Projections to queries, keys and values are such products. Independent launches run concurrently
+anyway; the combined one has larger tiles, and reads or transposes its left operand once. The slices
+are contiguous, so that `eliminate_concat` makes them views. Constant biases are stacked as well.
 
-All of them depend on the same value and on constants, never on each other, so that they can be
-computed where the first one was.
+The products depend on one value and on constants, not on each other, so that all can be computed
+where the first one was.
 """
 
 from __future__ import annotations

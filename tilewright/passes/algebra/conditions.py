@@ -1,4 +1,4 @@
-"""What algebraic rules over a graph ask before they fire, and the attributes their results have.
+"""Conditions of algebraic rules, and the attributes of their results.
 
 Constants come as arrays, other values as types, captured attributes as they are.
 """

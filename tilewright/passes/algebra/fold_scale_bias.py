@@ -1,16 +1,15 @@
-"""Scales and offsets that follow (or precede) a product with constant weights go into the weights.
+"""Fold scales and biases around a product with constant weights into the weights.
 
     %1 = conv(%x, %w)                         %1 = conv(%x, %w * s)
     %2 = mul(%1, %s)                 →        %3 = add(%1, %b)
     %3 = add(%2, %b)
 
-This is what remains of a batch normalisation, of the scale of attention's queries, of a layer
-scale. A number that scales an operand of any other product scales the result instead, where it is
-computed on the way out:
+They come from batch normalization, the scale of attention's queries, or a layer scale. A scalar
+that scales an operand of another product scales the result instead, in its epilogue:
 
     matmul(transpose(mul(a, c)), b)  →   mul(matmul(transpose(a), b), c)
 
-Weights are only copied where an operator goes, and only if nothing else uses them.
+Weights are copied only where that removes an operator, and only if nothing else uses them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Look-ups in several tables whose rows are joined become one look-up in all of them.
+"""Merge embedding lookups: gathers from several tables that are concatenated become one gather.
 
     %1 = gather(%t1, %i[:, 0:1])                    %j = %i within [m, n] + [0, m]
     %2 = gather(%t2, %i[:, 1:2])             →      %y = gather([%t1; %t2], %j)
     %y = concat(%1, %2) {axis=1}                    m rows of %t1, n of %t2
 
-Recommenders have dozens of tables, and a launch, or a loop over all cores, for each. Indices count
-from the end of their own table where they are negative, and stay inside it, as `gather` has it.
+Recommendation models have dozens of tables, each with a launch or a parallel loop of its own.
+Negative indices count from the end of their own table, and are clamped to it, as in `gather`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products with one-hot rows become look-ups.
+"""Products with one-hot rows become gathers.
 
     matmul(cast(i == [0, 1, ..., K - 1]), w)   →   gather([w; 0], where(0 <= i & i < K, i, K))
 

@@ -1,9 +1,9 @@
-"""Algebra over graph operators: formulas become the operators they spell, constants come together.
+"""Algebraic simplification: formulas become the operators they spell, constants are combined.
 
     %1 = sigmoid(%0)                       %2 = swish(%0) {alpha=1.0}
     %2 = mul(%0, %1)              →
 
-The rules are in `graph_rules`. What replaces a node is tried again at once, so that one walk over
+The rules are in `rules.py`. The replacement of a node is tried again at once, so that one walk over
 the graph leaves nothing to simplify. TW_TRACE_RULES=1 prints each rewrite.
 """
 

@@ -1,11 +1,11 @@
-"""A product that is only ever read in slices becomes one product for each slice.
+"""A product that is only read in slices becomes one product for each slice.
 
     %1 = matmul(%x, %w)                          %2 = matmul(%x, %w[:, :768])
     %2 = slice(%1) {..., 0:768}         →        %3 = matmul(%x, %w[:, 768:])
     %3 = slice(%1) {..., 768:1536}
 
 The weights are constants, so their slices are views. Nothing is computed twice: slices that overlap
-are left alone, and so is a product that somebody reads as a whole.
+are left alone, and so is a product with a reader of the whole.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Rows of which many elements are wanted in order are sorted as a whole.
+"""`topk` with a large k becomes a sort of whole rows.
 
     %v, %i = topk(%x) {k=n}      →      %o = argsort_rows(%x)
                                         %i = slice(%o) {stops=[k]}
                                         %v = gather_elements(%x, %i)
 
-`topk` inserts elements into a list of `k`: the best way to find a few, and quadratic in `k`.
+`topk` inserts elements into an ordered list of `k`: fast for a few, but quadratic in `k`.
 """
 
 from __future__ import annotations

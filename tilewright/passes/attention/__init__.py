@@ -1,1 +1,1 @@
-"""Fusing attention, and what its operands and masks are made of."""
+"""Attention fusion, shared heads, masks, tile sizes."""

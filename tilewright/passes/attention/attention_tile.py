@@ -2,7 +2,7 @@
 
     softmax(q k') v   →   fused_attention(q, k, v) {tile=[64, 64]}
 
-What has no tile stays two GEMMs with a softmax between them.
+Attention without a tile stays two GEMMs with a softmax between them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _prefers_warp_specialization(target: GpuTarget, p: Problem, batches: int, ro
     size = ATTENTION.warp_specialized_size
     sizes = {as_int(p.q[-1]), as_int(p.v[-1])}
     keys = as_int(p.k[-2]) or 0
-    long = sizes == {size} and p.attrs.left < 0
+    long = sizes == {size} and p.attrs.window_left < 0
     short = sizes == {size // 2} and keys == tile_keys and not any(p.ins[3:])
     enough = 2 * batches * -(-rows // tile_rows) > target.sm_count
     full = keys > 0 and keys % tile_keys == 0
@@ -77,9 +77,9 @@ def _seen(p: Problem, rows: int, keys: int | None) -> int | None:
     """How many keys the last row sees, `None` if it is unknown."""
     attrs = p.attrs
     offset = as_int(attrs.offset)
-    if attrs.right < 0 or attrs.from_end or offset is None:
+    if attrs.window_right < 0 or attrs.bottom_right or offset is None:
         return keys
-    last = rows + offset + attrs.right
+    last = rows + offset + attrs.window_right
     return last if keys is None else min(keys, last)
 
 

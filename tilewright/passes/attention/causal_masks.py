@@ -1,9 +1,9 @@
-"""Masks that only say which keys come later than a query: recognised as bands.
+"""Recognize causal masks: they become the sliding window of an attention operator.
 
     constant        0 up to the diagonal, -inf beyond
     computed        where(less_or_equal(key number, query number), 0, -inf)
 
-A band needs no memory, and what lies outside it need not be computed.
+A window needs no memory, and blocks outside it are not computed.
 """
 
 from __future__ import annotations

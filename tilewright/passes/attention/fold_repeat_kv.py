@@ -1,13 +1,12 @@
-"""Heads of keys and values that several heads of queries share are not repeated.
+"""Fold repeat_kv: grouped-query attention reads shared heads of keys and values without copies.
 
     %2 = expand(%k) {shape=[b, 2, 4, n, d]}               %k: f32[b, 2, 1, n, d]
     %3 = reshape(%2) {shape=[b, 8, n, d]}           →     %q5 = reshape(%q)  [b, 2, 4, m, d]
     %y = fused_attention(%q, %3, ...)                     %y5 = fused_attention(%q5, %k, ...)
                                                           %y = reshape(%y5)
 
-Exporters repeat keys and values until there is one head for each head of queries. The operator
-`fused_attention` lets batches of keys and values broadcast, so the heads of queries are split in
-groups instead: a view.
+Exporters repeat keys and values to one head for each head of queries. In `fused_attention`, batches
+of keys and values broadcast, so the heads of queries are split into groups instead: a view.
 """
 
 from __future__ import annotations

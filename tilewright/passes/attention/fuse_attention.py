@@ -1,4 +1,4 @@
-"""Two products with a softmax between them become one operator.
+"""Fuse attention: two products with a softmax between them become `fused_attention`.
 
     %1 = matmul(%q, %kt)
     %2 = mul(%1, 0.125)
@@ -7,9 +7,9 @@
     %5 = matmul(%4, %v)
 
 Exporters write this in many ways: scaling the queries, the keys or the scores, adding a mask or
-choosing by one, with heads turned round before and after. Scalings are brought together, orders of
-dimensions become attributes of `fused_attention`, which reads and writes in any order, and a mask
-that only says which keys come later becomes a band. Scores that somebody else reads stay.
+selecting by one, with heads transposed before and after. Scales are combined, transposes become
+permutation attributes of `fused_attention`, and a causal mask becomes its window. Scores with other
+readers stay unfused.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Attention:
             return None
         if t.dtype == BF16 and self.tile_of is None:
             return None
-        self.attrs = FusedAttentionAttrs(empty=SOFTMAX[weights.op])
+        self.attrs = FusedAttentionAttrs(fully_masked=SOFTMAX[weights.op])
         product = self._product(weights.inputs[0])
         return None if product is None else self._joined(product)
 
@@ -112,7 +112,7 @@ class _Attention:
 
     @property
     def _has_band(self) -> bool:
-        return self.attrs.left >= 0 or self.attrs.right >= 0
+        return self.attrs.window_left >= 0 or self.attrs.window_right >= 0
 
     @property
     def _is_masked(self) -> bool:
@@ -168,11 +168,11 @@ class _Attention:
         self.factors[mask] = self.attrs.scale
         offset = self._band(mask, data)
         if offset is not None:
-            self.attrs = replace(self.attrs, offset=offset, right=0)
+            self.attrs = replace(self.attrs, offset=offset, window_right=0)
             return
         if self.soft_band:
             self.mask, self.soft_band = self.soft_band, ""
-            self.attrs = replace(self.attrs, offset=const(0), right=-1)
+            self.attrs = replace(self.attrs, offset=const(0), window_right=-1)
         if self.mask:
             self.bias = mask
         else:
@@ -225,7 +225,7 @@ class _Attention:
         assert isinstance(n.attrs, MaskAttrs)
         scores, mask, lengths = (*n.inputs, "", "")[:3]
         band = n.attrs
-        if self._is_masked or self.attrs.scale != 1 or bool(lengths) != band.from_end:
+        if self._is_masked or self.attrs.scale != 1 or bool(lengths) != band.bottom_right:
             return None
         if mask and self.g.type(mask).shape[-1] is not n.type.shape[-1]:
             return None
@@ -233,9 +233,9 @@ class _Attention:
         self.attrs = replace(
             self.attrs,
             offset=band.offset,
-            left=band.left,
-            right=band.right,
-            from_end=band.from_end,
+            window_left=band.window_left,
+            window_right=band.window_right,
+            bottom_right=band.bottom_right,
         )
         return scores
 

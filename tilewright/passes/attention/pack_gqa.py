@@ -1,11 +1,11 @@
-"""On GPUs: the few queries of heads that share keys and values become the rows of one tile.
+"""PackGQA (GPU): the queries of heads that share keys and values become the rows of one tile.
 
     %y = fused_attention(%q, %k, %v)          %q: [b, 8, 4, 1, d]     %k: [b, 8, 1, n, d]
       →
     %y = fused_attention(%q4, %k4, %v4)       %q4: [b, 8, 4, d]       %k4: [b, 8, n, d]
 
-Keys and values are then read once for all of them. `fold_repeat_kv` gives heads that form.
-Queries keep their own tile where a mask tells one of them from another.
+Keys and values are then read once for all of them. `fold_repeat_kv` brings heads into that form.
+Heads are not packed where a mask or a window distinguishes their queries.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def _fits(p: Problem) -> bool:
 def _without_band(p: Problem) -> Problem | None:
     """Attention in which no query sees other keys than the rest, `None` if one does."""
     attrs = p.attrs
-    if attrs.left < 0 and attrs.right < 0 and not attrs.from_end:
+    if attrs.window_left < 0 and attrs.window_right < 0 and not attrs.bottom_right:
         return p
-    if attrs.left >= 0 or p.q[LENGTH] is not ONE:
+    if attrs.window_left >= 0 or p.q[LENGTH] is not ONE:
         return None
     # A single query: the last one, or one that sees all keys.
-    if not attrs.from_end and not prove(p.k[-2] <= attrs.offset + attrs.right + 1):
+    if not attrs.bottom_right and not prove(p.k[-2] <= attrs.offset + attrs.window_right + 1):
         return None
-    return replace(p, attrs=replace(attrs, right=-1, offset=const(0)))
+    return replace(p, attrs=replace(attrs, window_right=-1, offset=const(0)))
 
 
 def _mask(g: Rewriter, mask: str, p: Problem) -> str | None:

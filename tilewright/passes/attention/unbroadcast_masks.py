@@ -1,11 +1,11 @@
-"""Masks that are the same for every query, or every head, become one row for all of them.
+"""Undo the broadcast of masks that are the same for every query or every head.
 
     %every: bool[1, 1, 128, 128]                         constant, true everywhere
     %1: bool[8, 1, 128, 128] = and(%every, %keys)   →    %1: bool[8, 1, 1, 128]
     %2: f32[8, 1, 128, 128] = where(%1, 0.0, -inf)       %2: f32[8, 1, 1, 128]
 
-Exporters write out for each query what only hides padding. Attention reads a mask of one row for
-all its queries, from 128 times less memory here.
+Exporters expand padding masks to all queries. Attention broadcasts a mask of one row, which takes
+128 times less memory here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes that compute the same, and constants that hold the same, become one.
+"""Common subexpression elimination: equal nodes, and equal constants, become one.
 
 %0 = exp(%x)                       %0 = exp(%x)
 %1 = exp(%x)              →        %2 = add(%0, %0)

@@ -1,4 +1,4 @@
-"""Nodes and constants that no output depends on are removed.
+"""Dead code elimination: nodes and constants that no output depends on are removed.
 
 %0 = relu(%x)                      %1 = exp(%x)
 %1 = exp(%x)              →        return %1

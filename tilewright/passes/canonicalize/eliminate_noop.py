@@ -1,4 +1,4 @@
-"""Nodes that give back their operand, and nodes that compute nothing at all.
+"""Eliminate nodes that return their operand, and nodes whose results have no elements.
 
 %0 = transpose(%x) {perm=[0, 1]}           %1 = relu(%x)
 %1 = relu(%0)                       →

@@ -1,12 +1,12 @@
-"""What depends on constants only is computed now.
+"""Constant folding: nodes that depend on constants only are computed at compile time.
 
 %w2 = transpose(%w) {perm=[1, 0]}          w2: f32[8, 64] = const
 %y = matmul(%x, %w2)                →      %y = matmul(%x, %w2)
 
-Rearrangements of constants are NumPy views, whatever their size. Everything else is computed by
-what the operator's row says it means, unless the result is large and its operands are not: a big
-`expand` is better done where it is needed. Integers that are known because they come of sizes
-become constants too, or, where the sizes are symbolic, one `dims` node in place of the arithmetic.
+Rearrangements of constants are NumPy views, whatever their size. Other operators are interpreted,
+unless the result is large and its operands are not: a large `expand` is better computed where it is
+used. Integers that are known from shapes become constants too, or, where the dimensions are
+symbolic, one `dims` node in place of the arithmetic.
 """
 
 from __future__ import annotations

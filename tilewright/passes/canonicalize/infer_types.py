@@ -1,4 +1,4 @@
-"""Types inferred anew from the inputs, and symbolic sizes given values.
+"""Infer all types again from the inputs, and bind symbolic dimensions to values.
 
 bind_dims(graph, {"N": 1})      graph @f(x: f32[N, 64])    →    graph @f(x: f32[1, 64])
 """

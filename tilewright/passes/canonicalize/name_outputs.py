@@ -1,4 +1,4 @@
-"""The model's outputs under the names that it came with.
+"""Restore the names of the model's outputs.
 
 Passes keep the order of outputs, not their names: a removed `identity` leaves its operand's name.
 """

@@ -1,10 +1,10 @@
-"""Control flow that is decided, and branches that know as much as possible.
+"""Simplify conditionals: known conditions, constants inside branches, unused operands.
 
     %y = if(%true, %x) {A} {B}      →      A's nodes
 
-A branch whose condition is a constant takes the place of its node. Constants that a branch reads
-from outside become its own, so that they can be folded there, and what no branch reads is no
-operand any more.
+An `if` with a constant condition is replaced by the nodes of its branch. Constant operands are
+copied into the branches, so that they can be folded there, and operands that no branch reads are
+removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _rule(g: Rewriter, n: Node) -> tuple[str, ...] | None:
     if not isinstance(n.attrs, IfAttrs):
         return None
     taken = _decided(g, n, n.attrs)
-    if taken is not None and not n.attrs.late:
+    if taken is not None and not n.attrs.dynamic_dims:
         return inline_region(g, n.regions[0 if taken else 1], n.inputs[1:])
     return _captures(g, n)
 

@@ -1,11 +1,11 @@
-"""Loops that carry as little as possible, and none where there is nothing to repeat.
+"""Simplify loops: invariant carried values, constants inside the body, loops of 0 or 1 steps.
 
-    %h, %k = loop(_, %a, %b) {count=N, carried=2}      →      %h = loop(_, %a, %b) {carried=1}
+    %h, %k = loop(_, %a, %b) {trip_count=N, carried=2}   →   %h = loop(_, %a, %b) {carried=1}
       {... return %next, %k}                                  and %b stands for %k
 
-A carried value that no step changes is an operand like those from outside; of these, constants
-become constants of the nested graph, so that they can be folded there. A loop of a single step is
-that step, and a loop of none gives back what it began with.
+A loop-invariant carried value becomes an operand that is not carried. Constant operands are copied
+into the nested graph, so that they can be folded there. A loop of one step is replaced by its body,
+a loop of none by its initial values.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def simplify_loops(graph: Graph, context: PassContext) -> Graph:
 def _rule(g: Rewriter, n: Node) -> tuple[str, ...] | None:
     if not isinstance(n.attrs, LoopAttrs):
         return None
-    count = as_int(n.attrs.count)
-    if count is not None and count <= 0 and not n.attrs.late:
+    count = as_int(n.attrs.trip_count)
+    if count is not None and count <= 0 and not n.attrs.trip_count_dim:
         return _no_step(g, n, n.attrs)
-    if count == 1 and not n.inputs[0] and not n.attrs.late:
+    if count == 1 and not n.inputs[0] and not n.attrs.trip_count_dim:
         return _one_step(g, n, n.attrs)
     return _unchanged(g, n, n.attrs) or _captures(g, n, n.attrs)
 
@@ -46,7 +46,7 @@ def _no_step(g: Rewriter, n: Node, attrs: LoopAttrs) -> tuple[str, ...]:
 
 
 def _one_step(g: Rewriter, n: Node, attrs: LoopAttrs) -> tuple[str, ...]:
-    body = with_sizes(n.regions[0], {attrs.counter: const(0)})
+    body = with_sizes(n.regions[0], {attrs.induction_var: const(0)})
     results = inline_region(g, body, n.inputs[1:])[int(attrs.conditional) :]
     types = (t for t in n.types[attrs.carried :] if isinstance(t, TensorType))
     rows = zip(results[attrs.carried :], types, strict=True)

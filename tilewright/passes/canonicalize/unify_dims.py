@@ -1,12 +1,12 @@
-"""What a graph's checks say about sizes is put to use: equal sizes are spelt alike.
+"""Unify dimensions that a graph's checks make equal.
 
     graph @f(x: f32[N], y: f32[M]) {          graph @f(x: f32[N], y: f32[N]) {
       check N == M, "..."              →        %0: f32[N] = add(%x, %y)
       %0: f32[N] = add(%x, %y)
 
-Two named sizes of inputs that must be equal become one, and one that must be a number becomes that
-number: the caller is then told which input is wrong. Other equalities rewrite types and attributes,
-see `ops.shape.dim_equalities`, and stay as checks.
+Two symbolic dimensions of inputs that must be equal become one, and one that must be a number
+becomes that number: the caller is then told which input is wrong. Other equalities rewrite types
+and attributes, see `ops.shape.dim_equalities`, and stay as checks.
 """
 
 from __future__ import annotations

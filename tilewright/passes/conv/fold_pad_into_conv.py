@@ -1,9 +1,9 @@
-"""Zeros that are put around an image before a convolution become the convolution's own padding.
+"""Fold a zero `pad` before a convolution into the convolution's own padding.
 
     %1 = pad(%x) {before=[0, 0, 0, 0], after=[0, 0, 1, 1]}
     %2 = conv(%1, %w) {pads=[0, 0, 0, 0]}      →      %2 = conv(%x, %w) {pads=[0, 0, 1, 1]}
 
-The image is then neither read nor written once more.
+This saves one read and one write of the image.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Sums of products that are no whole pieces of 16 bytes get zeros, up to a piece.
+"""Pad reduction dimensions with zeros to the 16 bytes that tensor cores load at a time (GPU).
 
     conv[channels_last](x[N, H, W, 3], w)   →   conv[channels_last](pad(x)[N, H, W, 8], padded w)
     conv(sqrt(x)[N, 129, W], w)             →   conv(pad(sqrt(x))[N, 144, W], padded w)
     matmul(concat(x[M, 64], y[M, 351]), w)  →   matmul(concat(x, pad(y)[M, 352]), padded w)
 
-Instructions on matrices read pieces of the sum, and a piece is one pixel then. What is multiplied
-besides costs less than moving elements one by one; who makes the image, or the part of what is
-joined, writes it padded. In f32 a few channels more make sums that can be cut into parts.
+Then all loads are vectors, each within one pixel. The additional products cost less than scalar
+loads. The producer of the image, or of one part of a concatenation, writes it padded. In f32 a few
+additional channels make reductions that can be split.
 """
 
 from __future__ import annotations

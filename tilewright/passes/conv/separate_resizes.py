@@ -1,4 +1,4 @@
-"""Sampling along several axes becomes sampling along one after the other.
+"""Separable resizes: sampling along several axes becomes sampling along one after the other.
 
     resize(x) {shape=[C, 2H, 2W]}   →   resample(resize(x) {shape=[C, 2H, W]}, places, weights)
 

@@ -1,9 +1,9 @@
-"""Convolutions in groups of several channels get the groups as an axis.
+"""Grouped convolutions get the groups as an axis of their own.
 
     conv[groups](x, w)   →   reshape(group_conv(reshape(x), reshape(w)))
 
-A formula over all channels would find a channel's group by division, and no operand would stay the
-same from one column of a tile to the next. Depthwise convolutions, one channel a group, are fine.
+A formula over all channels would compute a channel's group by division, and no operand could be
+reused between the columns of a tile. Depthwise convolutions, one channel a group, are not changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Convolutions lose the weights that only ever meet padding.
+"""Trim the taps of a convolution that only meet padding.
 
     conv(x[N, C, 1], w[O, C, 3]) {pads=[1, 1]}   →   conv(x, w[:, :, 1:2]) {pads=[0, 0]}
 
-Where an image has become as small as a window, most of the window lies beside it.
+Where an image is as small as the window, most taps read padding.
 """
 
 from __future__ import annotations

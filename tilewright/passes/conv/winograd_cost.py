@@ -1,4 +1,4 @@
-"""How long a convolution takes by Winograd's method and without, and which tile is best.
+"""The cost of a convolution with and without Winograd's method, and the best tile.
 
 The model counts, on one core, cycles of the products (or of reading the filters from memory, where
 that takes longer), of moving transformed tiles to the products and back, and of the transforms'

@@ -1,15 +1,15 @@
-"""Each convolution and pooling gets its channels last, or keeps them first, whichever is cheaper.
+"""Layout assignment: channels last or channels first for each convolution and pooling.
 
     y = conv(x, w)   →   y = transpose(conv[channels_last](transpose(x), w))
 
-With the channels innermost, windows are matrix products over contiguous channels, and what follows
-vectorises along them; the transposes meet and cancel in `sink_transposes`. But where they would
-not, as around a layer that stands alone, they may cost more than the layout gains. What cancels
-depends on the neighbours' layouts, so all are chosen together, as a minimum cut: a node pays for
-its own side (`layout_costs`), a value for a transpose if its producer and a reader differ.
-Elementwise operators and others that transposes pass through take either side for free. Inputs,
-outputs and everything else stand on the side of channels first, but transposes that a model has of
-its own, from one layout to the other, on that where they cancel.
+With channels last, windows are matrix products over contiguous channels, and their consumers
+vectorize along them; the transposes cancel in `sink_transposes`. Where they do not, as around a
+single layer, they may cost more than the layout gains. What cancels depends on the neighbours'
+layouts, so that all are chosen together, as a minimum cut: a node pays for its own side
+(`layout_costs`), a value for a transpose if its producer and a reader differ. Elementwise operators
+and others that transposes pass through are free on either side. Inputs, outputs and all other nodes
+are channels first; a transpose of the model itself, from one layout to the other, takes the side on
+which it cancels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a convolution or pooling costs with its channels first and with its channels last.
+"""The cost of a convolution or pooling with channels first and with channels last.
 
-Costs are in multiply-adds of a busy vector unit, and follow from which axis the vectors run along:
+The unit is a multiply-add at full vector throughput. Costs follow from the vectorized axis:
 
 | windows                | channels last                      | channels first                     |
 |------------------------|------------------------------------|------------------------------------|

@@ -1,4 +1,4 @@
-"""Reshapes move down through the graph, past everything that can be computed before them.
+"""Sink reshapes: they move down through the graph, past what can be computed before them.
 
     add(reshape(a), b)               →   reshape(add(a, reshape(b)))
     matmul(reshape(a), w)            →   reshape(matmul(a, w))
@@ -8,10 +8,10 @@
     reshape(transpose(reshape(a)))   →   transpose(a)
     reshape(reshape(a))              →   reshape(a), or a
 
-A reshape costs nothing, but nothing fuses across it: a residual that is added behind one could be
-part of the product in front of it. So elementwise operators change places with a reshape of what
-only they read, while their other operands can be had in the other shape for free. Transposes are
-carried along, since each kind may free the way for the other.
+A reshape costs nothing, but prevents fusion: a residual that is added after it cannot be a part of
+the product before it. So an elementwise operator moves before a reshape of which it is the only
+reader, if its other operands can be reshaped for free. Transposes are sunk in the same pass, since
+each kind may enable the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transposes move down through the graph until they meet another and cancel.
+"""Sink transposes: they move down through the graph until they meet another and cancel.
 
     add(transpose(a), transpose(b))    →   transpose(add(a, b))
     mul(transpose(a), constant)        →   transpose(mul(a, transposed constant))

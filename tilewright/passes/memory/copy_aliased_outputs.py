@@ -1,4 +1,4 @@
-"""Every output of the model is written by a kernel of its own.
+"""Copy aliased outputs: every output of the model is written by a kernel of its own.
 
 graph @f(x) {                      graph @f(x) {
   %0 = reshape(%x)                   %0 = reshape(%x)
@@ -7,11 +7,11 @@ graph @f(x) {                      graph @f(x) {
                                      return %1, %2
                                    }
 
-The caller gives a buffer for each output. A value that is an input, a constant, another output, or
-a view of one of these has no place of its own to be computed in, so it is copied.
+The caller gives a buffer for each output. An input, a constant, another output, or a view of one of
+these cannot be computed in that buffer, so it is copied.
 
-So is a view of what may have more elements than the output. A loop has written its rows before it
-is known how many there are, and that they are as many as the output has is checked only then.
+So is a view of a value that may have more elements than the output: a loop writes its rows before
+their number is known and checked against the output.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tilewright.passes.context import PassContext
 
 def copy_aliased_outputs(graph: Graph, context: PassContext) -> Graph:
     """Copy each output that has no kernel of its own to write it."""
-    late = {size for n in graph.nodes for size in data_dependent_dims(n)}
+    dynamic = {size for n in graph.nodes for size in data_dependent_dims(n)}
     taken = {v.name for v in graph.inputs} | {c.name for c in graph.constants}
     outputs: list[str] = []
     copies: list[Node] = []
     for name in graph.outputs:
         root = _root(graph, name)
-        if root in taken or _may_be_larger(graph, root, name, late):
+        if root in taken or _may_be_larger(graph, root, name, dynamic):
             copy = _fresh(graph, name, len(outputs))
             copies.append(Node("identity", (name,), (copy,), (graph.types[name],), loc=graph.loc))
             name = copy
@@ -54,11 +54,11 @@ def _root(graph: Graph, name: str) -> str:
     return name
 
 
-def _may_be_larger(graph: Graph, root: str, view: str, late: set[str]) -> bool:
-    """Whether a late size decides if a value has as many elements as a view of it."""
+def _may_be_larger(graph: Graph, root: str, view: str, dynamic: set[str]) -> bool:
+    """Whether a value may have more elements than a view of it, by a data-dependent dimension."""
     sizes = (graph.types[name] for name in (root, view))
     whole, seen = (t.elements for t in sizes if isinstance(t, TensorType))
-    return not late.isdisjoint(free_vars(simplify(whole - seen)))
+    return not dynamic.isdisjoint(free_vars(simplify(whole - seen)))
 
 
 def _is_view(n: Node) -> bool:

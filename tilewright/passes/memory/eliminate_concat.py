@@ -1,14 +1,14 @@
-"""Joining and cutting tensors without copying them.
+"""Concat elimination: concatenate and slice tensors without copies.
 
     %2 = concat(%0, %1)     →     %2 = concat_view(%0, %1)    %0 and %1 are computed inside %2
-    %3 = slice(%x)          →     %3 = slice_view(%x)         %3 is read where it lies inside %x
+    %3 = slice(%x)          →     %3 = slice_view(%x)         %3 is read inside %x
 
-`concat_view` and `slice_view` are views: no kernel stands for them, and the kernels around them are
-told how far apart the rows are that they read and write. A value lies in one place only. What is
-joined a second time, or has its place given (inputs, constants and outputs of the model), is copied
-into the join: that part alone, not the whole.
+`concat_view` and `slice_view` are views without kernels; the kernels around them read and write
+with the strides of the parent. A value has one place. An operand that is concatenated a second
+time, or whose place is given (inputs, constants and outputs of the model), is copied into the
+concatenation: that operand alone.
 
-A `concat` whose only reader computes it as it reads stays as it is, and so does a `slice`.
+A `concat` or `slice` that fuses into its only reader stays as it is.
 """
 
 from __future__ import annotations
@@ -267,10 +267,10 @@ class _Places:
     def _slice_gap(self, n: Node) -> int | None:
         """As `_gap`, of a slice."""
         base = n.inputs[0]
-        shape, room = n.type.shape, self.graph.tensor_type(base).shape
+        shape, parent = n.type.shape, self.graph.tensor_type(base).shape
         outer = self.whole_from.get(self._root(base), 0)
-        if not outer and is_contiguous(shape, room):
+        if not outer and is_contiguous(shape, parent):
             return 0
-        cut = max((d for d in range(len(shape)) if shape[d] is not room[d]), default=0)
+        cut = max((d for d in range(len(shape)) if shape[d] is not parent[d]), default=0)
         axis = max(cut, outer)
         return axis if self._is_long(n.name, axis) else None

@@ -1,11 +1,11 @@
-"""Concatenations of many parts, or of parts that another one has joined already, are nested.
+"""Factor concatenations: those of many operands, or of operands with a common prefix, are nested.
 
 %1 = concat(%a, %b)                %1 = concat(%a, %b)
 %2 = concat(%a, %b, %c)    →       %2 = concat(%1, %c)
 
-Layers that read all layers before them then share one tensor, each reading more of it. A kernel
-that chooses among its parts becomes slow to compile with their number: beyond a few they are joined
-in pieces first, and `eliminate_concat` sees to it that a piece is not copied again.
+Densely connected layers then share one tensor, of which each reads more. A kernel that selects
+among many operands is slow to compile: beyond a few they are concatenated in pieces first, and
+`eliminate_concat` avoids a second copy of a piece.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 A value is alive from the step that writes it to the last step that reads it; two values may share
 bytes if they are never alive together. Buffers are placed largest first, each at the lowest offset
-that is free during its life. With symbolic sizes the order is that of typical sizes and the placing
-itself is left to the model's native code, which knows the sizes when it runs: the plan then says
-which buffers must not overlap, and offsets are variables.
+that is free during its live range. With symbolic sizes the order is that of typical sizes, and the
+model's native code assigns the offsets, which knows the sizes when it runs: the plan then lists the
+pairs of buffers that must not overlap, and offsets are variables.
 
-Where so many values are alive at once that pairs of them would be too many to list, values of equal
-size take turns in slots instead, and the slots lie one behind the other.
+Where so many values are live at once that the list of pairs would be too long, values of equal size
+share slots instead, which are adjacent.
 
-The peak is reported beside its lower bound, the most bytes that are alive at one step.
+The peak is reported beside its lower bound, the largest number of bytes that are live at one step.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Attention whose products run on a unit for tiles of bf16, where the user allows it.
+"""Attention with bf16 operands on a matrix unit (AMX), where the precision allows it.
 
     fused_attention(q, k, v)   →   fused_attention(q, k, v) {bf16_operands=true}
 
-Queries, keys, values and the weights of values are rounded as they are copied for the unit; scores,
-the softmax and all sums are f32.
+Queries, keys, values and softmax weights are rounded as they are packed for the unit; scores, the
+softmax and all sums are f32.
 """
 
 from __future__ import annotations

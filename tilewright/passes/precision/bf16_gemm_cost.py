@@ -1,8 +1,8 @@
-"""How long a product takes in f32 and on a unit that multiplies tiles of bf16, in cycles of a core.
+"""The cost of a GEMM in f32 and on a bf16 matrix unit, in cycles of a core.
 
-Both are counted as they are scheduled: whole tiles, though rows or columns fill them in part, and
-weights that are read again by every block of rows. In bf16 the left operand must be converted, and
-packed where it is made of windows.
+Both are counted as scheduled: whole tiles, also where rows or columns fill them in part, and
+weights that every block of rows reads again. In bf16 the left operand is converted, and packed by
+im2col where it consists of windows.
 """
 
 from __future__ import annotations

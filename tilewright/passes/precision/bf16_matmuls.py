@@ -1,11 +1,11 @@
-"""Matrix products and convolutions in bf16, where the user allows it and the machine gains by it.
+"""Matrix products and convolutions in bf16, where the precision allows it and the target gains.
 
     matmul(x, w)   →   matmul_f32out(cast[bf16](x), w in bf16)
     conv(x, w)     →   matmul_f32out(im2col(cast[bf16](x)), w in bf16)
 
-Weights are rounded when the model is compiled, activations once where they are computed; sums are
-formed and given in f32. Everything else stays in f32: norms, softmax, reductions, sums of residuals
-and transcendental functions. Each product that is left alone has a reason, which is reported.
+Weights are rounded at compile time, activations once where they are computed; accumulators and
+results are f32. Everything else stays f32: norms, softmax, reductions, residual sums and
+transcendental functions. For each product that stays f32 the reason is reported.
 """
 
 from __future__ import annotations

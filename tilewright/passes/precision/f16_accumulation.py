@@ -1,10 +1,10 @@
-"""Products of f16 sum a few terms at a time in f16, and these sums in f32.
+"""f16 accumulation: products of f16 sum chunks in f16, and the sums of chunks in f32.
 
     matmul(x, w)     →   matmul_f16acc(x, w)                            sums that divide into chunks
     conv(x, w)       →   cast[f16](conv(cast[f32](x), cast[f32](w)))  sums that do not
 
 Vectors of f16 hold twice as many elements as those of f32. A sum of a few terms loses little in
-f16; how many, and which sums divide into such chunks, says `ops.accumulation`.
+f16; `ops.accumulation` defines the size of a chunk, and which sums divide into chunks.
 """
 
 from __future__ import annotations

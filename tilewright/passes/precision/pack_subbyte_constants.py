@@ -1,4 +1,4 @@
-"""Constants of 4 and 2 bits are stored packed, and unpacked where they are read.
+"""Pack constants of 4 and 2 bits; they are unpacked where they are read.
 
 %d = cast(%w) {to=f32}              w: int4[64, 32] = const
 →
@@ -7,9 +7,9 @@
 %2 = cast(cast(%0) {to=int4}) {to=f32}
 %d = concat(%1, %2) {axis=1}
 
-A row is cut into as many parts as there are elements in a byte, and a byte holds one element of
-each part, so that both bytes and elements are read and written in whole vectors. Only what is
-converted as a whole is packed: what is gathered from, or returned, has its bytes at hand.
+A row is split into as many parts as there are elements in a byte, and a byte holds one element of
+each part, so that both bytes and elements are read and written as vectors. Only constants that are
+converted as a whole are packed, not those that are gathered from, or returned.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A model of f32 in f16 or bf16, where the user allows it and the machine computes in that.
+"""Mixed precision: an f32 model in f16 or bf16, where the precision and the target allow it.
 
     conv(x, w)       →   cast[f32](y')  with  y' = conv(cast[f16](x), w in f16)
     relu(add(y, b))  →   cast[f32](z')  with  z' = relu(add(y', b in f16))
 
-Products come first; what is computed from their results follows as long as its operator stands in
-`FOLLOW_LIST`, so that values travel between kernels in f16. Everything else takes and gives f32:
-what has a wide range (powers, squares, exponentials, sums) and what no product feeds. Casts that
-nobody reads any more are removed later. Operators whose formulas need more than one rounding
-compute in f32 inside. Each product has a line in the report. A processor must have vectors that
-compute in f16; a GPU multiplies matrices of both types and sums in f32.
+Products are converted first; their consumers follow as long as the operator is in `FOLLOW_LIST`, so
+that values between kernels are f16. All other operators stay f32: those of a wide range (powers,
+squares, exponentials, sums) and those without a product before them. `dce` removes casts without
+readers. Operators whose formulas round more than once compute in f32 inside. Each product has a
+line in the report. A CPU must have f16 vector arithmetic; a GPU multiplies matrices of both types
+and accumulates in f32.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _attention(
 def test_the_meaning_is_kept(target: str, queries: object, keys: object) -> None:
     for graph in (
         _attention(queries, keys, heads=1, mask=True),
-        _attention(queries, keys, heads=1, size=5, right=0, empty="zero"),
+        _attention(queries, keys, heads=1, size=5, window_right=0, fully_masked="zero"),
     ):
         assert check(graph, {"I": 9, "J": 66}, CPUS[target]) == ["attention"]
 

@@ -31,7 +31,7 @@ def _attention(queries: int, keys: int, size: int, values: int, right: int = -1)
     g = GraphBuilder("f")
     shapes = ((1, queries, size), (1, keys, size), (1, keys, values))
     operands = [g.input(n, tensor(F32, *s)) for n, s in zip("qkv", shapes, strict=True)]
-    attrs = FusedAttentionAttrs(scale=0.125, right=right, bf16_operands=True)
+    attrs = FusedAttentionAttrs(scale=0.125, window_right=right, bf16_operands=True)
     return g.graph(g.add("fused_attention", *operands, attrs=attrs))
 
 

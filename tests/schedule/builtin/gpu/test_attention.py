@@ -63,7 +63,7 @@ def _scheduled(func: Func) -> Func:
 
 
 def test_the_meaning_is_kept() -> None:
-    func = attention(10, 40, mask=F32, right=0, empty="zero")
+    func = attention(10, 40, mask=F32, window_right=0, fully_masked="zero")
     scheduled = _scheduled(func)
     products = [t.intrinsic for t in tiles(scheduled) if t.srcs]
     assert products == ["mma_bf16_16x32_rt", "mma_bf16_16x32_rn"]
@@ -79,14 +79,16 @@ def test_the_meaning_is_kept() -> None:
     ("func", "sizes"),
     [
         (attention(64, 100, 64, F16, tile=(64, 64)), {}),
-        pytest.param(attention(20, 40, 24, F16, heads=2, right=0), {}, marks=pytest.mark.slow),
         pytest.param(
-            attention(10, 72, 128, F16, left=60, right=60, tile=(64, 64)),
+            attention(20, 40, 24, F16, heads=2, window_right=0), {}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            attention(10, 72, 128, F16, window_left=60, window_right=60, tile=(64, 64)),
             {},
             marks=pytest.mark.slow,
         ),
         pytest.param(attention(9, 33, dtype=F16, mask=BOOL), {}, marks=pytest.mark.slow),
-        (attention(9, 20, 96, dtype=F16, right=0), {}),
+        (attention(9, 20, 96, dtype=F16, window_right=0), {}),
         pytest.param(
             attention(20, 40, 24, F16, heads=2, mask=F32, mask_rows=1), {}, marks=pytest.mark.slow
         ),
@@ -165,7 +167,7 @@ def test_queries_are_taken_over_where_steps_differ(func: Func, queries: str) -> 
 
 
 def test_a_walk_of_one_step_has_room_for_one() -> None:
-    func = attention(8, 252, 64, right=0, tile=(32, 64))
+    func = attention(8, 252, 64, window_right=0, tile=(32, 64))
     (launch,) = launches(
         finalize_gpu(replace(_scheduled(func), annotations=(ALIGNED_PARAMS,)), H200)
     )

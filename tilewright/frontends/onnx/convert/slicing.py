@@ -38,7 +38,7 @@ def slice_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         starts: Sequence[Expr] = [const(v) for v in n.ints_attr("starts")]
         stops: Sequence[Expr] = [const(v) for v in n.ints_attr("ends")]
     elif any(c.g.symbolic_value(n.required(i)) is None for i in (1, 2)):
-        return (_late_slice(c, n),)
+        return (_data_dependent_slice(c, n),)
     else:
         starts, stops = c.known_ints(n, 1), c.known_ints(n, 2)
     axes = axes_of(c, n, 3)
@@ -53,7 +53,7 @@ def slice_(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     return (add_slice(c, x, ranges, n.outputs[0]),)
 
 
-def _late_slice(c: OnnxContext, n: OnnxNode) -> str:
+def _data_dependent_slice(c: OnnxContext, n: OnnxNode) -> str:
     """A slice between bounds that the model computes; along which axes must be known."""
     x = n.required(0)
     axes = axes_of(c, n, 3)

@@ -19,7 +19,7 @@ from onnx import TensorProto, numpy_helper
 from tilewright.core.dtypes import STRING, DType
 from tilewright.core.errors import FrontendError
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
-from tilewright.ops.graph_builder import MOST_AXES, MOST_BYTES
+from tilewright.ir.types import MAX_BYTES, MAX_RANK
 
 
 class TensorReader:
@@ -33,7 +33,7 @@ class TensorReader:
         """The elements; `raw` are their bytes where they have been cut out of the proto."""
         if any(d < 0 for d in tensor.dims):
             raise _bad(tensor, f"a size of {list(tensor.dims)} is negative")
-        if len(tensor.dims) > MOST_AXES:
+        if len(tensor.dims) > MAX_RANK:
             raise _bad(tensor, f"no array has {len(tensor.dims)} axes")
         if tensor.data_location == TensorProto.EXTERNAL:
             return _view(tensor, self._external(tensor))
@@ -75,7 +75,7 @@ def _view(tensor: TensorProto, data: np.ndarray) -> np.ndarray:
     dtype = onnx_dtype(tensor.data_type)
     elements = math.prod(shape)
     bits = dtype.bits if dtype.is_small else dtype.numpy.itemsize * 8
-    if math.prod(max(1, d) for d in shape) * dtype.bytes > MOST_BYTES:
+    if math.prod(max(1, d) for d in shape) * dtype.bytes > MAX_BYTES:
         raise _bad(tensor, f"no array has the shape {list(shape)}")
     if dtype == STRING or data.size != (elements * bits + 7) // 8:
         raise _bad(

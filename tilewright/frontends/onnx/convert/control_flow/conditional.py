@@ -20,7 +20,7 @@ from tilewright.frontends.onnx.regions import Captured, region_builder
 from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.nodes import Graph
 from tilewright.ir.types import TensorType
-from tilewright.ops.control.conditional import IfAttrs, late_names
+from tilewright.ops.control.conditional import IfAttrs, dynamic_dim_names
 from tilewright.ops.shape.assumptions import definition_order
 from tilewright.ops.tensor.creation import FullAttrs
 
@@ -132,7 +132,7 @@ def _chosen(
 
 
 def _late(c: OnnxContext, regions: tuple[Graph, Graph]) -> IfAttrs:
-    return IfAttrs(late=late_names(regions, c.fresh_size))
+    return IfAttrs(dynamic_dims=dynamic_dim_names(regions, c.fresh_size))
 
 
 CONVERTERS: dict[str, Converter] = {"If": if_}

@@ -111,7 +111,9 @@ def add_loop(
         loop_types(attrs, types, [region])
     except TypeCheckError as error:
         raise HostOnly(n.op_type, n.loc) from error
-    outputs = c.g.add_control("loop", given, [region], replace(attrs, count=count()), names, n.loc)
+    outputs = c.g.add_control(
+        "loop", given, [region], replace(attrs, trip_count=count()), names, n.loc
+    )
     # Rows have their size also where no step is taken, and so nothing checked that checks a step.
     for output in outputs[attrs.carried :]:
         for size in c.type(output).shape:
@@ -123,10 +125,10 @@ def _add(c: OnnxContext, parts: _Loop, region: Graph, names: Sequence[str]) -> t
     n, carried = parts.node, len(parts.initial)
     begin = _begin(c, n)
     conditional = len(region.outputs) > carried + len(parts.rows)
-    late = c.fresh_size() if parts.rows and (conditional or begin) else ""
-    attrs = LoopAttrs(parts.counter, const(0), carried, conditional, late)
+    trip_count_dim = c.fresh_size() if parts.rows and (conditional or begin) else ""
+    attrs = LoopAttrs(parts.counter, const(0), carried, conditional, trip_count_dim)
     given = [begin or "", *parts.initial, *parts.captured.operands(c)]
-    count = partial(_count, c, parts, region, begin, bool(late))
+    count = partial(_count, c, parts, region, begin, bool(trip_count_dim))
     return add_loop(c, n, given, region, attrs, count, names)
 
 
