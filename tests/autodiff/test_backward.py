@@ -16,7 +16,7 @@ from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import AxisAttrs, SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs, TransposeAttrs
 from tilewright.ops.traced_value import TracedValue, Value, where
 
@@ -24,7 +24,7 @@ RNG = np.random.default_rng(6)
 A = RNG.uniform(0.2, 0.9, (3, 4))
 B = RNG.uniform(1.2, 1.9, (1, 4))
 ROWS = ReduceAttrs((1,), keepdims=False)
-LAST = AxisAttrs(1)
+LAST = SoftmaxAttrs(1)
 
 FORMULAS: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda a, b: a + b,
@@ -57,7 +57,7 @@ FORMULAS: dict[str, Callable[[Value, Value], Value]] = {
     "reduce_sum": lambda a, b: (a * b).apply("reduce_sum", attrs=ROWS).apply("exp"),
     "reduce_mean": lambda a, b: (a * b).apply("reduce_mean", attrs=ROWS).apply("exp"),
     "softmax": lambda a, b: (a * b).apply("softmax", attrs=LAST) * a,
-    "log_softmax": lambda a, b: (a * b).apply("log_softmax", attrs=LAST) * a,
+    "log_softmax": lambda a, b: (a * b).apply("log_softmax", attrs=AxisAttrs(1)) * a,
 }
 
 

@@ -26,7 +26,7 @@ from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.graph_builder import GraphBuilder
 from tilewright.ops.interpret import run_graph
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.target.host import host
 from tilewright.target.registry import CPUS
@@ -178,7 +178,7 @@ def _attention(queries: int, keys: int, size: int, masked: bool) -> Graph:
     if masked:
         hidden = np.where(np.arange(keys) % 3 == 1, np.float32(-3e38), np.float32(0))
         scores = g.add("add", scores, g.constant(np.broadcast_to(hidden, (queries, keys)).copy()))
-    shares = g.add("softmax", scores, attrs=AxisAttrs(-1))
+    shares = g.add("softmax", scores, attrs=SoftmaxAttrs(-1))
     return g.graph(g.add("matmul", shares, g.add("matmul", v, w)))
 
 

@@ -1,4 +1,4 @@
-"""The interface through which ONNX tries an engine with its own tests.
+"""The ONNX backend interface, through which ONNX runs its own tests.
 
 import onnx.backend.test
 tests = onnx.backend.test.BackendTest(tilewright.compat.onnx_backend.TilewrightBackend)

@@ -1,8 +1,8 @@
 """`torch.compile(module, backend="tilewright")`.
 
-Dynamo gives graphs, AOTAutograd makes them plain: no writing to tensors, ATen operators only. Each
-is compiled on its first call, when its parameters are known: they are constants of the model, and
-checked on every call to be the same tensors, unchanged. Others are compiled for anew.
+Dynamo captures graphs, AOTAutograd functionalizes them: no mutation, ATen operators only. A graph
+is compiled on its first call, when its parameters are known: they become constants of the model. If
+a later call finds other or changed tensors, the graph is compiled again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many random graphs, each in a process of its own; what is found is shrunk and written down.
+"""Fuzzing campaigns of random graphs, each in a process of its own; findings are shrunk and kept.
 
 The graph of a number depends on the seed and the number only, not on the time or on other graphs.
 """

@@ -1,4 +1,4 @@
-"""Many mutated models, each compiled in a process of its own.
+"""Fuzzing campaigns of mutated models, each compiled in a process of its own.
 
 A model is one of ONNX's test cases, with random mutations by its number and the seed, or with the
 single mutation of that number. A finding is written as the files that were compiled.

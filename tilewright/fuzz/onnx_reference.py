@@ -1,7 +1,7 @@
-"""A second opinion: the same model in ONNX's own reference.
+"""The second oracle: ONNX's reference evaluator.
 
 The interpreter runs what the converters made of a model, so that it cannot see a converter that
-misreads an operator. The reference reads the model itself. It is slow and has mistakes of its own:
+misreads an operator. The reference reads the model itself. It is slow and has defects of its own:
 what it cannot run is not compared, nor are models with an operator of `KNOWN_DIFFERENCES`.
 """
 

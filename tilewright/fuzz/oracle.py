@@ -1,4 +1,4 @@
-"""What a model should give, and how far off a right answer may be.
+"""The oracle: the expected result of a model, and its tolerance.
 
 The answer is the interpreter's. How far a compiled result may lie from it follows from the
 operators: the model is interpreted again with everything inexact perturbed by a few ulps

@@ -1,7 +1,7 @@
 """A model while it grows: every value has a concrete array, so that each step can look at it.
 
 A step is one or more nodes, tried at once: what the importer or the interpreter refuses is taken
-back, so that a draft is valid at any time.
+back, so that the model is valid at any time.
 """
 
 from __future__ import annotations

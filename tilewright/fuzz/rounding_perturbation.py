@@ -33,7 +33,6 @@ from tilewright.ir.tensor.interp import Sums
 from tilewright.ir.types import Type
 from tilewright.ops.interpret import Arrays, Sizes, evaluate_node
 from tilewright.ops.registry import get_op
-from tilewright.passes.attention.fuse_attention import SOFTMAX
 
 # Operators whose results are operands, or exact functions of them.
 EXACT = frozenset(
@@ -100,7 +99,7 @@ class PerturbedEvaluator:
             found = [_without_subnormals(x) for x in found]
         self._multiplies_bf16 = outer
         results = [self._move(x) for x in found]
-        if self.leaves_out and node.op in SOFTMAX:
+        if self.leaves_out and node.op == "softmax":
             # as `exp_ftz` does, which the weights of attention are made by
             results = [_without_subnormals(x) for x in results]
         if self.sums == "wide" and node.op in _FUSED:

@@ -1,4 +1,4 @@
-"""A failing case made small: fewer outputs, nodes, runs, attributes, sizes, plainer values.
+"""Shrink a failing case: fewer outputs, nodes, runs, attributes, sizes, plainer values.
 
     shrink(case, still_fails, seconds=60)
 

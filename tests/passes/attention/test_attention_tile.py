@@ -10,7 +10,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.types import tensor
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.graph_builder import GraphBuilder
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
 from tilewright.passes.attention.attention_tile import (
     KEYS,
@@ -34,7 +34,7 @@ def _model(
     turned = b.add("transpose", k, attrs=TransposeAttrs((0, 2, 1)))
     number = b.constant(np.asarray(0.125, dtype.numpy))
     scores = b.add("mul", b.add("matmul", q, turned), number)
-    return b.graph(b.add("matmul", b.add("softmax", scores, attrs=AxisAttrs(-1)), v))
+    return b.graph(b.add("matmul", b.add("softmax", scores, attrs=SoftmaxAttrs(-1)), v))
 
 
 def _attention(graph: Graph) -> list[Node]:

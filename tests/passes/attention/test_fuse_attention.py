@@ -16,6 +16,7 @@ from tilewright.ops.attention.attention import AttentionAttrs, MaskAttrs
 from tilewright.ops.attention.problem import FusedAttentionAttrs
 from tilewright.ops.attrs import make_attrs
 from tilewright.ops.graph_builder import GraphBuilder
+from tilewright.ops.reduction.softmax import FULLY_MASKED, SoftmaxAttrs
 from tilewright.passes.attention.fuse_attention import fuse_attention
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.canonicalize.decompose import decompose
@@ -39,8 +40,9 @@ class Builder(GraphBuilder):
     def number(self, value: float) -> str:
         return self.constant(np.asarray(value, np.float32))
 
-    def finished(self, scores: str, softmax: str = "softmax") -> Graph:
-        y = self.add("matmul", self.add(softmax, scores), self.v)
+    def finished(self, scores: str, fully_masked: str = "nan") -> Graph:
+        attrs = SoftmaxAttrs(-1, fully_masked)
+        y = self.add("matmul", self.add("softmax", scores, attrs=attrs), self.v)
         return self.graph(self.add("transpose", y, attrs=TURN))
 
 
@@ -109,17 +111,17 @@ def test_scales_are_brought_together(spelling: str) -> None:
     assert len(node.inputs) == 3
 
 
-@pytest.mark.parametrize("softmax", ["softmax", "masked_softmax", "finite_softmax"])
+@pytest.mark.parametrize("fully_masked", FULLY_MASKED)
 @pytest.mark.parametrize("shape", [(2, 1, 1, KEYS), (QUERIES, KEYS), (HEADS, 1, KEYS)])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_added_masks(softmax: str, shape: tuple[int, ...], swapped: bool) -> None:
+def test_added_masks(fully_masked: str, shape: tuple[int, ...], swapped: bool) -> None:
     g = _plain()
     mask = g.input("m", tensor(F32, *shape))
     scores = g.add("mul", g.add("matmul", g.q, g.k), g.number(0.5))
     scores = g.add("add", *((mask, scores) if swapped else (scores, mask)))
-    node = _formed(g.finished(scores, softmax))
+    node = _formed(g.finished(scores, fully_masked))
     assert node.inputs == ("q", "k", "v", "m")
-    assert node.attrs.fully_masked == {"s": "nan", "m": "zero", "f": "finite"}[softmax[0]]
+    assert node.attrs.fully_masked == fully_masked
 
 
 @pytest.mark.parametrize("inverted", [False, True])
@@ -129,7 +131,7 @@ def test_chosen_scores(inverted: bool, hidden: float) -> None:
     mask = g.input("m", tensor(BOOL, 2, 1, 1, KEYS))
     scores, other = g.add("matmul", g.q, g.k), g.number(hidden)
     pair = (other, scores) if inverted else (scores, other)
-    node = _formed(g.finished(g.add("where", mask, *pair), "finite_softmax"))
+    node = _formed(g.finished(g.add("where", mask, *pair), "finite"))
     assert node.attrs.masked_value == hidden
 
 
@@ -214,7 +216,7 @@ def test_a_band_beside_another_mask(low: float, band_last: bool) -> None:
     scores = g.add("matmul", g.q, g.k)
     for mask in masks:
         scores = g.add("add", scores, mask)
-    node = _formed(g.finished(scores, "finite_softmax"))
+    node = _formed(g.finished(scores, "finite"))
     assert (node.attrs.window_right == 0) == np.isinf(low)
 
 
@@ -225,7 +227,7 @@ def test_bands_and_caps_of_the_attention_operator() -> None:
     scores = g.add("mul", g.add("tanh", g.add("div", scores, cap)), cap)
     mask = g.input("m", tensor(F32, QUERIES, KEYS))
     scores = g.add("mask_scores", scores, mask, "", attrs=MaskAttrs(const(1), 2, 0))
-    node = _formed(g.finished(scores, "masked_softmax"))
+    node = _formed(g.finished(scores, "zero"))
     assert node.attrs.softcap == pytest.approx(1.5)
     assert node.attrs.scale == pytest.approx(0.5)
     assert (node.attrs.window_left, node.attrs.window_right) == (2, 0)

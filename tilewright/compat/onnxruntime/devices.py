@@ -1,4 +1,4 @@
-"""Where values lie: here always in the memory of the processor."""
+"""Devices of values: always the CPU."""
 
 from __future__ import annotations
 

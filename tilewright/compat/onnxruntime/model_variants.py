@@ -1,4 +1,4 @@
-"""The compiled forms of a model, and which of them a run needs.
+"""The compiled variants of a model, and which of them a run needs.
 
 A model is compiled once, its varying sizes symbolic. ONNX Runtime takes equally named sizes that
 differ, sizes that only broadcast, and values for initializers; what the compiled model refuses for

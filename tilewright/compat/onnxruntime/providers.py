@@ -1,4 +1,4 @@
-"""Execution providers: there is one, the processor; asking for others is answered as there."""
+"""Execution providers: only the CPU; requests for others are answered as by ONNX Runtime."""
 
 from __future__ import annotations
 

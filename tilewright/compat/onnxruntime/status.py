@@ -1,4 +1,4 @@
-"""ONNX Runtime's exceptions, and which of them tells what went wrong here.
+"""ONNX Runtime's exceptions, and which of them each of our errors becomes.
 
 As there, each derives from `Exception` alone, and its text begins with a number and a name.
 """

@@ -1,1 +1,1 @@
-"""ONNX models become graphs."""
+"""The ONNX front end: models to graphs."""

@@ -1,4 +1,4 @@
-"""Converting ONNX nodes, one after another: by their converters, or by what ONNX makes them of."""
+"""Convert ONNX nodes in order: by their converters, or by ONNX's function bodies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values that a model computes from constants alone, for nodes that must know them.
+"""Evaluate values that depend on constants only, for nodes that need them at compile time.
 
-Exporters leave arithmetic on constants to whoever reads the model: `Range(CastLike(0.0, n), ...)`.
+Exporters leave arithmetic on constants in the model: `Range(CastLike(0.0, n), ...)`.
 """
 
 from __future__ import annotations

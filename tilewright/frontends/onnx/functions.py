@@ -1,4 +1,4 @@
-"""Operators that ONNX itself defines by others: those without a converter are expanded.
+"""ONNX functions: operators that are defined by others. Those without a converter are inlined.
 
 The body of such a function comes from ONNX's schema; some bodies depend on the types of the inputs.
 """

@@ -1,4 +1,4 @@
-"""Steps that are loops and branches: a body grows like a draft of its own.
+"""Steps that are loops and branches: a body grows like a model of its own.
 
 A body may read what is outside of it. What it needs beyond that is given outside.
 """

@@ -1,7 +1,7 @@
-"""Steps by which a draft grows: one or few nodes around values that are there.
+"""Steps by which a model grows: one or few nodes around existing values.
 
-Each is a function of the draft and a value's name that gives the names of what it added. What it
-proposes may be invalid now and then: the draft takes that back.
+Each is a function of the partial model and a value's name that returns the names of what it added.
+What it proposes may be invalid: the partial model then takes it back.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def rows(d: PartialModel, x: str) -> list[str]:
 
 
 def layer_norm(d: PartialModel, x: str) -> list[str]:
-    """Normalised over the last axes."""
+    """Normalized over the last axes."""
     axis = any_axis(d, x)
     shape = d.values[x].shape[axis:] if d.values[x].ndim else ()
     op = d.rng.choice(("LayerNormalization", "RMSNormalization"))

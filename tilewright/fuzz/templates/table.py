@@ -1,4 +1,4 @@
-"""All steps by which a draft grows; what stands here twice is taken twice as often."""
+"""All steps by which a model grows; a step that is listed twice is taken twice as often."""
 
 from __future__ import annotations
 

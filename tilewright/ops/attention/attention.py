@@ -24,7 +24,7 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.op import GraphOps, Op, broadcast_index, broadcast_shapes, fail, same_dtype
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.shape.assumptions import same_size
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
@@ -299,7 +299,8 @@ def _weights(g: GraphOps, attrs: AttentionAttrs, scores: str, masks: bool) -> st
     precision = attrs.precision or own
     if precision != own:
         scores = g.add("cast", scores, attrs=CastAttrs(precision))
-    weights = g.add("masked_softmax" if masks else "softmax", scores, attrs=AxisAttrs(-1))
+    rows = SoftmaxAttrs(-1, fully_masked="zero" if masks else "nan")
+    weights = g.add("softmax", scores, attrs=rows)
     return weights if precision == own else g.add("cast", weights, attrs=CastAttrs(own))
 
 

@@ -18,10 +18,11 @@ from tilewright.ir.loop.nodes import Func
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator
 from tilewright.ops.attention.flash_loops import flash_attention_func
-from tilewright.ops.attention.problem import FULLY_MASKED, FusedAttentionAttrs, Problem, permuted
+from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem, permuted
 from tilewright.ops.attention.split_kv import parts_func
 from tilewright.ops.attention.tiled_loops import tiled_func
 from tilewright.ops.op import Op, broadcast_shapes, fail, same_dtype
+from tilewright.ops.reduction.softmax import FULLY_MASKED
 
 # What a score costs besides its products.
 EXP_FLOPS = 14

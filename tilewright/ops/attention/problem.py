@@ -34,8 +34,6 @@ PACK_ROWS = 4
 KEY_STEP = 16
 # The rows, columns and depth of what a matrix unit multiplies at once.
 UNIT_TILE = 32
-# The result of rows that see no key: NaN as of softmax, or zeros; `finite` gives zeros for NaN too.
-FULLY_MASKED = ("nan", "zero", "finite")
 
 
 @node
@@ -47,7 +45,7 @@ class FusedAttentionAttrs(Attrs):
     - Query `i` sees key `j` if `i + offset - window_left <= j <= i + offset + window_right`; a
       negative side is unbounded, and `bottom_right` gives the offset as in `mask_scores`.
     - `masked_value` replaces scores where a mask of bools is false; `fully_masked` says what a row
-      becomes that sees no key.
+      becomes that sees no key, as in `softmax`.
     - Dimension `d` of the operand is dimension `q_perm[d]` as stored; dimension `d` of the result
       as stored is its dimension `y_perm[d]`; none given is the plain order.
     - With `f16_accumulate`, products of f16 are formed, and for one block of keys summed, in f16.

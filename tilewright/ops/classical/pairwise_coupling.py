@@ -1,6 +1,6 @@
 """Probabilities of classes from those of pairs: Wu, Lin and Weng's second method.
 
-Given `r[i, j]`, how probable class `i` is where it is `i` or `j`, the result minimises the sum of
+Given `r[i, j]`, how probable class `i` is where it is `i` or `j`, the result minimizes the sum of
 `(r[j, i] p[i] - r[i, j] p[j])^2`. It is found by LIBSVM's iteration, with its limits.
 """
 

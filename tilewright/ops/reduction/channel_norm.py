@@ -124,7 +124,7 @@ OPS = (
         EpsilonAttrs,
         decompose=_instance_norm,
         flops=8,
-        doc="Normalises each channel of each sample over its spatial axes.",
+        doc="Normalizes each channel of each sample over its spatial axes.",
     ),
     Op(
         "group_norm",
@@ -133,6 +133,6 @@ OPS = (
         GroupNormAttrs,
         decompose=_group_norm,
         flops=8,
-        doc="Normalises each group of channels of each sample.",
+        doc="Normalizes each group of channels of each sample.",
     ),
 )

@@ -25,7 +25,7 @@ from tilewright.ops.op import (
 
 @node
 class LayerNormAttrs(Attrs):
-    """Axes `axis` and later are normalised; `stats` makes mean and 1 / deviation results too."""
+    """Axes `axis` and later are normalized; `stats` makes mean and 1 / deviation results too."""
 
     axis: int = -1
     epsilon: float = 1e-5
@@ -34,7 +34,7 @@ class LayerNormAttrs(Attrs):
 
 @node
 class RmsNormAttrs(Attrs):
-    """Axes `axis` and later are normalised."""
+    """Axes `axis` and later are normalized."""
 
     axis: int = -1
     epsilon: float = 1e-5
@@ -42,7 +42,7 @@ class RmsNormAttrs(Attrs):
 
 @node
 class MeanVarianceAttrs(Attrs):
-    """The axes that are normalised together; `epsilon` is added to the deviation."""
+    """The axes that are normalized together; `epsilon` is added to the deviation."""
 
     axes: tuple[int, ...] = (0, 2, 3)
     epsilon: float = 1e-9
@@ -342,6 +342,6 @@ OPS = (
         LrnAttrs,
         te=_lrn,
         flops=lambda a, ins, outs: outs[0].elements * const(2 * a.size + 20),
-        doc="Local response normalisation across neighbouring channels.",
+        doc="Local response normalization across neighbouring channels.",
     ),
 )

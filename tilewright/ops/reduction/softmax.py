@@ -15,9 +15,12 @@ from tilewright.ir.tensor.nodes import Tensor
 from tilewright.ir.types import Shape, TensorType
 from tilewright.ops.accumulation import accumulator, widen
 from tilewright.ops.elementwise.define import Vjp, check_dtype, floats
-from tilewright.ops.op import Op, normalize_axis
+from tilewright.ops.op import Op, fail, normalize_axis
 from tilewright.ops.reduction.reduce import ReduceAttrs
 from tilewright.ops.traced_value import Value
+
+# What becomes of a row of nothing but -inf: NaN, or zeros; `finite` gives zeros for any NaN.
+FULLY_MASKED = ("nan", "zero", "finite")
 
 
 @node
@@ -25,6 +28,14 @@ class AxisAttrs(Attrs):
     """The axis that the operator works along."""
 
     axis: int = -1
+
+
+@node
+class SoftmaxAttrs(Attrs):
+    """The axis, and what becomes of fully masked rows: one of `FULLY_MASKED`."""
+
+    axis: int = -1
+    fully_masked: str = "nan"
 
 
 @dataclass(frozen=True)
@@ -63,13 +74,20 @@ class _Rows:
         )
 
 
-def _axis_type(op: str, attrs: AxisAttrs, ins: Sequence[TensorType]) -> TensorType:
+def _axis_type(op: str, attrs: AxisAttrs | SoftmaxAttrs, ins: Sequence[TensorType]) -> TensorType:
     check_dtype(op, floats, ins[0].dtype)
     normalize_axis(op, attrs.axis, ins[0].rank)
     return ins[0]
 
 
-def _rows(attrs: AxisAttrs, x: Tensor) -> _Rows:
+def _softmax_type(attrs: SoftmaxAttrs, ins: Sequence[TensorType]) -> TensorType:
+    if attrs.fully_masked not in FULLY_MASKED:
+        known = ", ".join(FULLY_MASKED)
+        raise fail("softmax", f"no {attrs.fully_masked!r} for masked rows", f"use one of {known}")
+    return _axis_type("softmax", attrs, ins)
+
+
+def _rows(attrs: AxisAttrs | SoftmaxAttrs, x: Tensor) -> _Rows:
     return _Rows(x.shape, attrs.axis % len(x.shape))
 
 
@@ -78,62 +96,51 @@ def _peak(b: Builder, rows: _Rows, x: Tensor) -> Tensor:
 
 
 def _softmax(
-    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
+    b: Builder, attrs: SoftmaxAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
 ) -> Tensor:
     x, rows = ins[0], _rows(attrs, ins[0])
     peak = _peak(b, rows, x)
+    if attrs.fully_masked == "zero":
+        peak = _floor(b, rows, peak)
     e = b.compute(
         "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
     )
-    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
-    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
+    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
+    share = _shares(b, rows, total, attrs.fully_masked == "zero")
 
-
-def _shares(b: Builder, rows: _Rows, total: Tensor) -> Tensor:
-    """What each exponential of a row counts: one division a row, and a product an element."""
-    one = const(1, total.dtype)
-    return b.compute("share", rows.rows, lambda *r: one / total.at(*r))
-
-
-def _finite_softmax(
-    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
-) -> Tensor:
-    x, rows = ins[0], _rows(attrs, ins[0])
-    peak = _peak(b, rows, x)
-    e = b.compute(
-        "e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - widen(peak.at(*rows.drop(i))))
-    )
-    share = _shares(b, rows, rows.reduce(b, "total", "sum", lambda i, _: e.at(*i)))
-
-    # A row with a NaN or +inf in it, or of nothing but -inf, has NaN as its sum; any other row has
-    # a sum from 1 to its length, and numbers throughout.
     def element(*i: Expr) -> Expr:
         found = share.at(*rows.drop(i))
-        value = select(found.eq(found), e.at(*i) * found, const(0, found.dtype))
+        value = e.at(*i) * found
+        if attrs.fully_masked == "finite":
+            # A row with a NaN or +inf in it, or of nothing but -inf, has NaN as its sum; any other
+            # row has a sum from 1 to its length, and numbers throughout.
+            value = select(found.eq(found), value, const(0, found.dtype))
         return cast(x.dtype, value)
 
     return b.compute("y", x.shape, element)
 
 
-def _masked_softmax(
-    b: Builder, attrs: AxisAttrs, ins: Sequence[Tensor], outs: Sequence[TensorType]
-) -> Tensor:
-    x, rows = ins[0], _rows(attrs, ins[0])
-    peak = _peak(b, rows, x)
-    one, zero = const(1, accumulator(x.dtype)), const(0, accumulator(x.dtype))
+def _floor(b: Builder, rows: _Rows, peak: Tensor) -> Tensor:
+    """The peaks of rows, 0 for a row of nothing but -inf: its exponentials are then zeros."""
+    zero = const(0, accumulator(peak.dtype))
 
     def finite(*r: Expr) -> Expr:
         found = peak.at(*r)
         return select(found.eq(lowest(found.dtype)), zero, widen(found))
 
-    floor = b.compute("floor", rows.rows, finite)
-    e = b.compute("e", x.shape, lambda *i: call("exp", widen(x.at(*i)) - floor.at(*rows.drop(i))))
-    total = rows.reduce(b, "total", "sum", lambda i, _: e.at(*i))
-    # Only a row of nothing but -inf sums to zero: any other has a term of exp(0).
-    share = b.compute(
-        "share", rows.rows, lambda *r: select(total.at(*r).eq(zero), one, one / total.at(*r))
-    )
-    return b.compute("y", x.shape, lambda *i: cast(x.dtype, e.at(*i) * share.at(*rows.drop(i))))
+    return b.compute("floor", rows.rows, finite)
+
+
+def _shares(b: Builder, rows: _Rows, total: Tensor, may_be_zero: bool) -> Tensor:
+    """What each exponential of a row counts: one division a row, and a product an element."""
+    one, zero = const(1, total.dtype), const(0, total.dtype)
+
+    def share(*r: Expr) -> Expr:
+        found = total.at(*r)
+        # Only a row of nothing but -inf sums to zero: any other has a term of exp(0).
+        return select(found.eq(zero), one, one / found) if may_be_zero else one / found
+
+    return b.compute("share", rows.rows, share)
 
 
 def _log_softmax(
@@ -172,11 +179,17 @@ def _hardmax(
     )
 
 
-def _row_sum(attrs: AxisAttrs, x: Value) -> Value:
+def _row_sum(attrs: AxisAttrs | SoftmaxAttrs, x: Value) -> Value:
     return x.apply("reduce_sum", attrs=ReduceAttrs((attrs.axis,), keepdims=True))
 
 
-def _softmax_vjp(attrs: AxisAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
+def _softmax_flops(
+    attrs: SoftmaxAttrs, ins: Sequence[TensorType], outs: Sequence[TensorType]
+) -> Expr:
+    return outs[0].elements * const(15 if attrs.fully_masked == "finite" else 14)
+
+
+def _softmax_vjp(attrs: SoftmaxAttrs, ins: Sequence[Value], y: Value, dy: Value) -> tuple[Value]:
     return (y * (dy - _row_sum(attrs, dy * y)),)
 
 
@@ -190,15 +203,16 @@ def _row(name: str, te: Callable[..., Tensor], flops: int, doc: str, vjp: Vjp | 
 
 
 OPS = (
-    _row(
+    Op(
         "softmax",
-        _softmax,
-        14,
-        "Exponentials along an axis, divided by their sum.",
+        _softmax_type,
+        "reduction",
+        SoftmaxAttrs,
+        te=_softmax,
+        flops=_softmax_flops,
         vjp=_softmax_vjp,
+        doc="Exponentials along an axis, divided by their sum.",
     ),
-    _row("masked_softmax", _masked_softmax, 14, "Softmax that gives zeros for a row of -inf only."),
-    _row("finite_softmax", _finite_softmax, 15, "Softmax that gives zeros where that gives NaN."),
     _row(
         "log_softmax",
         _log_softmax,

@@ -40,7 +40,7 @@ class ConcatAttrs(Attrs):
 
 
 def _count(start: Expr, stop: Expr, step: int) -> Expr:
-    """How many elements a range has; an empty one is recognised only where that is certain."""
+    """How many elements a range has; an empty one is recognized only where that is certain."""
     span = stop - start if step > 0 else start - stop
     count = simplify(ceildiv(span, abs(step)))
     known = as_int(count)

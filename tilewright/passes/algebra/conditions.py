@@ -18,7 +18,7 @@ from tilewright.ops.elementwise.activation import AlphaAttrs, HardSigmoidAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
 from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs
 
 
@@ -106,7 +106,7 @@ def square_rows(x: TensorType, a: ReduceAttrs, e: np.ndarray) -> bool:
 
 
 def fits(x: TensorType, c: np.ndarray, a: LayerNormAttrs | RmsNormAttrs) -> bool:
-    """A constant with one element for each position along the axes that are normalised."""
+    """A constant with one element for each position along the axes that are normalized."""
     tail = x.shape[a.axis % x.rank :]
     extra = c.ndim - len(tail)
     ours = c.shape[max(extra, 0) :] if extra >= 0 else (1,) * -extra + c.shape
@@ -170,9 +170,14 @@ def rms_of(x: TensorType, a: ReduceAttrs, e: np.ndarray) -> RmsNormAttrs:
     return RmsNormAttrs(x.rank - len(a.axes), float(e.reshape(-1)[0]))
 
 
-def axis_of(a: ReduceAttrs) -> AxisAttrs:
-    """The one axis that was reduced."""
-    return AxisAttrs(a.axes[0])
+def axis_of(a: ReduceAttrs) -> SoftmaxAttrs:
+    """Softmax along the one axis that was reduced."""
+    return SoftmaxAttrs(a.axes[0])
+
+
+def finite_of(a: SoftmaxAttrs) -> SoftmaxAttrs:
+    """The same softmax with zeros for NaN."""
+    return replace(a, fully_masked="finite")
 
 
 def keepdims_of(a: ReduceAttrs) -> ReduceAttrs:

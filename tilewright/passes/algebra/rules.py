@@ -2,7 +2,7 @@
 
 A rule either gives exactly the same numbers, or differs by the rounding of constants that are
 brought together (`(x * c) * d` becomes `x * (c * d)`) or of the operator that a whole formula is
-recognised as. Infinities, NaN and the sign of zero stay: `x + 0` is not `x` where `x` is -0.
+recognized as. Infinities, NaN and the sign of zero stay: `x + 0` is not `x` where `x` is -0.
 
 Every rule leaves fewer operators, or as many that cost less, so rewriting ends.
 """
@@ -18,6 +18,7 @@ from tilewright.passes.algebra.conditions import (
     alpha_of,
     axis_of,
     counts,
+    finite_of,
     fits,
     fits_plain,
     halves,
@@ -157,7 +158,7 @@ SOFTMAX = (
     Rule(
         "finite-softmax",
         apply("where", apply("is_nan", _SOFTMAX), 0.0, _SOFTMAX),
-        apply("finite_softmax", x, attrs="a"),
+        apply("softmax", x, attrs=finite_of),
     ),
 )
 
@@ -220,7 +221,7 @@ EXPANSIONS = (
     ),
 )
 
-# What a whole formula is recognised as comes first, before its parts are brought together.
+# What a whole formula is recognized as comes first, before its parts are brought together.
 RULES = (
     *ACTIVATIONS,
     *SOFTMAX,

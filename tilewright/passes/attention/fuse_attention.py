@@ -26,7 +26,7 @@ from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ops.attention.attention import MaskAttrs
 from tilewright.ops.attention.problem import FusedAttentionAttrs, Problem
 from tilewright.ops.elementwise.arithmetic import CastAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.manipulation import ReshapeAttrs, TransposeAttrs
 from tilewright.passes.attention.attention_tile import attention_tile
 from tilewright.passes.attention.causal_masks import causal_offset
@@ -35,8 +35,6 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.gpu import GpuTarget
 
-# Softmax by what it gives for rows that see nothing.
-SOFTMAX = {"softmax": "nan", "masked_softmax": "zero", "finite_softmax": "finite"}
 ONE = const(1)
 
 
@@ -46,7 +44,7 @@ TileOf = Callable[[Problem], tuple[int, ...]]
 
 def fuse_attention(graph: Graph, context: PassContext) -> Graph:
     """Make attention, whatever its spelling, one operator; on a GPU only what has a tile."""
-    if not any(n.op in SOFTMAX for n in graph.nodes):
+    if not any(n.op == "softmax" for n in graph.nodes):
         return graph
     target = context.target
     tile_of = partial(attention_tile, target) if isinstance(target, GpuTarget) else None
@@ -84,15 +82,15 @@ class _Attention:
     def formed(self) -> str | None:
         """The attention that ends in this product, `None` if none does."""
         weights = self.g.producer(self.node.inputs[0])
-        if weights is None or weights.op not in SOFTMAX or self.g.use_count(weights.name) != 1:
+        if weights is None or weights.op != "softmax" or self.g.use_count(weights.name) != 1:
             return None
         t = weights.type
-        assert isinstance(weights.attrs, AxisAttrs)
+        assert isinstance(weights.attrs, SoftmaxAttrs)
         if weights.attrs.axis % t.rank != t.rank - 1:
             return None
         if t.dtype == BF16 and self.tile_of is None:
             return None
-        self.attrs = FusedAttentionAttrs(fully_masked=SOFTMAX[weights.op])
+        self.attrs = FusedAttentionAttrs(fully_masked=weights.attrs.fully_masked)
         product = self._product(weights.inputs[0])
         return None if product is None else self._joined(product)
 

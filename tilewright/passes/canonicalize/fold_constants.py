@@ -35,7 +35,7 @@ from tilewright.passes.rewriter import Rewriter, rewrite_graph
 # The most work that is done at compile time for one node.
 MAX_ELEMENTS = 1 << 22
 MAX_FLOPS = 1 << 30
-# A result may be this much larger than its operands: dequantised weights are four times as large.
+# A result may be this much larger than its operands: dequantized weights are four times as large.
 MAX_FACTOR = 4
 MAX_GROWTH = 1 << 16
 # A `dims` node chooses among its values one by one, so it is for a few only.

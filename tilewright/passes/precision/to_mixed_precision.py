@@ -42,7 +42,7 @@ _MOVED = (
 _COMPUTED = (
     *("add", "sub", "mul", "div", "leaky_relu", "prelu", "elu", "selu", "celu", "sigmoid", "tanh"),
     *("softplus", "softsign", "hard_sigmoid", "hard_swish", "gelu", "mish", "swish", "erf"),
-    *("layer_norm", "rms_norm", "softmax", "masked_softmax", "finite_softmax", "log_softmax"),
+    *("layer_norm", "rms_norm", "softmax", "log_softmax"),
     *("average_pool", "reduce_mean", "resize_linear", "rotary_embedding"),
 )
 FOLLOW_LIST = frozenset((*_MOVED, *_COMPUTED))

@@ -1,6 +1,6 @@
-"""Shrinking without aliasing: each new element is a weighted mean of all that it covers.
+"""Antialiased downsampling: each new element is a weighted mean of all that it covers.
 
-The kernel of the interpolation is stretched by the scale. Sizes are known, so positions and weights
+The interpolation kernel is stretched by the scale. Dimensions are known, so positions and weights
 are tables: elements are gathered, multiplied and summed along one axis after the other.
 """
 

@@ -1,6 +1,6 @@
-"""Bounds and counts that a model computes: what is cut out has a size that is learnt.
+"""Bounds and counts that a model computes: the results have data-dependent dimensions.
 
-Numbers are brought into the tensor as ONNX asks, whatever they are, before sizes are learnt.
+Numbers are clamped to the tensor as ONNX defines, before dimensions are bound to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Elements picked by their values: how many there are is known only when the model runs."""
+"""Elements selected by value (NonZero, Compress): their number is data-dependent."""
 
 from __future__ import annotations
 

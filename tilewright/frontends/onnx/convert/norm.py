@@ -1,4 +1,4 @@
-"""Normalisation and the softmax family."""
+"""Normalization and the softmax family."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from tilewright.arith.expr import as_int, const, product
 from tilewright.frontends.onnx.context import Converter, OnnxContext, OnnxNode, simple
 from tilewright.frontends.onnx.model.dtypes import onnx_dtype
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
 from tilewright.ops.reduction.norm import (
     LayerNormAttrs,
@@ -16,7 +17,6 @@ from tilewright.ops.reduction.norm import (
     RmsNormAttrs,
 )
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs, ReshapeAttrs
 
 
@@ -149,16 +149,16 @@ def along_axis(op: str) -> Converter:
     """Softmax and its relatives: before version 13, along all axes from `axis` on as one."""
 
     def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-        x = n.required(0)
+        x, last = n.required(0), make_attrs(op, {"axis": -1})
         shape = c.type(x).shape
         if n.opset >= 13:
-            return (c.add(n, op, x, attrs=AxisAttrs(n.int_attr("axis", -1))),)
+            return (c.add(n, op, x, attrs=make_attrs(op, {"axis": n.int_attr("axis", -1)})),)
         axis = n.int_attr("axis", 1)
         axis += len(shape) if axis < 0 else 0
         if axis == len(shape) - 1:
-            return (c.add(n, op, x, attrs=AxisAttrs(-1)),)
+            return (c.add(n, op, x, attrs=last),)
         matrix = ReshapeAttrs((product(shape[:axis]), product(shape[axis:])))
-        rows = c.add(n, op, c.add(n, "reshape", x, attrs=matrix), attrs=AxisAttrs(-1))
+        rows = c.add(n, op, c.add(n, "reshape", x, attrs=matrix), attrs=last)
         return (c.add(n, "reshape", rows, attrs=ReshapeAttrs(shape)),)
 
     return convert

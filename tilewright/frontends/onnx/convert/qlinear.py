@@ -1,6 +1,6 @@
-"""Products of 8-bit integers: MatMulInteger and ConvInteger, and the forms that requantise.
+"""Products of 8-bit integers: MatMulInteger and ConvInteger, and the forms that requantize.
 
-A quantised value stands for `scale * (integer - zero point)`; sums are formed in i32.
+A quantized value stands for `scale * (integer - zero point)`; sums are formed in i32.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def conv_integer(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 
 def _requantized(c: OnnxContext, n: OnnxNode, sums: str, factor: str, scale: int, zero: int) -> str:
-    """Sums times `factor`, in the quantisation of the result; the cast saturates."""
+    """Sums times `factor`, in the quantization of the result; the cast saturates."""
     target = c.type(n.required(zero)).dtype
     real = c.add(n, "mul", c.cast(n, sums, F32), factor)
     steps = c.add(n, "div", real, c.cast(n, n.required(scale), F32))
@@ -94,7 +94,7 @@ def _requantized(c: OnnxContext, n: OnnxNode, sums: str, factor: str, scale: int
 
 
 def qlinear_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """Matrix product of quantised operands; scales are one a tensor, a row or a column."""
+    """Matrix product of quantized operands; scales are one a tensor, a row or a column."""
     x, w = n.required(0), n.required(3)
     if c.type(x).dtype.is_float:  # whose zero points are zero
         sums = c.add(n, "matmul", c.cast(n, x, F32), c.cast(n, w, F32))
@@ -106,7 +106,7 @@ def qlinear_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 
 def qlinear_conv(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """Convolution of quantised operands; the bias is i32 in units of both scales."""
+    """Convolution of quantized operands; the bias is i32 in units of both scales."""
     w = n.required(3)
     rank = c.type(w).rank
     sums = _convolution(c, n, (n.required(0), n.required(2)), (w, n.required(5)))

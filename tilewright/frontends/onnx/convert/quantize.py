@@ -1,7 +1,7 @@
-"""QuantizeLinear and DequantizeLinear: a quantised value stands for `scale * (value - zero point)`.
+"""QuantizeLinear and DequantizeLinear: a quantized value stands for `scale * (value - zero point)`.
 
 Scale and zero point are one for all, one a slice along an axis, or one a block of elements along an
-axis. Conversion to the quantised type saturates, unless `saturate=0` lets floats of 8 bits become
+axis. Conversion to the quantized type saturates, unless `saturate=0` lets floats of 8 bits become
 infinite or NaN.
 """
 

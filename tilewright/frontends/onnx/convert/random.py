@@ -20,7 +20,7 @@ from tilewright.ops.random.mt19937 import Mt19937Attrs
 from tilewright.ops.random.philox import RandomAttrs
 from tilewright.ops.reduction.cumulative import ScanAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.creation import DimsAttrs
 from tilewright.ops.tensor.manipulation import ExpandAttrs
 
@@ -72,7 +72,7 @@ def multinomial(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
     x = n.required(0)
     batch, classes = c.shape(n, x, 2)
     count = const(n.int_attr("sample_size", 1))
-    chances = c.add(n, "softmax", c.cast(n, x, F32), attrs=AxisAttrs(1))
+    chances = c.add(n, "softmax", c.cast(n, x, F32), attrs=SoftmaxAttrs(1))
     reached = c.add(n, "cumsum", chances, attrs=ScanAttrs(1))
     reached = add_reshape(c, n, reached, (batch, const(1), classes))
     drawn = c.add(n, "random", attrs=RandomAttrs((batch, count, const(1)), key=_key(n)))

@@ -1,4 +1,4 @@
-"""Cutting the weights out of a serialized model, so that parsing it does not copy them.
+"""Detach the weights from a serialized model, so that parsing does not copy them.
 
 An ONNX file is a protobuf message: fields, each a tag (number and kind) and a value. The bytes of
 the initializers are nearly all of it. `strip` walks the fields

@@ -1,4 +1,4 @@
-"""Sparse tensors, made dense: values, where they stand, and zeros everywhere else."""
+"""Sparse tensors to dense ones: values at their indices, zeros elsewhere."""
 
 from __future__ import annotations
 

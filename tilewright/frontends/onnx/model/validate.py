@@ -1,8 +1,8 @@
-"""What every reader of a model relies on, checked once, right after the model was parsed.
+"""Validate a parsed model: what all later steps rely on is checked once, here.
 
-A model file may come from anywhere. Texts must be texts, every node must have as many operands and
-results as its operator takes, the results of the model must be defined, and functions must come to
-an end, and not only after more nodes than anybody could have meant.
+A model file is untrusted. Strings must be valid, every node must have as many operands and results
+as its operator takes, the results of the model must be defined, and functions must not be recursive
+nor expand to an excessive number of nodes.
 """
 
 from __future__ import annotations

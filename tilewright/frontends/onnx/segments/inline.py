@@ -1,4 +1,4 @@
-"""Nodes of a function, or of a branch, as nodes of the graph around them."""
+"""Inline the nodes of a function or a branch into the graph around it."""
 
 from __future__ import annotations
 

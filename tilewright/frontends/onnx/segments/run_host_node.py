@@ -1,4 +1,4 @@
-"""One node run on the host: its operator is called, what it refuses is an error of the node."""
+"""Run one node on the host: exceptions of its operator become errors of the node."""
 
 from __future__ import annotations
 

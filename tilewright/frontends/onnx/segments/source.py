@@ -1,9 +1,7 @@
-"""An ONNX model that is compiled in segments, as `driver.segmented` asks for it.
+"""An ONNX model that is compiled in segments: the `SegmentSource` of `driver.segmented`.
 
-    source = OnnxSegmentSource("model.onnx", {"N": 1})
-    source.remaining().segment({"x": TensorType(...)})      # what can be compiled now
-
-It is what the driver calls a `SegmentSource`.
+source = OnnxSegmentSource("model.onnx", {"N": 1})
+source.remaining().segment({"x": TensorType(...)})      # what can be compiled now
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Normalisation and the softmax family."""
+"""Normalization and the softmax family."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from tilewright.arith.expr import Expr
 from tilewright.frontends.torch.context import AtenCall, Converter, Result, TorchContext
 from tilewright.ir.types import TensorType
+from tilewright.ops.attrs import make_attrs
 from tilewright.ops.reduction.channel_norm import EpsilonAttrs, GroupNormAttrs, per_channel
 from tilewright.ops.reduction.norm import LayerNormAttrs, RmsNormAttrs
 from tilewright.ops.reduction.reduce import ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
 from tilewright.ops.tensor.creation import FullAttrs
 
 
@@ -53,9 +53,9 @@ def batch_norm(c: TorchContext, n: AtenCall) -> Result:
 
 
 def own_statistics(c: TorchContext, n: AtenCall) -> Result:
-    """By the mean and variance of the batch itself, as instance normalisation asks for."""
+    """By the mean and variance of the batch itself, as instance normalization asks for."""
     if n.get("running_mean") is not None:
-        raise n.unsupported("batch normalisation in training mode", "call module.eval() first")
+        raise n.unsupported("batch normalization in training mode", "call module.eval() first")
     x = n["input"]
     t = c.type(x)
     weight, bias = _parameters(c, n, x, t.shape[1:2])
@@ -96,14 +96,14 @@ def rms_norm(c: TorchContext, n: AtenCall) -> Result:
     return y if len(n.results) == 1 else (y, None)
 
 
-def along_axis(op: str) -> Converter:
+def along_axis(op: str, **attrs: str) -> Converter:
     """Softmax and its relatives."""
 
     def convert(c: TorchContext, n: AtenCall) -> Result:
         x = c.operand(n, n["self"], n.dtype)
         if n.type.rank:
-            return c.add(n, op, x, attrs=AxisAttrs(n["dim"]))
-        row = c.add(n, op, c.reshape(n, x, (1,)), attrs=AxisAttrs(0))
+            return c.add(n, op, x, attrs=make_attrs(op, {"axis": n["dim"], **attrs}))
+        row = c.add(n, op, c.reshape(n, x, (1,)), attrs=make_attrs(op, {"axis": 0, **attrs}))
         return c.reshape(n, row, ())
 
     return convert
@@ -117,5 +117,5 @@ CONVERTERS: dict[str, Converter] = {
     "aten._fused_rms_norm": rms_norm,
     "aten._softmax": along_axis("softmax"),
     "aten._log_softmax": along_axis("log_softmax"),
-    "aten._safe_softmax": along_axis("masked_softmax"),
+    "aten._safe_softmax": along_axis("softmax", fully_masked="zero"),
 }

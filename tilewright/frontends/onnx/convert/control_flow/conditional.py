@@ -1,7 +1,7 @@
 """Control flow: If.
 
-A condition that is known when compiling leaves one branch, whose nodes take the place of the If.
-A branch that cannot be compiled is an error only when it is taken, unless that is so of both.
+A condition that is known at compile time selects one branch, whose nodes replace the If. A branch
+that cannot be compiled is an error only when it is taken, unless neither can be compiled.
 """
 
 from __future__ import annotations

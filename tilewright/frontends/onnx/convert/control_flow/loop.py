@@ -1,7 +1,7 @@
 """Control flow: Loop.
 
-A loop is native where what it carries keeps its types, and where it is known before it runs how
-much memory the rows that it collects can take. Any other loop runs on the host, step by step.
+A loop is native if its carried values keep their types, and if the memory for its stacked rows has
+a bound that is known before it runs. Any other loop runs on the host, step by step.
 """
 
 from __future__ import annotations

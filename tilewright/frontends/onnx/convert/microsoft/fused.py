@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that join several of ONNX's: products, activations, normalisation."""
+"""Operators of com.microsoft that join several of ONNX's: products, activations, normalization."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def fused_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 
 def skip_layer_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """A residual and a bias added, then normalised; the fourth output is the sum."""
+    """A residual and a bias added, then normalized; the fourth output is the sum."""
     total = _sum(c, n, n.required(0), n.required(1), n.input(4))
     scale = [n.required(2), *([n.input(3)] if n.has_input(3) else [])]
     stats = n.wants(1) or n.wants(2)
@@ -119,7 +119,7 @@ def skip_rms_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 
 def embed_layer_norm(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """Embeddings of words, positions and segments added and normalised, and the masks' sums."""
+    """Embeddings of words, positions and segments added and normalized, and the masks' sums."""
     ids = n.required(0)
     batch, length = c.shape(n, ids, 2)
     positions = n.input(8) or _places(c, n, length)

@@ -1,4 +1,4 @@
-"""Quantised operators of com.microsoft: integer products scaled to floats, arithmetic on bytes."""
+"""Quantized operators of com.microsoft: integer products scaled to floats, arithmetic on bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOMAIN = "com.microsoft"
 
 
 def _real(c: OnnxContext, n: OnnxNode, first: int) -> NodeValue:
-    """The number that a quantised operand, its scale and its zero point stand for."""
+    """The number that a quantized operand, its scale and its zero point stand for."""
     x = traced(c, n, n.required(first)).cast(F32)
     if n.has_input(first + 2):
         x = x - traced(c, n, n.input(first + 2)).cast(F32)
@@ -35,7 +35,7 @@ def _real(c: OnnxContext, n: OnnxNode, first: int) -> NodeValue:
 
 
 def _quantized(x: NodeValue, like: str, scale: str, zero: str) -> str:
-    """A number in a quantisation; the cast saturates."""
+    """A number in a quantization; the cast saturates."""
     c, n = x.g.c, x.g.n
     steps = (x / traced(c, n, scale)).apply("round")
     if zero:
@@ -44,7 +44,7 @@ def _quantized(x: NodeValue, like: str, scale: str, zero: str) -> str:
 
 
 def elementwise(op: str) -> Converter:
-    """Arithmetic on two quantised operands: each with scale and zero point, then the result's."""
+    """Arithmetic on two quantized operands: each with scale and zero point, then the result's."""
 
     def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         y = _real(c, n, 0).apply(op, _real(c, n, 3))
@@ -54,7 +54,7 @@ def elementwise(op: str) -> Converter:
 
 
 def function(op: str, attrs: Callable[[OnnxContext, OnnxNode], Attrs] | None = None) -> Converter:
-    """A function of one quantised operand, in the quantisation of the result."""
+    """A function of one quantized operand, in the quantization of the result."""
 
     def convert(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
         y = _real(c, n, 0).apply(op, attrs=NO_ATTRS if attrs is None else attrs(c, n))
@@ -71,7 +71,7 @@ def _spatial(c: OnnxContext, n: OnnxNode) -> ReduceAttrs:
 
 
 def concat(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """Tensors of different quantisations joined in one; scale and zero point of it come first."""
+    """Tensors of different quantizations joined in one; scale and zero point of it come first."""
     count = (len(n.inputs) - 2) // 3
     parts = [_real(c, n, 2 + 3 * i).name for i in range(count)]
     joined = c.add(n, "concat", *parts, attrs=ConcatAttrs(n.int_attr("axis")))
@@ -140,7 +140,7 @@ def matmul_integer_to_float(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
 
 
 def dynamic_quantize_matmul(c: OnnxContext, n: OnnxNode) -> tuple[str, ...]:
-    """The first operand is quantised to u8 by its own range, then as above."""
+    """The first operand is quantized to u8 by its own range, then as above."""
     x = traced(c, n, n.required(0))
     every = ReduceAttrs(tuple(range(c.type(x.name).rank)), keepdims=False)
     low = x.apply("reduce_min", attrs=every).apply("min", 0)

@@ -13,7 +13,7 @@ from tilewright.frontends.onnx.context import OnnxContext, OnnxNode
 from tilewright.frontends.onnx.convert.slicing import add_slice
 from tilewright.frontends.onnx.node_scope import NodeValue, traced
 from tilewright.ops.reduction.reduce import ArgAttrs, ReduceAttrs
-from tilewright.ops.reduction.softmax import AxisAttrs
+from tilewright.ops.reduction.softmax import SoftmaxAttrs
 from tilewright.ops.tensor.indexing import GatherAttrs
 from tilewright.ops.tensor.slicing import ConcatAttrs
 from tilewright.ops.traced_value import where
@@ -24,7 +24,7 @@ WINITZKI = 0.147
 
 
 def _softmax(x: NodeValue) -> NodeValue:
-    return x.apply("softmax", attrs=AxisAttrs(1))
+    return x.apply("softmax", attrs=SoftmaxAttrs(1))
 
 
 def _softmax_zero(x: NodeValue) -> NodeValue:

@@ -1,4 +1,4 @@
-"""Texts: joined, taken apart, matched, normalised, and converted from and to numbers."""
+"""Texts: joined, taken apart, matched, normalized, and converted from and to numbers."""
 
 from __future__ import annotations
 
