@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 from tilewright.arith.expr import Binary, Expr, Load, Var, binary
 from tilewright.arith.walk import free_vars, loads
-from tilewright.codegen.gpu.barriers import WARP, barrier
+from tilewright.codegen.gpu.barriers import barrier
 from tilewright.codegen.llvm.emitter import ValueEmitter
 from tilewright.codegen.llvm.types import register_type
 from tilewright.core.dtypes import BOOL, DType
 from tilewright.core.errors import CodegenError
 from tilewright.ir.loop.nodes import For, If, Seq, Stmt, Store
-from tilewright.ir.loop.thread_mapping import THREAD, ThreadMapping
+from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE, ThreadMapping
 
 SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
 # Allocates so many bytes of shared memory, for the results of the warps; gives their address.
@@ -69,25 +69,25 @@ def emit_allreduce(ex: ValueEmitter, found: AllReduce, allocate: Allocate) -> Ex
     ex.begin_statement()
     result: Expr = found.value
     distance = 1
-    while distance < min(found.count, WARP):
+    while distance < min(found.count, WARP_SIZE):
         result = _named(ex, result)
         other = _variable(ex, _shuffled(ex, result, distance, found.threads), result.dtype)
         result = binary(found.op, result, other)
         distance *= 2
     result = _named(ex, result)
-    return result if found.count <= WARP else _across_warps(ex, found, result, allocate)
+    return result if found.count <= WARP_SIZE else _across_warps(ex, found, result, allocate)
 
 
 def _across_warps(ex: ValueEmitter, found: AllReduce, own: Expr, allocate: Allocate) -> Expr:
     """Reduce over the warps of a block, through shared memory."""
-    fn, warps, kind = ex.fn, found.count // WARP, register_type(own.dtype)
+    fn, warps, kind = ex.fn, found.count // WARP_SIZE, register_type(own.dtype)
     if found.count != found.threads:
         message = f"{found.count} of {found.threads} threads cannot synchronize by themselves"
         raise CodegenError("gpu.allreduce", message)
     start = allocate(warps * own.dtype.bytes)
     first, done = fn.label("first"), fn.label("met")
-    lane = ex.value((Var(THREAD) % WARP).eq(0))
-    place = ex.value(Var(THREAD) // WARP)
+    lane = ex.value((Var(THREAD) % WARP_SIZE).eq(0))
+    place = ex.value(Var(THREAD) // WARP_SIZE)
     register = ex.value(own)
     fn.emit(f"br i1 {lane}, label %{first}, label %{done}")
     fn.start(first)
@@ -147,7 +147,7 @@ def _shuffled(ex: ValueEmitter, e: Expr, distance: int, threads: int) -> str:
 
 def _exchange(ex: ValueEmitter, word: str, distance: int, threads: int) -> str:
     """Shuffle one word; the mask names the threads of the warp that exist."""
-    named = -1 if threads >= WARP else (1 << threads) - 1
+    named = -1 if threads >= WARP_SIZE else (1 << threads) - 1
     return ex.fn.let(
-        f"call i32 @{SHUFFLE}(i32 {named}, i32 {word}, i32 {distance}, i32 {WARP - 1})"
+        f"call i32 @{SHUFFLE}(i32 {named}, i32 {word}, i32 {distance}, i32 {WARP_SIZE - 1})"
     )

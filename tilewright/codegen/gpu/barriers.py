@@ -1,10 +1,9 @@
-"""The barrier of a block of threads, and the size of a warp."""
+"""The barrier of a thread block."""
 
 from __future__ import annotations
 
 from tilewright.codegen.llvm.emitter import ValueEmitter
 
-WARP = 32
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 
 

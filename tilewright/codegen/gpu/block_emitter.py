@@ -12,7 +12,7 @@ from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import Expr, Var, const
 from tilewright.arith.simplify import simplify
 from tilewright.codegen.gpu.allreduce import AllReduce, emit_allreduce
-from tilewright.codegen.gpu.barriers import WARP, barrier
+from tilewright.codegen.gpu.barriers import barrier
 from tilewright.codegen.gpu.launches import (
     DYNAMIC_ALIGNMENT,
     Launch,
@@ -38,7 +38,7 @@ from tilewright.ir.loop.nodes import (
     Store,
     Tile,
 )
-from tilewright.ir.loop.thread_mapping import THREAD, ThreadMapping, thread_mappings
+from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE, ThreadMapping, thread_mappings
 from tilewright.schedule.intrin.table import INTRINSICS
 
 # The address space of shared memory.
@@ -159,7 +159,7 @@ class BlockEmitter(StatementEmitter):
             else:
                 ex.ranges[loop.name] = Interval(0, mapping.modulus // mapping.stride)
                 # Whole warps may still shuffle.
-                divergent = self.divergent or mapping.active % WARP != 0
+                divergent = self.divergent or mapping.active % WARP_SIZE != 0
                 self._on_some(Var(loop.name) < mapping.extent, loop.body, divergent)
 
     def _allreduce(self, loop: For) -> None:
@@ -173,7 +173,7 @@ class BlockEmitter(StatementEmitter):
             value = emit_allreduce(ex, found, self._variable)
             ex.begin_statement()
             emit_store(ex, Store(found.store.buffer, found.store.indices, value))
-        if self.loop_depth and found.count > WARP:
+        if self.loop_depth and found.count > WARP_SIZE:
             barrier(ex)  # its shared memory is used again
 
     def _on_some(self, condition: Expr, stmt: Stmt, divergent: bool = True) -> None:

@@ -22,12 +22,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tilewright.arith.bounds import Interval
-from tilewright.codegen.gpu.barriers import WARP
 from tilewright.codegen.gpu.block_emitter import BlockEmitter
 from tilewright.codegen.gpu.mainloop import gemm_mainloop, products
 from tilewright.codegen.gpu.warp_specialized import WarpSpecializedKernel
 from tilewright.ir.loop.nodes import Stmt, Tile
-from tilewright.ir.loop.thread_mapping import THREAD
+from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
 from tilewright.ir.loop.walk import rewrite_stmts
 from tilewright.schedule.intrin.nvidia.wgmma import async_name, issue_name
 
@@ -86,7 +85,7 @@ class PingPongGemm(WarpSpecializedKernel):
     # The order barriers: of each group, an mbarrier at which the group before it arrives.
 
     def _further_mbarriers(self) -> Iterable[tuple[str, int]]:
-        warps = self.em.launch.threads // WARP
+        warps = self.em.launch.threads // WARP_SIZE
         return [
             (self._order_index(str(group)), warps)
             for group in range(self.em.launch.pingpong_groups)

@@ -21,14 +21,13 @@ from contextlib import contextmanager
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int
-from tilewright.codegen.gpu.barriers import WARP
 from tilewright.codegen.gpu.mainloop import products
 from tilewright.codegen.gpu.pingpong_gemm import OPERANDS, PingPongGemm
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.finalize.gpu.distribute_registers import COLS_PER_LANE, LANES_PER_ROW, ROW_STEP
 from tilewright.finalize.gpu.stream_k import StreamK, flags_name, partials_name
 from tilewright.ir.loop.nodes import Alloc, Buffer
-from tilewright.ir.loop.thread_mapping import THREAD
+from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
 from tilewright.ir.loop.walk import statements
 
 # Publishes what the threads of a warp have stored: `st.release` to its flag.
@@ -205,10 +204,10 @@ class StreamKGemm(PingPongGemm):
         fn, launch = self.fn, self.em.launch
         fn.module.include(name, TEXTS[name])
         thread = self.ex.values[THREAD]
-        first = fn.let(f"mul i64 {block}, {launch.threads // WARP}")
-        number = fn.let(f"add i64 {first}, {fn.let(f'udiv i64 {thread}, {WARP}')}")
+        first = fn.let(f"mul i64 {block}, {launch.threads // WARP_SIZE}")
+        number = fn.let(f"add i64 {first}, {fn.let(f'udiv i64 {thread}, {WARP_SIZE}')}")
         flags = self.ex.pointers[flags_name(launch.block_var)]
         flag = fn.let(f"getelementptr i32, ptr {flags}, i64 {number}")
-        lane = fn.let(f"trunc i64 {fn.let(f'urem i64 {thread}, {WARP}')} to i32")
+        lane = fn.let(f"trunc i64 {fn.let(f'urem i64 {thread}, {WARP_SIZE}')} to i32")
         fn.emit(f"call void @{name}(ptr {flag}, i32 {lane})")
         self.ex.loads.forget()

@@ -26,13 +26,13 @@ from dataclasses import replace
 
 from tilewright.arith.bounds import Interval
 from tilewright.arith.expr import as_int, const
-from tilewright.codegen.gpu.barriers import WARP, barrier
+from tilewright.codegen.gpu.barriers import barrier
 from tilewright.codegen.gpu.block_emitter import BlockEmitter
 from tilewright.codegen.gpu.mainloop import PipelineBuffers, products
 from tilewright.finalize.gpu.warp_specialize import MBARRIERS
 from tilewright.ir.loop.annotations import PIPELINE_STAGES
 from tilewright.ir.loop.nodes import Alloc, For, Region, Stmt, Tile
-from tilewright.ir.loop.thread_mapping import THREAD
+from tilewright.ir.loop.thread_mapping import THREAD, WARP_SIZE
 from tilewright.ir.loop.walk import statements
 from tilewright.schedule.intrin.nvidia.tma import MBARRIER_FENCE, MBARRIER_INIT
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -117,7 +117,7 @@ class WarpSpecializedKernel(ABC):
         first = fn.let(f"icmp eq i64 {self.ex.values[THREAD]}, 0")
         fn.emit(f"br i1 {first}, label %{yes}, label %{done}")
         fn.start(yes)
-        warps = self.em.launch.threads // WARP
+        warps = self.em.launch.threads // WARP_SIZE
         for pipeline, buffers in enumerate(self.pipelines):
             for empty, count in enumerate((len(buffers.copies), warps)):
                 for stage in range(self.stages):
@@ -166,9 +166,9 @@ class WarpSpecializedKernel(ABC):
     def _arrive(self, index: str, unless: str = "false") -> None:
         """A warp arrives at an mbarrier, unless a condition holds."""
         fn = self.fn
-        lane = fn.let(f"and i64 {self.ex.values[THREAD]}, {WARP - 1}")
+        lane = fn.let(f"and i64 {self.ex.values[THREAD]}, {WARP_SIZE - 1}")
         narrow = fn.let(f"trunc i64 {lane} to i32")
-        who = fn.let(f"select i1 {unless}, i32 {WARP}, i32 {narrow}")
+        who = fn.let(f"select i1 {unless}, i32 {WARP_SIZE}, i32 {narrow}")
         mbarrier = self._shared_mbarrier(index)
         self._asm(MBARRIER_ARRIVE, "l,r", f"ptr addrspace(3) {mbarrier}, i32 {who}")
 

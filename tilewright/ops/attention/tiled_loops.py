@@ -65,10 +65,10 @@ WIDTHS = (32, 64, 128)
 COPIES = ("kt", "vt")
 FACTORS = ("a", "w", "r", "z", *COPIES)
 LOG2_E = math.log2(math.e)
-# What is not of one block of keys.
+# Buffers that live across blocks of keys.
 LASTING = ("a", "m", "l", "o", "total", "share", "r", "z", "parts.m", "parts.l", "parts.o")
-# Columns that lanes hand around together.
-HANDED = 32
+# Columns that lanes shuffle together.
+SHUFFLED = 32
 
 Q, Z, PART, BLOCK = Var("at.q"), Var("at.z"), Var("at.r"), Var("at.b")
 
@@ -259,7 +259,7 @@ class Tiles(Body):
         share = self._map("share", self._share_of(self._at("total")), lanes, inside=False)
         found = self._at("o", E), self._at("share", _lane(E))
         width = as_int(self.p.v[-1]) or 0
-        if width % HANDED:
+        if width % SHUFFLED:
             return [total, share, self._result(*found)]
         columns = (E, self.wide)
         rounded = self._map("r", self._divided(*found), columns, inside=False)

@@ -1,8 +1,7 @@
 """Tensor maps: descriptions of matrices for TMA copies.
 
-The matrix has elements of 8 or 16 bits, or of f32 that are rounded to tf32 on their way, one row
-behind the other; a row of a tile has 128 bytes, whose pieces change places in shared memory, as
-instructions on matrices want them.
+The matrix is row-major, with elements of 8 or 16 bits, or of f32 that the copy rounds to TF32. A
+row of a tile has 128 bytes, swizzled in shared memory as mma instructions read it.
 """
 
 from __future__ import annotations

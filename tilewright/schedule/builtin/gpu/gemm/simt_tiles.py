@@ -17,7 +17,7 @@ from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.target.calibration.sm_90a import SIMT
 from tilewright.target.gpu import GpuTarget
 
-# Rows and columns that lie together in a thread's part of a tile: a vector of 16 bytes.
+# Contiguous rows and columns of a thread: a vector of 16 bytes.
 VECTOR_ELEMENTS = 4
 # The threads of a warp along M and N: they read few different words of both operands.
 LANES = (4, 8)

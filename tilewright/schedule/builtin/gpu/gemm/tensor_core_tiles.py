@@ -12,6 +12,7 @@ from tilewright.arith.operators import CHEAP_CALLS
 from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32, DType
 from tilewright.ir.loop.nodes import Block, Buffer
+from tilewright.ir.loop.thread_mapping import WARP_SIZE
 from tilewright.schedule.analysis.blocks import flat_stride, value_of
 from tilewright.schedule.analysis.gemm import (
     GemmAxes,
@@ -108,7 +109,7 @@ class TensorCoreTile:
     @property
     def threads(self) -> int:
         """The threads that compute it."""
-        return 32 * self.warps_m * self.warps_n
+        return WARP_SIZE * self.warps_m * self.warps_n
 
     @property
     def m_split(self) -> list[int]:
