@@ -7,10 +7,10 @@ distributed over the threads of the block.
 
 from __future__ import annotations
 
-from tilewright.arith.walk import free_vars
-from tilewright.ir.loop.nodes import Block, For
-from tilewright.ir.loop.walk import blocks, loops_above
-from tilewright.schedule.analysis.blocks import block_graph, spatial
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops_above
+from tilewright.schedule.analysis.blocks import block_graph
+from tilewright.schedule.analysis.dataflow import has_independent_iterations
 from tilewright.schedule.builtin.gpu.thread_per_element import (
     THREADS,
     leading_spatial,
@@ -29,7 +29,7 @@ def schedule_opaque(sch: Schedule, target: GpuTarget) -> None:
             schedule_points(sch, block, target)
         else:
             _bind_own(sch, block)
-            if around[0].kind == "serial" and _is_independent(around[0]):
+            if around[0].kind == "serial" and has_independent_iterations(around[0]):
                 sch.bind(around[0].name, "grid")
 
 
@@ -40,15 +40,3 @@ def _bind_own(sch: Schedule, block: Block) -> None:
         part, thread = sch.split(point, [None, THREADS])
         sch.reorder(thread, part)  # a thread has all its elements between two barriers
         sch.bind(thread, "thread")
-
-
-def _is_independent(loop: For) -> bool:
-    """Whether all that is written in a loop is indexed by it."""
-    return all(_is_owned(b, loop) for b in blocks(loop))
-
-
-def _is_owned(block: Block, loop: For) -> bool:
-    bound = {it.name for it in spatial(block) if loop.name in free_vars(it.binding)}
-    return all(
-        any(bound & free_vars(start) for start, _ in region.ranges) for region in block.writes
-    )
