@@ -7,8 +7,8 @@ from dataclasses import replace
 from tilewright.core.node import node
 
 _KIB, _MIB = 1024, 1024 * 1024
-# The widest access of a thread: one load or store of four words.
-ACCESS_BITS = 128
+VECTOR_BYTES = 16
+"""The widest access of a thread: one load or store of four words."""
 
 
 @node
@@ -70,7 +70,7 @@ class GpuTarget:
 
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` one vector access moves; none has less than a byte."""
-        return ACCESS_BITS // max(8, bits)
+        return 8 * VECTOR_BYTES // max(8, bits)
 
     @property
     def has_lane_fma(self) -> bool:

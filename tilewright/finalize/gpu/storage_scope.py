@@ -16,14 +16,14 @@ from tilewright.finalize.compact_buffers import ScopeChoice
 from tilewright.ir.loop.annotations import ALIGNED
 from tilewright.ir.loop.nodes import Buffer, For
 from tilewright.ir.loop.thread_mapping import THREAD
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # Bytes of one buffer that a thread may have on its stack.
 STACK_LIMIT = 4096
 # Where variables of the shared memory begin: at its first bank.
 ALIGNMENT = 128
 # The annotation of a function whose parameters the caller aligns: to the widest vector access.
-ALIGNED_PARAMS = ALIGNED.note(16)
+ALIGNED_PARAMS = ALIGNED.note(VECTOR_BYTES)
 
 
 def gpu_scopes(target: GpuTarget) -> ScopeChoice:

@@ -21,9 +21,10 @@ from tilewright.ir.loop.thread_mapping import FRAGMENT
 from tilewright.ir.loop.walk import buffers, map_stmt, statements, touched_buffers
 from tilewright.schedule.intrin.match import pattern_of
 from tilewright.schedule.intrin.table import INTRINSICS
+from tilewright.target.gpu import VECTOR_BYTES
 
-# The bytes of a vector access, and the period of the swizzle in rows.
-VECTOR_BYTES, ROWS = 16, 8
+# The period of the swizzle in rows.
+ROWS = 8
 # The bytes of a row of a panel.
 PANEL_BYTES = 128
 

@@ -60,7 +60,7 @@ def sigmoid(x: Expr) -> Expr:
     return rcp_ftz(exp(-x) + 1.0)
 
 
-def short_sigmoid(x: Expr) -> Expr:
+def sigmoid_f16(x: Expr) -> Expr:
     """The same to 16 bits: the power loses as many digits as `x` has before the point."""
     return rcp_ftz(exp_ftz(-x) + 1.0)
 
@@ -93,7 +93,7 @@ OWN: dict[str, Expansion] = {
 }
 GPU_EXPANSIONS = EXPANSIONS | {(name, F32.name): function for name, function in OWN.items()}
 # Of f32, where products with the result are rounded to 16 bits, and where it is itself.
-F16_FACTORS: dict[str, Expansion] = {"sigmoid": short_sigmoid}
+F16_FACTORS: dict[str, Expansion] = {"sigmoid": sigmoid_f16}
 F16_ACCURATE = F16_FACTORS | {"gelu": gelu_f16}
 
 

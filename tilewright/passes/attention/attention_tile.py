@@ -12,7 +12,7 @@ from tilewright.core.dtypes import BF16, F16
 from tilewright.ops.attention.problem import Problem
 from tilewright.ops.attention.tiled_loops import WIDTHS
 from tilewright.target.calibration.sm_90a import ATTENTION
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # The rows of a thread block, and the keys of an iteration: more keys where there are many
 # iterations, and registers for them.
@@ -23,8 +23,8 @@ WARP_SPECIALIZED_TILE = (128, 128)
 # The rows of wgmma, and of one warp: those of a tile with split-KV.
 WARPGROUP_M = 64
 WARP_ROWS = 16
-# 16-bit elements of a 16-byte vector.
-VECTOR_ELEMENTS = 8
+# 16-bit elements of a vector.
+VECTOR_ELEMENTS = VECTOR_BYTES // 2
 
 
 def attention_tile(target: GpuTarget, p: Problem) -> tuple[int, ...]:

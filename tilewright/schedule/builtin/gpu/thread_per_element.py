@@ -30,14 +30,14 @@ from tilewright.schedule.analysis.blocks import (
     uses,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # Threads of a block by default.
 THREADS = 256
 # Fewer partials than this are added in an unrolled loop.
 UNROLL_PARTS = 64
-# The bytes of a vector access, and of a sector of memory.
-VECTOR_BYTES, SECTOR_BYTES = 16, 32
+# The bytes of a sector of memory.
+SECTOR_BYTES = 32
 # Reductions up to this length take little time, so that fewer threads are enough.
 SHORT_REDUCTION = 64
 

@@ -29,11 +29,12 @@ from tilewright.schedule.intrin.nvidia.mma_types import (
     product_text,
     with_accumulator,
 )
+from tilewright.target.gpu import VECTOR_BYTES
 
 MMA_M, MMA_N, MMA_K = 16, 8, 16
 """The shape of one instruction."""
-VECTOR_ELEMENTS = 8
-"""16-bit elements of a 16-byte vector, the row of a matrix that `ldmatrix` reads."""
+VECTOR_ELEMENTS = VECTOR_BYTES // 2
+"""16-bit elements of a vector, the row of a matrix that `ldmatrix` reads."""
 WARP_TILES = ((64, 64), (32, 64), (64, 32), (32, 32), (16, 32), (16, 16), (16, 64), (16, 128))
 """The blocks of accumulators that a warp may have: M and N."""
 ORDERS = ("nn", "nt", "tn", "tt", "rn", "rt")

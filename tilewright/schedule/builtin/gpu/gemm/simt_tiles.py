@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
+from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block
 from tilewright.schedule.analysis.gemm import (
     GemmAxes,
@@ -15,10 +16,10 @@ from tilewright.schedule.analysis.gemm import (
 )
 from tilewright.schedule.builtin.gpu.gemm.split_k import split_k_factor
 from tilewright.target.calibration.sm_90a import SIMT
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
-# Contiguous rows and columns of a thread: a vector of 16 bytes.
-VECTOR_ELEMENTS = 4
+# Contiguous rows and columns of a thread: a vector of f32.
+VECTOR_ELEMENTS = VECTOR_BYTES // F32.bytes
 # The threads of a warp along M and N: they read few different words of both operands.
 LANES = (4, 8)
 # A smaller K is not worth a tile.

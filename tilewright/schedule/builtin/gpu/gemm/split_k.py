@@ -14,10 +14,7 @@ from tilewright.schedule.analysis.blocks import block_graph, loop_of, reductions
 from tilewright.schedule.analysis.gemm import match_gemm, operand_load, size_of
 from tilewright.schedule.builtin.gpu.thread_per_element import schedule_sum
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.gpu import GpuTarget
-
-# The bytes that a part of an axis is a multiple of, so that no vector spans two parts.
-ALIGNED_BYTES = 16
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 
 def schedule_split_k(
@@ -48,9 +45,9 @@ def split_k_factor(
 ) -> int:
     """The split-K factor, a power of two, that gives every SM a tile.
 
-    `sides` are M, N and K of a tile. No part of K is shorter than `min_k`, and there are at most
-    `tiles_per_sm` tiles for each SM. Parts that are no multiple of a tile's K are rounded up, all
-    together to at most `rounding` times K.
+    `sides` are M, N and K of a tile. No part of K is shorter than `min_k`, no vector spans two
+    parts, and there are at most `tiles_per_sm` tiles for each SM. Parts that are no multiple of a
+    tile's K are rounded up, all together to at most `rounding` times K.
     """
     tile_m, tile_n, tile_k = sides
     gemm = match_gemm(block, gemv=True)
@@ -58,7 +55,7 @@ def split_k_factor(
     batch, m, n, k = map(size_of, (gemm.batch, gemm.m, gemm.n, gemm.k))
     tiles = batch * -(-m // tile_m) * -(-n // tile_n)
     longest = as_int(longest_axis(gemm.k).extent)
-    aligned = ALIGNED_BYTES // operand_load(gemm.a).dtype.bytes
+    aligned = VECTOR_BYTES // operand_load(gemm.a).dtype.bytes
     factor = 1
     while (
         longest is not None

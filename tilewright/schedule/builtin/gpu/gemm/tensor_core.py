@@ -53,7 +53,7 @@ from tilewright.schedule.intrin.nvidia.mma import MMA_M, VECTOR_ELEMENTS
 from tilewright.schedule.intrin.nvidia.mma_types import kind_of
 from tilewright.schedule.intrin.nvidia.tma import tma_load_name
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.gpu import GpuTarget
+from tilewright.target.gpu import VECTOR_BYTES, GpuTarget
 
 # The most rows of tiles that are rasterized together.
 GROUP_M = 8
@@ -61,8 +61,6 @@ GROUP_M = 8
 PREFETCH_REGISTERS = 64
 # Registers of a thread besides its accumulators and what it has prefetched.
 WORKING_REGISTERS = 32
-# The bytes of a vector store.
-VECTOR_BYTES = 16
 
 
 def schedule_tensor_core(sch: Schedule, name: str, tile: TensorCoreTile, target: GpuTarget) -> None:
