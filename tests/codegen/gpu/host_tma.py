@@ -1,6 +1,6 @@
-"""Copies of whole tiles by an engine beside the threads, on this machine.
+"""TMA copies and mbarriers, simulated on the host.
 
-A tile arrives as late as it may: when the first thread waits for the turn in which it is counted.
+A tile arrives as late as it may: when the first thread waits for the phase that counts it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tilewright.codegen.gpu.nvptx import TENSOR_MAP
 from tilewright.codegen.gpu.warp_specialized import MBARRIER_ARRIVE
 
 TEXT = """
-declare void @tw.py.bulk(ptr, ptr, ptr, i64, i64)
-declare void @tw.py.counter(ptr, i64)
+declare void @tw.py.tma_load(ptr, ptr, ptr, i64, i64)
+declare void @tw.py.mbarrier_init(ptr, i64)
 declare void @tw.py.expect(ptr, i64)
 declare void @tw.py.arrived(ptr, i64)
 define internal void @tw.leave(ptr %place, i32 %lane) noinline {
@@ -31,16 +31,16 @@ say:
 done:
   ret void
 }
-define internal void @tw.bulk(ptr %to, ptr %counter, ptr %map, i32 %x, i32 %y, i16 %a, i64 %b,
+define internal void @tw.tma_load(ptr %to, ptr %mbarrier, ptr %map, i32 %x, i32 %y, i16 %a, i64 %b,
                               i1 %c, i1 %d, i32 %e) noinline {
   %wide.x = sext i32 %x to i64
   %wide.y = sext i32 %y to i64
-  call void @tw.py.bulk(ptr %to, ptr %counter, ptr %map, i64 %wide.x, i64 %wide.y)
+  call void @tw.py.tma_load(ptr %to, ptr %mbarrier, ptr %map, i64 %wide.x, i64 %wide.y)
   ret void
 }
-define internal void @tw.counter(ptr %place, i32 %copies) noinline {
+define internal void @tw.mbarrier_init(ptr %place, i32 %copies) noinline {
   %n = zext i32 %copies to i64
-  call void @tw.py.counter(ptr %place, i64 %n)
+  call void @tw.py.mbarrier_init(ptr %place, i64 %n)
   ret void
 }
 define internal i64 @tw.expect(ptr %place, i32 %bytes) noinline {
@@ -48,22 +48,22 @@ define internal i64 @tw.expect(ptr %place, i32 %bytes) noinline {
   call void @tw.py.expect(ptr %place, i64 %n)
   ret i64 0
 }
-define internal void @tw.arrived(ptr %place, i32 %turn) noinline {
-  %n = zext i32 %turn to i64
+define internal void @tw.arrived(ptr %place, i32 %parity) noinline {
+  %n = zext i32 %parity to i64
   call void @tw.py.arrived(ptr %place, i64 %n)
   ret void
 }
 """
 NAMES = {
-    "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d": "tw.bulk",
-    "llvm.nvvm.mbarrier.init.shared": "tw.counter",
+    "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d": "tw.tma_load",
+    "llvm.nvvm.mbarrier.init.shared": "tw.mbarrier_init",
     "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta": "tw.expect",
 }
 SECONDS = 60
 
 
 def tma_text(text: str) -> str:
-    """A module whose waits for such copies, and words that they may come, are calls."""
+    """A module whose waits for, and arrivals at, mbarriers are calls."""
     for said, name in ((MBARRIER_TRY_WAIT, "arrived"), (MBARRIER_ARRIVE, "leave")):
         text = re.sub(rf'asm sideeffect "{re.escape(said)}", "[^"]*"', f"@tw.{name}", text)
     return text.replace(TENSOR_MAP, "ptr")
@@ -75,11 +75,11 @@ def matrix(start: int, rows: int, columns: int, box: tuple[int, int]) -> np.ndar
 
 
 @dataclass
-class _Counter:
-    """A place that counts: so many copies a turn, what was said of this turn's, and the turn."""
+class _Mbarrier:
+    """An mbarrier: the copies of a phase, the bytes expected in this one, and its index."""
 
     copies: int
-    turn: int = 0
+    phase: int = 0
     expected: list[int] = field(default_factory=list)
     tiles: list[tuple[int, np.ndarray, int, int]] = field(default_factory=list)
 
@@ -87,10 +87,10 @@ class _Counter:
         """Let what was copied arrive."""
         arrived = sum(_bring(*tile) for tile in self.tiles)
         assert arrived == sum(self.expected)
-        self.turn, self.expected, self.tiles = self.turn + 1, [], []
+        self.phase, self.expected, self.tiles = self.phase + 1, [], []
 
 
-_counters: dict[int, _Counter] = {}
+_mbarriers: dict[int, _Mbarrier] = {}
 _changed = threading.Condition()
 
 
@@ -116,31 +116,31 @@ def _rounded(words: np.ndarray) -> np.ndarray:
     return (words + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
 
 
-def _on_bulk(to: int, counter: int, about: int, x: int, y: int) -> None:
+def _on_tma_load(to: int, mbarrier: int, about: int, x: int, y: int) -> None:
     given = np.frombuffer((ctypes.c_int64 * 5).from_address(about), np.int64).copy()
     with _changed:
-        _counters[counter].tiles.append((to, given, x, y))
+        _mbarriers[mbarrier].tiles.append((to, given, x, y))
         _changed.notify_all()
 
 
-def _on_counter(place: int, copies: int) -> None:
-    _counters[place] = _Counter(copies)
+def _on_mbarrier_init(place: int, copies: int) -> None:
+    _mbarriers[place] = _Mbarrier(copies)
 
 
 def _on_expect(place: int, size: int) -> None:
     with _changed:
-        _counters[place].expected.append(size)
-        assert len(_counters[place].expected) <= _counters[place].copies
+        _mbarriers[place].expected.append(size)
+        assert len(_mbarriers[place].expected) <= _mbarriers[place].copies
         _changed.notify_all()
 
 
-def _on_arrived(place: int, turn: int) -> None:
-    counter = _counters[place]
+def _on_arrived(place: int, parity: int) -> None:
+    mbarrier = _mbarriers[place]
     with _changed:
-        while counter.turn % 2 == turn:
-            whole = len(counter.expected) == counter.copies
-            if whole and sum(counter.expected) == 128 * sum(int(t[1][3]) for t in counter.tiles):
-                counter.complete()
+        while mbarrier.phase % 2 == parity:
+            whole = len(mbarrier.expected) == mbarrier.copies
+            if whole and sum(mbarrier.expected) == 128 * sum(int(t[1][3]) for t in mbarrier.tiles):
+                mbarrier.complete()
                 _changed.notify_all()
             else:
                 assert _changed.wait(SECONDS), "copies that nobody started"
@@ -148,8 +148,8 @@ def _on_arrived(place: int, turn: int) -> None:
 
 _PTR, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _KEPT = {
-    "tw.py.bulk": ctypes.CFUNCTYPE(None, _PTR, _PTR, _PTR, _NUMBER, _NUMBER)(_on_bulk),
-    "tw.py.counter": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_counter),
+    "tw.py.tma_load": ctypes.CFUNCTYPE(None, _PTR, _PTR, _PTR, _NUMBER, _NUMBER)(_on_tma_load),
+    "tw.py.mbarrier_init": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_mbarrier_init),
     "tw.py.expect": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_expect),
     "tw.py.arrived": ctypes.CFUNCTYPE(None, _PTR, _NUMBER)(_on_arrived),
 }
