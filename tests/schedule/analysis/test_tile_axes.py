@@ -3,11 +3,9 @@ from __future__ import annotations
 from tests.differential.kernel_graphs import KERNELS
 from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var
-from tilewright.schedule.analysis.blocks import block_graph, reductions
+from tilewright.schedule.analysis.blocks import block_graph, is_plain, is_unit, reductions
 from tilewright.schedule.analysis.tile_axes import (
     copies_b_for_one_row,
-    is_plain,
-    is_unit,
     match_tile_axes,
     panels_bytes,
     row_bytes,

@@ -120,6 +120,18 @@ def index_position(load: Load, axis: str) -> int:
     return next(n for n, i in enumerate(load.indices) if i is Var(axis))
 
 
+def is_unit(load: Load, graph: BlockGraph, axis: str) -> bool:
+    """Whether a load has stride 1 along an axis."""
+    return flat_stride(load, graph.buffers[load.buffer], axis) == 1
+
+
+def is_plain(load: Load, block: Block) -> bool:
+    """Whether every index of a load is an axis of its own, and nothing is masked."""
+    names = set(axis_names(block.iters))
+    axes = [i.name for i in load.indices if isinstance(i, Var) and i.name in names]
+    return len(set(axes)) == len(load.indices) and load.mask is None
+
+
 def in_groups(e: Expr, axis: Iter, count: int) -> tuple[Expr, dict[str, Expr]]:
     """An index by groups of `count` neighbours of an axis, the place in its group last of both."""
     outer, inner = Var(f"{axis.name}.outer"), Var(f"{axis.name}.inner")

@@ -13,9 +13,10 @@ from typing import Literal
 from tilewright.arith.expr import Binary, Cast, Const, Expr, Load, Var, product
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars, loads
+from tilewright.core.dtypes import BF16, F32
 from tilewright.core.node import node
 from tilewright.ir.loop.nodes import Block, Buffer, Iter, Store
-from tilewright.schedule.analysis.blocks import flat_stride, typical_extent
+from tilewright.schedule.analysis.blocks import flat_stride, is_plain, spatial, typical_extent
 
 
 @node
@@ -57,6 +58,27 @@ def match_gemm(block: Block, gemv: bool = False) -> GemmAxes | None:
     return GemmAxes(batch, m, n, k, a, b) if n and (gemv or m) else None
 
 
+def match_bf16_gemm(block: Block, constants: frozenset[str]) -> GemmAxes | None:
+    """The GEMM of bf16 with a constant B that a block computes, `None` if it computes none.
+
+    AMX and bf16 dot products need one axis of K, A with K innermost, and operands without padding.
+    """
+    gemm = match_gemm(block, gemv=True)
+    if gemm is None or not is_bf16(gemm) or len(gemm.k) > 1 or gemm.n[-1] is not spatial(block)[-1]:
+        return None
+    a, b = operand_load(gemm.a), operand_load(gemm.b)
+    if b.buffer not in constants or a.indices[-1] is not Var(gemm.k[0].name):
+        return None
+    return gemm if is_plain(a, block) and is_plain(b, block) else None
+
+
+def is_bf16(gemm: GemmAxes) -> bool:
+    """Whether the operands are bf16, and their products f32."""
+    return all(
+        isinstance(x, Cast) and (x.dtype, x.a.dtype) == (F32, BF16) for x in (gemm.a, gemm.b)
+    )
+
+
 def is_im2col(operand: Expr, axes: tuple[Iter, ...], k: tuple[Iter, ...]) -> bool:
     """Whether an operand's rows, or columns, are overlapping windows of an array (im2col).
 
@@ -86,7 +108,7 @@ def transposed_gemm(gemm: GemmAxes) -> GemmAxes:
     return GemmAxes(gemm.batch, gemm.n, gemm.m, gemm.k, gemm.b, gemm.a)
 
 
-def starts_at_zero(block: Block) -> bool:
+def _starts_at_zero(block: Block) -> bool:
     """Whether a reduction starts at zero."""
     init = block.init
     return isinstance(init, Store) and isinstance(init.value, Const) and init.value.value == 0
@@ -95,7 +117,7 @@ def starts_at_zero(block: Block) -> bool:
 def _factors(block: Block) -> tuple[Expr, Expr] | None:
     """The two loads whose product is summed, from zero on."""
     body = block.body
-    if not starts_at_zero(block):
+    if not _starts_at_zero(block):
         return None
     if not isinstance(body, Store) or not all(isinstance(i, Var) for i in body.indices):
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.arith.evaluate import evaluate
-from tilewright.arith.expr import Load, Var
+from tilewright.arith.expr import Load
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.schedule.analysis.blocks import (
@@ -17,8 +17,9 @@ from tilewright.schedule.analysis.blocks import (
     accumulator_dtype,
     axis_names,
     flat_index,
-    flat_stride,
+    is_plain,
     is_simple,
+    is_unit,
     reads_of,
     reductions,
     spatial,
@@ -58,9 +59,18 @@ def match_tile_axes(block: Block, graph: BlockGraph, constants: frozenset[str]) 
         is_unit(r, graph, n.name) or (r.buffer in constants and is_plain(r, block)) for r in moving
     ):
         return None
-    rows = [it for it in axes[:-1] if b is None or not uses(b, it.name)]
+    return tile_axes(block, b)
+
+
+def tile_axes(block: Block, b: Load | None) -> TileAxes:
+    """The axes of a block that is tiled along its last axis.
+
+    M is the last of the others that `b` is not indexed by.
+    """
+    *axes, n = spatial(block)
+    rows = [it for it in axes if b is None or not uses(b, it.name)]
     m = rows[-1] if rows else None
-    return TileAxes(n, m, tuple(it for it in axes[:-1] if it is not m), b)
+    return TileAxes(n, m, tuple(it for it in axes if it is not m), b)
 
 
 def copies_b_for_one_row(axes: TileAxes, graph: BlockGraph, constants: frozenset[str]) -> bool:
@@ -97,15 +107,3 @@ def row_bytes(block: Block, axes: TileAxes, graph: BlockGraph) -> int:
             first, second = (evaluate(flat, dict.fromkeys(names, 0) | {row: n}) for n in (0, 1))
             found.append(abs(second - first) * buffer.dtype.bytes)
     return max(found)
-
-
-def is_unit(load: Load, graph: BlockGraph, axis: str) -> bool:
-    """Whether the elements that follow each other along the axis lie beside each other."""
-    return flat_stride(load, graph.buffers[load.buffer], axis) == 1
-
-
-def is_plain(load: Load, block: Block) -> bool:
-    """Whether every index of a load is an axis of its own, and nothing is masked."""
-    names = set(axis_names(block.iters))
-    axes = [i.name for i in load.indices if isinstance(i, Var) and i.name in names]
-    return len(set(axes)) == len(load.indices) and load.mask is None

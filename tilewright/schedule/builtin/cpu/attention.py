@@ -36,6 +36,7 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.analysis.dataflow import has_independent_iterations
 from tilewright.schedule.builtin.cpu.attention_amx import is_amx_gemm, schedule_amx_gemm
+from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
     MicrokernelProblem,
@@ -263,14 +264,8 @@ def _tile(
         steps = [inner]
     sch.reorder(panel, row_tile, *sums, *steps, row, vector, lane)
     if after is not None:
-        *rest, last = sch.reverse_compute_at(after.name, row_tile)
-        over, part = sch.split(last, [None, tile.lanes])
-        for loop in (*rest, over):
-            sch.unroll(loop)
-        sch.vectorize(part)
-    for loop in (*steps, row, vector):
-        sch.unroll(loop)
-    sch.vectorize(lane)
+        fuse_epilogue(sch, after.name, row_tile, tile.lanes)
+    unroll_and_vectorize(sch, *steps, row, vector, lane)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
 

@@ -11,18 +11,13 @@ two elements of K side by side; `A` is read as it is.
 
 from __future__ import annotations
 
-from tilewright.arith.expr import Load, Var, as_int
+from tilewright.arith.expr import Load, as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.analysis.bf16_gemm import bf16_operands
-from tilewright.schedule.analysis.blocks import (
-    is_copy,
-    loop_of,
-    reductions,
-    spatial,
-    uses,
-)
+from tilewright.schedule.analysis.blocks import is_copy, loop_of, reductions, spatial
+from tilewright.schedule.analysis.gemm import is_bf16, match_gemm, operand_load
+from tilewright.schedule.builtin.cpu.gemm.vnni_layout import pack_vnni
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
 from tilewright.schedule.schedule import Schedule
@@ -36,7 +31,8 @@ def is_amx_gemm(block: Block, after: Block, target: CpuTarget) -> bool:
         return False
     sizes = as_int(spatial(block)[-1].extent) or 1, as_int(reductions(block)[-1].extent) or 1
     whole = sizes[0] % COLUMNS == 0 and sizes[1] % DEPTH == 0
-    return whole and len(reductions(block)) == 1 and len(bf16_operands(block)) == 2
+    gemm = match_gemm(block, gemv=True)
+    return whole and gemm is not None and len(gemm.k) == 1 and is_bf16(gemm)
 
 
 def schedule_amx_gemm(sch: Schedule, block: Block, after: Block, shared: set[str]) -> Load:
@@ -44,12 +40,10 @@ def schedule_amx_gemm(sch: Schedule, block: Block, after: Block, shared: set[str
     column, depth = spatial(block)[-1], reductions(block)[0]
     row = next(it for it in spatial(block)[:-1] if free_vars(it.binding) - shared)
     (row_loop,) = free_vars(row.binding) - shared
-    panel = next(o for o in bf16_operands(block) if uses(o, column.name))
-    position = {i.name: d for d, i in enumerate(panel.indices) if isinstance(i, Var)}
-    moving = position[column.name], position[depth.name]
-    outer = [(d, 0, 0) for d in range(len(panel.indices)) if d not in moving]
-    pairs = [(moving[0], COLUMNS, 0), (moving[1], 2, 0), (moving[0], COLUMNS, 1), (moving[1], 2, 1)]
-    sch.transform_layout(panel.buffer, [*outer, *pairs])
+    gemm = match_gemm(block, gemv=True)
+    assert gemm is not None
+    b = operand_load(gemm.b)
+    pack_vnni(sch, b, depth, column, COLUMNS)
     part, lane = sch.split(loop_of(column), [None, COLUMNS])
     steps = sch.split(loop_of(depth), [None, DEPTH // 2, 2])
     sch.reorder(part, steps[0], row_loop, lane, *steps[1:])
@@ -60,7 +54,7 @@ def schedule_amx_gemm(sch: Schedule, block: Block, after: Block, shared: set[str
     sch.tensorize(sch.blockize(row_loop), step)
     sch.tensorize(sch.blockize(_second_innermost(sch, after.name)), store)
     sch.set_scope(block.writes[0].buffer, "local")
-    return panel
+    return b
 
 
 def _second_innermost(sch: Schedule, block: str) -> str:

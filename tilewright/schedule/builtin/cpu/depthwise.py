@@ -39,6 +39,7 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
+from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
     divisors,
@@ -146,12 +147,10 @@ def schedule_depthwise(
     # With the taps innermost, few of the pixels that are shared have to be kept in registers.
     inner = [last, row, vector] if along else [vector, row, last]
     sch.reorder(*outer, at, *sums, *inner, lane)
-    written = _write_out(sch, epilogue, at, tile)
+    *_, written = fuse_epilogue(sch, epilogue.name, at, tile.lanes)
     for loop in () if roles.line else (row, written):
         sch.annotate(loop, SHIFT_INWARDS.key, 1)
-    for loop in (last, row, vector):
-        sch.unroll(loop)
-    sch.vectorize(lane)
+    unroll_and_vectorize(sch, last, row, vector, lane)
     for loop in (at, *sums):
         sch.annotate(loop, PARTITION.key, 1)
     sch.decompose_reduction(block.name, (sums or [last])[0])
@@ -340,16 +339,6 @@ def _round_up(
     if length is not None and stride is not None:
         sch.pad(padding.name, line.name, length + extra * stride)
         sch.pad(block.name, roles.column.name, tile.nr)
-
-
-def _write_out(sch: Schedule, epilogue: Block, at: str, tile: Microkernel) -> str:
-    """Compute the epilogue on each finished tile; its loop over the rows of a tile."""
-    loops = sch.reverse_compute_at(epilogue.name, at)
-    vector, lane = sch.split(loops[-1], [None, tile.lanes])
-    for loop in (*loops[:-1], vector):
-        sch.unroll(loop)
-    sch.vectorize(lane)
-    return str(loops[-2])
 
 
 def _share(

@@ -36,7 +36,8 @@ from tilewright.schedule.analysis.blocks import (
     uses,
     value_of,
 )
-from tilewright.schedule.builtin.cpu.gemm.bf16_dot import pair_instruction, start_in_vectors
+from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
+from tilewright.schedule.builtin.cpu.gemm.bf16_dot import pair_instruction, vectorize_init
 from tilewright.schedule.builtin.cpu.gemm.edge_tiles import mark_edges
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import SPARE_REGISTERS
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
@@ -128,11 +129,9 @@ def _schedule_sum(
     inner = [*steps[1:], loop_of(tile.gate), row, vector]
     sums = [*summed[:-1], steps[0]]
     sch.reorder(panel, outer, *sums, *inner, lane)
-    written = [_write_out(sch, formula, outer, tile) for formula in after]
+    written = [fuse_epilogue(sch, b.name, outer, tile.lanes)[-1] for b in after]
     mark_edges(sch, block.name, tile.row, tile.rows, 1, [row, *written])
-    for loop in inner:
-        sch.unroll(loop)
-    sch.vectorize(lane)
+    unroll_and_vectorize(sch, *inner, lane)
     sch.decompose_reduction(block.name, sums[0])
     _finish(sch, block, panel, outer, target)
 
@@ -162,12 +161,12 @@ def _sum_pairs(
     written = [loop_of(tile.gate), loops.row, loops.vector]
     sch.reorder(loops.panel, loops.outer, pairs, *written, loops.lane, pair)
     for formula in after:
-        _write_out(sch, formula, loops.outer, tile)
+        fuse_epilogue(sch, formula.name, loops.outer, tile.lanes)
     sch.decompose_reduction(block.name, pairs)
     for loop in written:
         sch.unroll(loop)
     around = [loop.name for loop in loops_above(sch.func, block.name)]
-    start_in_vectors(sch, block.name, around[: around.index(pairs)])
+    vectorize_init(sch, block.name, around[: around.index(pairs)])
     sch.tensorize(sch.blockize(loops.lane), instruction)
 
 
@@ -239,13 +238,3 @@ def _steps_by_lane(
 
 def _along(load: Load, graph: BlockGraph, axis: Iter) -> bool:
     return flat_stride(load, graph.buffers[load.buffer], axis.name) == 1
-
-
-def _write_out(sch: Schedule, formula: Block, at: str, tile: _Tile) -> str:
-    """Compute a formula on each finished tile, row by row in vectors; the loop over rows."""
-    *rows, column = sch.reverse_compute_at(formula.name, at)
-    vector, lane = sch.split(column, [None, tile.lanes])
-    for loop in (*rows, vector):
-        sch.unroll(loop)
-    sch.vectorize(lane)
-    return str(rows[-1])

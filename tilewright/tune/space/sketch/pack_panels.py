@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.arith.expr import Load, Var
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.schedule.analysis.blocks import axis_names, reads_of, reductions, uses
+from tilewright.schedule.analysis.blocks import axis_names, is_plain, reads_of, reductions, uses
 from tilewright.tune.space.sketch.state import Sketch
 
 
@@ -13,7 +13,7 @@ def pack_panels(sketch: Sketch, block: Block, column: Iter, columns: int) -> Non
     for load in reads_of(block):
         if not (load.buffer in sketch.constants and uses(load, column.name)):
             continue
-        if _is_plain(load, block) and _once(sketch, load.buffer):
+        if is_plain(load, block) and _once(sketch, load.buffer):
             asked = f"{block.name}.pack.{load.buffer}"
             if sketch.sch.choose(asked, True, lambda: (False, True)):
                 _pack(sketch, block, load, column, columns)
@@ -27,13 +27,6 @@ def _pack(sketch: Sketch, block: Block, load: Load, column: Iter, columns: int) 
     inner = [(d, 0, 0) for d in sums]
     parts = [*outer, (last, columns, 0), *inner, (last, columns, 1)]
     sketch.sch.transform_layout(load.buffer, parts)
-
-
-def _is_plain(load: Load, block: Block) -> bool:
-    """Whether every index is an axis of its own."""
-    names = {it.name for it in block.iters}
-    axes = [i.name for i in load.indices if isinstance(i, Var) and i.name in names]
-    return len(set(axes)) == len(load.indices) and load.mask is None
 
 
 def _once(sketch: Sketch, buffer: str) -> bool:

@@ -20,7 +20,6 @@ from tilewright.arith.walk import subexpressions
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Block, Iter
 from tilewright.ir.loop.walk import loops_above
-from tilewright.schedule.analysis.bf16_gemm import Bf16Gemm, match_bf16_gemm
 from tilewright.schedule.analysis.blocks import (
     BlockGraph,
     block_graph,
@@ -30,6 +29,10 @@ from tilewright.schedule.analysis.blocks import (
     spatial,
     typical_extent,
 )
+from tilewright.schedule.analysis.gemm import GemmAxes, match_bf16_gemm, operand_load
+from tilewright.schedule.analysis.tile_axes import tile_axes
+from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue
+from tilewright.schedule.builtin.cpu.gemm.vnni_layout import pack_vnni
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.intrin.cpu.amx import COLUMNS, DEPTH, ROWS, amx_names
 from tilewright.schedule.intrin.table import INTRINSICS
@@ -48,19 +51,18 @@ WRITTEN_OUT = 48
 
 def match_amx_gemm(
     block: Block, graph: BlockGraph, constants: frozenset[str], target: CpuTarget
-) -> Bf16Gemm | None:
+) -> GemmAxes | None:
     """The gemm of a product that the target's matrix unit can compute, `None` if it is none."""
     row = INTRINSICS[amx_names(ROWS)[1]]
     if not row.available(target.architecture, target.features):
         return None
     gemm = match_bf16_gemm(block, constants)
-    if gemm is None or gemm.m is None:
+    if gemm is None or not gemm.m:
         return None
-    depth = as_int(gemm.k.extent) or 1
-    return gemm if depth % DEPTH == 0 else None
+    return gemm if (as_int(gemm.k[0].extent) or 1) % DEPTH == 0 else None
 
 
-def schedule_amx(sch: Schedule, name: str, gemm: Bf16Gemm, target: CpuTarget) -> None:
+def schedule_amx(sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) -> None:
     """Schedule a product, what computes its left operand, and what reads its result."""
     _Matrix(sch, name, gemm, target).run()
 
@@ -72,14 +74,15 @@ class _Matrix:
     before, or none.
     """
 
-    def __init__(self, sch: Schedule, name: str, gemm: Bf16Gemm, target: CpuTarget) -> None:
-        assert gemm.m is not None
+    def __init__(self, sch: Schedule, name: str, gemm: GemmAxes, target: CpuTarget) -> None:
         self.sch = sch
         self.name = name
-        self.gemm = gemm
-        self.row = gemm.m
+        self.a, self.b, (self.k,) = operand_load(gemm.a), operand_load(gemm.b), gemm.k
+        self.axes = tile_axes(self._block(), self.b)
+        assert self.axes.m is not None
+        self.m = self.axes.m
         self.target = target
-        rows = as_int(gemm.m.extent)
+        rows = as_int(self.m.extent)
         few = rows is not None and rows <= ROWS
         self.rows = sch.choose(
             f"{name}.mr", ROWS if few else 2 * ROWS, lambda: (ROWS, 2 * ROWS)[: 1 if few else 2]
@@ -93,26 +96,27 @@ class _Matrix:
 
     def run(self) -> None:
         """All steps."""
-        sch, gemm = self.sch, self.gemm
+        sch, axes = self.sch, self.axes
         epilogue = self._epilogue()
         sums = self._block().writes[0].buffer
         self._pack_left()
-        self._pack_right()
-        for axis, multiple in ((self.row, self._whole_rows()), (gemm.n, COLUMNS)):
+        pack_vnni(sch, self.b, self.k, axes.n, COLUMNS)
+        for axis, multiple in ((self.m, self._whole_rows()), (axes.n, COLUMNS)):
             sch.pad(self.name, axis.name, multiple)
         near = sch.cache_read(epilogue, sums, "local")
-        depth = sch.split(loop_of(gemm.k), [None, DEPTH // 2, 2])
+        depth = sch.split(loop_of(self.k), [None, DEPTH // 2, 2])
         outer, inner = self._split()
         sch.reorder(*outer, depth[0], *inner, *depth[1:])
         if self.packing:
             self._place_packing(outer)
         sch.reverse_compute_at(near, outer[-1])
-        self._write_out(sch.reverse_compute_at(epilogue, outer[-1]))
+        lanes = self.target.lanes(F32.bits)
+        fuse_epilogue(sch, epilogue, outer[-1], lanes, unroll_rows=False)
         sch.decompose_reduction(self.name, depth[0])
         self._use_unit(near, inner[0])
         sch.set_scope(sums, "local")
         if self.busy:
-            shared = outer[: len(gemm.batch) + 1] if self.together else outer
+            shared = outer[: len(axes.batch) + 1] if self.together else outer
             fuse_parallel(sch, self.name, shared)
 
     def _epilogue(self) -> str:
@@ -127,15 +131,15 @@ class _Matrix:
 
     def _pack_left(self) -> None:
         """Have the rows in whole blocks, each step of the reduction side by side."""
-        sch, left = self.sch, self.gemm.a
+        sch, left = self.sch, self.a
         graph = block_graph(sch.func)
         writer = next((b for b in graph.blocks if b.writes[0].buffer == left.buffer), None)
         if writer is not None:
             self.packing = writer.name
-        elif as_int(simplify(self.row.extent % self.rows)) != 0:
+        elif as_int(simplify(self.m.extent % self.rows)) != 0:
             self.packing = sch.cache_read(self.name, left.buffer, "global")
         if self.packing:
-            row = self._packing_axis(self.row)
+            row = self._packing_axis(self.m)
             self.together = self._rows_together()
             sch.pad(self.packing, row.name, self._whole_rows())
 
@@ -149,21 +153,21 @@ class _Matrix:
         return spatial(block)[self._position(axis)]
 
     def _position(self, axis: Iter) -> int:
-        return self.gemm.a.indices.index(Var(axis.name))
+        return self.a.indices.index(Var(axis.name))
 
     def _rows_together(self) -> int:
         """How many blocks of rows to pack at a time, if there are enough for every core.
 
         As many as fit without one core having more to do than the others.
         """
-        depth = as_int(self.gemm.k.extent)
+        depth = as_int(self.k.extent)
         assert depth is not None
-        fitting = PACKED_BYTES // (self.rows * depth * self.gemm.a.dtype.bytes)
-        rows = as_int(self.row.extent)
+        fitting = PACKED_BYTES // (self.rows * depth * self.a.dtype.bytes)
+        rows = as_int(self.m.extent)
         if rows is None or self._shares_columns(rows, depth):
             return 0
         cores = self.target.cores
-        blocks = -(-typical_extent(self.row.extent) // self.rows)
+        blocks = -(-typical_extent(self.m.extent) // self.rows)
         choices = range(1, min(fitting, -(-blocks // cores)) + 1) if blocks >= cores else ()
         best = min(choices, key=lambda n: (-(-blocks // (n * cores)) * n, -n), default=0)
         return self.sch.choose(f"{self.name}.mc_tiles", best, lambda: (0, *choices))
@@ -173,46 +177,37 @@ class _Matrix:
 
         That is less where columns are many, and weights too much for the cache next to a core.
         """
-        columns = typical_extent(self.gemm.n.extent)
-        weights = columns * depth * self.gemm.b.dtype.bytes
+        columns = typical_extent(self.axes.n.extent)
+        weights = columns * depth * self.b.dtype.bytes
         many = columns >= MANY_COLUMNS * rows and 2 * weights >= self.target.l2
         return self.busy and many
-
-    def _pack_right(self) -> None:
-        """Panels of one block's columns, two elements of the reduction side by side."""
-        right = self.gemm.b
-        position = {i.name: d for d, i in enumerate(right.indices) if isinstance(i, Var)}
-        depth, column = position[self.gemm.k.name], position[self.gemm.n.name]
-        batch = [(position[it.name], 0, 0) for it in self.gemm.batch if it.name in position]
-        panel = [(column, COLUMNS, 0), (depth, 2, 0), (column, COLUMNS, 1), (depth, 2, 1)]
-        self.sch.transform_layout(right.buffer, [*batch, *panel])
 
     def _split(self) -> tuple[list[str], list[str]]:
         """The loops around a block of sums, and the two over it.
 
         Of two operands the one with fewer elements is walked again and again.
         """
-        sch, gemm = self.sch, self.gemm
-        batch = [loop_of(it) for it in gemm.batch]
-        panel, column = sch.split(loop_of(gemm.n), [None, COLUMNS])
+        sch, axes = self.sch, self.axes
+        batch = [loop_of(it) for it in axes.batch]
+        panel, column = sch.split(loop_of(axes.n), [None, COLUMNS])
         if self.together:
-            some, tile, row = sch.split(loop_of(self.row), [None, self.together, self.rows])
+            some, tile, row = sch.split(loop_of(self.m), [None, self.together, self.rows])
             return [*batch, some, panel, tile], [row, column]
-        tile, row = sch.split(loop_of(self.row), [None, self.rows])
-        few_rows = typical_extent(self.row.extent) <= typical_extent(gemm.n.extent)
+        tile, row = sch.split(loop_of(self.m), [None, self.rows])
+        few_rows = typical_extent(self.m.extent) <= typical_extent(axes.n.extent)
         first = sch.choose(f"{self.name}.n_outer", few_rows, lambda: (False, True))
         return [*batch, *([panel, tile] if first else [tile, panel])], [row, column]
 
     def _place_packing(self, outer: list[str]) -> None:
         """Compute the left operand where its rows are used, or all of it before."""
         sch, packing = self.sch, self.packing
-        row, depth = self._position(self.row), self._position(self.gemm.k)
+        row, depth = self._position(self.m), self._position(self.k)
         buffer = block_graph(sch.func).block(packing).writes[0].buffer
         if self.together:
-            loops = list(sch.compute_at(packing, outer[len(self.gemm.batch)]))
+            loops = list(sch.compute_at(packing, outer[len(self.axes.batch)]))
         else:
             loops = [loop_of(it) for it in spatial(block_graph(sch.func).block(packing))]
-        block, axis = block_graph(sch.func).block(packing), self._packing_axis(self.gemm.k)
+        block, axis = block_graph(sch.func).block(packing), self._packing_axis(self.k)
         written = _steps_written_out(block, axis)
         _, some, step = sch.split(loops[depth], [None, written, DEPTH])
         sch.unroll(some)
@@ -222,13 +217,6 @@ class _Matrix:
         batch = [(d, 0, 0) for d in range(len(loops)) if d not in (row, depth)]
         tile = [(row, self.rows, 0), (depth, DEPTH, 0), (row, self.rows, 1), (depth, DEPTH, 1)]
         sch.transform_layout(buffer, [*batch, *tile])
-
-    def _write_out(self, loops: tuple[str, ...]) -> None:
-        """The epilogue row by row, in vectors."""
-        lanes = self.target.lanes(F32.bits)
-        vector, lane = self.sch.split(loops[-1], [None, lanes])
-        self.sch.unroll(vector)
-        self.sch.vectorize(lane)
 
     def _use_unit(self, near: str, row: str) -> None:
         """Make tiles of what starts the sums, adds to them and copies them out."""

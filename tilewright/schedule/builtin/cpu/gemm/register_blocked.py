@@ -23,7 +23,6 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import subexpressions
 from tilewright.ir.loop.annotations import VERSIONED
 from tilewright.ir.loop.nodes import Block, Iter
-from tilewright.ir.loop.walk import loops_above
 from tilewright.schedule.analysis.blocks import (
     UNKNOWN_WORK,
     BlockGraph,
@@ -31,6 +30,8 @@ from tilewright.schedule.analysis.blocks import (
     allows_narrow_accumulation,
     axis_names,
     block_graph,
+    is_plain,
+    is_unit,
     loop_of,
     op_count,
     reads_of,
@@ -40,12 +41,11 @@ from tilewright.schedule.analysis.blocks import (
 )
 from tilewright.schedule.analysis.tile_axes import (
     TileAxes,
-    is_plain,
-    is_unit,
     panels_bytes,
     row_bytes,
     steps_of,
 )
+from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.builtin.cpu.gemm.edge_tiles import are_pixels, choose_edge, mark_edges
 from tilewright.schedule.builtin.cpu.gemm.k_blocked import choose_kc, schedule_k_blocked
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import choose_mc, split_rows
@@ -65,8 +65,6 @@ from tilewright.target.cpu import CpuTarget
 
 # Row tiles that a block of the panel must serve for it to be worth keeping near.
 LEAST_REUSE = 4
-# No register tile has as many rows or vectors as this.
-LONGEST_TILE = 65
 # Steps of a reduction that may be written out where scalars come one by one.
 STEPS = (1, 2, 4, 8)
 
@@ -128,12 +126,10 @@ def _schedule_flat(
     sums = [loop_of(it) for it in reductions(block)]
     steps = _unrolled_steps(sch, block, sums, tile)
     sch.reorder(*outer, *sums, *steps, *row_loops, vector, lane)
-    written = _write_out(sch, epilogue, outer[-1], axes, tile)
+    written = fuse_epilogue(sch, epilogue.name, outer[-1], tile.lanes)
     least = _least_edge(block, axes, tile)
     mark_edges(sch, block.name, axes.m, tile.mr, least, [*row_loops, *written])
-    for loop in (*steps, *row_loops, vector):
-        sch.unroll(loop)
-    sch.vectorize(lane)
+    unroll_and_vectorize(sch, *steps, *row_loops, vector, lane)
     sch.decompose_reduction(block.name, sums[0])
     sch.set_scope(block.writes[0].buffer, "register")
     if is_parallel(sch, block.name, op_count(block)):
@@ -366,18 +362,3 @@ def _whole_tiles(block: Block, axes: TileAxes) -> bool:
 def _single_rows(block: Block, axes: TileAxes) -> bool:
     """Whether this is a product of matrices, of which each row stands for itself."""
     return axes.packed_b is not None and not axes.batch and len(reductions(block)) == 1
-
-
-def _write_out(
-    sch: Schedule, epilogue: Block, at: str, axes: TileAxes, tile: Microkernel
-) -> list[str]:
-    """Compute the epilogue on each finished tile, row by row in vectors; the loops over rows."""
-    loops = sch.reverse_compute_at(epilogue.name, at)
-    vector, lane = sch.split(loops[-1], [None, tile.lanes])
-    extents = {f.name: as_int(f.extent) for f in loops_above(sch.func, epilogue.name)}
-    for loop in (*loops[:-1], vector):
-        # an epilogue over what was summed up goes on for longer than a tile
-        if (extents[str(loop)] or LONGEST_TILE) < LONGEST_TILE:
-            sch.unroll(loop)
-    sch.vectorize(lane)
-    return [str(loop) for loop in loops[:-1]]
