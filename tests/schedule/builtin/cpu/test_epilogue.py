@@ -24,7 +24,7 @@ def test_an_epilogue_runs_on_each_tile_in_vectors(unroll_rows: bool) -> None:
 
 
 def test_the_last_loop_is_vectorized() -> None:
-    sch = Schedule(dense())
+    sch = Schedule(dense(6, 8, 4))
     vector, lane = sch.split("y.i1", [None, 4])
     unroll_and_vectorize(sch, vector, lane)
     assert [loop.kind for loop in loops_above(sch.func, "y")][1:] == ["unroll", "vectorize"]

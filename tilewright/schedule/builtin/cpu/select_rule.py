@@ -18,7 +18,7 @@ from tilewright.schedule.builtin.cpu.depthwise import match_stencil, schedule_de
 from tilewright.schedule.builtin.cpu.fallback import schedule_fallback
 from tilewright.schedule.builtin.cpu.gemm.amx import match_amx_gemm, schedule_amx
 from tilewright.schedule.builtin.cpu.gemm.bf16_dot import match_bf16_dot_gemm, schedule_bf16_dot
-from tilewright.schedule.builtin.cpu.gemm.narrow_accum import narrow_k_block
+from tilewright.schedule.builtin.cpu.gemm.kc_blocking import narrow_k_block
 from tilewright.schedule.builtin.cpu.gemm.register_blocked import schedule_register_blocked
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.opaque import schedule_opaque

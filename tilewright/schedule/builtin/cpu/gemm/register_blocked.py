@@ -47,17 +47,17 @@ from tilewright.schedule.analysis.tile_axes import (
 )
 from tilewright.schedule.builtin.cpu.epilogue import fuse_epilogue, unroll_and_vectorize
 from tilewright.schedule.builtin.cpu.gemm.edge_tiles import are_pixels, choose_edge, mark_edges
-from tilewright.schedule.builtin.cpu.gemm.k_blocked import choose_kc, schedule_k_blocked
+from tilewright.schedule.builtin.cpu.gemm.k_blocked import schedule_k_blocked
+from tilewright.schedule.builtin.cpu.gemm.kc_blocking import (
+    accumulator_count,
+    choose_kc,
+    narrow_k_block,
+)
 from tilewright.schedule.builtin.cpu.gemm.mc_blocking import choose_mc, split_rows
 from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
     Microkernel,
     MicrokernelProblem,
     choose_tile,
-)
-from tilewright.schedule.builtin.cpu.gemm.narrow_accum import (
-    accumulator_count,
-    narrow_k_block,
-    schedule_narrow_accum,
 )
 from tilewright.schedule.builtin.cpu.parallelize import PARALLEL_WORK, fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
@@ -92,7 +92,7 @@ def schedule_register_blocked(
         _pad(sch, block, axes, tile, together)
         least = _least_edge(block, axes, tile)
         edge = choose_edge(sch, block.name, axes.m, tile.mr, least)
-        schedule_narrow_accum(sch, block, axes, tile, narrow, epilogue, together, edge)
+        schedule_k_blocked(sch, block, axes, tile, narrow, epilogue, target, together, edge)
         return
     k_block = choose_kc(sch, block, tile, target, tiles >= LEAST_REUSE) if tiles else None
     if k_block is not None:

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.differential.kernel_graphs import KERNELS
+from tests.schedule.builtin.cpu.gemm.f16_products import conv, dense
+from tests.schedule.builtin.scheduled import scheduled, sources
+from tilewright.arith.expr import as_int
+from tilewright.ir.graph.nodes import Graph
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.walk import loops
+from tilewright.schedule.analysis.blocks import block_graph, reductions
+from tilewright.schedule.builtin.cpu.gemm import kc_blocking
+from tilewright.schedule.builtin.cpu.gemm.kc_blocking import KBlock, default_kc, narrow_k_block
+from tilewright.schedule.builtin.cpu.gemm.microkernel_model import Microkernel
+from tilewright.target.registry import CPUS
+
+# L1 so small that short reductions are cut, too.
+SMALL = [replace(CPUS[name], l1=1024, l2=16384) for name in ("aarch64", "x86-64-v4")]
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kc_blocking, "MIN_KC", 16)
+
+
+def _reduction(graph: Graph) -> Block:
+    ((func, _),) = [s for s in sources(graph) if any(map(reductions, block_graph(s[0]).blocks))]
+    return next(b for b in block_graph(func).blocks if reductions(b))
+
+
+def _kc(graph: Graph) -> KBlock | None:
+    return default_kc(_reduction(graph), Microkernel(4, 16, 4), SMALL[0])
+
+
+def test_equal_parts_of_one_loop() -> None:
+    assert _kc(KERNELS["dense"](8, 16, 16)) is None
+    assert _kc(KERNELS["dense"](8, 16, 64)) == KBlock(0, 16, 16)
+    assert _kc(KERNELS["dense"](8, 16, 67)) is None  # no equal parts
+
+
+def test_whole_inner_loops() -> None:
+    graph = KERNELS["conv"](3, 4, 8)
+    assert [str(it.extent) for it in reductions(_reduction(graph))] == ["3", "3", "4"]
+    assert _kc(graph) == KBlock(2, 1, 12)
+
+
+@pytest.mark.parametrize(("cores", "least"), [(1, 1), (2, 2), (3, 3), (8, 8)])
+def test_no_thread_is_without_a_group_of_rows(cores: int, least: int) -> None:
+    """All rows would fit the second cache: one group, and one thread that computes it."""
+    roomy = replace(SMALL[1], l2=1 << 20, cores=cores)
+    (result,) = scheduled(KERNELS["dense"](240, 16, 192), roomy)
+    assert "rfactor" in str(result.trace)
+    (groups,) = (as_int(f.extent) for f in loops(result.func.body) if f.kind == "parallel")
+    assert groups is not None
+    assert groups >= least
+    assert groups == 1 or groups % cores == 0
+
+
+def test_blocks_of_narrow_accumulators() -> None:
+    def found(graph: Graph) -> KBlock | None:
+        return narrow_k_block(_reduction(graph))
+
+    assert found(dense(4, 8, 128)) == KBlock(1, 0, 128, narrow=True)
+    assert found(dense(4, 8, 192)) == KBlock(0, 96, 96, narrow=True)
+    assert found(dense(4, 8, 768)) == KBlock(0, 128, 128, narrow=True)
+    assert found(dense(4, 8, 1031)) is None  # no equal parts
+    assert found(conv(4, 64, 8)) == KBlock(1, 1, 64, narrow=True)
+    assert found(conv(4, 32, 8)) == KBlock(2, 1, 96, narrow=True)
