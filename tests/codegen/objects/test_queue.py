@@ -5,10 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from tests.core.worker.processes import is_alive, until
 from tilewright.codegen.objects import queue as object_queue
 from tilewright.codegen.objects.compile import compile_object, compiled_modules
 from tilewright.codegen.objects.queue import ObjectQueue
@@ -42,6 +42,13 @@ def _wait_for(condition: str, queue: ObjectQueue) -> None:
     end = time.monotonic() + 60
     while getattr(queue, condition) and time.monotonic() < end:
         time.sleep(0.01)
+
+
+def _pid(queue: ObjectQueue) -> int:
+    process = queue._workers[0].process
+    assert until(lambda: process.pid is not None)
+    assert process.pid is not None
+    return process.pid
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
@@ -81,9 +88,9 @@ def test_nothing_to_do() -> None:
 def test_a_worker_that_dies_costs_nothing(eager: None) -> None:
     with ObjectQueue(host(), 1) as queue:
         queue.add("first", _text(5))
-        process = queue._workers[0].process
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(60)
+        pid = _pid(queue)
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: not is_alive(pid))
         _fill(queue)
         assert queue.finish() == {"first": compile_object(_text(5), host())} | EXPECTED
 
@@ -102,8 +109,8 @@ def test_where_no_process_can_be_started(eager: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with ObjectQueue(host(), 2) as queue:
         _fill(queue)
-        assert not queue._workers
         assert queue.finish() == EXPECTED
+        assert all(worker.process.pid is None for worker in queue._workers)
 
 
 @pytest.mark.parametrize("executable", ["", "/usr/bin/blender"])
@@ -133,10 +140,12 @@ def test_an_error_elsewhere_ends_the_workers(eager: None) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert all(worker.process.returncode is not None for worker in queue._workers)
+    assert queue._workers
+    assert not any(worker.thread.is_alive() for worker in queue._workers)
+    assert all(worker.process.pid is None for worker in queue._workers)
 
 
-def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_with_a_process_that_is_killed() -> None:
     program = f"""
 import os, signal, sys
 sys.path[:0] = {sys.path!r}
@@ -145,23 +154,12 @@ from tilewright.target.host import host
 object_queue.WORTH_A_WORKER = 0
 queue = object_queue.ObjectQueue(host(), 1)
 queue.add("f", {_text(3)!r})
-print(queue._workers[0].process.pid, flush=True)
 while not queue._objects: pass
+print(queue._workers[0].process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60, check=False
     )
     assert done.returncode == -signal.SIGKILL
-    worker = Path(f"/proc/{int(done.stdout)}/stat")
-    end = time.monotonic() + 60
-    while _runs(worker) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not _runs(worker)
-
-
-def _runs(stat: Path) -> bool:
-    try:
-        return stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    assert until(lambda: not is_alive(int(done.stdout)))

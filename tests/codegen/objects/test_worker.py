@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import io
+import base64
 import subprocess
 import sys
 from pathlib import Path
@@ -11,36 +11,25 @@ import tilewright
 from tilewright.codegen.objects.compile import compile_object
 from tilewright.codegen.objects.worker import (
     PROGRAM,
+    compile_module,
     decode_target,
     encode_target,
-    read_frame,
-    serve,
-    write_frame,
 )
+from tilewright.core.errors import CodegenError
+from tilewright.core.worker.process import WorkerProcess
 from tilewright.target.host import host
 from tilewright.target.registry import CPUS
 
 DOUBLE = "define float @f(float %x) {\n  %y = fadd float %x, %x\n  ret float %y\n}\n"
 WRONG = "define i32 @f() { ret i64 0 }"
+COMMAND = [
+    *(sys.executable, "-I", "-S", "-c", PROGRAM),
+    *(str(Path(tilewright.__file__).parents[1]), *sys.path),
+]
 
 
-@pytest.mark.parametrize("payload", [b"", b"x", b"\x00\xff" * 40000])
-@pytest.mark.parametrize("flag", [True, False])
-def test_frames_come_out_as_they_went_in(flag: bool, payload: bytes) -> None:
-    pipe = io.BytesIO()
-    write_frame(pipe, flag, payload)
-    write_frame(pipe, True, b"next")
-    pipe.seek(0)
-    assert read_frame(pipe) == (flag, payload)
-    assert read_frame(pipe) == (True, b"next")
-    assert read_frame(pipe) is None
-
-
-@pytest.mark.parametrize("kept", [0, 3, 9, 11])
-def test_a_frame_cut_short_is_no_frame(kept: int) -> None:
-    pipe = io.BytesIO()
-    write_frame(pipe, True, b"text")
-    assert read_frame(io.BytesIO(pipe.getvalue()[:kept])) is None
+def request(text: str, optimized: bool = True) -> dict[str, object]:
+    return {"target": encode_target(host()), "text": text, "optimized": optimized}
 
 
 @pytest.mark.parametrize("name", CPUS)
@@ -48,34 +37,24 @@ def test_targets_come_out_as_they_went_in(name: str) -> None:
     assert decode_target(encode_target(CPUS[name])) == CPUS[name]
 
 
-def test_every_module_is_answered() -> None:
-    source, sink = io.BytesIO(), io.BytesIO()
-    write_frame(source, True, encode_target(host()))
-    for optimized, text in ((True, DOUBLE), (True, WRONG), (False, DOUBLE)):
-        write_frame(source, optimized, text.encode())
-    source.seek(0)
-    serve(source, sink)
-    sink.seek(0)
-    assert read_frame(sink) == (True, compile_object(DOUBLE, host()))
-    assert read_frame(sink) == (False, b"")
-    assert read_frame(sink) == (True, compile_object(DOUBLE, host(), optimized=False))
-    assert read_frame(sink) is None
+@pytest.mark.parametrize("optimized", [True, False])
+def test_a_module_is_compiled(optimized: bool) -> None:
+    code = base64.b64decode(compile_module(request(DOUBLE, optimized))["code"])
+    assert code == compile_object(DOUBLE, host(), optimized)
+    with pytest.raises(CodegenError):
+        compile_module(request(WRONG, optimized))
 
 
-def test_nothing_asked_is_nothing_done() -> None:
-    sink = io.BytesIO()
-    serve(io.BytesIO(), sink)
-    assert sink.getvalue() == b""
+def test_the_process_answers_every_request() -> None:
+    with WorkerProcess(COMMAND) as worker:
+        assert worker.ask(request(WRONG), 60).kind == "refused"
+        code = worker.ask(request(DOUBLE), 60).reply["code"]
+    assert base64.b64decode(code) == compile_object(DOUBLE, host())
 
 
 def test_the_process_ends_with_its_input() -> None:
-    paths = [str(Path(tilewright.__file__).parents[1]), *sys.path]
-    request = io.BytesIO()
-    write_frame(request, True, encode_target(host()))
-    write_frame(request, True, DOUBLE.encode())
-    command = [sys.executable, "-I", "-S", "-c", PROGRAM, *paths]
-    done = subprocess.run(
-        command, input=request.getvalue(), capture_output=True, timeout=60, check=True
-    )
-    assert read_frame(io.BytesIO(done.stdout)) == (True, compile_object(DOUBLE, host()))
-    assert done.stderr == b""
+    process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"{}\n"
+    assert process.returncode == 0

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -215,3 +216,19 @@ def test_variables() -> None:
     argv = [sys.executable, "-c", "import os; print(); input(); print(os.environ['TRIED'])"]
     with WorkerProcess(argv, variables={"TRIED": '{"yes": 1}'}) as worker:
         assert ask(worker, "").reply == {"yes": 1}
+
+
+def test_killed_by_another_thread(worker: WorkerProcess) -> None:
+    worker.kill()  # there is nothing yet
+    assert not ask(worker, "noise").failure
+    worker.begin({"trace": "hang"}, PATIENCE)
+    killer = threading.Timer(0.1, worker.kill)
+    killer.start()
+    assert worker.finish().failure == "crashed: SIGKILL"
+    killer.join()
+
+
+def test_long_replies() -> None:
+    text = "import json; input(); print(json.dumps({'x': 'y' * 10**6}), flush=True); input()"
+    with script(text) as worker:
+        assert len(ask(worker, "").reply["x"]) == 10**6

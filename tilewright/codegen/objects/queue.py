@@ -14,16 +14,17 @@ results do not depend on who compiled what.
 
 from __future__ import annotations
 
-import subprocess
+import base64
+import logging
 import sys
-from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.codegen.objects.compile import compile_object, count_module
-from tilewright.codegen.objects.worker import PROGRAM, encode_target, read_frame, write_frame
+from tilewright.codegen.objects.worker import PROGRAM, encode_target
+from tilewright.core.worker.process import WorkerProcess
 from tilewright.target.host import usable_cores
 from tilewright.target.target import Target
 
@@ -31,6 +32,10 @@ from tilewright.target.target import Target
 # process takes to start.
 WORTH_A_WORKER = 400_000
 MOST_WORKERS = 4
+# A module that takes longer than this is hardly the module's fault.
+MOST_SECONDS = 3600.0
+_PATIENCE = 0.05  # seconds until a process that was killed is looked at again
+_LOG = logging.getLogger(__name__)
 _PACKAGES = Path(__file__).resolve().parents[3]
 
 
@@ -120,13 +125,8 @@ class ObjectQueue:
             self.put(module, compile_object(module.text, self.target, module.optimized))
 
     def _start_worker(self) -> None:
-        if len(self._workers) >= self.most_workers:
-            return
-        try:
+        if len(self._workers) < self.most_workers:
             self._workers.append(_Worker(self))
-        except OSError:
-            # No process can be started here: all is done in this one.
-            self.most_workers = 0
 
 
 class _Worker:
@@ -134,39 +134,30 @@ class _Worker:
 
     def __init__(self, queue: ObjectQueue) -> None:
         self.queue = queue
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", PROGRAM, str(_PACKAGES), *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        argv = [sys.executable, "-I", "-S", "-c", PROGRAM, str(_PACKAGES), *sys.path]
+        self.process = WorkerProcess(argv, starts=1)
         self.thread = Thread(target=self._feed, daemon=True)
         self.thread.start()
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
-        self.process.kill()
-        self.thread.join()
-        self.process.communicate()
+        while self.thread.is_alive():
+            self.process.kill()  # which the thread takes for a failure
+            self.thread.join(_PATIENCE)
+        self.process.close()
 
     def _feed(self) -> None:
         """Give the process one module after another until there are no more, or it fails."""
-        self._tell(True, encode_target(self.queue.target))
+        target = encode_target(self.queue.target)
         while (module := self.queue.take()) is not None:
-            self._tell(module.optimized, module.text.encode())
-            assert self.process.stdout is not None
-            answer = read_frame(self.process.stdout)
-            if answer is None or not answer[0]:
+            request = {"target": target, "text": module.text, "optimized": module.optimized}
+            answer = self.process.ask(request, MOST_SECONDS)
+            if answer.failure:
+                _LOG.debug("%s is compiled in this process: %s", module.name, answer.failure)
                 self.queue.give_back(module)
                 return
             count_module()
-            self.queue.put(module, answer[1])
-
-    def _tell(self, flag: bool, payload: bytes) -> None:
-        assert self.process.stdin is not None
-        # A process that has ended does not answer either, which is where it is noticed.
-        with suppress(BrokenPipeError):
-            write_frame(self.process.stdin, flag, payload)
+            self.queue.put(module, base64.b64decode(answer.reply["code"]))
 
 
 def _spare_cores() -> int:

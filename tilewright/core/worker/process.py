@@ -38,7 +38,7 @@ START_SECONDS = 60.0
 """How long a process may take to become ready."""
 
 STARTS = 3
-"""How often one is started that is killed before it is ready: nobody's fault, until it is."""
+"""How often one may be started that is killed before it is ready: nobody's fault, until it is."""
 
 LONGEST_REASON = 300
 """Characters of what a process wrote that a failure may quote."""
@@ -80,10 +80,12 @@ class WorkerProcess:
         *,
         limits: Limits | None = None,
         variables: Mapping[str, str] | None = None,
+        starts: int = STARTS,
     ) -> None:
         self.argv = tuple(argv)
         self.limits = limits
         self.variables = dict(variables or {})
+        self.starts = starts
         self.served = 0
         self.answer: Answer | None = None
         self.deadline = 0.0
@@ -91,7 +93,7 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._request = b""
         self._outgoing = b""
-        self._incoming = b""
+        self._incoming = bytearray()
         self._said = b""
         self._silent = False
         self._starting = False
@@ -147,6 +149,13 @@ class WorkerProcess:
         answer, self.answer = self.answer, None
         assert answer is not None
         return answer
+
+    def kill(self) -> None:
+        """Kill the process and those it started, from any thread: who waits for it is told so."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End the process and those it started, whatever they are doing; a request is dropped."""
@@ -211,7 +220,8 @@ class WorkerProcess:
     def _speak(self) -> None:
         """Have the request sent, once the process listens."""
         self._outgoing = self._request
-        self._incoming = self._said = b""
+        self._incoming.clear()
+        self._said = b""
         self._kills = memory_kills()
         seconds = START_SECONDS if self._starting else self._seconds
         self.deadline = time.monotonic() + seconds
@@ -237,11 +247,14 @@ class WorkerProcess:
     def _read(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
         chunk = os.read(pipe.fileno(), _CHUNK)
+        start = len(self._incoming)  # up to here there is no end of a line
         self._incoming += chunk
         if not chunk:
             self._ended()
-        while b"\n" in self._incoming and self.answer is None:
-            line, _, self._incoming = self._incoming.partition(b"\n")
+        while self.answer is None and (end := self._incoming.find(b"\n", start)) >= 0:
+            line = bytes(self._incoming[:end])
+            del self._incoming[: end + 1]
+            start = 0
             self._reply(line)
 
     def _reply(self, line: bytes) -> None:
@@ -270,7 +283,7 @@ class WorkerProcess:
             pass
         words = self._said.decode(errors="replace")
         killed = status == -signal.SIGKILL and memory_kills() > self._kills
-        if self._starting and status < 0 and not killed and self._starts < STARTS:
+        if self._starting and status < 0 and not killed and self._starts < self.starts:
             self._stop()
             if self._start():
                 self._speak()
