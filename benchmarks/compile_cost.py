@@ -21,7 +21,7 @@ from typing import Any
 
 from latency import choose
 
-from tilewright.bench.engine_process import reason
+from tilewright.core.worker.crash import reason
 
 ZOO = Path(__file__).parent / "results" / "cache"
 MIB = 1024 * 1024
@@ -77,7 +77,7 @@ def _run(path: Path, mode: str, cache: str) -> dict[str, Any]:
     command = [sys.executable, "-c", _WORKER, str(path), mode]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CompileFailed(reason(done.stderr))
+        raise CompileFailed(reason(done.stderr) or "no message")
     return json.loads(done.stdout)
 
 

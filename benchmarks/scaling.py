@@ -25,7 +25,7 @@ import onnx
 from depth import OPSET, Encoder
 from onnx import TensorProto, helper
 
-from tilewright.bench.engine_process import reason
+from tilewright.core.worker.crash import reason
 
 NODES = (1250, 2500, 5000, 10000)
 WIDTH = 16
@@ -247,7 +247,7 @@ def measure(name: str, nodes: int) -> dict[str, Any]:
         command = [sys.executable, "-c", _WORKER, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        return {"failed": reason(done.stderr)}
+        return {"failed": reason(done.stderr) or "no message"}
     return json.loads(done.stdout)
 
 

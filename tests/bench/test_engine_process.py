@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tilewright.bench.engine_process import Worker, WorkerFailed, reason
+from tilewright.bench.engine_process import Worker, WorkerFailed
 
 ECHO = """
 import json, os, sys
@@ -36,6 +36,10 @@ def test_how_a_process_ended() -> None:
     with pytest.raises(WorkerFailed, match="exit status 1: ValueError: too much"):
         worker.load(10)
     worker.close()
+    quiet = _worker("raise SystemExit(3)")
+    with pytest.raises(WorkerFailed, match="exit status 3: no message"):
+        quiet.load(10)
+    quiet.close()
 
 
 def test_silence() -> None:
@@ -43,10 +47,3 @@ def test_silence() -> None:
     with pytest.raises(WorkerFailed, match="no answer in 0 s"):
         worker.load(0.2)
     worker.close()
-
-
-def test_reason() -> None:
-    assert reason("") == "no message"
-    assert reason("a\nb\n\n") == "b"
-    whole = "Traceback\n  File x\nfoo.BarError: it broke at core.cpp:84:\n  no such operator\n"
-    assert reason(whole) == "foo.BarError: it broke at core.cpp:84: no such operator"

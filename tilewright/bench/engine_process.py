@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -14,21 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.core.host.machine_load import busy_seconds, own_seconds
+from tilewright.core.worker.crash import reason
 
 ROOT = Path(__file__).resolve().parents[2]
-_ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
 
 
 class WorkerFailed(Exception):
     """A worker ended or went silent; the text says why."""
-
-
-def reason(text: str) -> str:
-    """Why a program ended, from what it wrote: its last error with all lines of its message."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [i for i, line in enumerate(lines) if _ERROR_LINE.match(line)]
-    start = errors[-1] if errors else len(lines) - 1
-    return " ".join(lines[max(start, 0) :]) or "no message"
 
 
 class Worker:
@@ -108,4 +99,4 @@ class Worker:
     def _last_words(self) -> str:
         status = self.process.wait()
         self.log.seek(0)
-        return f"exit status {status}: {reason(self.log.read())}"
+        return f"exit status {status}: {reason(self.log.read()) or 'no message'}"
