@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.core.errors import Error
 from tilewright.frontends.onnx.importer import import_onnx
-from tilewright.fuzz.exhaustive_mutations import damaged_by, each_damage
+from tilewright.fuzz.exhaustive_mutations import mutated_by, single_mutations
 from tilewright.fuzz.seed_corpus import Seed, seed_modules, seeds_of
 
 # Every so many operators in each run of the tests, and so many cases of each; `-m slow` has all.
@@ -30,13 +30,13 @@ def _of_version(seed: Seed, version: int | None) -> Seed:
 def _check(seed: Seed) -> None:
     for version in VERSIONS:
         known = _of_version(seed, version)
-        for damage in each_damage(known):
+        for mutation in single_mutations(known):
             try:
-                import_onnx(damaged_by(damage, known.model))
+                import_onnx(mutated_by(mutation, known.model))
             except Error:
                 continue
             except Exception as error:
-                raise AssertionError(f"{seed.name}, version {version}: {damage.name}") from error
+                raise AssertionError(f"{seed.name}, version {version}: {mutation.name}") from error
 
 
 @pytest.mark.parametrize("module", seed_modules()[3::SAMPLED])
