@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import os
 import re
 import shutil
@@ -63,6 +64,15 @@ def _has_gpu() -> bool:
 @functools.cache
 def _host_features() -> dict[str, bool]:
     return dict(binding.get_host_cpu_features())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_heap_for_gc() -> None:
+    """Leave what earlier modules made out of garbage collections: code and memos, which stay.
+
+    A process of the suite comes to hold millions of objects, and a collection of all took seconds.
+    """
+    gc.freeze()
 
 
 @pytest.fixture
