@@ -14,6 +14,7 @@ from tilewright.driver.program.steps import IfStep, KernelStep, WhileStep
 from tilewright.ir.graph.nodes import Check
 from tilewright.ops.control.loop import LoopAttrs
 from tilewright.ops.tensor.manipulation import TransposeAttrs
+from tilewright.passes.regions import with_sizes
 
 
 def test_branches_have_steps_of_their_own_and_share_memory() -> None:
@@ -47,6 +48,16 @@ def test_limits_of_sizes_that_do_not_grow_with_what_is_counted() -> None:
     assert limit(const(8) // n, late) is const(8)
     with pytest.raises(UnsupportedError, match=r"driver\.unlimited"):
         limit(N // (n - N), late)
+
+
+@pytest.mark.parametrize(("columns", "aligned"), [(3, False), (4, True)])
+def test_rows_of_a_loop_are_as_aligned_as_they_are_long(columns: int, aligned: bool) -> None:
+    graph = with_sizes(recurrent(LoopAttrs("i", Var("T"), 1)), {"N": const(columns)})
+    program = lower(graph, make_options(target="aarch64")).program
+    cycle = next(item for item in program.items if isinstance(item, WhileStep))
+    written = cycle.items[-1]
+    assert isinstance(written, KernelStep)
+    assert written.aligned == aligned
 
 
 def test_what_a_loop_reads_and_gives_lives_as_long_as_its_steps() -> None:

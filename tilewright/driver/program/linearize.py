@@ -43,20 +43,32 @@ def linearize(graph: Graph, host_predicates: bool = False) -> StepSequence:
     program = StepSequence(types=dict(graph.types), constants=dict(graph.constant_by_name))
     program.host_inputs = host_scalar_inputs(graph) if host_predicates else {}
     names = {name: name for name in graph.types}
+    _place_views(program, graph, names)
     program.items = _items(program, graph, names)
     return program
 
 
-def _items(program: StepSequence, graph: Graph, names: dict[str, str]) -> tuple[Item, ...]:
-    """The steps of a graph whose values have these names in the whole."""
-    checks = checks_by_node(graph)
-    items: list[Item] = [*next(checks)]
-    renamed = [(n, _renamed(n, names)) for n in graph.nodes]
-    for n, here in renamed:  # a kernel must know of the concatenations behind it
+def _place_views(program: StepSequence, graph: Graph, names: dict[str, str]) -> None:
+    """Note where the views of a graph lie, before any step is made of it.
+
+    Whether a kernel's values are strided or aligned follows from where they are placed: by the
+    concatenations behind it, as a branch's result, or as a row of a loop's result.
+    """
+    for n in graph.nodes:
+        here = _renamed(n, names)
         for i in subviews(here, program.types.__getitem__) if _is_view(n) else ():
             root = program.base_buffer(i.value)  # what is joined may be a view of what is computed
             program.subviews[root] = replace(i, value=root)
+        if isinstance(n.attrs, BindDimAttrs):
+            program.subviews[here.name] = Subview(here.name, here.inputs[0], here.type.shape)
         program.producers.update((name, here) for name in here.outputs)
+
+
+def _items(program: StepSequence, graph: Graph, names: dict[str, str]) -> tuple[Item, ...]:
+    """The steps of a graph, whose values have these names in the whole and are placed."""
+    checks = checks_by_node(graph)
+    items: list[Item] = [*next(checks)]
+    renamed = [(n, _renamed(n, names)) for n in graph.nodes]
     idle = _computed_on_host(program, graph, names) if program.host_inputs else set()
     for n, here in renamed:
         if isinstance(n.attrs, IfAttrs):
@@ -129,7 +141,6 @@ def _renamed(n: Node, names: dict[str, str]) -> Node:
 
 def _bind_dim_step(program: StepSequence, n: Node, attrs: BindDimAttrs) -> BindDimStep:
     value = n.inputs[0]
-    program.subviews[n.name] = Subview(n.name, value, n.type.shape)
     program.use_in_control(value)
     program.dynamic_dims[attrs.name] = (const(0), attrs.bound)
     return BindDimStep(value, attrs.name, attrs.bound, n.loc)
@@ -147,10 +158,11 @@ def _if_step(program: StepSequence, n: Node, attrs: IfAttrs) -> IfStep:
     lists = []
     for region, word in zip(n.regions, ("then", "else"), strict=True):
         names = _names(program, n, region, word, n.inputs[1:])
-        lists.append(_items(program, region, names))
+        _place_views(program, region, names)
         for result, output in zip(region.outputs, n.outputs, strict=True):
             root = program.base_buffer(names[result])
             program.subviews[root] = Subview(root, output, program.shape(root))
+        lists.append(_items(program, region, names))
     dims = branch_dims(attrs, n.regions)
     program.dynamic_dims.update(dims)
     return IfStep(condition, (lists[0], lists[1]), dims)
@@ -164,20 +176,21 @@ def _while_step(program: StepSequence, n: Node, attrs: LoopAttrs) -> WhileStep:
     inner = [_define(program, f"{n.name}.{v.name}", v.type) for v in body.inputs[: attrs.carried]]
     names = _names(program, n, body, "step", (*inner, *operands[attrs.carried :]))
     program.induction_vars[attrs.induction_var] = (const(0), attrs.trip_count)
+    _place_views(program, body, names)
+    results = [names[o] for o in body.outputs]
+    going = results.pop(0) if attrs.conditional else ""
+    roots = [program.base_buffer(value) for value in results]
+    _place_rows(program, n, attrs, roots)
     items = _items(program, body, names)
     end = len(program.steps)
     for value in filter(None, n.inputs):
         program.use_in_control(value)
     spares = [_define(program, f"{n.outputs[k]}.spare", n.types[k]) for k in carries]
     program.live_across_loop.update((value, (start, end)) for value in (*n.outputs, *spares))
-    results = [names[o] for o in body.outputs]
-    going = results.pop(0) if attrs.conditional else ""
     if going:
         program.last_control_use[going] = end
-    roots = [program.base_buffer(value) for value in results]
     for value in (*inner, *roots[: attrs.carried]):
         program.carried[value] = len(program.carried)
-    _place_rows(program, n, attrs, roots)
     if attrs.trip_count_dim:
         program.dynamic_dims[attrs.trip_count_dim] = (const(0), attrs.trip_count)
     carried = tuple(
