@@ -11,6 +11,9 @@ Shape = tuple[Expr, ...]
 MAX_BYTES = 1 << 47
 MAX_RANK = 64
 
+# What cost models take a symbolic size to be.
+TYPICAL_SIZE = 64
+
 
 @node
 class TensorType:

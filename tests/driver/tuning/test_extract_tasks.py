@@ -10,7 +10,7 @@ from tilewright.core.errors import TuneError
 from tilewright.driver.compile_graph import lower
 from tilewright.driver.options import make_options
 from tilewright.driver.tuning.extract_tasks import extract_tasks
-from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.schedule.trace import parse_trace
 from tilewright.target.host import host
 from tilewright.target.registry import CPUS

@@ -5,8 +5,8 @@ from tilewright.arith.affine import stride_of
 from tilewright.arith.expr import Load, Var, const
 from tilewright.core.dtypes import F32
 from tilewright.ir.loop.nodes import Buffer, Iter
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.schedule.analysis.blocks import (
-    TYPICAL_SIZE,
     UNKNOWN_WORK,
     axis_names,
     block_graph,

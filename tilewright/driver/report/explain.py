@@ -10,8 +10,8 @@ from tilewright.driver.kernel.kernel import Kernel
 from tilewright.driver.model_build import ModelBuild
 from tilewright.driver.report.schedule_summary import schedule_data
 from tilewright.driver.report.step_rows import StepRow, rows_by_kernel
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.passes.context import PassLog, WhyNotFused
-from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
 from tilewright.runtime.profile import step_work
 from tilewright.runtime.roofline.roofline import Roofline
 

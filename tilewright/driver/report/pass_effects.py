@@ -20,14 +20,13 @@ from tilewright.arith.expr import Expr
 from tilewright.arith.walk import free_vars
 from tilewright.driver.report.gpu_roofline import gpu_roofs
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.lower.kernel_cost import group_flops
 from tilewright.ops.registry import get_op
 from tilewright.passes.canonicalize.dce import dce
 from tilewright.passes.context import Pass, PassContext
 from tilewright.passes.fuse import fuse
 from tilewright.passes.manager import apply_pass, pass_name, run_passes
-from tilewright.passes.memory.plan_memory import TYPICAL_SIZE
 from tilewright.runtime.roofline.roofline import Roofline, Work
 from tilewright.target.gpu import GpuTarget
 from tilewright.target.target import Target

@@ -20,12 +20,11 @@ from tilewright.driver.tuning.apply_records import RecordedSchedules
 from tilewright.driver.tuning.paired_comparison import compare_twice
 from tilewright.driver.tuning.task_files import write_arrays
 from tilewright.ir.graph.nodes import Graph
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.runtime.container import read_container
 from tilewright.runtime.cpu.executable import Executable
 from tilewright.runtime.profile import KernelTime
 from tilewright.runtime.roofline.roofline import machine_roofline
-from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
 from tilewright.target.cpu import CpuTarget
 from tilewright.tune.measure.job import Job
 from tilewright.tune.measure.measurer import Measures

@@ -24,8 +24,7 @@ from tilewright.frontends.onnx.segments.data_dependent import DataDependent
 from tilewright.ir.graph.dims import symbols_of
 from tilewright.ir.graph.nodes import Graph, Node
 from tilewright.ir.loop.nodes import Func
-from tilewright.ir.types import TensorType, Type
-from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
+from tilewright.ir.types import TYPICAL_SIZE, TensorType, Type
 from tilewright.schedule.builtin.cpu.select_rule import schedule_func
 from tilewright.schedule.builtin.rules import ScheduledFunc
 from tilewright.target.cpu import CpuTarget

@@ -16,7 +16,7 @@ from tilewright.arith.expr import Expr, as_int, const, product
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import F16, F32, DType
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.sliding_window import spatial
 from tilewright.ops.conv.winograd import WinogradAttrs, transform_filter
@@ -26,8 +26,8 @@ from tilewright.passes.conv.winograd_cost import LEAST_GAIN, ConvShape, best_til
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
 from tilewright.target.cpu import CpuTarget
 
-# Taken for a size that is not known before the model runs: a batch is often one image.
-TYPICAL_BATCH, TYPICAL_SIZE = 1, 64
+# A symbolic batch is often one image.
+TYPICAL_BATCH = 1
 MAX_AXES = 2
 
 

@@ -1,12 +1,13 @@
 """The cost of a convolution or pooling with channels first and with channels last.
 
-The unit is a multiply-add at full vector throughput. Costs follow from the vectorized axis:
+The unit is a multiply-add at full vector throughput; the figures are in `target/calibration/cpu.py`.
+Costs follow from the vectorized axis:
 
 | windows                | channels last                      | channels first                     |
 |------------------------|------------------------------------|------------------------------------|
 | one tap, all channels  | rows of pixels x packed weights    | weights x columns of pixels, which |
 |                        |                                    | are packed while the model runs    |
-| many taps, all channels| the same, for each tap             | no columns in a piece: far slower  |
+| many taps, all channels| the same, for each tap             | columns are scattered: far slower  |
 | one channel (depthwise,| vectors of channels                | vectors of pixels of one line,     |
 | pooling)               |                                    | taken apart where windows step     |
 """
@@ -20,21 +21,11 @@ from tilewright.arith.evaluate import evaluate
 from tilewright.arith.expr import Expr, as_int
 from tilewright.arith.walk import free_vars
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import Shape
+from tilewright.ir.types import TYPICAL_SIZE, Shape
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.pool import PoolAttrs
 from tilewright.ops.conv.sliding_window import WindowAttrs, channels, spatial
-
-# Taken for a size that is not known before the model runs.
-TYPICAL_SIZE = 32
-# Pixels that are computed together; beyond the last one they are computed for nothing.
-COLUMNS = 8
-# To bring one element into another order.
-TRANSPOSED = 16.0
-# To copy one element, in its order and with gaps.
-PACKED, PICKED = 2.0, 8.0
-# A window of one channel loads for every multiply-add; one that is out of line, several times.
-LOADED, SCATTERED = 2.0, 4.0
+from tilewright.target.calibration.cpu import LAYOUTS
 
 
 class LayoutCost(NamedTuple):
@@ -57,10 +48,10 @@ def window_cost(graph: Graph, n: Node) -> LayoutCost:
     if type(attrs) is ConvAttrs and typical(weights[1:2]) == 1 < attrs.groups:
         return _single_channel(work, out, stepping)
     if type(attrs) is not ConvAttrs or attrs.groups > 1 or typical(weights[2:]) > 1:
-        return LayoutCost(work * SCATTERED, work)
+        return LayoutCost(work * LAYOUTS.scattered, work)
     x = graph.tensor_type(n.inputs[0]).shape
     read = typical((x[0], channels(attrs.layout, x), *out))
-    extra = read * (PICKED if stepping else PACKED)
+    extra = read * (LAYOUTS.gather if stepping else LAYOUTS.pack)
     return LayoutCost(work * _waste(typical(out)) + extra, work)
 
 
@@ -68,7 +59,7 @@ def transpose_cost(shape: Shape) -> float:
     """What it costs to move the channels of a value; nothing where there is nothing to move."""
     if typical(shape[1:2]) == 1 or typical(shape[2:]) == 1:
         return 0.0
-    return typical(shape) * TRANSPOSED
+    return typical(shape) * LAYOUTS.transpose
 
 
 def typical(sizes: Shape) -> int:
@@ -83,10 +74,10 @@ def _size(size: Expr) -> int:
 def _single_channel(work: float, out: Shape, stepping: bool) -> LayoutCost:
     # Lines can only be cut at their ends where their length is known.
     scattered = stepping or as_int(out[-1]) is None
-    line = _waste(typical(out[-1:])) * (SCATTERED if scattered else 1.0)
-    return LayoutCost(work * LOADED * line, work * LOADED)
+    line = _waste(typical(out[-1:])) * (LAYOUTS.scattered if scattered else 1.0)
+    return LayoutCost(work * LAYOUTS.load * line, work * LAYOUTS.load)
 
 
 def _waste(columns: int) -> float:
     """By how much rounding up to whole vectors makes the work more."""
-    return -(-columns // COLUMNS) * COLUMNS / columns
+    return -(-columns // LAYOUTS.vector) * LAYOUTS.vector / columns

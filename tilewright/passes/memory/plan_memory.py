@@ -23,11 +23,10 @@ from tilewright.arith.expr import Expr, Var, as_int, const
 from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.node import node
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.runtime.arena_layout import first_fit
 
 ALIGNMENT = 64
-# What symbolic sizes are taken to be when the order is chosen; any value gives a correct plan.
-TYPICAL_SIZE = 128
 # So many others may be alive with a buffer on average; models have a handful.
 CROWDED = 64
 

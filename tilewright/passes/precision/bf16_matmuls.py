@@ -21,7 +21,7 @@ from tilewright.arith.simplify import simplify
 from tilewright.arith.walk import free_vars
 from tilewright.core.dtypes import BF16, F32
 from tilewright.ir.graph.nodes import Graph, Node
-from tilewright.ir.types import TensorType
+from tilewright.ir.types import TYPICAL_SIZE, TensorType
 from tilewright.ops.conv.conv import ConvAttrs
 from tilewright.ops.conv.im2col import Im2ColAttrs
 from tilewright.ops.elementwise.arithmetic import CastAttrs
@@ -31,15 +31,15 @@ from tilewright.ops.tensor.padding import PadAttrs
 from tilewright.passes.context import PassContext, PrecisionNote
 from tilewright.passes.precision.bf16_gemm_cost import ProductShape, is_profitable
 from tilewright.passes.rewriter import Rewriter, rewrite_graph
+from tilewright.target.calibration.cpu import AMX
 from tilewright.target.cpu import CpuTarget
 
 PRODUCTS = ("matmul", "conv")
 RECURRENCES = ("lstm_steps", "gru_steps", "rnn_steps")
-STEP = 32
+STEP = AMX.depth
 """Elements of a row that a matrix unit takes at once; rows are filled up to whole steps."""
 LEAST_WORK = 32 * STEP * STEP
 """Products below which the conversion costs more than it saves."""
-TYPICAL_ROWS = 64
 
 
 def bf16_matmuls(graph: Graph, context: PassContext) -> Graph:
@@ -143,7 +143,7 @@ class _Lowering:
         """How many rows a product's result has; sizes that are not known count as typical."""
         total = 1
         for d in n.type.shape:
-            sizes = {v: 1 if v in self.samples else TYPICAL_ROWS for v in free_vars(d)}
+            sizes = {v: 1 if v in self.samples else TYPICAL_SIZE for v in free_vars(d)}
             total *= max(1, evaluate(d, sizes))
         return total // max(1, columns)
 

@@ -16,9 +16,9 @@ from tilewright.arith.walk import free_vars, loads, subexpressions, substitute
 from tilewright.core.dtypes import DType
 from tilewright.ir.loop.nodes import Block, Buffer, Func, Iter, Store
 from tilewright.ir.loop.walk import blocks, buffers
+from tilewright.ir.types import TYPICAL_SIZE
 
-# Taken for a size that is not known at compile time.
-TYPICAL_SIZE = 64
+# The op count of a block whose sizes are symbolic.
 UNKNOWN_WORK = 1 << 40
 
 

@@ -57,6 +57,32 @@ AMX = TileUnit(
 
 
 @node
+class LayoutCosts:
+    """Fitted: what convolutions cost with channels first and last, in FMAs of full vectors.
+
+    `vector` is the number of pixels that are computed together. An element costs `transpose` to
+    move to the other layout, `pack` to copy in order, `gather` to copy with gaps. An FMA of a
+    window of one channel costs `load`; windows whose vectors are not contiguous cost `scattered`
+    times as much.
+    """
+
+    vector: int = 8
+    transpose: float = 16.0
+    pack: float = 2.0
+    gather: float = 8.0
+    load: float = 2.0
+    scattered: float = 4.0
+
+
+LAYOUTS = LayoutCosts()
+
+# Fitted: numbers of rows, and lengths of image lines, that a tile must be good at where the number
+# is symbolic.
+TYPICAL_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 64, 128, 512)
+TYPICAL_LINES = (7, 10, 14, 20, 28, 40, 56, 96, 160)
+
+
+@node
 class CpuCosts:
     """Throughput, latency and bandwidth of one core.
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tilewright.arith.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from tilewright.arith.walk import operands
-from tilewright.schedule.analysis.blocks import TYPICAL_SIZE
+from tilewright.ir.types import TYPICAL_SIZE
 
 # The width of what depends on data: wider than any dimension, which bounds it.
 ANYWHERE = 1 << 40

@@ -49,14 +49,13 @@ from tilewright.schedule.builtin.cpu.gemm.microkernel_model import (
 from tilewright.schedule.builtin.cpu.injective import schedule_injective
 from tilewright.schedule.builtin.cpu.parallelize import fuse_parallel, is_parallel
 from tilewright.schedule.schedule import Schedule
+from tilewright.target.calibration.cpu import TYPICAL_LINES
 from tilewright.target.cpu import LINE_BYTES, CpuTarget
 
 # Taps that may be written out one by one.
 MOST_TAPS = 8
 MOST_ROWS = 8
 MOST_VECTORS = 8
-# Lengths of lines that a tile must be good at where it is not known.
-UNKNOWN_LINES = (7, 10, 14, 20, 28, 40, 56, 96, 160)
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def _strip(
     """
     lines = prod(typical_extent(it.extent) for it in reductions(block)[:-1])
     step, size = _row_step(roles), value_of(block).dtype.bytes * tile.nr
-    line = roles.line or UNKNOWN_LINES[len(UNKNOWN_LINES) // 2]
+    line = roles.line or TYPICAL_LINES[len(TYPICAL_LINES) // 2]
     most = max(target.l1 // 4 // (lines * line * step * size), -(-LINE_BYTES // size))
     if not roles.line:
         return nearest_divisor(panels, most)
@@ -237,7 +236,7 @@ def _choose(
         for vectors in range(1, MOST_VECTORS + 1)
         if roles.line % rows == 0 and whole % vectors == 0
     ]
-    lengths = (roles.line,) if roles.line else UNKNOWN_LINES
+    lengths = (roles.line,) if roles.line else TYPICAL_LINES
 
     def loaded(rows: int, vectors: int) -> int:
         shared = rows * taps if along else min(rows * taps, (rows - 1) * step + taps)

@@ -11,8 +11,8 @@ from tests.schedule.builtin.scheduled import sources
 from tilewright.arith.expr import Var, call
 from tilewright.core.dtypes import F16, I8, U8
 from tilewright.ir.loop.nodes import Block, Store
+from tilewright.ir.types import TYPICAL_SIZE
 from tilewright.schedule.analysis.blocks import (
-    TYPICAL_SIZE,
     block_graph,
     reductions,
     value_of,

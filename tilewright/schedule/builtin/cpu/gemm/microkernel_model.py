@@ -15,14 +15,12 @@ from math import gcd, isqrt
 
 from tilewright.schedule.builtin.cpu.parallelize import load_imbalance
 from tilewright.schedule.schedule import Schedule
-from tilewright.target.calibration.cpu import CpuCosts
+from tilewright.target.calibration.cpu import TYPICAL_ROWS, CpuCosts
 from tilewright.target.cpu import CpuTarget
 
 MAX_ROWS = 16
 SPARE_REGISTERS = 2
 MAX_VECTORS = 8
-# Numbers of rows to be good at where the number is not known.
-UNKNOWN_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 64, 128, 512)
 # The highest tile then: each height is a copy of the code.
 MAX_UNKNOWN = 8
 
@@ -135,7 +133,7 @@ def _regret(
     problem: MicrokernelProblem, candidates: list[Candidate], lanes: int, costs: CpuCosts
 ) -> Callable[[Candidate], float]:
     """How much longer a tile takes than the best one, at many numbers of rows together."""
-    times = {c: [_dealt(problem, n, c, lanes, costs) for n in UNKNOWN_ROWS] for c in candidates}
+    times = {c: [_dealt(problem, n, c, lanes, costs) for n in TYPICAL_ROWS] for c in candidates}
     best = [min(row) for row in zip(*times.values(), strict=True)]
     return lambda c: sum(t / least for t, least in zip(times[c], best, strict=True))
 
